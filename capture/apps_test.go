@@ -44,8 +44,8 @@ func TestRunningApps(t *testing.T) {
 		"limit":   {toybox, 1, "com.mail", 2},
 		"none":    {"", 20, "", 0},
 	} {
-		packages, total,
-			err := RunningApps(t.Context(), labelled(map[string]string{"installed": installed, "running": c.running}),
+		packages, total, err := RunningApps(t.Context(),
+			labelled(map[string]string{"installed": installed, "running": c.running}),
 			c.limit)
 		if err != nil || strings.Join(packages, " ") != c.want || total != c.total {
 			t.Errorf("%s: %v of %d, %v", name, packages, total, err)

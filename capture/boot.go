@@ -24,8 +24,7 @@ type Pulse struct {
 // very busy phone answers. The deadline is in real time.
 func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, error) {
 	m := shell.NewMarker()
-	a,
-		err := shell.Ask(ctx, dev, deadline,
+	a, err := shell.Ask(ctx, dev, deadline,
 		m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"boot", bootCommand}, {"id", "id"}}))
 	if err != nil {
 		return Pulse{}, fmt.Errorf("read pulse: %w", err)

@@ -186,8 +186,7 @@ func TestLevelsOfAUserBuild(t *testing.T) {
 		source   capture.Source
 	}{"debuggable": {false, capture.RunAs}, "released": {true, capture.Status}} {
 		t.Run(name, func(t *testing.T) {
-			r,
-				dev := connect(t,
+			r, dev := connect(t,
 				hostdevice.Options{ShellUID: 2000, AppUID: 10123, BuildType: "user", Released: c.released})
 			r.Must(t, "shell", "am start -n "+r.Package()+"/.Control")
 			var watched []capture.Target

@@ -132,8 +132,7 @@ func TestFastMarksHungProcess(t *testing.T) {
 			}
 			_, err := io.WriteString(stdout, "1.00 2.00\n")
 			if strings.Contains(command, "5/stat") {
-				_,
-					err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+
+				_, err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+
 					lines("5/smaps_rollup", "Pss: 9 kB\n")+end)
 			}
 			return 0, err
@@ -162,8 +161,7 @@ func TestFastDeviceThatDoesNotAnswerIsAnError(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}}
-		rounds,
-			err := NewFast(dev).Read(t.Context(), []Target{rollupTarget(5, 500), rollupTarget(6, 600)}, 0,
+		rounds, err := NewFast(dev).Read(t.Context(), []Target{rollupTarget(5, 500), rollupTarget(6, 600)}, 0,
 			10*time.Second)
 		if err == nil || len(rounds) != 0 {
 			t.Errorf("%v, %v", rounds, err)

@@ -160,8 +160,7 @@ func tells(h Headroom, reason string) bool {
 // A process that has ended, or whose pid now belongs to another, is reported
 // beside the others.
 func TestHeadroomOfEndedProcess(t *testing.T) {
-	_,
-		dev := phoneDevice(androidsim.Options{
+	_, dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
 		Apps:        []androidsim.App{{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}},
 	})
@@ -186,8 +185,7 @@ func TestHeadroomOfEndedProcess(t *testing.T) {
 // A package service that hangs costs the kind of the heap, once, and nothing
 // else.
 func TestHeadroomWithoutPackageService(t *testing.T) {
-	phone,
-		dev := phoneDevice(androidsim.Options{
+	phone, dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
 		Apps: []androidsim.App{
 			{Package: "com.x", LargeHeap: true, Processes: []androidsim.ProcessSpec{{Name: "com.x"}}},
@@ -242,8 +240,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 		app.Processes = append(app.Processes,
 			androidsim.ProcessSpec{Name: fmt.Sprintf("com.example.shop:p%d", i), Threads: 20 + i})
 	}
-	phone,
-		dev := phoneDevice(androidsim.Options{
+	phone, dev := phoneDevice(androidsim.Options{
 		API: api, Root: true, DumpsysTime: time.Millisecond, Apps: []androidsim.App{app},
 	})
 	for _, p := range find(t, dev, "com.example.shop*") {
@@ -507,8 +504,7 @@ func TestAnonymousLimit(t *testing.T) {
 		},
 		"Android 16": {36, &limiter, "com.shop", known.Int{}, false, ""},
 	} {
-		_,
-			dev := phoneDevice(
+		_, dev := phoneDevice(
 			androidsim.Options{
 				API: c.api, MemoryLimiter: c.limiter,
 				Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{

@@ -64,8 +64,7 @@ func TestHostileNamesInRealShells(t *testing.T) {
 	for _, shell := range shelltest.Shells(t) {
 		t.Run(strings.Join(append([]string{filepath.Base(shell[0])}, shell[1:]...), " "), func(t *testing.T) {
 			tr := shelltest.NewTrap(t, shell)
-			if _,
-				err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard,
+			if _, err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard,
 				io.Discard); err != nil || !tr.Dead() {
 				t.Fatal("the trap does not work: an unquoted name leaves the canary alive", err)
 			}

@@ -198,8 +198,7 @@ func TestCompareToKeepsState(t *testing.T) {
 func TestCompareToFallingBase(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, hours := range []float64{2, 4, 8} {
-			base,
-				_ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Trimmed: 40, Level: 400}, seed+500,
+			base, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Trimmed: 40, Level: 400}, seed+500,
 				asThree)
 			head, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Level: 400}, seed, asThree)
 			v, err := head.CompareTo(base)

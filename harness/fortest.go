@@ -40,8 +40,7 @@ func ForTest(t testing.TB, process string, opts ...any) *Leaks {
 	if err != nil {
 		t.Fatal("leakgate: ", err)
 	}
-	opened,
-		err := l.owner.Open(ctx,
+	opened, err := l.owner.Open(ctx,
 		hub.OpenRequest{
 			Name: s.name, Location: withoutHost(s.check.location), Device: s.turn.Serial(),
 			Patterns: patternsOf(s.check.patterns),

@@ -130,8 +130,7 @@ func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
 	if err != nil || h.Start(ctx, false) != nil {
 		return
 	}
-	opened,
-		err := h.Open(ctx,
+	opened, err := h.Open(ctx,
 		hub.OpenRequest{
 			Name: s.name, Location: withoutHost(c.location), Device: s.turn.Serial(), Patterns: patternsOf(c.patterns),
 		})
@@ -211,8 +210,7 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 		ginkgo.Fail("leakgate: " + err.Error() + "\nchecked at " + location)
 	}
 	s.setSerial() // of a run that has just started
-	opened,
-		err := h.Open(ctx,
+	opened, err := h.Open(ctx,
 		hub.OpenRequest{Name: s.name, Location: withoutHost(location), Device: s.turn.Serial(), Patterns: patterns})
 	s.mu.Lock()
 	s.number, s.strict, s.problem = opened.Check, opened.Strict, err

@@ -185,8 +185,7 @@ func FuzzWriteLeak(f *testing.F) {
 		l := leakOf()
 		if pile {
 			l = accumulationOf()
-			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache,
-				l.Accumulates.Root = class, reference, n, n, class, reason
+			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache, l.Accumulates.Root = class, reference, n, n, class, reason
 		}
 		l.Class, l.Key, l.Fingerprint, l.GCRootText, l.RetainedBytes = class, class, reference, reason, n
 		for i := range l.Trace {

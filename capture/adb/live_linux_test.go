@@ -390,8 +390,7 @@ func TestCapEndsCommand(t *testing.T) {
 		c.opt.MaxStream = 1 << 20
 		n := uniqueSleep()
 		var got counter
-		_,
-			err := d.Shell(soon(t),
+		_, err := d.Shell(soon(t),
 			"while :; do echo "+
 				"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done; sleep "+
 				n, &got, nil)
@@ -413,8 +412,7 @@ func TestUnplugged(t *testing.T) {
 			}
 		}()
 		var once sync.Once
-		exit,
-			err := d.Shell(soon(t), "echo started; sleep "+n+"; echo", writerFunc(func([]byte) { once.Do(unplug) }),
+		exit, err := d.Shell(soon(t), "echo started; sleep "+n+"; echo", writerFunc(func([]byte) { once.Do(unplug) }),
 			nil)
 		checkSentence(t, err, ErrDeviceGone, "the device or the adb server disappeared")
 		if exit != -1 {
@@ -452,8 +450,7 @@ func TestServerKilled(t *testing.T) {
 	c := testClient(t, Options{Addr: l.Addr().String()})
 	d := selected(t, c, "")
 	var once sync.Once
-	_,
-		err = d.Shell(soon(t), "echo started; exec sleep 30",
+	_, err = d.Shell(soon(t), "echo started; exec sleep 30",
 		writerFunc(func([]byte) { once.Do(func() { go first.Close() }) }), nil)
 	checkSentence(t, err, ErrDeviceGone, "the adb server disappeared")
 	first.Close()

@@ -101,8 +101,7 @@ func TestServerKilledReal(t *testing.T) {
 	first := make(chan struct{})
 	var once sync.Once
 	go func() {
-		_,
-			err := d.Shell(soon(t), "echo started; exec sleep 30",
+		_, err := d.Shell(soon(t), "echo started; exec sleep 30",
 			writerFunc(func([]byte) { once.Do(func() { close(first) }) }), nil)
 		cut <- err
 	}()

@@ -117,8 +117,7 @@ func TestStartOnce(t *testing.T) {
 		t.Fatalf("adb was started as %q, want once", got)
 	}
 	var session, self string
-	if _,
-		err := fmt.Sscanf(got[0], "-L tcp:localhost:"+port+" start-server session %s self %s", &session,
+	if _, err := fmt.Sscanf(got[0], "-L tcp:localhost:"+port+" start-server session %s self %s", &session,
 		&self); err == nil && session != self && session != "" {
 		t.Errorf("adb runs in session %s as %s: not detached", session, self)
 	}

@@ -163,8 +163,7 @@ func TestPull(t *testing.T) {
 		})
 	}
 	own := errors.New("disk full")
-	if _,
-		err := phone(file(t, sta2(0, regular, 5, 0), data("hello")+doneRecv), "stat_v2").
+	if _, err := phone(file(t, sta2(0, regular, 5, 0), data("hello")+doneRecv), "stat_v2").
 		Pull(soon(t), "/x", failingWriter{own}); !errors.Is(err, own) {
 		t.Errorf("the writer's error is lost: %v", err)
 	}

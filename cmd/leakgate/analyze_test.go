@@ -409,8 +409,7 @@ func TestAnalyzeInputs(t *testing.T) {
 		if _, out, errOut := fed(t, bytes.NewReader(form), "analyze", "--json", "-"); out != want {
 			t.Errorf("%s on stdin: %s %.200s", name, errOut, out)
 		}
-		if _, out,
-			errOut := fed(t, &sluggish{form}, "objects", "-", "0x5000002d"); !strings.Contains(out,
+		if _, out, errOut := fed(t, &sluggish{form}, "objects", "-", "0x5000002d"); !strings.Contains(out,
 			"class java.lang.System") {
 			t.Errorf("%s, objects: %s %.200s", name, errOut, out)
 		}
@@ -574,8 +573,8 @@ func TestAnalyzeWrongInput(t *testing.T) {
 		!strings.Contains(errOut, "standard input: the dump contains no objects") {
 		t.Errorf("a header on stdin: exit %d, %q", code, errOut)
 	}
-	if _, _,
-		errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut, "--partial") {
+	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut,
+		"--partial") {
 		t.Errorf("what was done is advised: %s", errOut)
 	}
 }

@@ -75,8 +75,8 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 			t.Errorf("shape %d: %d leaks, %+v, want %d bytes", shape, len(report.Leaks), report.Leaks, want)
 			continue
 		}
-		if _, out,
-			_ := ran(t, "analyze", path); !strings.Contains(out, fmt.Sprintf("\n%s retained", text.Bytes(want))) {
+		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out,
+			fmt.Sprintf("\n%s retained", text.Bytes(want))) {
 			t.Errorf("shape %d: %s is not in the text", shape, text.Bytes(want))
 		}
 	}
@@ -166,8 +166,8 @@ func TestFailOnLeak(t *testing.T) {
 			if code != c.code || !strings.Contains(out, c.says) {
 				t.Errorf("exit %d, %s\n%s", code, errOut, out)
 			}
-			if code, _,
-				errOut := ran(t, "analyze", path, "--fail-on", "leak", "--allow-incomplete"); code != c.allowed {
+			if code, _, errOut := ran(t, "analyze", path, "--fail-on", "leak",
+				"--allow-incomplete"); code != c.allowed {
 				t.Errorf("exit %d with --allow-incomplete, %s", code, errOut)
 			}
 			if code, _, _ := ran(t, "analyze", path); code != exitOK {

@@ -145,8 +145,7 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	t.Cleanup(func() { screen.Close() })
 	var number, unlocked int32
 	for request, value := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
-		if _, _,
-			errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request,
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request,
 			uintptr(unsafe.Pointer(value))); errno != 0 {
 			t.Fatal(errno)
 		}

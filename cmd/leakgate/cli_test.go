@@ -158,13 +158,12 @@ func TestVariablesOfFlags(t *testing.T) {
 		!strings.Contains(out, "# profile pr,") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	if code, _,
-		errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file); code != exitUsage ||
+	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print",
+		file); code != exitUsage ||
 		!strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, profileVariable) {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
-	if code, _,
-		errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file, "--profile",
+	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file, "--profile",
 		"pr"); code != exitOK || errOut != "" {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}

@@ -94,8 +94,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	if err := os.WriteFile("printed.yaml", []byte(printed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, bare,
-		_ := typed(t,
+	_, bare, _ := typed(t,
 		map[string]string{
 			"LEAKGATE_SAMPLE_NORMAL": "7s", "LEAKGATE_PROFILE": "pr", "LEAKGATE_DEVICES_SERIALS": "a",
 			"LEAKGATE_DURATION": "2h",

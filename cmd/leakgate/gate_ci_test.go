@@ -35,8 +35,8 @@ func TestBaselineOfAnUnknownPullRequest(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"after the run of a fork": g.completed(), "without the event file": without,
 	} {
-		if code, _,
-			errOut := typed(t, env, "baseline", "update", "--dump", h.worse, "--baseline", "file:x.json"); code != 2 ||
+		if code, _, errOut := typed(t, env, "baseline", "update", "--dump", h.worse, "--baseline",
+			"file:x.json"); code != 2 ||
 			!strings.Contains(errOut, "this job tests a pull request") {
 			t.Errorf("%s: exit %d\n%s", name, code, errOut)
 		}

@@ -52,8 +52,7 @@ func (h *hub) request(base string) {
 	}
 	git(t, ".", "init")
 	h.pull.baseSHA = commit(wishBase)
-	if code, _,
-		errOut := h.typed(h.pushed(h.pull.baseSHA), "baseline", "update", "--dump", base, "--baseline",
+	if code, _, errOut := h.typed(h.pushed(h.pull.baseSHA), "baseline", "update", "--dump", base, "--baseline",
 		fileStore); code != 0 {
 		t.Fatal(errOut)
 	}
@@ -84,8 +83,8 @@ func TestCommentOnAPullRequest(t *testing.T) {
 		}
 		post := func(want string, more ...string) {
 			t.Helper()
-			if code, out,
-				errOut := h.typed(job, append([]string{"comment", "--run", "result"}, more...)...); code != 0 ||
+			if code, out, errOut := h.typed(job,
+				append([]string{"comment", "--run", "result"}, more...)...); code != 0 ||
 				out != "" || !strings.Contains(errOut, want) {
 				t.Errorf("exit %d, want 0 with %q\n%s%s", code, want, out, errOut)
 			}
@@ -370,8 +369,8 @@ func TestCommentWithoutAVerdict(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := newHub(t)
-			if code, out,
-				errOut := h.typed(h.pulled(), "comment", "--run", "result", "--sarif", "--check"); code != 0 ||
+			if code, out, errOut := h.typed(h.pulled(), "comment", "--run", "result", "--sarif",
+				"--check"); code != 0 ||
 				len(h.sarifs) != want || h.checks[0]["conclusion"] != "neutral" {
 				t.Errorf("judged %v: exit %d, %d uploads, %v\n%s%s", judged, code, len(h.sarifs), h.checks, out, errOut)
 			}

@@ -87,8 +87,8 @@ func TestGateLeakCanary(t *testing.T) {
 				!strings.Contains(out, "CartActivity") {
 				t.Errorf("without a baseline: exit %d\n%s%s", code, out, errOut)
 			}
-			if code, out,
-				errOut := typed(t, nil, "baseline", "update", "--leakcanary", "known", "--app", "com.shop"); code != 0 {
+			if code, out, errOut := typed(t, nil, "baseline", "update", "--leakcanary", "known", "--app",
+				"com.shop"); code != 0 {
 				t.Fatalf("exit %d\n%s%s", code, out, errOut)
 			}
 			for name, want := range map[string]int{"known": 0, "worse": 1, "clean": 0} {

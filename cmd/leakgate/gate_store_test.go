@@ -334,8 +334,7 @@ func TestGateStoreArtifact(t *testing.T) {
 				t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 			}
 			hub.artifacts = []hubArtifact{own}
-			if code, out,
-				errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline",
+			if code, out, errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline",
 				"artifact:leakgate-baseline"); code != 2 {
 				t.Errorf("%s alone: exit %d\n%s%s", name, code, out, errOut)
 			}
@@ -347,14 +346,12 @@ func TestGateStoreArtifact(t *testing.T) {
 			!strings.Contains(out, "1 new leak") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
-		if code, out,
-			errOut := hub.typed(pull, "baseline", "update", "--dump", h.same, "--baseline",
+		if code, out, errOut := hub.typed(pull, "baseline", "update", "--dump", h.same, "--baseline",
 			"artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "tests pull request 7") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		delete(pull, "GITHUB_TOKEN")
-		if code, out,
-			errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline",
+		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline",
 			"artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "set GITHUB_TOKEN") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}

@@ -136,8 +136,7 @@ func TestGateByDumps(t *testing.T) {
 		t.Errorf("three base runs: exit %d\n%s", code, out)
 	}
 
-	if code, _,
-		errOut = typed(t, nil, "accept", row.Key, "--reason", "SHOP-1", "--owner", "kim", "--until",
+	if code, _, errOut = typed(t, nil, "accept", row.Key, "--reason", "SHOP-1", "--owner", "kim", "--until",
 		"2999-01-01"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}

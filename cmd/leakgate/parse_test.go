@@ -423,14 +423,12 @@ func TestParseForPeople(t *testing.T) {
 	if strings.ContainsRune(out.String(), 0x1b) {
 		t.Error("an escape sequence reaches the terminal")
 	}
-	if code, text,
-		_ := typed(t, nil, "parse", "showmap",
+	if code, text, _ := typed(t, nil, "parse", "showmap",
 		recorded.Path(t, "device", "api36-memorylab-showmap.txt")); code != exitOK ||
 		!strings.Contains(text, "and 1089 more") || strings.Count(text, "\n") > 200 {
 		t.Errorf("exit %d, %.300s", code, text)
 	}
-	if code, text,
-		_ := typed(t, nil, "parse", "meminfo",
+	if code, text, _ := typed(t, nil, "parse", "meminfo",
 		recorded.Path(t, "device", "error-meminfo-no-process.txt")); code != exitOK ||
 		!strings.Contains(text, "device error (no_process): No process found for: com.alpicut.app") {
 		t.Errorf("exit %d, %s", code, text)

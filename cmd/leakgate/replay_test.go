@@ -112,8 +112,7 @@ func TestReplayOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, out,
-			errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out",
+		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out",
 			dir); code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}

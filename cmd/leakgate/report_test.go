@@ -72,8 +72,7 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	}
 	plan := &record.Plan{Assert: record.AssertEnd, Processes: []string{"com.shop"}}
 	plan.SetPolicy(detector.RobustPolicy())
-	r,
-		err := record.CreateRecorder(dir,
+	r, err := record.CreateRecorder(dir,
 		record.Header{
 			Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}, Plan: plan,
 		})
@@ -238,8 +237,8 @@ func TestSecondRunOnADevice(t *testing.T) {
 		if code != 2 && code != 3 || !strings.Contains(errOut, "is in use by leakgate watch") {
 			t.Errorf("same directory: exit %d\n%s", code, errOut)
 		}
-		code, _,
-			errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m", "--out",
+		code, _, errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m",
+			"--out",
 			filepath.Join(dir, "other"))
 		if code != record.ExitInconclusive {
 			t.Errorf("another device: exit %d\n%s", code, errOut)

@@ -14,8 +14,7 @@ func TestScreenOfANarrowTerminal(t *testing.T) {
 	width := terminalWidth(user)
 	for columns, want := range map[uint16]int{200: 200, 80: 80, 39: 39, 38: 38, 1: 1, 0: 80} {
 		size := [4]uint16{24, columns} // struct winsize of ioctl_tty(2)
-		if _, _,
-			errno := syscall.Syscall(syscall.SYS_IOCTL, user.Fd(), syscall.TIOCSWINSZ,
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, user.Fd(), syscall.TIOCSWINSZ,
 			uintptr(unsafe.Pointer(&size))); errno != 0 {
 			t.Fatal(errno)
 		}

@@ -52,8 +52,8 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 			t.Errorf("%q: exit %d, want %s\n%s", c.args, code, c.want, all)
 		}
 	}
-	if _, out,
-		_ := typed(t, env, "config", "print", "good.yaml", "--reveal"); !strings.Contains(out, `"--t=ghp_SECRETx"`) {
+	if _, out, _ := typed(t, env, "config", "print", "good.yaml", "--reveal"); !strings.Contains(out,
+		`"--t=ghp_SECRETx"`) {
 		t.Errorf("not revealed:\n%s", out)
 	}
 	// A file with the same meaning, unexpanded.

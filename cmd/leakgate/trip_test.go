@@ -56,8 +56,7 @@ func TestTripFindsALeak(t *testing.T) {
 	args := scenario(t, `echo "$ANDROID_SERIAL $LEAKGATE_RUN"`)
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		r, code, out,
-			errOut := tripped(t,
+		r, code, out, errOut := tripped(t,
 			quietShop(androidsim.ProcessSpec{Models: []androidsim.Model{androidsim.Leak(androidsim.Native, 600, 0)}}),
 			args...)
 		if code != record.ExitLeak || r.Verdict != record.VerdictLeak || r.Loops != 10 ||

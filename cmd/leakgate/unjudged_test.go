@@ -46,20 +46,18 @@ func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 				begun < 0 || !strings.Contains(errOut[:begun], "warning: "+why) {
 				t.Errorf("exit %d\n%s%s", code, out, errOut)
 			}
-			code, out,
-				errOut = phones.typed(t, "run", path, "--profile", "strict", "--out", filepath.Join(t.TempDir(), "run"))
+			code, out, errOut = phones.typed(t, "run", path, "--profile", "strict", "--out",
+				filepath.Join(t.TempDir(), "run"))
 			if code != exitUsage || out != "" || strings.Contains(errOut, "writing to ") ||
 				!strings.Contains(errOut, why) {
 				t.Errorf("strict: exit %d\n%s%s", code, out, errOut)
 			}
-			code, out,
-				errOut = phones.typed(t, "run", path, "--profile", "pr", "--strict", "--out",
+			code, out, errOut = phones.typed(t, "run", path, "--profile", "pr", "--strict", "--out",
 				filepath.Join(t.TempDir(), "run"))
 			if code != exitUsage || out != "" || !strings.Contains(errOut, why) {
 				t.Errorf("--strict: exit %d\n%s%s", code, out, errOut)
 			}
-			code, _,
-				errOut = phones.typed(t, "run", path, "--profile", "pr", "--allow-unjudged", "--out",
+			code, _, errOut = phones.typed(t, "run", path, "--profile", "pr", "--allow-unjudged", "--out",
 				filepath.Join(t.TempDir(), "run"))
 			if code != exitOK || strings.Contains(errOut, "nothing can be judged") {
 				t.Errorf("--allow-unjudged: exit %d\n%s", code, errOut)
@@ -78,8 +76,7 @@ func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 			if code != exitUsage || !strings.Contains(errOut, why) {
 				t.Errorf("--strict: exit %d\n%s", code, errOut)
 			}
-			code, _,
-				errOut = phones.typed(t,
+			code, _, errOut = phones.typed(t,
 				append(args, "--dump", "at_marks", "--out", filepath.Join(t.TempDir(), "run"))...)
 			if code != record.ExitInconclusive || strings.Contains(errOut, "nothing can be judged") {
 				t.Errorf("with dumps: exit %d\n%s", code, errOut)
@@ -152,8 +149,7 @@ func TestRangeOfDurations(t *testing.T) {
 			t.Errorf("%v s, %q, %v", run.Extended, run.ExtendedReason, err)
 		}
 		file := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 12m..40m\n")
-		if code, out,
-			errOut := phones.typed(t, "run", file, "--out",
+		if code, out, errOut := phones.typed(t, "run", file, "--out",
 			filepath.Join(t.TempDir(), "run")); code != record.ExitLeak || !strings.Contains(out, "extended by ") {
 			t.Errorf("run: exit %d\n%s%s", code, out, errOut)
 		}
@@ -162,8 +158,8 @@ func TestRangeOfDurations(t *testing.T) {
 			t.Errorf("config print: exit %d\n%s%s", code, out, errOut)
 		}
 		for _, wrong := range []string{"30m..12m", "12m..", "12m-30m"} {
-			if code, _,
-				errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", wrong); code != exitUsage ||
+			if code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for",
+				wrong); code != exitUsage ||
 				!strings.Contains(errOut, "or a range such as 12m..30m") {
 				t.Errorf("--for %s: exit %d\n%s", wrong, code, errOut)
 			}

@@ -93,8 +93,7 @@ func TestHold(t *testing.T) {
 		leases := t.TempDir()
 		c := client(t, map[string]int{"a": 34, "b": 34})
 		open := func(serial string) *Fleet {
-			f,
-				err := Open(t.Context(),
+			f, err := Open(t.Context(),
 				DeviceChoice{
 					Client: c, Serials: []string{serial}, Getenv: getenv(map[string]string{"LEAKGATE_LEASES": leases}),
 				})
@@ -142,8 +141,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestHoldRefusesDirectories(t *testing.T) {
-	f,
-		err := Open(t.Context(),
+	f, err := Open(t.Context(),
 		DeviceChoice{
 			Client: client(t, map[string]int{"a": 34}),
 			Getenv: getenv(map[string]string{"LEAKGATE_LEASES": "/dev/null/x"}),

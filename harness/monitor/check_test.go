@@ -40,8 +40,7 @@ func TestCheckOfHeaps(t *testing.T) {
 			{record.VerdictKnown, "com.shop: only accepted leaks: 1 x DetailActivity", []Exception{known}},
 			{record.VerdictPass, "com.shop: no new leak in its heap", []Exception{known}},
 		} {
-			c,
-				err := w.Check(t.Context(),
+			c, err := w.Check(t.Context(),
 				CheckOptions{Name: "cart", Patterns: []capture.Pattern{"com.shop"}, Heap: true, Known: want.known})
 			if err != nil {
 				t.Fatal(err)

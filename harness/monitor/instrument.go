@@ -125,8 +125,7 @@ func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int
 	}
 	scale := c.begin()
 	stream := instrument.NewStream(instrument.Events{Begin: c.testBegan, End: c.testEnded})
-	exit,
-		err := dev.Shell(ctx, i.command(i.delayOn(scale)), io.MultiWriter(st.Output, stream),
+	exit, err := dev.Shell(ctx, i.command(i.delayOn(scale)), io.MultiWriter(st.Output, stream),
 		io.MultiWriter(st.Output, stream.Stderr()))
 	c.endDelay()
 	sum := stream.Close()

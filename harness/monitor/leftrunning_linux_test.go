@@ -88,8 +88,7 @@ func TestNothingLeftRunning(t *testing.T) {
 	var th testEnv
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	rec,
-		err := HostCommand{
+	rec, err := HostCommand{
 		Args: []string{"/bin/sh", "-c", "sleep 60 & sleep 0.05"},
 	}.Run(ctx, th.stage(t.TempDir(), scripted{serial: "S1"}))
 	if err != nil || len(rec.LeftRunning) > 0 {

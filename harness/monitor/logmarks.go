@@ -74,8 +74,7 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 	}}
 	// The exit status is meaningless: the command ends with ctx or with the
 	// device.
-	_,
-		_ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
+	_, _ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
 		":I </dev/null 2>/dev/null", out, io.Discard)
 	return last
 }

@@ -511,8 +511,8 @@ func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))
 		log := func(tag, message string) {
-			if status,
-				err := p.Shell(t.Context(), "log -t "+tag+" '"+message+"'", io.Discard, io.Discard); status != 0 ||
+			if status, err := p.Shell(t.Context(), "log -t "+tag+" '"+message+"'", io.Discard,
+				io.Discard); status != 0 ||
 				err != nil {
 				t.Error(status, err)
 			}

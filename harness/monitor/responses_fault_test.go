@@ -245,8 +245,7 @@ func TestResponseOfHangingPhone(t *testing.T) {
 	for _, n := range []int{1, 5, 8, 10, 12} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, p,
-					_ := faulty{
+				r, p, _ := faulty{
 					kind: androidsim.Java, phone: rooted(), duration: 40 * time.Minute, n: n,
 					do: func(p *cabled, _ context.CancelFunc) {
 						p.hang(true)
@@ -328,8 +327,7 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				end := func() {}
-				r, p,
-					_ := faulty{
+				r, p, _ := faulty{
 					kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1,
 					do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) },
 				}.run(t)
@@ -813,8 +811,7 @@ func TestResponseToAReboot(t *testing.T) {
 	for _, n := range []int{1, 6, 7, 8, 11} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, p,
-					_ := faulty{
+				r, p, _ := faulty{
 					kind: androidsim.Java, phone: rooted(), duration: 50 * time.Minute, n: n,
 					do: func(p *cabled, _ context.CancelFunc) {
 						p.unplug(true)

@@ -71,8 +71,7 @@ func TestHostCommandMarksAndEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	script := `printf 'leakgate:mark loop 1\nnoise leakgate:mark not a mark\nleakgate:mark split'; echo " line"; ` +
 		`echo "$ANDROID_SERIAL|$LEAKGATE_DEVICES|$LEAKGATE_RUN" >&2; printf 'leakgate:mark last'`
-	rec,
-		err := HostCommand{
+	rec, err := HostCommand{
 		Args: []string{"/bin/sh", "-c", script},
 	}.Run(t.Context(), th.stage(dir, scripted{serial: "S1"}))
 	if err != nil || rec.Exit == nil || *rec.Exit != 0 {
@@ -141,8 +140,7 @@ func TestMonkeyCommandLine(t *testing.T) {
 		return 0, err
 	}}
 	var th testEnv
-	rec,
-		err := Monkey{
+	rec, err := Monkey{
 		Package: "com.x", Seed: 42, Throttle: 300 * time.Millisecond, Events: 500,
 	}.Run(t.Context(), th.stage(t.TempDir(), dev))
 	if err != nil || rec.Kind != "monkey" || *rec.Seed != 42 || rec.Events != 500 || *rec.Exit != 0 {
@@ -163,8 +161,7 @@ func TestDeviceCommandOnEveryDevice(t *testing.T) {
 			return exit, err
 		}
 	}
-	rec,
-		err := DeviceCommand{
+	rec, err := DeviceCommand{
 		Command: "x",
 	}.Run(t.Context(), th.stage(t.TempDir(), scripted{"S1", answer(0)}, scripted{"S2", answer(3)}))
 	if err == nil || !strings.Contains(err.Error(), "S2: exit 3") || rec.Exit == nil || *rec.Exit != 3 {

@@ -376,8 +376,7 @@ func TestRealStates(t *testing.T) {
 	}
 	phone.become(StateDevice)
 	waitFor(t, "the approval", func() bool { s, _ := server.State(serial); return s == StateDevice })
-	if out,
-		err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").
+	if out, err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").
 		CombinedOutput(); string(out) != "hello\n" || err != nil {
 		t.Errorf("shell after the approval = %q, %v", out, err)
 	}

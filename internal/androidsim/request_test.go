@@ -95,8 +95,8 @@ func TestUnplugAtEachRequest(t *testing.T) {
 			}
 		}
 		// In the middle of the pull.
-		hit,
-			end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 }, line.Unplug)
+		hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 },
+			line.Unplug)
 		if steps, err := b.journey(); steps != 3 || err == nil || !hit() {
 			t.Errorf("unplugged in the pull: %d steps, %v", steps, err)
 		}
@@ -122,8 +122,7 @@ func TestAtRequestEnds(t *testing.T) {
 	if hit() || begun != 0 {
 		t.Errorf("begun %d times", begun)
 	}
-	hit,
-		end = p.AtRequest(0,
+	hit, end = p.AtRequest(0,
 		func(r Request) bool { return r.Kind == CommandRequest && strings.HasPrefix(r.Text, "dumpsys") }, start)
 	ask(t, p, "true")
 	if hit() {

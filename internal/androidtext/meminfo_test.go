@@ -272,8 +272,8 @@ func TestParseMeminfo(t *testing.T) {
 			t.Errorf("%q: %+v %q", args, o, problem)
 		}
 	}
-	if _,
-		problem := androidtext.ParseMeminfo([]string{"-x", "a"}); problem != "Unknown argument: -x; use -h for help\n" {
+	if _, problem := androidtext.ParseMeminfo(
+		[]string{"-x", "a"}); problem != "Unknown argument: -x; use -h for help\n" {
 		t.Errorf("%q", problem)
 	}
 }

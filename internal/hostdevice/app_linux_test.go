@@ -282,8 +282,7 @@ func TestLevels(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
 	// 60 MB, within a second; the garbage of the cache is 16 MB more.
 	for _, activity := range []string{"WarmUp", "Cache"} {
-		if out,
-			exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+
+		if out, exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+
 			" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
 			t.Fatalf("%s, exit %d", out, exit)
 		}

@@ -249,8 +249,7 @@ func bindVsock(port uint32) error {
 		port, cid uint32
 		_         [4]byte
 	}{family: family, port: port, cid: anyone}
-	if _, _,
-		errno := syscall.Syscall(syscall.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&address)),
+	if _, _, errno := syscall.Syscall(syscall.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&address)),
 		unsafe.Sizeof(address)); errno != 0 {
 		return errno
 	}

@@ -58,8 +58,8 @@ func TestBallast(t *testing.T) {
 		}
 		clean := Android(Phone{SDK: 30})
 		clean.Fill(Ballast{Bytes: 100_000, Clean: true, Package: "a.b"})
-		if c, ids,
-			_ := write(t, clean, f); !c.Reachable()[c.Path(ids.Of(clean.Class("a.b.Registry")), "all.first.items")] {
+		if c, ids, _ := write(t, clean,
+			f); !c.Reachable()[c.Path(ids.Of(clean.Class("a.b.Registry")), "all.first.items")] {
 			t.Errorf("%+v: nothing holds the ballast", f)
 		}
 		held := g.Retained(ids.Of(h.ballast.registry))

@@ -290,8 +290,7 @@ func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant
 			free <- struct{}{}
 			defer func() { <-free }()
 			var err error
-			if variants[i],
-				err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i],
+			if variants[i], err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i],
 				loops); err != nil {
 				failures[i] = fmt.Errorf("refactor %s: %w", r.Name, err)
 			}

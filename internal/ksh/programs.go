@@ -165,8 +165,7 @@ func touch(c *Call) int {
 
 func ls(c *Call) int {
 	var long, all, self bool
-	names,
-		ok := c.Getopt("la1d",
+	names, ok := c.Getopt("la1d",
 		func(o byte, _ string) { long, all, self = long || o == 'l', all || o == 'a', self || o == 'd' })
 	if !ok {
 		return 1

@@ -151,8 +151,7 @@ func TestCommandsExist(t *testing.T) {
 	for _, c := range commands {
 		verb := strings.Join(c.verbs, " ")
 		if _, asked := help[verb]; !asked {
-			out,
-				err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.verbs), "--help")...).
+			out, err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.verbs), "--help")...).
 				CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "leakgate "+verb) {
 				t.Errorf("%s: leakgate %s: there is no such command", c.place, verb)

@@ -137,16 +137,15 @@ func TestLeakMarks(t *testing.T) {
 		return string(text), err
 	}
 	rules := slices.DeleteFunc(slices.Clone(stubs), func(s string) bool { return filepath.Base(s) == "Main.java" })
-	if text,
-		err := java(append([]string{
+	if text, err := java(append([]string{
 		"java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(compiler, "*"),
 		"org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
 		"-no-stdlib", "-no-reflect", "-cp", library, "-jvm-target", "11", "-Werror", "-d", out, rule},
 		rules...)...); err != nil {
 		t.Fatalf("compile LeakMarks.kt: %v\n%s", err, text)
 	}
-	if text,
-		err := java(append([]string{"javac", "--release", "11", "-cp", classes, "-d", out}, stubs...)...); err != nil {
+	if text, err := java(append([]string{"javac", "--release", "11", "-cp", classes, "-d", out},
+		stubs...)...); err != nil {
 		t.Fatalf("compile stubs: %v\n%s", err, text)
 	}
 

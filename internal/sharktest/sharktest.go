@@ -46,8 +46,8 @@ func New(tb testing.TB) *Shark {
 		recorded.Missing(tb, "Shark needs a folder for its files: %v", err)
 	}
 	s.cache = filepath.Join(cache, "leakgate-test")
-	if s.classPath,
-		err = jars.Shark.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Shark.Version)); err != nil {
+	if s.classPath, err = jars.Shark.Fetch(tb.Context(),
+		filepath.Join(s.cache, "shark-"+jars.Shark.Version)); err != nil {
 		recorded.Missing(tb, "fetch Shark %s: %v", jars.Shark.Version, err)
 	}
 	return s

@@ -44,8 +44,7 @@ func TestMeasureFails(t *testing.T) {
 			t.Errorf("%s: %v", c.act, err)
 		}
 	}
-	if _,
-		err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).
+	if _, err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).
 		measure(t.Context()); err == nil {
 		t.Error("a missing program has a figure")
 	}

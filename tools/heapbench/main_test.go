@@ -156,8 +156,8 @@ func TestSmoke(t *testing.T) {
 	}
 
 	// leakgate itself accepts the options.
-	code, out,
-		log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir, "-testdata",
+	code, out, log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir,
+		"-testdata",
 		android(t), "-only", "^0.35M leakgate")
 	for _, row := range []string{ours, reading, tracing, growing} {
 		if want := regexp.MustCompile(`(?m)^\| 0\.35M \| ` + row + ` \| 1 \| [0-9.]+ \|`); code != 0 ||
@@ -192,8 +192,8 @@ func made(t *testing.T, dir, name string) manifest {
 // again: a second run makes nothing again.
 func again(t *testing.T, dir, exe string) {
 	t.Helper()
-	code, out,
-		log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only", "^0.1M leakgate$",
+	code, out, log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only",
+		"^0.1M leakgate$",
 		"-cache", dir, "-leakgate", exe)
 	if code != 0 || strings.Contains(log, "makes") || !strings.Contains(out, "| 0.1M | leakgate | 1 |") ||
 		strings.Contains(out, "| 0.35M |") {
@@ -251,8 +251,7 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(page, []byte("before\n"+fromMarker+"old\n"+toMarker+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o,
-		err := parse([]string{"-only", "leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe},
+	o, err := parse([]string{"-only", "leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe},
 		io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -285,8 +284,8 @@ func TestInterrupt(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	code, out,
-		log := bench(t, ctx, "-only", "^phone leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe)
+	code, out, log := bench(t, ctx, "-only", "^phone leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate",
+		exe)
 	if code != 130 || out != "" || !strings.Contains(log, "interrupted") {
 		t.Errorf("exit code %d:\n%s%s", code, out, log)
 	}

@@ -45,8 +45,7 @@ func crate(name, version string) finder {
 			return nil, err
 		}
 		fmt.Fprintf(log, "heapbench: installing %s %s\n", name, version)
-		if _,
-			err := output(ctx, "", cargo, "install", "--locked", "--root", c.path("peers"), "--version", version,
+		if _, err := output(ctx, "", cargo, "install", "--locked", "--root", c.path("peers"), "--version", version,
 			name); err != nil {
 			return nil, fmt.Errorf("install %s %s: %w", name, version, err)
 		}

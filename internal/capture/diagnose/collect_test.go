@@ -102,8 +102,7 @@ func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})
 		phone.TearOutput(5, true)
-		_, _,
-			err := CollectGarbage(t.Context(), &localPhone{Phone: phone}, 2000,
+		_, _, err := CollectGarbage(t.Context(), &localPhone{Phone: phone}, 2000,
 			[]capture.Target{{Process: capture.Process{Name: "com.shop", UID: 10123, PID: 7, Start: 9}}}, time.Minute)
 		if !errors.Is(err, shell.ErrDevice) {
 			t.Errorf("error %v", err)

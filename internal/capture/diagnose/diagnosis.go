@@ -181,8 +181,7 @@ func (d *diagnosing) check(ctx context.Context, words string) {
 // clocks.
 func (d *diagnosing) identify(ctx context.Context) error {
 	p, m := d.req.Process, shell.NewMarker()
-	a,
-		err := shell.Ask(ctx, d.dev, checkTimeout,
+	a, err := shell.Ask(ctx, d.dev, checkTimeout,
 		m.Join([]shell.Part{
 			{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}, {"stat", statCommand(p)},
 		}))

@@ -523,8 +523,7 @@ func sweep(t *testing.T, api int) {
 	touch := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if exit,
-				err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+text.ShellQuote(name), io.Discard,
+			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+text.ShellQuote(name), io.Discard,
 				io.Discard); exit != 0 || err != nil {
 				t.Fatal(name, exit, err)
 			}
@@ -533,8 +532,7 @@ func sweep(t *testing.T, api int) {
 	touch("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof", "leakgate-b c.hprof",
 		"leakgate-$(rm other.hprof)-1.hprof", "leakgate-'; rm other.hprof;'.hprof",
 		"leakgate-a\n0 .hprof", "leakgate.hprof", "leakgate-a.txt", "other.hprof")
-	if exit,
-		err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof",
+	if exit, err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof",
 		io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
 	}
@@ -553,8 +551,7 @@ func sweep(t *testing.T, api int) {
 	touch(own+"-r-1.hprof", own+"-r 2.hprof")
 	// What replaces one of the caller's own dumps is removed too, but not the
 	// target of a link.
-	if exit,
-		err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+
+	if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+
 		"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
 	}

@@ -236,11 +236,11 @@ const checksumRate = 20 * mebibyte
 // size; false if unknown. toybox has md5sum, toolbox before Android 6 md5.
 func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	answer,
-		err := shell.Ask(ctx, h.dev, checkTimeout+time.Duration(a.size/checksumRate)*time.Second, m.Join([]shell.Part{
-		{"sum", "md5sum " + file + " 2>/dev/null || md5 " + file + " 2>/dev/null"},
-		{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
-	}))
+	answer, err := shell.Ask(ctx, h.dev, checkTimeout+time.Duration(a.size/checksumRate)*time.Second,
+		m.Join([]shell.Part{
+			{"sum", "md5sum " + file + " 2>/dev/null || md5 " + file + " 2>/dev/null"},
+			{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
+		}))
 	parts, whole := m.Split(answer.Stdout)
 	sum, _, _ := strings.Cut(string(parts["sum"]), " ")
 	if err != nil || !whole || parseSize(string(parts["size"])) != a.size || !md5Form.MatchString(sum) {
@@ -276,8 +276,7 @@ func (h *heapDump) remove(ctx context.Context) {
 
 func (h *heapDump) removeOnce(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	a,
-		err := shell.Ask(ctx, h.dev, cleanUp/2,
+	a, err := shell.Ask(ctx, h.dev, cleanUp/2,
 		m.Join([]shell.Part{{"rm", removeWords + file + " 2>&1"}, {"left", "ls -d " + file + " 2>/dev/null"}}))
 	parts, whole := m.Split(a.Stdout)
 	switch {

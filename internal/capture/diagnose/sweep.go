@@ -61,8 +61,7 @@ func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	if len(old) == 0 {
 		return swept, nil
 	}
-	parts,
-		err = askSwept(ctx, dev,
+	parts, err = askSwept(ctx, dev,
 		[]shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "), "-f")}})
 	return append(swept, removed(parts["swept"])...), err
 }

@@ -40,8 +40,7 @@ func TestRecordedGfxinfo(t *testing.T) {
 }
 
 func TestOldGfxinfo(t *testing.T) {
-	got,
-		err := ParseGfxinfo([]byte(
+	got, err := ParseGfxinfo([]byte(
 		"Applications Graphics Acceleration Info:\r\nUptime: 27522172 Realtime: 74273303\r\n\r\n** Graphics info for " +
 			"pid 18222 [com.tencent.mobileqq] **\r\n" +
 			"Caches:\r\nCurrent memory usage / total memory usage (bytes):\r\n  TextureCache          1636784 / " +
@@ -85,8 +84,7 @@ func TestRecordedGPU(t *testing.T) {
 }
 
 func TestTwoGPUs(t *testing.T) {
-	got,
-		err := ParseGPU([]byte(
+	got, err := ParseGPU([]byte(
 		"Memory snapshot for GPU 0:\nGlobal total: 10\nProc 5 total: 3\nProc 6 total: x\nMemory snapshot for GPU " +
 			"1:\nGlobal total: 20\nProc 5 total: 4\n"))
 	if err != nil || got.Global() != known.Of(30) ||
@@ -143,8 +141,7 @@ func TestImportedBuffers(t *testing.T) {
 		"Imported gralloc buffers sorted by size:\n* name:x, totalSize:40288KiB, count:4\n":   nil,
 		"+ name:a, id:1, size:1KiB,\nImported gralloc buffers:\n+ name:b, id:1, size:2KiB,\n": {{known.Of(2), "b"}},
 	} {
-		got,
-			err := ParseSurfaceFlinger(
+		got, err := ParseSurfaceFlinger(
 			[]byte(head + list + "Total imported by gralloc: 5.00KiB\n+ Layer (Root#0)\n+ name:no, id:1, size:1KiB\n"))
 		if err != nil || !slices.Equal(got.Imported, want) || got.ImportedBuffers != known.Of(int64(len(want))) ||
 			got.Truncated {

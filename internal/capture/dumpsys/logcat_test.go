@@ -528,8 +528,7 @@ func TestLongLogs(t *testing.T) {
 		"\x00", "x", "11-22 15:32:47.123 1 1 I x: Kill '", "11-22 15:32:47.123 1 1 I art: a GC freed ,1,2/(% free,\n",
 		"I/(((((): ): ", "11-22 15:32:47.123 1 1 E ActivityManager: ANR in \n", "\n", "\xff\xfe 1 1 1 I I I I \r\n",
 	} {
-		log,
-			err := ScanLogcat(io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"),
+		log, err := ScanLogcat(io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"),
 			&endless{8 << 20, unit}), 1, "")
 		if err != nil || log.Entries == 0 || len(log.Warnings) > field.MaxWarnings+1 {
 			t.Errorf("%q: %+v, %v", unit, log, err)

@@ -257,8 +257,8 @@ func TestSteepHeaps(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 5))
 				base := 20 + 40*rng.Float64()
 				h := &artHeap{live: base, used: base, target: base + c.maxFree, limit: c.limit, maxFree: c.maxFree}
-				first,
-					end := watched(h, rng, 24*time.Hour, func(h *artHeap, _ float64) { h.pass(c.perHour/3600, other) })
+				first, end := watched(h, rng, 24*time.Hour,
+					func(h *artHeap, _ float64) { h.pass(c.perHour/3600, other) })
 				if first == nil {
 					left = append(left, 0)
 					continue

@@ -458,8 +458,7 @@ func TestDriftOfFewValues(t *testing.T) {
 			got != (Drift{N: n}) {
 			t.Errorf("FitDriftWith of %d values: %+v, panic %v", n, got, panicked)
 		}
-		if _,
-			panicked := trying(
+		if _, panicked := trying(
 			func() Drift { var p Noise; p.Add(y[:n]); return Drift{Slope: p.Alpha(1)} }); panicked != nil {
 			t.Errorf("Noise of %d values: panic %v", n, panicked)
 		}

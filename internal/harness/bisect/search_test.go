@@ -452,8 +452,7 @@ func TestSearchPrograms(t *testing.T) {
 	}
 	before := s.state()
 	s.git("config", "core.fsmonitor", "touch '"+trap+"'; true")
-	result,
-		err := Search(t.Context(),
+	result, err := Search(t.Context(),
 		Options{Dir: s.dir, Good: s.hash[0], Bad: s.hash[2], Key: theKey, Command: []string{os.Args[0]}})
 	if err != nil || result.First == nil || result.First.Hash != s.hash[2] {
 		t.Errorf("%v, %v", result, err)

@@ -103,8 +103,7 @@ func (c *Checkout) present(ctx context.Context, names []string) (map[string]foun
 	if len(asked) == 0 {
 		return found, nil
 	}
-	out,
-		err := c.git(ctx, command{time: askAncestors, output: 1 << 20, stdin: stdin.String()}, "cat-file",
+	out, err := c.git(ctx, command{time: askAncestors, output: 1 << 20, stdin: stdin.String()}, "cat-file",
 		"--batch-check=%(objectname)")
 	if err != nil {
 		return nil, err
@@ -135,8 +134,7 @@ func commitOf(name, answer string) foundCommit {
 // difference returns how many commits each of two commits has that the other
 // has not.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
-	out,
-		err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
+	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
 		a+"..."+b, "--")
 	if err != nil {
 		return 0, 0, err

@@ -109,8 +109,7 @@ func TestAncestorsUnknown(t *testing.T) {
 		s := repository{t, t.TempDir()}
 		s.git("clone", "-q", "--depth=3", "--no-single-branch", "file://"+filepath.ToSlash(r.dir), ".")
 		c := s.open()
-		behind, unknown,
-			err := c.Ancestors(t.Context(), commits[4],
+		behind, unknown, err := c.Ancestors(t.Context(), commits[4],
 			[]string{commits[0], commits[3], commits[4], commits[5], side, absent})
 		if err != nil {
 			t.Fatal(err)

@@ -60,8 +60,7 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 		return Changes{}, fmt.Errorf("find changes: %w", err)
 	}
 	out := Changes{files: map[string]bool{}, added: map[string][]span{}}
-	names,
-		err := c.git(ctx, command{time: askDiff, output: maxNames},
+	names, err := c.git(ctx, command{time: askDiff, output: maxNames},
 		diffTree(from, to, "--name-only", "-z", "--no-renames")...)
 	if err != nil {
 		return Changes{}, fmt.Errorf("find changed files: %w", err)
@@ -91,8 +90,7 @@ func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
 	}
-	parents,
-		err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-list", "--parents", "--max-count=1", "HEAD",
+	parents, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-list", "--parents", "--max-count=1", "HEAD",
 		"--")
 	if err != nil {
 		return "", fmt.Errorf("find base: %w", err)

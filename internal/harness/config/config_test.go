@@ -234,8 +234,7 @@ devices: { require: "${N:-3}" }
 // A variable can hold a value, but never YAML.
 func TestVariablesAddNoKeys(t *testing.T) {
 	hostile := func(name string) (string, bool) { return "com.shop\nduration: 3h, x: {", name == "X" }
-	_,
-		err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"),
+	_, err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"),
 		hostile)
 	problems, _ := errors.AsType[Errors](err)
 	if len(problems) != 1 || problems[0].Path != "app.package" || strings.Contains(problems[0].Message, "\n") {

@@ -156,8 +156,7 @@ func TestGateIsWritten(t *testing.T) {
 	const file = plainFile +
 		"gate: { leak.heavier: [], process.deaths: 'any  <= 2', leak.per_loop: ['new == ${N:-0}', \"bytes < 0.5 " +
 		"MB\"] }\nbaseline: { match: [] }\n"
-	cfg,
-		err := Parse("run.yaml", []byte(file),
+	cfg, err := Parse("run.yaml", []byte(file),
 		set("LEAKGATE_GITHUB_COMMENT_KEY", "shop", "LEAKGATE_GATE_LEAK_WIDER", "<= 1"))
 	if err != nil {
 		t.Fatal(err)

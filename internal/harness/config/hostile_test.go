@@ -200,8 +200,7 @@ func FuzzLayers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, profile string, which uint8, value, serial string) {
 		start := time.Now()
 		name := names[int(which)%len(names)]
-		c,
-			err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile),
+		c, err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile),
 			WithFlag("--device", "devices.serials", serial))
 		if (c == nil) == (err == nil) {
 			t.Fatalf("a Config and an error, or neither: %v, %v", c, err)

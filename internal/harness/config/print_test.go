@@ -17,8 +17,7 @@ sample: { normal: 90s }
 detect: { assert: live }
 profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detect: { policy: article } } }
 `
-	c,
-		err := Parse("a\nb.yaml", []byte(text),
+	c, err := Parse("a\nb.yaml", []byte(text),
 		set("SHOP", "com.shop", "LEAKGATE_SAMPLE_DETAIL", "1d", "LEAKGATE_SAMPLE_NORMAL", "10s"),
 		WithProfile("pr"), WithFlag("--device", "devices.serials", "emulator-5554", "[::1]:5555"))
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 
 // secretEnv is an environment with secrets.
 func secretEnv(name string) (string, bool) {
-	v,
-		ok := map[string]string{
+	v, ok := map[string]string{
 		"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554",
 		"CLASSES": "a.SecretTest", "STORE": "file:/srv/secretdir/b.json",
 	}[name]

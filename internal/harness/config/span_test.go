@@ -58,8 +58,7 @@ func TestDurationRange(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	// A single duration of a profile replaces the range of the file.
-	cfg,
-		err = Parse("x.yaml", []byte(file+"duration: 12m..30m\nprofiles: { nightly: { duration: 8h } }\n"), nil,
+	cfg, err = Parse("x.yaml", []byte(file+"duration: 12m..30m\nprofiles: { nightly: { duration: 8h } }\n"), nil,
 		WithProfile("nightly"))
 	if err != nil || cfg.Duration != 8*time.Hour || cfg.LongestDuration != 0 {
 		t.Errorf("%+v, %v", cfg, err)

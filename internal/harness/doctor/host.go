@@ -33,8 +33,7 @@ func (e *examination) host(ctx context.Context) (devices []adb.DeviceInfo, settl
 
 // adb examines the adb program, the server, and its list of devices.
 func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settled bool) {
-	client,
-		err := adb.NewClient(adb.Options{
+	client, err := adb.NewClient(adb.Options{
 		NoStart: true, NoConnect: true, AnswerTimeout: e.opt.limits.answer, MaxStream: maxStream, Getenv: e.opt.Getenv,
 		Dial: e.opt.dial,
 	})

@@ -84,8 +84,7 @@ func TestFromDumps(t *testing.T) {
 	}
 	broken := file(t, dir, "broken.hprof", []byte("JAVA PROFILE 1.0.3\x00"))
 	var failed *DumpError
-	if _,
-		err := FromDumps(t.Context(), []Scenario{{"com.shop", []string{files[0], broken}}},
+	if _, err := FromDumps(t.Context(), []Scenario{{"com.shop", []string{files[0], broken}}},
 		DumpOptions{}); !errors.As(err, &failed) || failed.File != broken {
 		t.Errorf("%v", err)
 	}

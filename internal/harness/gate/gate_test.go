@@ -470,8 +470,7 @@ func TestAcceptedAndWider(t *testing.T) {
 
 func trending(o Observation, gate string, rate float64) Observation {
 	p := &o.Processes[0]
-	p.Trend, p.Gate,
-		p.Reason = &TrendVerdict{
+	p.Trend, p.Gate, p.Reason = &TrendVerdict{
 		Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1),
 	}, gate, "grew"
 	return o

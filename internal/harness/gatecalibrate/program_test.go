@@ -144,8 +144,7 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	for n := range dumps {
 		s.Files = append(s.Files, filepath.Join(dir, fmt.Sprintf("%d.hprof", n+1)))
 	}
-	e,
-		err := evidence.FromDumps(t.Context(), []evidence.Scenario{s},
+	e, err := evidence.FromDumps(t.Context(), []evidence.Scenario{s},
 		evidence.DumpOptions{InUse: r.inUse, App: "com.shop"})
 	if err != nil {
 		t.Fatal(err)

@@ -219,8 +219,7 @@ func TestStream(t *testing.T) {
 	if sum.Seconds == nil || *sum.Seconds != 1201.5 {
 		t.Errorf("time %v", sum.Seconds)
 	}
-	if _,
-		sum := collect(t, "",
+	if _, sum := collect(t, "",
 		"INSTRUMENTATION_RESULT: stream=\n\nTime: 1.201,5\n\nOK\nINSTRUMENTATION_CODE: -1\n"); sum.Seconds != nil ||
 		sum.Announced != nil {
 		t.Errorf("%+v", sum)

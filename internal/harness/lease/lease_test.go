@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 // hold takes the keys of some serials, reports it, and holds them until its
 // input ends.
 func hold(folder string, serials []string) int {
-	l,
-		err := Take(context.Background(),
+	l, err := Take(context.Background(),
 		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)

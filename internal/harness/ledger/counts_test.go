@@ -27,8 +27,7 @@ const loopEvery = 30 * time.Second
 
 func newLoopRun(t *testing.T, forced bool) *loopRun {
 	t.Helper()
-	l,
-		err := New(record.Header{Devices: []record.HeaderDevice{{Device: "phone", StartedUp: 1000}}},
+	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "phone", StartedUp: 1000}}},
 		detector.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)

@@ -289,8 +289,7 @@ func TestDumpsAreBounded(t *testing.T) {
 // Missing heap dumps, of a process and of none, are in the record and decide if
 // nothing else does.
 func TestMissingEvidence(t *testing.T) {
-	l,
-		err := New(record.Header{
+	l, err := New(record.Header{
 		Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd},
 		Started: time.Unix(0, 0),
 	}, detector.DefaultPolicy())

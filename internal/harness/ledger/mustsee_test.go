@@ -14,8 +14,7 @@ func TestMustSee(t *testing.T) {
 	gates := func(rate float64) (detector.Gate, detector.Gate, string) {
 		plan := record.Plan{Assert: record.AssertEnd, MustSee: rate}
 		plan.SetPolicy(detector.RobustPolicy())
-		l,
-			err := New(record.Header{Plan: &plan, Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+		l, err := New(record.Header{Plan: &plan, Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
 			detector.RobustPolicy())
 		if err != nil {
 			t.Fatal(err)

@@ -16,8 +16,7 @@ import (
 // many hours.
 func afterHours(tb testing.TB, hours int) (*Part, float64) {
 	tb.Helper()
-	l,
-		err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
 		detector.DefaultPolicy())
 	if err != nil {
 		tb.Fatal(err)
@@ -216,8 +215,7 @@ func TestIncidents(t *testing.T) {
 			},
 			map[string]int{"low_memory": 1, "memory_limiter": 1, "native_crash": 1, "exit": 1, "anomaly": 1}},
 	} {
-		l,
-			err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
 			detector.DefaultPolicy())
 		if err != nil {
 			t.Fatal(err)
@@ -251,8 +249,7 @@ func TestAnonymousMemoryOfSamples(t *testing.T) {
 		"none":           {},
 		"no limit":       {limit: new(int64(0))},
 	} {
-		l,
-			err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
 			detector.DefaultPolicy())
 		if err != nil {
 			t.Fatal(err)

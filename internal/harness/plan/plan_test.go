@@ -25,8 +25,8 @@ func TestWorkloads(t *testing.T) {
 			Package: "com.shop", Seed: 1, Events: 5, Throttle: time.Second,
 		},
 	} {
-		cfg,
-			err := config.Parse("run.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: "+text+"\n"), nil)
+		cfg, err := config.Parse("run.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: "+text+"\n"),
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,7 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
-	cfg,
-		err := config.Parse("run.yaml",
+	cfg, err := config.Parse("run.yaml",
 		[]byte("version: 1\napp: { package: com.shop }\nworkload: { device_command: x, windows: { begin: 'b(.)', "+
 			"end: e } }\n"), nil)
 	if err != nil {

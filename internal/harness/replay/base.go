@@ -124,8 +124,7 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	if c == nil || !x.Judged() {
 		return
 	}
-	names, of,
-		warnings := c.of(x.key, func(b *base) *series { return &b.apps },
+	names, of, warnings := c.of(x.key, func(b *base) *series { return &b.apps },
 		"never has two processes of this app at the same time")
 	p.Warnings = append(p.Warnings, warnings...)
 	if len(of) == 0 {

@@ -73,8 +73,7 @@ func BenchmarkReadSamples(b *testing.B) {
 	text := nightLines(100, 960)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _,
-			err := record.ReadSamples(bytes.NewReader(text),
+		if _, err := record.ReadSamples(bytes.NewReader(text),
 			record.Lines{Sample: func(record.Sample) error { return nil }}); err != nil {
 			b.Fatal(err)
 		}

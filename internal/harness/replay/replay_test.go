@@ -446,8 +446,7 @@ func TestBases(t *testing.T) {
 	}
 	first, second, third := file("1.csv", "a", "b"), file("2.csv", "a"), file("3.csv", "a", "b")
 	head := file("head.csv", "a", "b", "c")
-	got,
-		err := Run(t.Context(), []string{head},
+	got, err := Run(t.Context(), []string{head},
 		Options{Policy: detector.RobustPolicy(), Bases: []string{first, second, third}})
 	if err != nil {
 		t.Fatal(err)
@@ -469,14 +468,12 @@ func TestBases(t *testing.T) {
 			t.Errorf("%s: %v %q %q", p.Process.Process, p.Base, p.Bases, p.Warnings)
 		}
 	}
-	if _,
-		err := Run(t.Context(), []string{head},
+	if _, err := Run(t.Context(), []string{head},
 		Options{Policy: detector.RobustPolicy(), Bases: []string{"-", "-"}}); err == nil ||
 		!strings.Contains(err.Error(), "only one recording") {
 		t.Errorf("standard input twice: %v", err)
 	}
-	if _,
-		err := Run(t.Context(), []string{head},
+	if _, err := Run(t.Context(), []string{head},
 		Options{Policy: detector.RobustPolicy(), Bases: []string{first, head + ".none"}}); err == nil {
 		t.Error("a base that is not there")
 	}
@@ -540,8 +537,7 @@ func TestTraces(t *testing.T) {
 			}
 		}
 		for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
-			r,
-				err := Run(t.Context(), []string{recorded.Path(t, "traces", name)},
+			r, err := Run(t.Context(), []string{recorded.Path(t, "traces", name)},
 				Options{Policy: policy, Column: column})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -568,8 +564,7 @@ func TestCancel(t *testing.T) {
 			cancel()
 			return copy(p, "1,2\n"), nil
 		})))
-	if _,
-		err := Run(ctx, []string{"-"}, Options{Policy: detector.RobustPolicy(), Stdin: endless}); !errors.Is(err,
+	if _, err := Run(ctx, []string{"-"}, Options{Policy: detector.RobustPolicy(), Stdin: endless}); !errors.Is(err,
 		context.Canceled) {
 		t.Error(err)
 	}

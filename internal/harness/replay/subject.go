@@ -58,8 +58,8 @@ func (x *app) record(together int) record.ReplayApp {
 	a := x.Account
 	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
-	p.Transitions, p.FirstSuspicious,
-		p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
+	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious,
+		p.FirstLeaking)
 	p.Warnings = append(append([]string{}, p.Warnings...), x.looks.skippedText()...)
 	return p
 }
@@ -130,8 +130,8 @@ func (x *subject) record(processes int) record.ReplayProcess {
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
 	p.Alive = record.Round(a.AliveUntil(a.Last), 3)
-	p.Transitions, p.FirstSuspicious,
-		p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
+	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious,
+		p.FirstLeaking)
 	if x.source != "" {
 		p.Source = x.source
 	}

@@ -57,8 +57,7 @@ func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	l,
-		err := ledger.New(record.Header{Plan: &record.Plan{Assert: record.AssertEnd, MustSee: o.MustSee / detector.MB}},
+	l, err := ledger.New(record.Header{Plan: &record.Plan{Assert: record.AssertEnd, MustSee: o.MustSee / detector.MB}},
 		o.Policy)
 	if err != nil {
 		return nil, err
@@ -270,8 +269,7 @@ func (t *tableReader) full() bool {
 // its own, like a device, because tables may hold recordings one below the
 // other.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
-	part,
-		err := t.ledger.AddDevice(
+	part, err := t.ledger.AddDevice(
 		record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})
 	if err != nil {
 		return nil, err

@@ -101,8 +101,7 @@ func TestTraceVerdicts(t *testing.T) {
 // and plateaus within minutes, and no leak.
 func telescope(t *testing.T) string {
 	const file = "eso_tdcstst.csv"
-	r,
-		err := Run(t.Context(), []string{recorded.Path(t, "traces", file)},
+	r, err := Run(t.Context(), []string{recorded.Path(t, "traces", file)},
 		Options{Policy: detector.RobustPolicy(), Column: "vsz_kb"})
 	if err != nil {
 		t.Fatal(err)

@@ -62,8 +62,8 @@ func holds(dump []byte, text string) bool {
 // leaksOf returns the identities and sizes of the leaks in a dump.
 func leaksOf(t testing.TB, dump []byte) (list []string) {
 	t.Helper()
-	report,
-		err := analysis.Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{Top: topClasses})
+	report, err := analysis.Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)),
+		analysis.Options{Top: topClasses})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,8 +264,8 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				warnings,
-					err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
+				warnings, err := Resume(t.Context(), dir, Options{},
+					[]record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
 				if err != nil || (len(warnings) == 0) != (c.stays == "untouched") || c.warnings != "" &&
 					!strings.Contains(errors.Join(warnings...).Error(), c.warnings) {
 					t.Errorf("%v, %v", warnings, err)
@@ -287,8 +287,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				}
 				// A diagnosis that the run has recorded is unchanged.
 				put(t, f, files)
-				if warnings,
-					err := Resume(t.Context(), dir, Options{},
+				if warnings, err := Resume(t.Context(), dir, Options{},
 					[]record.Diagnosis{{Folder: f.name, Analyzed: true}}); err != nil || len(warnings) > 0 {
 					t.Error(warnings, err)
 				}
@@ -617,8 +616,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, Artifacts), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _,
-			err := w.responder.Collect(t.Context(), w.phone, w.facts,
+		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts,
 			Order{Process: capture.Process{Name: "com.shop"}, Recipe: "java"}); err == nil ||
 			strings.Contains(err.Error(), dir) {
 			t.Error(err)

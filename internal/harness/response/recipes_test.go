@@ -285,8 +285,7 @@ func TestFoldersOfSimilarNames(t *testing.T) {
 		strings.Repeat("x", 80), strings.Repeat("x", 81), strings.Repeat("x", 82), "com.shop-user10",
 		"a_b-" + fmt.Sprintf("%.4x", sha256.Sum256([]byte("a:b"))), "com.sh\u00f6p", "com.sh\u00fcp"} {
 		for _, user := range []int{0, 10} {
-			f,
-				err := New(t.TempDir(), Options{}).
+			f, err := New(t.TempDir(), Options{}).
 				newFolder(Order{Process: capture.Process{Name: name, User: user}, Recipe: "native"})
 			if err != nil {
 				t.Fatal(err)

@@ -87,8 +87,7 @@ func TestResumeElsewhere(t *testing.T) {
 		"../outside", "artifacts/../../outside", outside, "artifacts", "", "artifacts/gone/x",
 		`artifacts\..\..\outside`,
 	} {
-		warnings,
-			err := response.Resume(t.Context(), dir, response.Options{},
+		warnings, err := response.Resume(t.Context(), dir, response.Options{},
 			[]record.Diagnosis{{Folder: name, Steps: steps, Recipe: "java"}})
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%q: %v, %v", name, warnings, err)

@@ -110,8 +110,7 @@ func (s *scratch) ref() string { return "refs/heads/" + s.branch }
 // there is no such branch. It does not fetch the history.
 func (s *scratch) fetch(ctx context.Context) (string, error) {
 	const fetched = "refs/leakgate/fetched"
-	_,
-		err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
+	_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
 		"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
 	if err != nil {
 		// git has one exit code for a missing branch and for a remote that does
@@ -253,8 +252,7 @@ func (s *scratch) commit(ctx context.Context, parent string, content []byte) (st
 // explicit: a pre-push hook of the checkout is about its source, which is not
 // pushed, and could block a CI job.
 func (s *scratch) push(ctx context.Context, expected, commit string) error {
-	_,
-		err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected,
+	_, err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected,
 		s.remote, commit+":"+s.ref())
 	if err == nil {
 		return nil

@@ -23,8 +23,8 @@ func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err
 	denied := 0
 	err = waitForLock(ctx, func() (bool, error) {
 		var err error
-		handle,
-			err = syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, fileFlagDeleteOnClose, 0)
+		handle, err = syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS,
+			fileFlagDeleteOnClose, 0)
 		if errors.Is(err, errorSharingViolation) {
 			return false, nil
 		}

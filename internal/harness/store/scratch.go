@@ -233,8 +233,7 @@ func (s *scratch) line(ctx context.Context, input []byte, args ...string) (strin
 
 // git runs git and names its command in errors.
 func (s *scratch) git(ctx context.Context, input []byte, args ...string) ([]byte, error) {
-	out,
-		err := program{
+	out, err := program{
 		argv: append([]string{"git"}, args...), dir: s.top, env: s.env, input: input, most: maxContent,
 	}.run(ctx)
 	var exit *exitError

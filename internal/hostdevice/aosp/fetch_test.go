@@ -29,8 +29,7 @@ https://b.example/debian/ bookworm main
 }
 
 func TestDistribution(t *testing.T) {
-	if id,
-		name := distribution([]byte(
+	if id, name := distribution([]byte(
 		"PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=bookworm\nID='debian'\n")); id != "debian" || name != "bookworm" {
 		t.Errorf("%q, %q", id, name)
 	}

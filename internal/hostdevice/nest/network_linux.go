@@ -23,8 +23,7 @@ func raiseLoopback() error {
 	defer syscall.Close(fd)
 	r := ifreq{flags: syscall.IFF_UP | syscall.IFF_RUNNING}
 	copy(r.name[:], "lo")
-	if _, _,
-		errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS,
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS,
 		uintptr(unsafe.Pointer(&r))); errno != 0 {
 		return errno
 	}

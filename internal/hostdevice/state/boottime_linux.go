@@ -14,8 +14,7 @@ const clockBoottime = 7
 // HostUptime returns the uptime of this machine.
 func HostUptime() (time.Duration, error) {
 	var ts syscall.Timespec
-	if _, _,
-		errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)),
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)),
 		0); errno != 0 {
 		return 0, fmt.Errorf("read clock: %w", errno)
 	}

@@ -147,8 +147,7 @@ func WriteSARIF(w io.Writer, c *Comparison, file string) error {
 	if skipped > 0 {
 		run.Properties = map[string]any{"skippedResults": skipped}
 	}
-	out,
-		err := json.Marshal(sarifLog{
+	out, err := json.Marshal(sarifLog{
 		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
 	})
 	if err != nil {

@@ -200,8 +200,7 @@ func (s *Session) Download(ctx context.Context, a Artifact, file string, limit i
 // storage returns the address of an artifact's zip file.
 func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Response, error) {
 	c := s.client(noRedirect)
-	req,
-		err := c.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts/%d/zip", s.owner, s.repo, id),
+	req, err := c.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts/%d/zip", s.owner, s.repo, id),
 		nil)
 	if err != nil {
 		return nil, nil, err

@@ -231,8 +231,7 @@ func TestExtract(t *testing.T) {
 		r, _ := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 		raw, _ := r.File[0].OpenRaw()
 		data, _ := io.ReadAll(raw)
-		out,
-			_ := z.CreateRaw(&zip.FileHeader{
+		out, _ := z.CreateRaw(&zip.FileHeader{
 			Name: "f", Method: zip.Deflate, CompressedSize64: uint64(len(data)), UncompressedSize64: 10,
 			CRC32: crc32.ChecksumIEEE(make([]byte, 10)),
 		})

@@ -192,10 +192,10 @@ func (w *checkWriter) find(ctx context.Context) error {
 		}
 		err := w.pages(ctx, r,
 			func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-				page, resp,
-					err := c.Checks.ListCheckRunsForRef(ctx, w.owner, w.repo, w.HeadSHA, &gogithub.ListCheckRunsOptions{
-					CheckName: &w.Name, Filter: gogithub.String("all"), ListOptions: o,
-				})
+				page, resp, err := c.Checks.ListCheckRunsForRef(ctx, w.owner, w.repo, w.HeadSHA,
+					&gogithub.ListCheckRunsOptions{
+						CheckName: &w.Name, Filter: gogithub.String("all"), ListOptions: o,
+					})
 				if err != nil {
 					return 0, resp, err
 				}

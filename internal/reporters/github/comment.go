@@ -139,8 +139,7 @@ func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, err
 	r := w.request("list comments of", "pull-requests: write", read)
 	err = w.pages(ctx, r,
 		func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-			page, resp,
-				err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number,
+			page, resp, err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number,
 				&gogithub.IssueListCommentsOptions{ListOptions: o})
 			if err != nil || page == nil {
 				// An empty body is not an empty list: it would make us write a
@@ -227,8 +226,8 @@ func (w *commentWriter) create(ctx context.Context) error {
 	w.sent, w.created, w.looks = true, nil, 0
 	r := w.request("create comment on", "pull-requests: write", once)
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
-		comment, resp,
-			err := c.Issues.CreateComment(ctx, w.owner, w.repo, w.Number, &gogithub.IssueComment{Body: &w.Body})
+		comment, resp, err := c.Issues.CreateComment(ctx, w.owner, w.repo, w.Number,
+			&gogithub.IssueComment{Body: &w.Body})
 		if err == nil && comment.GetID() == 0 {
 			err = errIncomplete
 		}
@@ -251,8 +250,8 @@ func (w *commentWriter) create(ctx context.Context) error {
 func (w *commentWriter) edit(ctx context.Context, kept *gogithub.IssueComment) error {
 	r := w.request("edit comment on", "pull-requests: write", repeatable)
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
-		comment, resp,
-			err := c.Issues.EditComment(ctx, w.owner, w.repo, kept.GetID(), &gogithub.IssueComment{Body: &w.Body})
+		comment, resp, err := c.Issues.EditComment(ctx, w.owner, w.repo, kept.GetID(),
+			&gogithub.IssueComment{Body: &w.Body})
 		if err == nil && comment.GetID() != kept.GetID() {
 			err = errIncomplete
 		}

@@ -449,8 +449,7 @@ func TestUpsertCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, cancel)
 		start := time.Now()
-		if _, _,
-			err := s.Upsert(ctx, Comment{Number: 7, Marker: testMarker, Body: wanted}); !errors.Is(err,
+		if _, _, err := s.Upsert(ctx, Comment{Number: 7, Marker: testMarker, Body: wanted}); !errors.Is(err,
 			context.Canceled) || time.Since(start) != 10*time.Second {
 			t.Fatal(err, time.Since(start))
 		}

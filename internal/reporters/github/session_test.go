@@ -27,8 +27,8 @@ func TestHosts(t *testing.T) {
 				w.prefix, w.graphQL = c.prefix, c.graphQL
 				w.add(actionsLogin, "Bot", "old\n"+testMarker)
 				s := w.session(Options{API: api, GraphQL: c.given})
-				if got, _,
-					err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited ||
+				if got, _, err := s.Upsert(t.Context(),
+					Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited ||
 					err != nil {
 					t.Fatal(got, err)
 				}

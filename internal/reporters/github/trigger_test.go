@@ -214,8 +214,7 @@ func TestGraphQLURL(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", api, got.GraphQLURL, err, want)
 		}
 	}
-	if got,
-		_ := ReadTrigger(environment(t, "push", "", "GITHUB_GRAPHQL_URL",
+	if got, _ := ReadTrigger(environment(t, "push", "", "GITHUB_GRAPHQL_URL",
 		"https://x/graphql")); got.GraphQLURL != "https://x/graphql" {
 		t.Error(got.GraphQLURL)
 	}
@@ -233,8 +232,7 @@ func FuzzReadTrigger(f *testing.F) {
 		if err := os.WriteFile(path, []byte(event), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got,
-			err := ReadTrigger(
+		got, err := ReadTrigger(
 			environment(t, name, "", "GITHUB_EVENT_PATH", path, "GITHUB_REF", ref, "GITHUB_SHA", sha))
 		if err != nil {
 			if got != (Trigger{}) {
