@@ -185,7 +185,9 @@ func FuzzWriteLeak(f *testing.F) {
 		l := leakOf()
 		if pile {
 			l = accumulationOf()
-			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache, l.Accumulates.Root = class, reference, n, n, class, reason
+			a := l.Accumulates
+			a.Class, a.Holds, a.Cache, a.Root = class, reference, class, reason
+			a.Held, a.Count = n, n
 		}
 		l.Class, l.Key, l.Fingerprint, l.GCRootText, l.RetainedBytes = class, class, reference, reason, n
 		for i := range l.Trace {
