@@ -38,7 +38,7 @@ const (
 // articleTable is the state machine of policy "article". The rows of a state
 // are evaluated in this order, at most one transition per input. A timeout
 // takes precedence over all evidence (8.2: "whatever the state at that
-// moment"), the end of a suspicion over its promotion.
+// moment"), and the end of a suspicion takes precedence over its promotion.
 var articleTable = []row{
 	{ruleSpike, Normal, Leaking, onSample, (*articleMachine).spikes},
 	{"5.4 gpu", Normal, Leaking, onReading, (*articleMachine).gpuLeaks},
@@ -72,7 +72,7 @@ type look struct {
 	// consecutive windows that were, and were not, significant.
 	line           trend.Line
 	rising, fading int
-	// suspected is when SUSPICIOUS last began, level the total at that time.
+	// suspected is when SUSPICIOUS last began; level is the total at that time.
 	suspected known.Duration
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
@@ -81,12 +81,12 @@ type look struct {
 	// spike is over.
 	spike      spike
 	spikeArmed bool
-	// gpuSince is the time in seconds before which breakdowns are used up.
-	// gpuDue reports that the GPU path has new data.
+	// Breakdowns before gpuSince (in seconds) have already been used. gpuDue
+	// reports that the GPU path has new data.
 	gpuSince float64
 	gpuDue   bool
-	// event reports that this leak is reported without a diagnosis, pending
-	// that a diagnosis is requested.
+	// event reports that this leak is reported without a diagnosis; pending
+	// reports that a diagnosis is requested.
 	event, pending bool
 	// unconfirmed reports that CONFIRMING ended for lack of breakdowns.
 	unconfirmed bool
@@ -178,8 +178,8 @@ func (d *articleMachine) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
-// floorRoom is the capacity on the stack for the floors of 160 minutes in the
-// article's segments. More floors cost an allocation.
+// floorRoom is the number of floors that fit on the stack: those of 160 minutes
+// in the article's segments. More floors cost an allocation.
 type floorRoom [32]trend.Floor
 
 // currentFloors appends to dst the floors of the complete segments since
@@ -255,8 +255,8 @@ func (d *articleMachine) reportEnds() (string, bool) {
 		true
 }
 
-// enterLeaking decides between a diagnosis and a mere report (6.1, 6.4) and
-// words the latter.
+// enterLeaking decides between requesting a diagnosis and only reporting the
+// leak (6.1, 6.4), and writes the text of that report.
 func (d *articleMachine) enterLeaking() string {
 	if !d.firstLeaking.Known {
 		d.firstLeaking = known.OfDuration(d.now)

@@ -17,11 +17,11 @@ type articleMachine struct {
 	entered time.Duration
 	kind    LeakKind
 	because string
-	// evidence is the evidence for the last leak, because its sentence.
+	// evidence is the evidence for the last leak; because is its sentence.
 	evidence []Evidence
 
-	// now is the latest time stamp received, epoch the earliest one that still
-	// counts.
+	// now is the latest time stamp received; readings older than epoch do not
+	// count.
 	now, epoch                time.Duration
 	lastSample, lastBreakdown known.Duration
 	diagnosed                 known.Duration
@@ -86,8 +86,8 @@ func (d *articleMachine) diagnosisFinished(at time.Duration) []Transition {
 	return d.step(onDiagnosis)
 }
 
-// restart records that the process has a new identity, or the device a new
-// clock, from at on. It resets everything but the worst state, its times and
+// restart records that from time at the process has a new identity, or the
+// device a new clock. It resets everything but the worst state, its times and
 // the cooldown.
 func (d *articleMachine) restart(at time.Duration) []Transition {
 	d.restarts++

@@ -9,32 +9,32 @@ type articleRules struct {
 	tMin, r2Min float64
 	// consecutive is the number of consecutive windows that must agree (5.5).
 	consecutive int
-	// minPoints is the least number of points of a regression that counts
-	// (8.1). The dimensions in CONFIRMING need three (8.2).
+	// minPoints is the minimum number of points of a regression (8.1). The
+	// dimensions in CONFIRMING need three (8.2).
 	minPoints int
 	// highWindow and lowWindow are the numbers of samples and breakdowns that
 	// are kept (4.3, 8.3).
 	highWindow, lowWindow int
-	// segment is the length of one floor, minSegments the least number of
+	// segment is the length of one floor; minSegments is the minimum number of
 	// floors (5.3).
 	segment     time.Duration
 	minSegments int
 	// suspiciousMax and confirmingMax are the timeouts of the two states (5.5,
 	// 8.2).
 	suspiciousMax, confirmingMax time.Duration
-	// extraBreakdowns are requested in CONFIRMING, extraSpacing apart (5.5,
+	// CONFIRMING requests extraBreakdowns breakdowns, extraSpacing apart (5.5,
 	// 8.2).
 	extraBreakdowns int
 	extraSpacing    time.Duration
 	// minGrowth in bytes is the least growth since SUSPICIOUS began (5.5).
 	minGrowth int64
-	// spikePct in percent of the floor and spikeMin in bytes: a spike exceeds
-	// both (5.4).
+	// A spike is higher than spikePct percent of the floor and higher than
+	// spikeMin bytes (5.4).
 	spikePct float64
 	spikeMin int64
-	// spikeMinPoints is the least number of samples in one segment that make a
-	// floor for a spike. The article states no number. With fewer, every launch
-	// is a spike.
+	// spikeMinPoints is the minimum number of samples in one segment that make
+	// a floor for a spike. The article states no number. With fewer samples,
+	// every launch is a spike.
 	spikeMinPoints int
 	// flatT is the t below which memory does not rise (5.4, GPU path).
 	flatT float64
@@ -54,7 +54,8 @@ func defaultArticle() articleRules {
 // firstPoints is the number of samples that the consecutive windows need.
 func (a *articleRules) firstPoints() int { return a.minPoints + a.consecutive - 1 }
 
-// stages is the shortest path from SUSPICIOUS to LEAKING.
+// stages is the number of states on the shortest path from SUSPICIOUS to
+// LEAKING.
 func (a *articleRules) stages() time.Duration {
 	return time.Duration(a.minSegments)*a.segment + time.Duration(max(0, a.extraBreakdowns-1))*a.extraSpacing
 }

@@ -20,8 +20,8 @@ func filling(leak, hours float64) scenario.Scenario {
 
 var inLoops = scenario.Conditions{LoopEvery: 8 * time.Minute, Diagnosis: 2 * time.Minute}
 
-// TestCompareTo checks that what both builds do is not a leak, and that what
-// only the new one does is.
+// TestCompareTo checks that growth in both builds is not a leak, and that
+// growth in the new build alone is one.
 func TestCompareTo(t *testing.T) {
 	const runs = 20
 	pairs := map[string]struct{ base, head scenario.Conditions }{
@@ -54,7 +54,7 @@ func TestCompareTo(t *testing.T) {
 				if !strings.HasPrefix(v.Because, "grows") {
 					continue // a leak by itself, with its own rate
 				}
-				// The shares are those of the head alone, and its cache grows
+				// The shares are those of the head alone, whose cache grows
 				// too.
 				if math.Abs(v.Rate/detector.MB-rate) > 0.35*rate || v.Kind != detector.Java &&
 					v.Kind != detector.Unknown || rate == 100 && v.Kind != detector.Java {
@@ -81,8 +81,8 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 	}
 }
 
-// TestCompareToShorterSuite checks that the loops that only the longer run has
-// do not count, neither in the growth nor in the time.
+// TestCompareToShorterSuite checks that loops that only the longer run has are
+// ignored, both in the growth and in the time.
 func TestCompareToShorterSuite(t *testing.T) {
 	for _, hours := range [][2]float64{{6, 6}, {6, 3}, {3, 6}} {
 		for seed := range uint64(5) {
@@ -99,8 +99,8 @@ func TestCompareToShorterSuite(t *testing.T) {
 	}
 }
 
-// TestCompareToItself checks that no difference is a pass, whatever the run
-// does.
+// TestCompareToItself checks that a run compared with itself passes, whatever
+// happens in it.
 func TestCompareToItself(t *testing.T) {
 	for i, s := range lively(2) {
 		d, _ := watched(s, uint64(i), asThree)
@@ -114,8 +114,9 @@ func TestCompareToItself(t *testing.T) {
 	}
 }
 
-// TestCompareToTooShort checks that less than half an hour in common decides
-// nothing and is reported. A leak that the run proves by itself stays one.
+// TestCompareToTooShort checks that less than half an hour in common gives no
+// verdict on the difference, and that this is reported. A leak that the run
+// proves by itself is still a leak.
 func TestCompareToTooShort(t *testing.T) {
 	for _, hours := range [][2]float64{{2, 0.4}, {0.4, 2}, {2, 0}, {0, 2}, {0, 0}} {
 		head, base := detector.New(detector.RobustPolicy()), detector.New(detector.RobustPolicy())
@@ -210,8 +211,9 @@ func TestCompareToFallingBase(t *testing.T) {
 	}
 }
 
-// TestCompareToSameLeak checks that a leak of the base run is no difference,
-// and that a base run with less than half of it does not hide the leak.
+// TestCompareToSameLeak checks that a leak that the base run has too is not a
+// difference, and that a base run with less than half of the leak does not hide
+// it.
 func TestCompareToSameLeak(t *testing.T) {
 	for seed := range uint64(10) {
 		for rate, want := range map[float64]detector.Gate{100: detector.Pass, 20: detector.Leak} {
@@ -228,8 +230,9 @@ func TestCompareToSameLeak(t *testing.T) {
 	}
 }
 
-// TestCompareToSeveral checks that three base runs find what one does, and that
-// a difference is not a leak if base runs differ among themselves by as much.
+// TestCompareToSeveral checks that three base runs find the same leak as one
+// base run, and that a difference is not a leak if base runs differ among
+// themselves by as much.
 func TestCompareToSeveral(t *testing.T) {
 	for seed := range uint64(8) {
 		run := func(k uint64, rate float64) *detector.Detector {
@@ -275,7 +278,7 @@ func TestCompareToLives(t *testing.T) {
 }
 
 // TestCompareToAfterDeaths checks that a base run does not clear a process that
-// died of memory repeatedly, whatever its last life did.
+// repeatedly died of memory, whatever its last life shows.
 func TestCompareToAfterDeaths(t *testing.T) {
 	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
 	head := detector.New(detector.RobustPolicy())

@@ -6,8 +6,8 @@ import (
 )
 
 // Levels after forced collections are judged once there are 12 of them. They
-// are levels at points in time, unlike the means over a minute that follow a
-// mark "gc".
+// are levels at points in time; the levels that follow a mark "gc" are means
+// over a minute.
 func TestCollectedLevels(t *testing.T) {
 	const every = 30 * time.Second
 	for name, c := range map[string]struct {

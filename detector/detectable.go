@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// slowestTried and fastestTried in MB/h bound the leaks that are tried.
-	// rateStep is the factor between two.
+	// The rates of the leaks that are tried are between slowestTried and
+	// fastestTried, in MB/h. rateStep is the factor between two rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
 	// fasterFound is how many faster leaks must be found as well, because
-	// shapes do not depend evenly on the rate.
+	// whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
-	// detectableSafety is by how much a leak in another run must be faster than
-	// one that was added to this run, to be found in 95 of 100 runs, because
-	// the noise differs. Calibrated.
+	// detectableSafety is a factor: a leak that is this much faster than one
+	// added to this run is found in 95 of 100 other runs, whose noise differs.
+	// Calibrated.
 	detectableSafety = 1.15
-	// latelyTime is how long before the end a late leak begins.
+	// A late leak begins latelyTime before the end.
 	latelyTime = time.Hour
 )
 
-// onsetParts are where the added leaks begin, as parts of the window. All must
-// be found.
+// onsetParts are the points at which the added leaks begin, as fractions of the
+// window. All of these leaks must be found.
 var onsetParts = [...]float64{0, 0.05, 0.1}
 
-// setDetectable sets the slowest leaks that would have been detected in the
-// judged levels, by adding leaks to them. The result includes what the levels
-// do by themselves, steps and plateaus, which no formula for noise covers.
+// setDetectable computes the slowest leaks that would have been detected in the
+// judged levels, by adding leaks to them. The result accounts for steps and
+// plateaus in the levels, which a formula for noise does not.
 func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	j.detectable, j.lately = math.Inf(1), math.Inf(1)
 	if !j.known || j.leading != totalTrack {
@@ -69,7 +69,7 @@ func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	}
 }
 
-// withoutLine returns levels less their line.
+// withoutLine returns the levels minus their fitted line.
 func withoutLine(y []float64) []float64 {
 	slope := trend.Slope(y)
 	out := make([]float64, len(y))
@@ -79,8 +79,8 @@ func withoutLine(y []float64) []float64 {
 	return out
 }
 
-// detectableCache is the detection limit that was computed last. It changes
-// with each floor.
+// detectableCache is the detection limit that was computed last. It must be
+// computed again after each floor.
 type detectableCache struct {
 	at, stretches, family int
 	gate                  Gate
@@ -95,8 +95,8 @@ func (r *detectableCache) is(m *robustMachine, g Gate) bool {
 // detectableWindow is a part of the stretch to which leaks are added.
 type detectableWindow struct {
 	finding
-	// lowest is the lowest level in MB after a part that ends early, at in
-	// hours after the end.
+	// lowest is the lowest level in MB that follows a part that ends early; at
+	// is when, in hours after its end.
 	lowest float64
 	// unexplained: the reason for the early end is unknown.
 	unexplained bool
@@ -139,8 +139,8 @@ func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detec
 	return out
 }
 
-// finds reports whether a leak of a rate in MB/h that began at a time, 0 for
-// before the start, would have been found in the part.
+// finds reports whether a leak of a rate in MB/h would have been found in the
+// part. The leak begins at the given time; 0 means before the start.
 func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
 	n := len(w.levels)
 	if n == 0 {
@@ -174,8 +174,9 @@ func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, f
 	return true
 }
 
-// slowestFound returns the slowest rate in MB/h from which on all are found, by
-// steps from a guess. It is infinite if even the fastest is not found.
+// slowestFound returns the slowest rate in MB/h such that it and all faster
+// rates are found. It searches in steps from a guess. The result is infinite if
+// even the fastest rate is not found.
 func slowestFound(guess float64, found func(float64) bool) float64 {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	rate := func(i int) float64 { return slowestTried * math.Pow(rateStep, float64(i)) }

@@ -15,7 +15,7 @@ type Detector struct {
 	badPolicy error
 	// absent is the part of the watched time that has no samples.
 	absent, watched time.Duration
-	// mustSee is in bytes per hour, 0 for no requirement.
+	// mustSee is in bytes per hour; 0 means no requirement.
 	mustSee float64
 }
 
@@ -72,8 +72,8 @@ func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
 	return d.machine.diagnosisFinished(at)
 }
 
-// Restart records that the process has a new identity, or the device a new
-// clock, from at on. It resets everything but the worst state, its times, the
+// Restart records that from time at the process has a new identity, or the
+// device a new clock. It resets everything but the worst state, its times, the
 // verdict on what has ended, and the cooldown.
 func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
@@ -92,18 +92,19 @@ func (d *Detector) ChangeQuantity(at time.Duration) []Transition { return d.mach
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
 // AddCollected records the level of the process once a forced garbage
-// collection has settled, a sample that was added before. With at least 12 of
-// them the levels after collections are judged. Unlike the mark "gc", which is
-// followed by a mean over a minute, this is the level at one point in time, so
-// loops of half a minute have levels of their own. Policy "article" ignores it.
+// collection has settled. The level must be a sample that was added before.
+// With at least 12 of them, the levels after collections are judged. The mark
+// "gc" is followed by a mean over a minute; this is the level at one point in
+// time, so even loops of half a minute each have a level. Policy "article"
+// ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
-// AddDeath records why the incarnation that was last seen at a time of the
-// device's clock ended. It may come before or after the Restart that follows.
-// Policy "article" ignores it.
+// AddDeath records the cause of death of the incarnation that was last seen at
+// the given time of the device's clock. It may be called before or after the
+// Restart that follows. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
-// EndWorkload records that the workload ended. What happens later is no
+// EndWorkload records that the workload ended. What happens later is not
 // evidence against a leak. Policy "article" ignores it.
 func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
 
@@ -117,16 +118,16 @@ func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
 
 // SetFamilySize sets the number of processes, including this one, that are
-// judged together. They share the chance of a false alarm that a gate may have.
-// The default is 1.
+// judged together. They share the allowed probability of a false alarm. The
+// default is 1.
 func (d *Detector) SetFamilySize(processes int) { d.machine.setFamilySize(max(1, processes)) }
 
 // SetCoverage sets how long the process was watched and how much of that time
 // has no samples. A process covered for less than half of a run cannot pass.
 func (d *Detector) SetCoverage(absent, watched time.Duration) { d.absent, d.watched = absent, watched }
 
-// OnLook sets a function that is called for each look of policy "robust" while
-// inputs are added.
+// OnLook sets a function that policy "robust" calls for each look while inputs
+// are added.
 func (d *Detector) OnLook(f func(Look)) { d.machine.onLook(f) }
 
 // Demand returns what the machine wants next.
@@ -154,9 +155,9 @@ func (d *Detector) Verdict() Verdict {
 
 // CompareTo returns the verdict on the difference between this process and the
 // same process of base runs that were judged by the same policy. It compares
-// floors, aligned by loops where both have them, else by the time since their
-// series began. Several base runs show how much runs of one build differ. No
-// detector is changed.
+// floors, aligned by loops where both runs have loops, and otherwise by the
+// time since their series began. Several base runs show how much runs of one
+// build differ. No detector is changed.
 func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {
@@ -177,8 +178,8 @@ func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	return d.withoutBlindPass(head.compareTo(of)), nil
 }
 
-// withoutBlindPass turns a pass that could have missed a leak that must be seen
-// into an inconclusive verdict.
+// withoutBlindPass turns a pass into an inconclusive verdict if the run could
+// have missed a leak of the required rate.
 func (d *Detector) withoutBlindPass(v Verdict) Verdict {
 	if v.Gate == Pass && d.mustSee > 0 && v.MinDetectable > d.mustSee {
 		v.Gate = Inconclusive

@@ -44,8 +44,8 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// floorsOf plays segments of five minutes whose P25 is the given MB, after a
-// steep start, and returns whether they confirm.
+// floorsOf plays segments of five minutes with the given P25 values in MB,
+// after a steep start, and returns whether they confirm.
 func floorsOf(floors ...float64) bool {
 	p := play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious()
 	entered := p.steps[0].At
@@ -108,8 +108,8 @@ func TestSpike54(t *testing.T) {
 	}
 }
 
-// noisyLine is n points of a slope with residuals of exactly the given standard
-// deviation, orthogonal to the line.
+// noisyLine returns n points of a line with residuals of exactly the given
+// standard deviation, orthogonal to the line.
 func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	x, y, e := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range x {
@@ -133,9 +133,9 @@ func TestTwoProcesses52(t *testing.T) {
 	}
 }
 
-// TestTable72: the printed table follows its printed formula, which is the
-// article's t > 2 alone at 15 s. With R2 > 0.6 the rule needs 3.9 to 9.5 times
-// as much.
+// TestTable72 checks that the printed table follows its printed formula, which
+// is the article's t > 2 alone at 15 s. With R2 > 0.6 the rule needs 3.9 to 9.5
+// times as much.
 func TestTable72(t *testing.T) {
 	printed := map[float64][4]float64{5: {33, 18, 6, 2}, 20: {131, 72, 25, 9}, 50: {329, 179, 63, 22}}
 	for sd, row := range printed {
@@ -145,7 +145,7 @@ func TestTable72(t *testing.T) {
 			if math.Abs(formula-row[i]) > 1 {
 				t.Errorf("sigma %v, %v min: formula %.1f, printed %v", sd, minutes, formula, row[i])
 			}
-			// At the printed rate t is 2, and R2 far below 0.6.
+			// At the printed rate, t is 2 and R2 is far below 0.6.
 			l := noisyLine(int(n), 15, formula, sd)
 			if math.Abs(l.T-2) > 0.05 || l.R2 > 0.11 {
 				t.Errorf("sigma %v, %v min at %.1f MB/h: t %.2f R2 %.2f", sd, minutes, formula, l.T, l.R2)
@@ -162,7 +162,7 @@ func TestTable72(t *testing.T) {
 }
 
 // TestDoublingThePoints55: the article says that twice the points turn t 1.5
-// into 4.2. That holds for twice the time; at twice the density it is 2.1.
+// into 4.2. That holds for twice the time; at twice the density, t is 2.1.
 func TestDoublingThePoints55(t *testing.T) {
 	const n = 60
 	rate := 1.5 / noisyLine(n, 30, 1, 5).T
@@ -217,7 +217,7 @@ func TestStep(t *testing.T) {
 }
 
 // TestWalkThrough55 plays the article's story: 600 MB/h of Java heap. Its
-// order, floors and growth are reproduced, its minutes are not: a quiet process
+// order, floors and growth are reproduced. Its times are not: a quiet process
 // is SUSPICIOUS at minute 5, and the third segment is complete 15 minutes
 // later, not 12.
 func TestWalkThrough55(t *testing.T) {

@@ -24,8 +24,8 @@ type attack struct {
 	level        int64
 	state, worst detector.State
 	looks        int
-	// ignored counts what must be warned of: times that are not newer, and
-	// samples of impossible sizes.
+	// ignored counts the inputs that must cause a warning: times that are not
+	// newer, and samples of impossible sizes.
 	old, impossible bool
 }
 
@@ -38,7 +38,8 @@ func newAttack() *attack {
 // inputBytes is the number of bytes of one input.
 const inputBytes = 4
 
-// input adds one input of 4 bytes: what, how much later, and a number.
+// input adds one input, encoded in 4 bytes: its kind, the time since the
+// previous input, and a number.
 func (a *attack) input(data []byte) []detector.Transition {
 	op, step, n := data[0], data[1], binary.LittleEndian.Uint16(data[2:])
 	a.at += time.Duration(step) * 500 * time.Millisecond
@@ -82,7 +83,7 @@ func (a *attack) input(data []byte) []detector.Transition {
 	return a.d.AddSample(detector.Sample{At: a.at, Bytes: max(1, a.level)})
 }
 
-// far adds readings at the ends of time.
+// far adds readings with extreme times.
 func (a *attack) far(op byte, n uint16) []detector.Transition {
 	at := [...]time.Duration{
 		math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, -1, 1 << 62, a.at + 1000*time.Hour, a.at + 100000*time.Hour,
@@ -154,7 +155,7 @@ func (a *attack) end() error {
 	return errors.Join(err, verdictFault(v), verdictFault(against))
 }
 
-// FuzzRobust adds any inputs in any order, anywhere in time. Each causes a
+// FuzzRobust adds any inputs in any order, at any times. Each input causes a
 // bounded number of looks, every transition is in the diagram and every number
 // is finite.
 func FuzzRobust(f *testing.F) {
@@ -167,7 +168,7 @@ func FuzzRobust(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	// A leak, a restart in LEAKING, then the ends of time.
+	// A leak, a restart in LEAKING, then extreme times.
 	var leak []byte
 	for range 400 {
 		leak = append(leak, 31, 60, 0xff, 0x7f)
@@ -197,8 +198,8 @@ func FuzzRobust(f *testing.F) {
 	})
 }
 
-// TestClockJumpCost checks that no jump of the clock costs more than the looks
-// of MaxGap.
+// TestClockJumpCost checks that a jump of the clock, however large, costs at
+// most the looks of MaxGap.
 func TestClockJumpCost(t *testing.T) {
 	for _, by := range []time.Duration{
 		29 * time.Minute, time.Hour, 30 * 24 * time.Hour, 100 * 365 * 24 * time.Hour,
@@ -235,9 +236,8 @@ func TestClockJumpCost(t *testing.T) {
 	}
 }
 
-// TestImplausibleNumbers checks that a breakdown with numbers that no process
-// has is no evidence, and that a judgement that would have used them reports
-// that it did not.
+// TestImplausibleNumbers checks that a breakdown with implausible numbers is
+// not evidence, and that a judgement reports that it lacked these numbers.
 func TestImplausibleNumbers(t *testing.T) {
 	for _, bytes := range []int64{-1, math.MinInt64, 1<<50 + 1, 1 << 62, math.MaxInt64} {
 		for name, set := range map[string]func(b *detector.Breakdown){
@@ -295,7 +295,7 @@ func TestFamilySizeBounds(t *testing.T) {
 
 // TestLoopMarksWithDigits checks that texts that differ only in their digits
 // are the loops of a series, whatever else they contain, and that a mark from
-// the future breaks nothing.
+// the future causes no error.
 func TestLoopMarksWithDigits(t *testing.T) {
 	for name, text := range map[string]func(i int) string{
 		"loop 1":              func(i int) string { return fmt.Sprintf("loop %d", i) },

@@ -22,7 +22,8 @@ type seen struct {
 	detail    bool
 }
 
-// written is the input of a run: a sample each 30 s, a breakdown each 90 s.
+// written is the input of a run: a sample every 30 s and a breakdown every 90
+// s.
 func written(s scenario.Scenario, seed uint64) []seen {
 	p := s.Make(rand.New(rand.NewPCG(seed, 81)))
 	var list []seen
@@ -35,7 +36,8 @@ func written(s scenario.Scenario, seed uint64) []seen {
 	return list
 }
 
-// playInputs returns a new detector after a list of inputs, each changed.
+// playInputs returns a new detector to which all inputs were added, each
+// changed by a function.
 func playInputs(list []seen, change func(*seen)) (*detector.Detector, []detector.Transition) {
 	d := detector.New(detector.RobustPolicy())
 	var steps []detector.Transition
@@ -55,7 +57,7 @@ func (x seen) to(d *detector.Detector) []detector.Transition {
 	return d.AddSample(x.sample)
 }
 
-// raised adds so many bytes in Private Other.
+// raised adds the given number of bytes to Private Other.
 func raised(bytes int64) func(*seen) {
 	return func(x *seen) {
 		x.sample.Bytes += bytes
@@ -82,14 +84,14 @@ func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	return v
 }
 
-// lively returns scenarios of so many hours in which much happens.
+// lively returns scenarios of the given number of hours in which much happens.
 func lively(hours float64) []scenario.Scenario {
 	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
 }
 
-// TestConstantAndClockDoNotMatter checks that constant memory, in any
-// dimension, and the time since boot are no evidence: every transition and
-// every number is the same.
+// TestConstantAndClockDoNotMatter checks that neither constant memory, in any
+// dimension, nor the time since boot is evidence: every transition and every
+// number is the same.
 func TestConstantAndClockDoNotMatter(t *testing.T) {
 	count := 0
 	for i, s := range lively(4) {
@@ -130,8 +132,8 @@ func TestConstantAndClockDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestDriverMemoryDoesNotMatter checks that constant driver memory is no
-// evidence, whether the first breakdown has it or a late one.
+// TestDriverMemoryDoesNotMatter checks that constant driver memory is not
+// evidence, whether it appears in the first breakdown or in a later one.
 func TestDriverMemoryDoesNotMatter(t *testing.T) {
 	for i, c := range clearScenarios {
 		c.Hours = 6
@@ -154,7 +156,7 @@ func TestDriverMemoryDoesNotMatter(t *testing.T) {
 }
 
 // TestRepeatsDoNotMatter checks that a repeated reading is ignored and counted,
-// whatever its second value.
+// even if its value differs.
 func TestRepeatsDoNotMatter(t *testing.T) {
 	for i, s := range lively(3) {
 		list := written(s, uint64(i))
@@ -190,8 +192,8 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestRepeatAfterHole checks that the first reading after a hole counts once as
-// well.
+// TestRepeatAfterHole checks that the first reading after a hole is also
+// counted only once.
 func TestRepeatAfterHole(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	add := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
@@ -203,7 +205,7 @@ func TestRepeatAfterHole(t *testing.T) {
 	}
 }
 
-// overtaken has each sample before the breakdown of the same time.
+// overtaken puts each sample before the breakdown of the same time.
 func overtaken(list []seen) []seen {
 	list = slices.Clone(list)
 	for n := 2; n < len(list); n++ {
@@ -246,7 +248,7 @@ func TestReadingsFromBefore(t *testing.T) {
 }
 
 // TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. If
-// the driver memory changes, the value added to a sample is older then.
+// the driver memory changes, a sample is raised by an older value then.
 func TestOrderDoesNotMatter(t *testing.T) {
 	still := func(x *seen) {
 		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = known.Of(35*detector.MB), known.Of(35*detector.MB)
@@ -273,9 +275,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSamplingDoesNotMatter checks that lost samples, and another interval than
-// the requested one, do not change the gate of a clear run, and change the rate
-// by little.
+// TestSamplingDoesNotMatter checks that lost samples, and an interval other
+// than the requested one, do not change the gate of a clear run and hardly
+// change the rate.
 func TestSamplingDoesNotMatter(t *testing.T) {
 	ways := map[string]scenario.Conditions{
 		"a tenth lost":         {Drop: 0.1},
@@ -306,9 +308,10 @@ func TestSamplingDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSamplingAndTime checks that in the median a leak is found within one look
-// of the time with samples each 30 s. Samples each 60 s are too few for the
-// windows of 15 and 20 min, which costs a fast leak two looks.
+// TestSamplingAndTime checks that with a sample every 30 s, the median time at
+// which a leak is found changes by at most one look. A sample every 60 s is not
+// enough for the windows of 15 and 20 min, so a fast leak is found two looks
+// later.
 func TestSamplingAndTime(t *testing.T) {
 	for _, rate := range []float64{100, 300} {
 		median := func(interval time.Duration) time.Duration {

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// confidence is the level of the interval of a rate.
+// confidence is the confidence level of the interval of a rate.
 const confidence = 0.95
 
 // history is what a verdict needs from stretches of the run that are no longer
@@ -26,8 +26,8 @@ type history struct {
 	samples int
 	last    time.Duration
 	// enough, unconfirmed and growth summarize the stretches that have ended:
-	// one was long enough, one lacked breakdowns, and one grew by this many
-	// bytes and then settled.
+	// whether one was long enough, whether one lacked breakdowns, and by how
+	// many bytes one grew and then settled.
 	enough, unconfirmed bool
 	growth              float64
 	longest             time.Duration
@@ -61,7 +61,7 @@ func (h *history) longEnough(a *articleRules) bool {
 }
 
 // settled returns by how much a stretch that was suspected ended above its
-// beginning if that exceeds the policy's growth, else 0.
+// beginning if that exceeds the policy's growth; otherwise 0.
 func (h *history) settled(a *articleRules, s *series, l look) float64 {
 	if !l.suspected.Known || !h.floorKnown {
 		return 0

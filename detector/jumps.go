@@ -11,27 +11,27 @@ import (
 // a leak, whatever its size, because nothing shows that it will happen again.
 type jumps struct {
 	list []Jump
-	// floor is the level of the last 5 min in MB, limit how far above it a jump
-	// begins.
+	// floor is the level of the last 5 min in MB; a jump is more than limit MB
+	// above it.
 	floor, limit float64
 	known        bool
 	// slot and bin are the positions for which floor and limit were computed.
 	slot, bin int
-	// settled counts the jumps that are known to have stayed or not; levels are
-	// the floors before each.
+	// settled counts the jumps for which it is known whether they stayed;
+	// levels are the floors before each.
 	settled int
 	levels  []float64
 }
 
 const (
-	// leastJump in MB is the smallest reported jump. Article 5.4 has 200 MB and
-	// half of the floor, but a constant part of memory must not change the
-	// verdict.
+	// leastJump is the size of the smallest reported jump in MB. Article 5.4
+	// uses 200 MB and half of the floor, but a constant part of memory must not
+	// change the verdict.
 	leastJump = 150.0
 	// jumpSigmas is how many standard deviations of the last hour a jump must
 	// be above the floor, so that noise is not reported.
 	jumpSigmas = 6.0
-	// jumpStays is the time after which a level counts as one that stayed.
+	// A jump has stayed if the level has not fallen back after jumpStays.
 	jumpStays = 30 * time.Minute
 	// maxJumps bounds the list; the latest are kept.
 	maxJumps = 16
@@ -42,7 +42,7 @@ const (
 	// normalMAD converts the median deviation of normal noise to its standard
 	// deviation.
 	normalMAD = 1.4826
-	// jumpMemory is the hour from which the noise is measured, in slots.
+	// The noise is measured over the last hour: jumpMemory slots.
 	jumpMemory = 120
 )
 
@@ -86,7 +86,7 @@ func (j *jumps) rising(at time.Duration) bool {
 	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }
 
-// settle decides after half an hour whether the latest jump stayed.
+// settle decides whether the latest jump has stayed, half an hour after it.
 func (j *jumps) settle(at time.Duration) {
 	for i := range j.list {
 		if x := &j.list[i]; i >= j.settled && at-x.At >= jumpStays {
@@ -111,8 +111,9 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
-	// The median difference of values 5 min apart. Each jump is in few of
-	// these, so it does not raise the limit for the next one.
+	// The median difference of values 5 min apart. Each jump is part of only a
+	// few of these differences, so it does not raise the limit for the next
+	// one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
 	if len(values) < firstBin {
 		j.known = false
@@ -126,9 +127,9 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
-// lasting returns the index of the largest jump of this stretch whose height is
-// still there, or -1. Jumps are not added up, because memory that swings jumps
-// with each swing.
+// lasting returns the index of the largest jump of this stretch of which at
+// least half remains, or -1. Jumps are not added up, because memory that swings
+// jumps with each swing.
 func (j *jumps) lasting(m *robustMachine) int {
 	best := -1
 	if !j.known {

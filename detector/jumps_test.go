@@ -11,13 +11,14 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// ride is a process whose level in MB is set by the minute, sampled every 30 s.
+// ride is a process whose level in MB is set for each minute, sampled every 30
+// s.
 type ride struct {
 	d     *detector.Detector
 	r     *rand.Rand
 	at    time.Duration
 	sigma float64
-	// jumps returns the transitions of that rule.
+	// jumps returns the transitions caused by jumps.
 	jumps []detector.Transition
 }
 
@@ -25,7 +26,7 @@ func newRide(seed uint64, sigma float64) *ride {
 	return &ride{d: detector.New(detector.RobustPolicy()), r: rand.New(rand.NewPCG(43, seed)), sigma: sigma}
 }
 
-// until continues to a minute.
+// until adds samples up to a minute.
 func (p *ride) until(minute float64, level func(minute float64) float64) *ride {
 	for ; p.at.Minutes() < minute; p.at += 30 * time.Second {
 		mb := level(p.at.Minutes()) + p.sigma*p.r.NormFloat64()
@@ -42,7 +43,8 @@ func (p *ride) take(steps []detector.Transition) {
 	}
 }
 
-// risesAt is 300 MB and so much more from each of some minutes on.
+// risesAt returns a level of 300 MB that rises by the given amount at each of
+// the given minutes.
 func risesAt(mb float64, minutes ...float64) func(float64) float64 {
 	return func(minute float64) float64 {
 		level := 300.0
@@ -79,8 +81,8 @@ func TestJump(t *testing.T) {
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}
-			// Memory that is up for half an hour may continue to rise; after 3
-			// h it has settled.
+			// Memory that has been up for half an hour may continue to rise;
+			// after 3 h it has settled.
 			for minutes, gate := range map[float64]detector.Gate{95: detector.Inconclusive, 270: detector.Settled} {
 				v := newRide(seed, sigma).until(minutes, risesAt(250, 60)).d.Verdict()
 				if len(v.Jumps) != 1 || !v.Jumps[0].Stayed || v.Gate != gate && sigma < 20 ||
@@ -92,8 +94,8 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestJumpFallsBack checks that a rise that is gone within half an hour has not
-// stayed.
+// TestJumpFallsBack checks that a rise that falls back within half an hour has
+// not stayed.
 func TestJumpFallsBack(t *testing.T) {
 	for _, minutes := range []float64{0.5, 2, 10, 24} {
 		level := func(minute float64) float64 {
@@ -126,8 +128,8 @@ func TestNoJumps(t *testing.T) {
 	}
 }
 
-// TestJumpAfterJump checks that one jump does not hide another, whenever they
-// come.
+// TestJumpAfterJump checks that one jump does not hide another, however far
+// apart they are.
 func TestJumpAfterJump(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 30, 45, 60, 90} {
 		for first := 40.0; first < 170; first++ {
@@ -139,7 +141,7 @@ func TestJumpAfterJump(t *testing.T) {
 	}
 }
 
-// TestManyJumps adds 250 MB each 25 min. Each jump is reported, and the latest
+// TestManyJumps adds 250 MB every 25 min. Each jump is reported, and the latest
 // 16 are kept.
 func TestManyJumps(t *testing.T) {
 	var minutes []float64
@@ -199,8 +201,8 @@ func TestNoiseIsNotAJump(t *testing.T) {
 	}
 }
 
-// TestLaunchCurve checks that a launch is over before there is a floor to jump
-// from, or is reported as one jump at most, and is not a leak.
+// TestLaunchCurve checks that a launch ends before there is a floor to compare
+// with, or is reported as at most one jump, and is not a leak.
 func TestLaunchCurve(t *testing.T) {
 	for _, launch := range []struct{ mb, tau float64 }{{150, 2}, {300, 2}, {400, 3}, {300, 0.5}, {600, 5}} {
 		reported := 0
@@ -219,8 +221,8 @@ func TestLaunchCurve(t *testing.T) {
 	}
 }
 
-// TestFirstDriverMemoryIsNotAJump: the first known driver memory was there
-// before. Its later growth is a jump.
+// TestFirstDriverMemoryIsNotAJump: driver memory that is measured for the first
+// time existed before. Its later growth is a jump.
 func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	breakdown := func(p *ride, egl int64) {
 		b := detector.Breakdown{At: p.at, EGL: known.Of(egl * detector.MB), GL: known.Of(0)}
@@ -268,8 +270,8 @@ func TestJumpOfAnotherQuantity(t *testing.T) {
 	}
 }
 
-// TestJumpAcrossHole checks that nothing is compared across a hole that no
-// trend crosses.
+// TestJumpAcrossHole checks that levels are not compared across a hole that
+// ends the trend.
 func TestJumpAcrossHole(t *testing.T) {
 	p := newRide(9, 3).until(60, risesAt(0))
 	p.at += 40 * time.Minute

@@ -43,8 +43,8 @@ func kindOf(d Dimension) LeakKind {
 }
 
 // kind returns the source of the growth with the reason in words: the dimension
-// with more than half of all significant growth. The chart of 5.6 goes by the
-// largest t, but a quiet stack that grows 1 MB can have that.
+// with more than half of all significant growth. The chart of 5.6 uses the
+// largest t, but even a quiet stack that grows by 1 MB can have the largest t.
 func (r rises) kind() (LeakKind, string) {
 	source, share, count := r.source()
 	if count == 0 {
@@ -61,8 +61,8 @@ func (r rises) kind() (LeakKind, string) {
 	return kindOf(source), text
 }
 
-// source returns the largest of the count significant dimensions that can
-// decide, with its share of their growth.
+// source returns the largest of the significant dimensions that can decide,
+// with its share of their growth. count is the number of these dimensions.
 func (r rises) source() (source Dimension, share float64, count int) {
 	var sum float64
 	for i, v := range r {
@@ -93,8 +93,8 @@ func (r rises) others() string {
 	return "TOTAL rises"
 }
 
-// The names of evidence are built once, because every detector that found a
-// leak keeps some.
+// The names of evidence are built once, because every detector that has found a
+// leak keeps some of them.
 var rateNames, tNames = dimensionsWith("rate"), dimensionsWith("t")
 
 func dimensionsWith(word string) (names [NumDimensions]string) {

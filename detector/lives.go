@@ -17,7 +17,7 @@ type Cause uint8
 
 // The causes of a death. The zero value is unknown.
 const (
-	// UnknownCause means that the end was not explained.
+	// UnknownCause means that the cause is unknown.
 	UnknownCause Cause = iota
 	// OutOfMemory is an OutOfMemoryError, or a kill because the process itself
 	// used too much memory: by Android's memory limiter, or as an anomaly.
@@ -44,17 +44,17 @@ const (
 	// WithoutSwap is Pss on a kernel without SwapPss. It does not include
 	// swapped memory.
 	WithoutSwap
-	// Anonymous is RssAnon and VmSwap. It does not include memory of files,
-	// ashmem and drivers.
+	// Anonymous is RssAnon and VmSwap. It does not include file-backed, ashmem
+	// or driver memory.
 	Anonymous
 )
 
-// lives keeps the data of the incarnations of a process, so that those that are
-// too short to be judged alone are judged together.
+// lives keeps the data of the incarnations of a process, so that incarnations
+// that are too short to be judged alone are judged together.
 type lives struct {
 	list []pastLife
-	// count is the number of all that ended, levels the number of those kept in
-	// list.
+	// count is the number of lives that ended; levels is the number of levels
+	// stored in list.
 	count, levels int
 	causes        [Rebooted + 1]int
 	// early holds causes that were reported before the restart that followed.
@@ -62,59 +62,63 @@ type lives struct {
 	// longest is the longest life that ended.
 	longest time.Duration
 	// expected is the relapse that these lives predict. changed reports that
-	// the lives have changed since it was computed.
+	// the lives have changed since expected was computed.
 	expected relapse
 	changed  bool
 }
 
 // pastLife is one incarnation that ended.
 type pastLife struct {
-	// began is the device's clock at its first sample, length the time it was
-	// watched.
+	// began is the device's clock at its first sample; length is the time it
+	// was watched.
 	began, length time.Duration
 	cause         Cause
-	// explained: the cause was reported, even if it is unknown.
+	// explained reports whether a cause was reported, even if that cause is
+	// "unknown".
 	explained bool
-	// levels are in MB, one per minute from the first sample on, of the first
-	// two hours at most.
+	// levels are in MB, one per minute from the first sample, for at most two
+	// hours.
 	levels []float32
-	// first is the level of the first two minutes, last the last sample, in MB.
+	// first is the level of the first two minutes and last is the last sample,
+	// both in MB.
 	first, last float64
-	// rates are the slopes of the dimensions in MB/h, NaN if unknown.
+	// rates are the slopes of the dimensions in MB/h; NaN if unknown.
 	rates [numTracks]float32
 }
 
 const (
-	// maxLives and maxLifeLevels bound what is kept: the latest lives.
+	// maxLives and maxLifeLevels bound how many of the latest lives are kept.
 	maxLives, maxLifeLevels = 64, 3000
 	// maxEarly bounds the number of causes that await a restart.
 	maxEarly = 16
-	// lifeLevels is the largest number of levels of one life, lifeSlots the
-	// slots per level.
+	// lifeLevels is the largest number of levels of one life; each level covers
+	// lifeSlots slots.
 	lifeLevels, lifeSlots = 120, 2
-	// leastLives lives of leastLife minutes can be judged together.
+	// Lives can be judged together if there are at least leastLives of at least
+	// leastLife minutes.
 	leastLives, leastLife = 3, 4
-	// lifeSkip is the part of each life that is its launch, at most lifeLaunch
-	// minutes.
+	// lifeSkip is the fraction of each life that counts as its launch, at most
+	// lifeLaunch minutes.
 	lifeSkip, lifeLaunch = 0.1, 15
-	// Of lives of lateLife minutes and more the part after lateSkip is judged
-	// as well; of those of longLife minutes only that part.
+	// For lives of lateLife minutes and more, the part after lateSkip is judged
+	// as well; for lives of longLife minutes, only that part is judged.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the least pace of a later part, and warmPace that of lives
+	// latePace is the minimum pace of a later part, and warmPace that of lives
 	// that warm up, with 95 % certainty.
 	latePace, warmPace = 0.7, 0.8
-	// lifePace is the least rate of the second half of the lives relative to
-	// the first: a warm-up slows down. lifeCertainty of all leaks must pass the
-	// test that they do not slow down; with many quiet lives that requires more
-	// than lifePace.
+	// lifePace is the minimum rate of the second half of the lives relative to
+	// the first: a warm-up slows down. The test for slowing down is set so that
+	// a fraction lifeCertainty of all leaks passes it; with many quiet lives
+	// that requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
-	// lifeBegin is the shortest beginning of a life, in minutes.
+	// lifeBegin is the shortest beginning of a life that is compared, in
+	// minutes.
 	lifeBegin = 3
-	// outlives is how many times longer than the others a quiet life must be to
-	// show that the others only warm up.
+	// A quiet life that is outlives times as long as the others shows that the
+	// others only warm up.
 	outlives = 3
-	// leastMemoryDeaths are proof of a leak. A single OutOfMemoryError may be
-	// one large picture.
+	// leastMemoryDeaths deaths of memory prove a leak. A single
+	// OutOfMemoryError may be one large picture.
 	leastMemoryDeaths = 3
 )
 
@@ -211,24 +215,26 @@ func (m *robustMachine) death(at time.Duration, c Cause) {
 
 // pool is the combined result of the lives of a process.
 type pool struct {
-	// lives were long enough, each judged from skip to age, in minutes.
+	// lives is the number of lives that were long enough; each is judged from
+	// minute skip to minute age.
 	lives     int
 	skip, age int
-	// all are the rates from skip to age, late those of the second half.
+	// all are the rates from skip to age; late are the rates of the second
+	// half.
 	all, late ratesOfLives
-	// growth in MB from skip to age.
+	// growth from skip to age, in MB.
 	growth float64
-	// grows: the rate is more than chance. straight: the growth exceeds
-	// leastGrowth and does not slow down like a warm-up. pace is the rate of
-	// the second half relative to the first.
+	// grows: the rate is significant. straight: the growth exceeds leastGrowth
+	// and does not slow down like a warm-up. pace is the rate of the second
+	// half relative to the first.
 	grows, straight bool
 	pace            float64
 	// shares are the dimensions that grow.
 	shares shares
 }
 
-// ratesOfLives is the mean of the rates of some lives in MB/h, its standard
-// error, and its 95 % interval.
+// ratesOfLives is the mean of the rates of some lives in MB/h, with its
+// standard error and its 95 % interval.
 type ratesOfLives struct{ rate, se, low, high float64 }
 
 func newRates(rates []float64) ratesOfLives {
@@ -278,7 +284,7 @@ func (m *robustMachine) livesOf(minutes int) []pastLife {
 	return slices.DeleteFunc(list, func(x pastLife) bool { return len(x.levels) < minutes })
 }
 
-// pool judges lives from one minute of their age to another.
+// pool judges the part of the lives between two ages in minutes.
 func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	p := pool{age: age, skip: skip}
 	all, firsts, seconds := slopesOfLives(list, skip, age)
@@ -300,8 +306,8 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 // hours is the time in which the growth happened.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at this pace of the first or
-// faster, with 95 % certainty.
+// surely reports whether the second half grows at least at this pace relative
+// to the first, with 95 % certainty.
 func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
 	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
@@ -429,7 +435,7 @@ func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
 // atOneLevel reports whether the lives end at one level rather than at one age,
 // like those of a process that is killed for its size: the levels at the ends
-// differ by much less than the ages explain.
+// differ by much less than the ages would explain.
 func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	var ends, ages []float64
 	for _, x := range m.lives.list {
@@ -486,7 +492,7 @@ func (l *lives) text() string {
 	return out
 }
 
-// together judges the run by its stretches and by all lives together.
+// together judges the run both by its stretches and by all lives together.
 func (m *robustMachine) together(j judgement, all *past) judgement {
 	p, ok := m.poolLives()
 	deaths := m.memoryDeaths(p, ok)
@@ -501,7 +507,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	}
 	// A quiet life that is much longer shows that the short ones only warm up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
-	// What a longer life did later is not in the beginnings of the others.
+	// The shorter lives do not cover the later part of a longer life.
 	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2
 	switch {
 	case j.gate == Leak:
@@ -546,7 +552,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	return j
 }
 
-// flat reports whether lives that are long enough show no growth that counts,
+// flat reports whether lives that are long enough show no significant growth,
 // or none in their second half.
 func (p *pool) flat() bool {
 	if time.Duration(p.age)*time.Minute < shortest {
@@ -556,7 +562,7 @@ func (p *pool) flat() bool {
 		p.late.high*p.hours()/2 < leastGrowth
 }
 
-// finding returns the numbers of the lives together.
+// finding returns the numbers for all lives together.
 func (p *pool) finding(m *robustMachine) finding {
 	f := finding{detectable: math.Inf(1), lately: math.Inf(1)}
 	if p.lives < leastLives {

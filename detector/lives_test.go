@@ -34,7 +34,8 @@ func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict)
 	return d, d.Verdict()
 }
 
-// TestNights checks the verdict of nights with events, in so many of 12 runs.
+// TestNights checks how many of 12 runs of a night with events end with the
+// expected verdict.
 func TestNights(t *testing.T) {
 	for name, c := range map[string]struct {
 		gate  detector.Gate
@@ -113,8 +114,8 @@ func TestNights(t *testing.T) {
 	}
 }
 
-// TestSentences checks that no sentence contradicts the interval beside it, and
-// that none describes only the last life.
+// TestSentences checks that no sentence contradicts the interval that is
+// printed with it, and that no sentence describes only the last life.
 func TestSentences(t *testing.T) {
 	list := scenario.Nights()
 	for _, s := range slices.Concat(scenario.Null(8), scenario.Null(2), scenario.Shapes(8)) {
@@ -138,7 +139,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// sentenceFault returns in what a verdict contradicts itself.
+// sentenceFault returns the contradiction within a verdict, if there is one.
 func sentenceFault(v detector.Verdict) error {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(v.Because, w) })
@@ -165,8 +166,8 @@ func sentenceFault(v detector.Verdict) error {
 	return nil
 }
 
-// short feeds lives of so many minutes that grow by a curve in MB of the age in
-// minutes, and returns the verdict.
+// short feeds lives of the given number of minutes and returns the verdict. The
+// curve returns the level in MB for an age in minutes.
 func short(lives, minutes int, cause detector.Cause, early bool,
 	level func(life int, age float64) float64) *detector.Detector {
 	d := detector.New(detector.RobustPolicy())
@@ -190,7 +191,7 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 	return d
 }
 
-// rippled is small noise that is the same in each run.
+// rippled adds small noise that is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
 // TestMemoryDeaths checks that lives too short for any trend are a leak if
@@ -258,8 +259,8 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can do that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// Lives that begin steeply warm up. What follows must keep its pace with
-	// certainty, and these differ too much.
+	// Lives that begin steeply warm up. The later part must certainly keep its
+	// pace, and these lives differ too much.
 	uncertain := func(i int, age float64) float64 {
 		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) +
 			rippled(i, age)
@@ -274,7 +275,7 @@ func TestLivesOfALeak(t *testing.T) {
 			t.Errorf("want %v: %v: %s", c.want, v.Gate, v.Because)
 		}
 	}
-	// What a collector does at the same age of each life is growth, too, so a
+	// What a collector does at the same age of each life is also growth, so a
 	// leak must have 20 MB per life.
 	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
 		slow := func(i int, age float64) float64 { return 200 + rate*age + rippled(i, age) }
@@ -287,7 +288,7 @@ func TestLivesOfALeak(t *testing.T) {
 		Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// A warm-up followed by a line, which lives of 20 min show.
+	// A warm-up followed by a line. Lives of 20 min are long enough to show it.
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
@@ -307,9 +308,9 @@ func TestLivesOfALeak(t *testing.T) {
 	}
 }
 
-// TestDeathsAtOneLevel checks that a process that is killed whenever it has 500
-// MB, after lives of any length, leaks. One that is killed at any level does
-// not leak for that reason.
+// TestDeathsAtOneLevel checks that a process that is killed whenever it reaches
+// 500 MB, after lives of any length, leaks. A process that is killed at varying
+// levels is not a leak for that reason.
 func TestDeathsAtOneLevel(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit func(r *rand.Rand) float64
@@ -346,9 +347,9 @@ func TestDeathsAtOneLevel(t *testing.T) {
 	}
 }
 
-// TestGrowthIsNotForgotten checks that unexplained growth is not forgotten for
-// a quiet life that follows, and that a short quiet life does not decide a
-// night of restarts.
+// TestGrowthIsNotForgotten checks that a quiet life does not outweigh earlier
+// unexplained growth, and that a short quiet life does not decide a night of
+// restarts.
 func TestGrowthIsNotForgotten(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -387,8 +388,8 @@ func TestGrowthIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestMustSee checks that a pass that could have missed what must be seen
-// becomes inconclusive and reports it.
+// TestMustSee checks that a pass that could have missed a leak of the required
+// rate becomes inconclusive and reports this.
 func TestMustSee(t *testing.T) {
 	d, v := spent(night(t, "app, 0 MB/h"), 1)
 	if v.Gate != detector.Pass || v.MinDetectable <= 0 {
@@ -427,8 +428,8 @@ func TestLivesBetweenSamples(t *testing.T) {
 	}
 }
 
-// lifetimes feeds lives of so many minutes each, by curves in MB of the age in
-// minutes.
+// lifetimes feeds lives of the given lengths in minutes. A curve returns the
+// level in MB for an age in minutes.
 func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Verdict {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -449,8 +450,8 @@ func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Ve
 }
 
 // TestOneLongLife checks that a crash loop at the start of a night is not a
-// leak if the life after it is flat once it is warm, and that flat beginnings
-// do not clear a long life that grows later.
+// leak if the life after it is flat once it has warmed up, and that flat
+// beginnings do not clear a long life that grows later.
 func TestOneLongLife(t *testing.T) {
 	warm := func(minutes float64) func(float64) (float64, bool) {
 		return func(age float64) (float64, bool) { return 200 + 8*min(age, 12), age < minutes }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestLongerRun checks the advice: a run of that length, a quarter longer than
-// necessary, is long enough to prove a leak of the rate, and longer than the
-// run that could not.
+// TestLongerRun checks the advised duration: it is longer than the present run,
+// long enough to prove a leak of the given rate, and at most a quarter longer
+// than necessary.
 func TestLongerRun(t *testing.T) {
 	for _, rate := range []float64{0, 1, 2.5, 5, 10, 20, 50, 120, 600} {
 		for _, present := range []time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour} {
@@ -30,7 +30,7 @@ func TestLongerRun(t *testing.T) {
 	}
 }
 
-// TestAdviceToSettle checks that a run that is flat from a time on has settled
+// TestAdviceToSettle checks that a run that is flat from some time has settled
 // after the advised time, and not much sooner.
 func TestAdviceToSettle(t *testing.T) {
 	for _, since := range []time.Duration{

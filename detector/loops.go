@@ -18,28 +18,28 @@ type loops struct {
 	// is one.
 	family string
 	known  bool
-	// others are the families of other marks, until one repeats.
+	// others are the families of marks that came before one repeated.
 	others []string
 	// begun counts the marks of the family.
 	begun int
 	// lastMark is the slot of the latest mark of the family.
 	lastMark int
-	// from is the slot in which the present loop began, began the slot in which
-	// the first one began.
+	// from is the slot in which the present loop began; began is the slot in
+	// which the first loop began.
 	from, began int
 	open        bool
 	floors      aligned
-	// collected is the slot after which the level after a collection is known,
-	// 0 for none. live holds those levels.
+	// The level after a collection is known after slot collected; 0 means that
+	// none is awaited. live holds these levels.
 	collected, firstCollected int
 	live                      aligned
 	// after holds the levels after forced collections, used instead of live.
-	// firstAfter is the slot of the first.
+	// firstAfter is the slot of the first one.
 	after      aligned
 	firstAfter int
 }
 
-// aligned is a list of levels in MB, each of the same number of loops.
+// aligned is a list of levels in MB, each over the same number of loops.
 type aligned struct {
 	levels []float32
 	each   int
@@ -49,15 +49,16 @@ type aligned struct {
 }
 
 const (
-	// maxAligned bounds the levels; when they are full, each two become one.
+	// maxAligned bounds the number of levels; when the list is full, each two
+	// levels are merged.
 	maxAligned = 256
-	// leastLoops is the least number of loops for a judgement by loops.
+	// leastLoops is the minimum number of loops for a judgement by loops.
 	leastLoops = 12
 	// maxFamily bounds the stored text of a mark, in bytes.
 	maxFamily = 64
 	// maxOthers bounds the number of families that await their second mark.
 	maxOthers = 8
-	// settleSlots after a collection its level is read: the collector has
+	// The level after a collection is read settleSlots later: the collector has
 	// finished, and the app has not yet allocated much.
 	settleSlots = 2
 )
@@ -88,7 +89,7 @@ func (l *loops) reset() {
 	}
 }
 
-// shift moves the slots when the axis drops so many at its beginning.
+// shift updates the slot numbers when the axis drops its first slots.
 func (l *loops) shift(gone int) {
 	for _, slot := range []*int{
 		&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last, &l.firstAfter,
@@ -197,9 +198,9 @@ func (l *loops) close(m *robustMachine) {
 }
 
 // judged returns the levels by loops or after collections, at most endBlocks,
-// and the hours that they cover. name says which. ok is false if the run must
-// be judged by time: it has fewer than leastLoops, or the loops cover less than
-// half of it.
+// and the hours that they cover. name says which kind of levels they are. ok is
+// false if the run must be judged by time because it has fewer than leastLoops
+// loops, or because the loops cover less than half of it.
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
 	for _, c := range []struct {
 		a     *aligned
@@ -211,9 +212,9 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops &&
 			m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
-			// Levels skipped at the beginning take no time, nor do pending ones
-			// at the end. Collections are points in time, one more than the
-			// intervals between them.
+			// Neither levels skipped at the beginning nor pending ones at the
+			// end add to the time. Collections are points in time, so there is
+			// one interval fewer than collections.
 			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
 			all := len(c.a.levels)*c.a.each + c.a.n
 			if c.name == "collections" {
@@ -235,8 +236,8 @@ func (a *aligned) raise(mb float64) {
 }
 
 // covered reports whether loops from one slot to another represent the stretch:
-// they cover half of it and end within an eighth of its end or of the end of
-// the workload.
+// they cover at least half of it, and they end within an eighth of its length
+// before its end or before the end of the workload.
 func (m *robustMachine) covered(from, to int) bool {
 	end := m.axis.closed
 	if m.workEnd > 0 {
@@ -245,8 +246,8 @@ func (m *robustMachine) covered(from, to int) bool {
 	return 2*(to-from) >= m.axis.closed && end-to <= max(end/8, firstBin)
 }
 
-// from returns the levels from one on, averaged over neighbors if there are too
-// many.
+// from returns the levels from an index to the end, averaged over neighbors if
+// there are too many.
 func (a *aligned) from(first int) []float64 {
 	rest := aligned{levels: a.levels[first:]}
 	return rest.blocks()
@@ -266,8 +267,8 @@ func (a *aligned) blocks() []float64 {
 	return out
 }
 
-// against returns the levels of a less those of b, loop by loop, and which part
-// of a's loops they cover, or nil if there are too few.
+// against returns the levels of a minus those of b, loop by loop, and the
+// fraction of a's loops that they cover, or nil if there are too few.
 func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	each := max(a.each, b.each)
 	x, y := a.coarse(each), b.coarse(each)
@@ -282,8 +283,8 @@ func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	return diff.blocks(), float64(n) / float64(len(x))
 }
 
-// coarse returns the levels with so many loops in each, a power of two times
-// those of a.
+// coarse returns levels over the given number of loops each, which must be a
+// power of two times that of a.
 func (a *aligned) coarse(each int) []float32 {
 	if a.each == each || a.each == 0 {
 		return a.levels

@@ -32,8 +32,8 @@ func TestFamilyOf(t *testing.T) {
 	}
 }
 
-// FuzzFamily checks that digits never matter, that the kept text is short, and
-// that a family is its own family if its text was not truncated.
+// FuzzFamily checks that digits never matter, that the stored text is short,
+// and that the family of a text that was not truncated is that text itself.
 func FuzzFamily(f *testing.F) {
 	for _, s := range []string{
 		"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00",
@@ -65,8 +65,8 @@ func FuzzFamily(f *testing.F) {
 	})
 }
 
-// TestMarksAreBounded checks that of marks with long texts only a short text
-// for each of two families is kept.
+// TestMarksAreBounded checks that for marks with long texts, only a short text
+// is kept for each of two families.
 func TestMarksAreBounded(t *testing.T) {
 	const most, long = 64 << 10, 1 << 17
 	for name, unit := range map[string]string{
@@ -87,8 +87,8 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 }
 
-// suite is a process that runs loops: one sample in 30 s, each mark before the
-// sample of its time.
+// suite is a process that runs loops: one sample every 30 s, and each mark
+// before the sample of the same time.
 type suite struct {
 	d     *Detector
 	at    time.Duration
@@ -112,7 +112,8 @@ func (s *suite) until(end time.Duration) *suite {
 
 func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
 
-// each marks the beginning of a loop of so long, counted from 1.
+// each adds a mark at the beginning of each loop of the given length, counted
+// from 1.
 func each(length time.Duration) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if at%length != 0 {
@@ -132,7 +133,7 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between adds another mark in the middle between each two.
+// between adds another mark in the middle between every two marks.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {
@@ -148,14 +149,15 @@ func between(length time.Duration, first, second string) func(time.Duration) str
 func flat(time.Duration) float64 { return 300 }
 
 // TestLoopFamilies checks which marks begin loops. Each run has 24 loops of 10
-// min. The mark of the first comes before the process is known, and nothing
-// ends the last.
+// min. The mark of the first loop comes before the process is known, and no
+// mark ends the last loop.
 func TestLoopFamilies(t *testing.T) {
 	const length = 10 * time.Minute
 	tests := map[string]struct {
 		marks  func(time.Duration) string
 		family string
-		// loops is the least number; either begins or ends count.
+		// loops is the minimum number of loops; either says whether begins or
+		// ends are counted.
 		loops int
 	}{
 		"numbered":       {each(length), "loop", 22},
@@ -239,8 +241,9 @@ func TestLoopLevels(t *testing.T) {
 	}
 }
 
-// TestAlignedAgainstAll checks that the levels are the means of equally many
-// neighbors of all that was ever added, at most maxAligned of them.
+// TestAlignedAgainstAll checks that each level is the mean of the same number
+// of neighboring values, that the levels cover all values ever added, and that
+// there are at most maxAligned levels.
 func TestAlignedAgainstAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(42, 2))
 	var a aligned
@@ -323,8 +326,8 @@ func TestAlignedAgainst(t *testing.T) {
 	}
 }
 
-// TestJudgedByLoops: twelve loops, in at least half of the run, that ended with
-// it.
+// TestJudgedByLoops: twelve loops that cover at least half of the run and end
+// with it.
 func TestJudgedByLoops(t *testing.T) {
 	const length = 10 * time.Minute
 	tests := map[string]struct {
@@ -334,8 +337,8 @@ func TestJudgedByLoops(t *testing.T) {
 	}{
 		"no marks":     {func(time.Duration) string { return "" }, 4 * time.Hour, ""},
 		"eleven loops": {each(length), 12 * length, ""},
-		// The mark at 0 comes before the first sample, that of the last loop
-		// ends it.
+		// The mark at 0 comes before the first sample; the mark of the last
+		// loop ends it.
 		"twelve loops": {each(length), 14 * length, "loops"},
 		"in less than half": {
 			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, "",
@@ -415,8 +418,8 @@ func TestRateAgainstBase(t *testing.T) {
 }
 
 // TestMarksOutOfPlace checks that marks from before the process, after a
-// restart or from the future, in any number, neither panic nor end the loops
-// for good.
+// restart or from the future, in any number, neither panic nor permanently end
+// the loops.
 func TestMarksOutOfPlace(t *testing.T) {
 	const length = 10 * time.Minute
 	loopsAfter := func(s *suite) int {
@@ -475,7 +478,8 @@ func TestMarksOutOfPlace(t *testing.T) {
 // minute after it.
 func TestCollections(t *testing.T) {
 	const length = 10 * time.Minute
-	// Ten minutes of garbage, gone at each mark, over live memory that grows.
+	// Ten minutes of garbage, collected at each mark, on top of live memory
+	// that grows.
 	level := func(at time.Duration) float64 {
 		return 300 + 12*float64(at/length) + 15*(at%length).Minutes()
 	}
@@ -500,7 +504,8 @@ func TestCollections(t *testing.T) {
 }
 
 // TestSuite: each loop of 20 min allocates 150 MB and frees them. The load
-// alone is not a leak. With 30 MB/h it is, and the loops show its rate.
+// alone is not a leak. With an additional 30 MB/h there is a leak, and the
+// loops show its rate.
 func TestSuite(t *testing.T) {
 	const length, runs = 20 * time.Minute, 10
 	for _, rate := range []float64{0, 30} {
@@ -535,8 +540,7 @@ func TestLoopsOfAMonth(t *testing.T) {
 	}()
 	s := newSuite(flat, each(length))
 	for s.until(31 * day); s.at < 36*day; {
-		// Two levels become one when there are many, so they are counted in
-		// loops.
+		// Levels are merged when there are many, so they are counted in loops.
 		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
 		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
 		if s.until(s.at + day); count() != before+6 {

@@ -15,8 +15,9 @@ import (
 // Find out why before raising it.
 const memoryBar = 13000
 
-// heapOf returns the heap that each of n detectors keeps alive, in bytes. It is
-// the least of three tries, because allocations of the runtime itself only add.
+// heapOf returns the heap that each of n detectors keeps alive, in bytes. It
+// returns the smallest of three measurements, because allocations of the
+// runtime can only increase the result.
 func heapOf(n int, one func(i int) *Detector) float64 {
 	least := 0.0
 	for try := range 3 {
@@ -34,8 +35,8 @@ func heapOf(n int, one func(i int) *Detector) float64 {
 	return least
 }
 
-// liveHeap collects twice, because what a finalizer or a pool holds is freed in
-// the second round.
+// liveHeap collects twice, because memory that is held by a finalizer or a pool
+// is freed in the second collection.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -58,7 +59,7 @@ func filled(p Policy, seed uint64, rate float64) *Detector {
 	return d
 }
 
-// wholeBreakdown has all values, with mb in each dimension.
+// wholeBreakdown returns a breakdown with all values, each dimension at mb.
 func wholeBreakdown(at time.Duration, mb float64) Breakdown {
 	b := Breakdown{
 		At: at, EGL: known.Of(30 * MB), GL: known.Of(5 * MB), OtherMtrack: known.Of(MB), GfxDev: known.Of(2 * MB),
@@ -89,9 +90,9 @@ func TestDetectorMemory(t *testing.T) {
 	}
 }
 
-// TestHeapOverAWeek checks that a week of restarts, gaps, leaks and incomplete
-// breakdowns keeps no memory. A process that grows does so in every try;
-// allocations of the runtime do not come three times.
+// TestHeapOverAWeek checks that memory does not grow over a week of restarts,
+// gaps, leaks and incomplete breakdowns. A process that grows does so in every
+// try; allocations of the runtime do not occur three times.
 func TestHeapOverAWeek(t *testing.T) {
 	var heap [8]float64
 	for range 3 {
@@ -128,13 +129,13 @@ func heapOfAWeek(t *testing.T) (heap [8]float64) {
 	return heap
 }
 
-// week is a process that is watched for long, every 30 s.
+// week is a process that is watched for a week, every 30 s.
 type week struct {
 	d    *Detector
 	r    *rand.Rand
 	life *life
 	at   time.Duration
-	// halves counts the breakdowns that lacked something.
+	// halves counts the incomplete breakdowns.
 	halves int
 }
 
@@ -143,7 +144,7 @@ func newWeek(seed uint64) *week {
 	return &week{d: New(ArticlePolicy()), r: r, life: newLife(r)}
 }
 
-// live continues until a time, with disturbances or calmly.
+// live runs until a time, either with disturbances or calmly.
 func (w *week) live(until time.Duration, disturbed bool) {
 	for ; w.at < until; w.at += 30 * time.Second {
 		w.life.step(w.r, w.at.Seconds())

@@ -10,7 +10,7 @@ import (
 )
 
 // observed are the processes that BenchmarkObserve watches. The limit is 2 µs
-// and no allocation per reading for the worst of them.
+// and no allocation per reading for the slowest of them.
 var observed = []scenario.Scenario{
 	{Name: "flat", Hours: 8, Sigma: 20, Rho: 0.7},
 	{Name: "flat, loud", Hours: 8, Sigma: 50, Rho: 0.9},
@@ -19,10 +19,10 @@ var observed = []scenario.Scenario{
 	{Name: "leaking slowly", Hours: 8, Sigma: 20, Rho: 0.9, Leak: 20},
 }
 
-// BenchmarkObserve adds a sample each 30 s and a breakdown each 90 s. One
-// operation is one sample with its third of a breakdown, and with the looks
-// that they cause at the total and at the six dimensions that are series of
-// their own.
+// BenchmarkObserve adds a sample every 30 s and a breakdown every 90 s. One
+// operation is one sample with a third of a breakdown, and the looks at the
+// total and at the six dimensions with their own series that these inputs
+// cause.
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {
@@ -55,7 +55,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkVerdict judges a run of 8 h again.
+// BenchmarkVerdict computes the verdict of a run of 8 h repeatedly.
 func BenchmarkVerdict(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {

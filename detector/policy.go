@@ -20,8 +20,8 @@ const (
 	PolicyRobust = "robust"
 )
 
-// Policy is a set of rules and those of its constants that a user may change.
-// The constants that decide belong together and are part of the rules.
+// Policy is a set of rules, together with the constants that a user may change.
+// The other constants depend on each other and are part of the rules.
 type Policy struct {
 	// Name selects the rules: PolicyRobust or PolicyArticle.
 	Name string

@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// TestPoolIsFlat: lives of half an hour and more that do not grow by 40 MB, or
-// not by 20 MB in the second half of lives of 45 min and more.
+// TestPoolIsFlat: lives of half an hour and more are flat if they do not grow
+// by 40 MB; lives of 45 min and more also if their second half does not grow by
+// 20 MB.
 func TestPoolIsFlat(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    pool
@@ -38,8 +39,8 @@ func TestPoolIsFlat(t *testing.T) {
 	}
 }
 
-// TestPooledAge: at least three lives, and of their ages the one with the most
-// evidence.
+// TestPooledAge: at least three lives reach the chosen age, and of these ages
+// it is the one with the most evidence.
 func TestPooledAge(t *testing.T) {
 	for _, c := range []struct {
 		lengths []int
@@ -76,7 +77,8 @@ func TestMeanAndError(t *testing.T) {
 	}
 }
 
-// TestSlopesOfLives checks MB/h of lives with a level each minute.
+// TestSlopesOfLives checks the slopes in MB/h of lives with a level every
+// minute.
 func TestSlopesOfLives(t *testing.T) {
 	life := pastLife{}
 	for i := range 21 {
@@ -117,11 +119,11 @@ func TestRatchet(t *testing.T) {
 	}
 	small := steps(5, 12, 20, 28)
 	for i := 24; i < len(small); i++ {
-		small[i] -= 12 // below a tenth of what rises
+		small[i] -= 12 // less than a tenth of the rises
 	}
 	lost := steps(5, 12, 20, 28)
 	for i := range lost {
-		lost[i] -= 2.9 * float64(i) // returns most bit by bit
+		lost[i] -= 2.9 * float64(i) // most of the rise is lost bit by bit
 	}
 	for name, c := range map[string]struct {
 		y     []float64
@@ -143,7 +145,7 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// TestFallOf finds the fall, and none if something else changes as much.
+// TestFallOf finds the fall, and finds no fall if another change is as large.
 func TestFallOf(t *testing.T) {
 	floors := func(change func(i int) float64) []float32 {
 		out := make([]float32, 90)
@@ -183,7 +185,8 @@ func TestFallOf(t *testing.T) {
 	}
 }
 
-// TestAlike: both rise, at paces that differ by no more than 0.4.
+// TestAlike: slopes are alike if both rise at paces that differ by no more than
+// 0.4.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		a, b float64
@@ -196,8 +199,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestSlowestFound compares the slowest rate from which on all are found with
-// brute force, whatever the guess.
+// TestSlowestFound compares the slowest rate such that all faster rates are
+// found with a brute-force search, whatever the guess.
 func TestSlowestFound(t *testing.T) {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	for _, found := range []func(float64) bool{
@@ -219,8 +222,8 @@ func TestSlowestFound(t *testing.T) {
 			if near := guess > want/2 && guess < 2*want; near && calls > 20 {
 				t.Errorf("guess %v: %d leaks tried for %v", guess, calls, want)
 			}
-			// A gap of one rate may be stepped over from below. The result is
-			// then above the guess.
+			// A single rate that is not found may be skipped from below. The
+			// result is then above the guess.
 			if got != want && !(guess < want && found(got) && got < want) {
 				t.Errorf("guess %v: %v, want %v", guess, got, want)
 			}
@@ -228,7 +231,7 @@ func TestSlowestFound(t *testing.T) {
 	}
 }
 
-// TestPairSigma: two pairs of floors are enough to measure how much they vary.
+// TestPairSigma: two pairs of floors are enough to measure how much pairs vary.
 func TestPairSigma(t *testing.T) {
 	x := &track{bins: []float32{0, 0, 0, 0, 10, 0}}
 	if got := pairSigma(x, time.Hour); math.Abs(got-0) > 1e-9 && math.Abs(got-2.5) > 1e-9 {
@@ -245,8 +248,8 @@ func TestPairSigma(t *testing.T) {
 	}
 }
 
-// TestLastingJump: the largest jump of this stretch that has kept half of its
-// height.
+// TestLastingJump finds the largest jump of this stretch of which at least half
+// remains.
 func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
@@ -270,7 +273,7 @@ func TestLastingJump(t *testing.T) {
 	}
 }
 
-// levelsThat returns levels a quarter of an hour apart from a curve of the
+// levelsThat returns levels a quarter of an hour apart, from a function of the
 // hours.
 func levelsThat(hours float64, curve func(h float64) float64) []float64 {
 	var y []float64
@@ -280,7 +283,7 @@ func levelsThat(hours float64, curve func(h float64) float64) []float64 {
 	return y
 }
 
-// judgedThat is a judgement on such levels.
+// judgedThat returns a judgement of such levels.
 func judgedThat(hours float64, curve func(h float64) float64) *judgement {
 	j := &judgement{}
 	j.window = time.Duration(hours * float64(time.Hour))
@@ -288,8 +291,8 @@ func judgedThat(hours float64, curve func(h float64) float64) *judgement {
 	return j
 }
 
-// TestSettledRules: flat for three hours and a third of the run; not after
-// several steps, nor after large slow growth.
+// TestSettledRules: settled means flat for three hours and for a third of the
+// run, but not after several steps, nor after large slow growth.
 func TestSettledRules(t *testing.T) {
 	ramp := func(mb, from, to float64) func(float64) float64 {
 		return func(h float64) float64 { return mb * max(0, min(1, (h-from)/(to-from))) }
@@ -338,7 +341,7 @@ func TestSettledRules(t *testing.T) {
 	}
 }
 
-// TestGaveBack: all but a quarter of what grew is gone.
+// TestGaveBack: at most a quarter of the growth remains.
 func TestGaveBack(t *testing.T) {
 	back := func(to float64) func(float64) float64 {
 		return func(h float64) float64 {
@@ -355,8 +358,8 @@ func TestGaveBack(t *testing.T) {
 	}
 }
 
-// TestStillRising: a rise that continues at its pace to the end, and not a
-// curve that levels off.
+// TestStillRising: a rise that keeps its pace to the end counts; a curve that
+// levels off does not.
 func TestStillRising(t *testing.T) {
 	for name, c := range map[string]struct {
 		curve func(float64) float64
@@ -378,7 +381,7 @@ func TestStillRising(t *testing.T) {
 	}
 }
 
-// TestLowestAfter checks the lowest of medians of three floors.
+// TestLowestAfter checks the lowest median of three floors.
 func TestLowestAfter(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	x := newTrack()
@@ -415,7 +418,8 @@ func TestBeyondSpread(t *testing.T) {
 	}
 }
 
-// TestFamilies: processes times long stretches, times the series of a process.
+// TestFamilies: the size is the number of processes times the number of long
+// stretches times the number of series of a process.
 func TestFamilies(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if m.families() != 1 || m.familiesOf(5) != 5 {
@@ -456,8 +460,8 @@ func TestPoolOfThree(t *testing.T) {
 	}
 }
 
-// TestFirstWindowOfDimensions checks that the text states from when on a
-// dimension is judged.
+// TestFirstWindowOfDimensions checks that the text states when dimensions begin
+// to be judged.
 func TestFirstWindowOfDimensions(t *testing.T) {
 	d := New(RobustPolicy())
 	seen := map[string]bool{}
@@ -473,8 +477,8 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 	}
 }
 
-// TestLookAfterTwoMinutes: two minutes without a sample, or the time of three,
-// are not a hole; more are.
+// TestLookAfterTwoMinutes: two minutes without a sample, or three sampling
+// intervals, are not a hole; a longer time is.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
 		rhythm, missing time.Duration
@@ -503,7 +507,8 @@ func TestLookAfterTwoMinutes(t *testing.T) {
 	}
 }
 
-// fed is a detector with a sample each 30 s of a curve of the hours.
+// fed is a detector with a sample every 30 s whose values are a function of the
+// hours.
 func fed(hours float64, curve func(h float64) float64) *Detector {
 	d := New(RobustPolicy())
 	for at := time.Duration(0); at < time.Duration(hours*float64(time.Hour)); at += 30 * time.Second {
@@ -512,8 +517,8 @@ func fed(hours float64, curve func(h float64) float64) *Detector {
 	return d
 }
 
-// TestMinutes checks that the levels of minutes are those of the slots, and
-// beyond two hours those of the floors.
+// TestMinutes checks that the levels of minutes come from the slots for two
+// hours, and from the floors beyond that.
 func TestMinutes(t *testing.T) {
 	for _, hours := range []float64{1.7, 3} {
 		m := fed(hours, func(h float64) float64 { return 100 + 60*h }).machine.(*robustMachine)
@@ -542,8 +547,8 @@ func TestCausesOfLives(t *testing.T) {
 	live(minutes(0), minutes(5))
 	m.restart(minutes(6))
 	live(minutes(6), minutes(10))
-	m.death(minutes(5), Crash)  // of the first, late
-	m.death(minutes(6), Killed) // of the second, at its first sample, before its restart
+	m.death(minutes(5), Crash)  // of the first life, late
+	m.death(minutes(6), Killed) // of the second life, at its first sample, before its restart
 	m.restart(minutes(11))
 	m.death(minutes(11), LowMemory) // never sampled: belongs to no stored life
 	m.restart(minutes(12))
@@ -565,14 +570,14 @@ func TestCausesOfLives(t *testing.T) {
 	}
 }
 
-// TestRebootIsOneRestart checks that the device's restart and that of the
-// process count as one.
+// TestRebootIsOneRestart checks that a reboot of the device and the restart of
+// the process count as one.
 func TestRebootIsOneRestart(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	m.addSample(Sample{At: time.Hour, Bytes: 100 * MB})
 	m.addSample(Sample{At: time.Hour + time.Minute, Bytes: 100 * MB})
-	m.restart(10 * time.Second) // the clock
-	m.restart(40 * time.Second) // the process
+	m.restart(10 * time.Second) // the clock restarts
+	m.restart(40 * time.Second) // the process restarts
 	if m.lives.count != 1 {
 		t.Errorf("%d lives ended", m.lives.count)
 	}
@@ -584,8 +589,8 @@ func TestRebootIsOneRestart(t *testing.T) {
 	}
 }
 
-// TestAgeOfLongLives: of lives of 45 min the first third is skipped, of shorter
-// ones a tenth.
+// TestAgeOfLongLives: the first third is skipped for lives of 45 min, and a
+// tenth for shorter ones.
 func TestAgeOfLongLives(t *testing.T) {
 	for age, skip := range map[int]int{44: 5, 45: 15, 10: 1, 19: 2} {
 		m := newRobustMachine(RobustPolicy())
@@ -602,7 +607,7 @@ func TestAgeOfLongLives(t *testing.T) {
 	}
 }
 
-// TestSpreadBy: a perfect line has no correlated neighbors.
+// TestSpreadBy: the residuals of a perfect line are not correlated.
 func TestSpreadBy(t *testing.T) {
 	if got := spreadBy([]float64{0, 1, 2}, []float64{5, 6, 7}, trend.Line{Intercept: 5, Slope: 1}); got != 1 {
 		t.Errorf("%v", got)
@@ -636,11 +641,11 @@ func TestFellLately(t *testing.T) {
 	}
 }
 
-// TestJumpAfterRaise checks that driver memory that is seen late moves the
-// floor, and hides no jump.
+// TestJumpAfterRaise checks that driver memory that is first seen late moves
+// the floor and does not hide a jump.
 func TestJumpAfterRaise(t *testing.T) {
 	d := fed(1, func(h float64) float64 { return 200 + math.Sin(h*77) })
-	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB}) // computes the floor, the next time in two minutes
+	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB}) // computes the floor; the next computation is in two minutes
 	d.AddBreakdown(Breakdown{At: time.Hour + 10*time.Second, EGL: Amount{N: 50 * MB, Known: true}})
 	if n := len(d.Verdict().Jumps); n != 0 {
 		t.Fatalf("%d jumps", n)
@@ -652,7 +657,7 @@ func TestJumpAfterRaise(t *testing.T) {
 }
 
 // TestGrowthOfShortRuns checks that a run that is too short reports by how much
-// memory grew, once two levels of two minutes are known.
+// memory grew, as soon as two levels of two minutes are known.
 func TestGrowthOfShortRuns(t *testing.T) {
 	for minutes, want := range map[float64]string{
 		1:  "only 30 s of uninterrupted data; a trend needs 30 min",
@@ -702,7 +707,8 @@ func TestFewReadings(t *testing.T) {
 	}
 }
 
-// TestCritical: Student's 99.9 % point, shared by all that are judged together.
+// TestCritical: the 99.9 % point of Student's t, shared by all series that are
+// judged together.
 func TestCritical(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if got := m.critical(10); math.Abs(got-4.1437) > 1e-3 {
@@ -713,8 +719,8 @@ func TestCritical(t *testing.T) {
 	}
 }
 
-// TestReasons checks the rules of the end verdict in their order, each by
-// levels that violate it alone.
+// TestReasons checks the rules of the end verdict in their order. Each case has
+// levels that violate only one rule.
 func TestReasons(t *testing.T) {
 	of := func(n int, curve func(i float64) float64) []float64 {
 		y := make([]float64, n)
@@ -757,8 +763,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOneLevel: five ends at one level are enough, four are not; nor is one
-// half of all ends.
+// TestOneLevel: five ends at one level are enough and four are not; half of all
+// ends at one level is not enough either.
 func TestOneLevel(t *testing.T) {
 	for _, c := range []struct {
 		ends, others int
@@ -783,8 +789,8 @@ func TestOneLevel(t *testing.T) {
 	}
 }
 
-// TestLargestSample checks that an implausible value is ignored and a byte less
-// is not.
+// TestLargestSample checks that an implausible value is ignored and that one
+// byte less is accepted.
 func TestLargestSample(t *testing.T) {
 	for bytes, want := range map[int64]int{0: 0, 1: 1, maxBytes: 1, maxBytes + 1: 0} {
 		d := New(RobustPolicy())
@@ -822,10 +828,10 @@ func TestLivesThatDifferByChance(t *testing.T) {
 	}
 }
 
-// TestGuardsOfLooks checks that unknown data is no evidence in a look.
+// TestGuardsOfLooks checks that unknown data is not evidence in a look.
 func TestGuardsOfLooks(t *testing.T) {
 	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
-	w := &lookWindows[4] // 40 min: the three before it are older than the ring
+	w := &lookWindows[4] // 40 min: the three windows before it are older than the ring
 	var out lookResult
 	out.need = w.need
 	if m.pooled(m.tracks[totalTrack], make([]float64, w.blocks), w, w.minutes*2, -math.MaxFloat64, &out) {

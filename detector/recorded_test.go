@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/verdicts.txt; review the difference")
 
-// TestRecordedVerdicts compares the numbers of many verdicts with the reviewed
-// ones, to a thousandth. A change of a rule shows here what else it changes.
+// TestRecordedVerdicts compares the numbers of many verdicts with reviewed
+// ones, to a thousandth. It shows what else a change of a rule changes.
 func TestRecordedVerdicts(t *testing.T) {
 	lines := recordedVerdicts(t)
 	const page = "testdata/verdicts.txt"
@@ -47,7 +47,8 @@ func TestRecordedVerdicts(t *testing.T) {
 	}
 }
 
-// alikeLines compares word by word, numbers to a thousandth.
+// alikeLines compares two lines word by word; numbers may differ by a
+// thousandth.
 func alikeLines(got, want string) bool {
 	a, b := strings.Fields(got), strings.Fields(want)
 	return slices.EqualFunc(a, b, func(x, y string) bool {
@@ -60,7 +61,7 @@ func alikeLines(got, want string) bool {
 	})
 }
 
-// verdictLine has all numbers of a verdict.
+// verdictLine returns a line with all numbers of a verdict.
 func verdictLine(v detector.Verdict) string {
 	var b strings.Builder
 	mb := func(x float64) string { return fmt.Sprintf(" %.5g", x/detector.MB) }

@@ -11,8 +11,8 @@ import (
 )
 
 // reference is a plain implementation of the default reading of the article. It
-// keeps every reading, selects what it needs each time, and has no table. Times
-// are seconds.
+// keeps every reading, selects the readings that it needs each time, and has no
+// table. Times are in seconds.
 type reference struct {
 	x, smaps, total       []float64
 	bx                    []float64
@@ -38,8 +38,8 @@ func newReference() *reference {
 
 type textbook struct{ slope, r2, t, growth float64 }
 
-// regression is the textbook's two passes, with R2 and t by their own
-// definitions.
+// regression is the two-pass regression of textbooks, with R2 and t by their
+// own definitions.
 func regression(x, y []float64) (f textbook) {
 	n := float64(len(x))
 	var mx, my float64
@@ -134,7 +134,8 @@ func (r *reference) sample(t, bytes float64) {
 	}
 }
 
-// spike must be false before the next one counts. Too few points show nothing.
+// A spike must end before the next one counts. With too few points there is no
+// spike.
 func (r *reference) spike(x, y []float64) bool {
 	now := x[len(x)-1]
 	var recent []float64
@@ -357,7 +358,7 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-// life is a process that changes its habits at random.
+// life is a process that changes its behavior at random.
 type life struct {
 	dims  [Total]float64
 	rate  [Total]float64

@@ -6,11 +6,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives that died of memory, to recognize a life that is
-// about to.
+// relapse describes the lives that died of memory, so that a life that is about
+// to die the same way is recognized.
 type relapse struct {
-	// deaths counts the deaths of memory; fewer than leastMemoryDeaths raise no
-	// alarm.
+	// deaths is the number of deaths of memory; fewer than leastMemoryDeaths
+	// raise no alarm.
 	deaths int
 	// begins and ends are the median levels in MB at which these lives began
 	// and ended.
@@ -19,12 +19,12 @@ type relapse struct {
 }
 
 const (
-	// relapseHeight is how far from begins to ends a life must have grown to be
-	// a relapse: far enough that a heap dump contains most of the leak, and
-	// early enough that there is time for one.
+	// relapseHeight is the fraction of the way from begins to ends that a life
+	// must have grown to be a relapse: far enough that a heap dump contains
+	// most of the leak, and early enough that there is time for a dump.
 	relapseHeight = 0.75
-	// relapseLives is how many of the latest lives the levels are taken from,
-	// because a suite changes what it does.
+	// The levels are taken from the latest relapseLives lives, because a suite
+	// may change its behavior.
 	relapseLives = 5
 )
 
@@ -53,10 +53,9 @@ func (r *relapse) near(mb float64) bool {
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed raises the alarm for a process that died of memory repeatedly, in
-// lives that may be too short for any look, and is close to the next such
-// death. It does so once per life, and not during the cooldown after a
-// diagnosis.
+// relapsed raises the alarm for a process that repeatedly died of memory and is
+// close to the next such death. Its lives may be too short for any look. It
+// does so once per life, and not during the cooldown after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {

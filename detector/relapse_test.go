@@ -11,13 +11,13 @@ import (
 )
 
 // relapses is a process that dies repeatedly, watched in lives of some minutes
-// whose samples are 30 s apart. Every fourth comes with a breakdown.
+// with a sample every 30 s. Every fourth sample comes with a breakdown.
 type relapses struct {
 	d     *detector.Detector
 	at    time.Duration
 	lives int
 	steps []detector.Transition
-	// diagnose is how long a diagnosis takes, 0 for none.
+	// diagnose is the duration of a diagnosis; 0 means that there is none.
 	diagnose time.Duration
 	asked    []time.Duration
 }
@@ -26,8 +26,8 @@ func newRelapses() *relapses {
 	return &relapses{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// live plays one life and its end, of so many minutes, by its level in MB at an
-// age in minutes.
+// live plays one life of the given number of minutes and its end. The level in
+// MB is a function of the age in minutes.
 func (r *relapses) live(minutes int, cause detector.Cause, level func(age float64) float64) {
 	begin := r.at
 	for i := 0; r.at < begin+time.Duration(minutes)*time.Minute; i++ {
@@ -58,8 +58,8 @@ func (r *relapses) alarms() []detector.Transition {
 		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse counts the alarms of processes that died of memory, and of
-// others.
+// TestRelapse counts the alarms of processes that died of memory, and of other
+// processes.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	flat := func(float64) float64 { return 200 }
@@ -121,15 +121,15 @@ func TestRelapseText(t *testing.T) {
 		r.live(20, detector.OutOfMemory, func(age float64) float64 { return 200 + 10*age })
 	}
 	begin := r.at
-	// It rises until a minute before the others died, and stays there for an
-	// hour.
+	// It rises until a minute before the age at which the others died, and
+	// stays at that level for an hour.
 	r.live(60, detector.Exited, func(age float64) float64 { return 200 + 10*min(age, 18) })
 	got := r.alarms()
 	if len(got) != 1 || got[0].Rule != "relapse" {
 		t.Fatalf("%+v", r.steps)
 	}
-	// Three quarters of the way from 229 to 432 MB, which the breakdowns'
-	// graphics memory is in.
+	// Three quarters of the way from 229 to 432 MB. These levels include the
+	// graphics memory of the breakdowns.
 	if age := (got[0].At - begin).Minutes(); age < 13.5 || age > 15.5 {
 		t.Errorf("at %.1f min", age)
 	}
@@ -149,8 +149,9 @@ func TestRelapseText(t *testing.T) {
 	}
 }
 
-// TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, the
-// next one too if that did not finish, and none during the cooldown.
+// TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, that
+// the next life does too if that diagnosis did not finish, and that no
+// diagnosis is demanded during the cooldown.
 func TestRelapseIsDiagnosed(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	r := newRelapses()
@@ -172,8 +173,8 @@ func TestRelapseIsDiagnosed(t *testing.T) {
 	for _, at := range r.asked {
 		lives = append(lives, fmt.Sprintf("%.0f", float64(at-from)/float64(10*time.Minute+20*time.Second)))
 	}
-	// Each about 7.5 min after it began: 30 min later is the third life after
-	// that.
+	// Each alarm comes about 7.5 min after its life began, so 30 min later is
+	// in the third life after that.
 	if got := strings.Join(lives, " "); got != "1 4 7" {
 		t.Errorf("diagnosed in lives %s", got)
 	}
