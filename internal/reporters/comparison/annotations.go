@@ -2,16 +2,16 @@ package comparison
 
 import "github.com/leakgate/leakgate/internal/text"
 
-// LineNote is an annotation on a line of a file, for a check run of GitHub.
+// LineNote is an annotation on a line of a file, for a GitHub check run.
 type LineNote struct {
-	// Path is that of a file in the repository, Line counts from 1.
+	// Path is the path of a file in the repository; Line counts from 1.
 	Path string
 	Line int
 	// Title and Message are plain text.
 	Title   string
 	Message string
-	// Level is failure for leaks that fail, else warning; notice if the rules
-	// are informational.
+	// Level is failure for leaks that fail the gate and warning for others; if
+	// the rules are informational, it is notice.
 	Level string
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of a comparison that was read.
+// The bounds of a comparison that is read from a file.
 const (
 	// maxText bounds each text in characters.
 	maxText = 1000
-	// maxBytes and maxCount bound numbers: 16 TB, and a count that fits an int
-	// on every platform.
+	// maxBytes and maxCount bound numbers: 16 TB, and the largest count that
+	// fits an int on every platform.
 	maxBytes = 1 << 44
 	maxCount = 1 << 30
 	// maxWarnings bounds the warnings, including those of Read.
@@ -26,20 +26,20 @@ const (
 	maxList = 500
 )
 
-// maxLists bounds lists, by their names.
+// maxLists bounds lists by name.
 var maxLists = map[string]int{
 	"leaks": 10_000, "reasons": 10_000, "processes": 1000, "warnings": maxWarnings, "suspects": 20, "owners": 20,
 	"classes": 50, "fingerprints": 100,
 }
 
-// nullable are the lists for which null means unknown.
+// nullable contains the lists for which null means unknown.
 var nullable = map[string]bool{"base_reachable_bytes": true}
 
 var timeType = reflect.TypeFor[time.Time]()
 
 // bound makes each text of a comparison printable and truncates texts and lists
-// to their bounds, with a warning. A number or time out of its range is an
-// error. It visits the fields by reflection, so that none can be forgotten.
+// to their bounds, with a warning. A number or time that is out of range is an
+// error. It visits the fields by reflection, so that no field can be forgotten.
 func bound(c *Comparison) error {
 	b := &bounder{}
 	listed := len(c.Leaks)
@@ -72,13 +72,13 @@ func listBound(name string) int {
 }
 
 type bounder struct {
-	// texts counts the truncated ones, lists has the names of the truncated
-	// lists.
+	// texts counts the truncated texts; lists contains the names of the
+	// truncated lists.
 	texts int
 	lists map[string]bool
 }
 
-// visit bounds a value; name is that of its field, or of the list or object
+// visit bounds a value; name is the name of its field, or of the list or object
 // that contains it.
 func (b *bounder) visit(v reflect.Value, name string) error {
 	switch v.Kind() {
@@ -119,7 +119,7 @@ func (b *bounder) fields(v reflect.Value, name string) error {
 	return nil
 }
 
-// boundTime rejects years that no phone or repository has.
+// boundTime rejects years that no phone or repository can have.
 func boundTime(v reflect.Value, name string) error {
 	t, _ := v.Interface().(time.Time)
 	if t.IsZero() {
@@ -149,11 +149,11 @@ func (b *bounder) list(v reflect.Value, name string) error {
 	return nil
 }
 
-// maxReasons bounds the reasons of deaths.
+// maxReasons bounds the number of different reasons of deaths.
 const maxReasons = 50
 
-// counts bounds a map of counts. Reasons that become equal by being made
-// printable are added up.
+// counts bounds a map of counts. If two reasons become equal when they are made
+// printable, their counts are added up.
 func (b *bounder) counts(v reflect.Value, name string) error {
 	in, ok := v.Interface().(map[string]int)
 	if !ok {
@@ -187,8 +187,8 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// normalize converts empty lists to the form in which they are read back:
-// absent if an empty one is not written, otherwise not null.
+// normalize converts empty lists to the form in which they are read back: nil
+// if an empty list is not written, otherwise a non-nil empty list.
 func normalize(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:

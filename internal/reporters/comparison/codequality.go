@@ -15,8 +15,8 @@ import (
 // unknown.
 const defaultFile = "leakgate.yaml"
 
-// maxCodeQuality bounds the entries of a report, because GitLab compares them
-// all with those of the target branch.
+// maxCodeQuality bounds the entries of a report, because GitLab compares all of
+// them with the entries of the target branch.
 const maxCodeQuality = 5000
 
 // codeQualityIssue is an entry of GitLab's code quality report:
@@ -36,9 +36,9 @@ type codeQualityLocation struct {
 	} `json:"lines"`
 }
 
-// WriteCodeQuality writes the leaks that fail as a code quality report of
-// GitLab, in the file that declares their suspect, or in the given one, by
-// default leakgate.yaml.
+// WriteCodeQuality writes the leaks that fail the gate as a GitLab code quality
+// report. Each is reported in the file that declares its suspect, or else in
+// the given file, by default leakgate.yaml.
 func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	issues := []codeQualityIssue{}
@@ -68,13 +68,14 @@ func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 
 func fallback(file string) string { return cmp.Or(repositoryPath(file), defaultFile) }
 
-// fingerprint is the same for the same leak of a process from run to run.
+// fingerprint returns the same value for the same leak of a process in every
+// run.
 func (r *Row) fingerprint() string {
 	sum := sha256.Sum256([]byte("leakgate/1\x00" + r.Process + "\x00" + r.Type + "\x00" + r.Key))
 	return hex.EncodeToString(sum[:20])
 }
 
-// ruleID names what is wrong with a row.
+// ruleID returns the name of the kind of problem that a row describes.
 func (r *Row) ruleID() string {
 	switch {
 	case r.Type == whatTrend:
@@ -85,7 +86,7 @@ func (r *Row) ruleID() string {
 	return "leakgate/leak"
 }
 
-// summary returns a leak in one line of plain text.
+// summary describes a leak in one line of plain text.
 func (r *Row) summary() string {
 	line := fmt.Sprintf("%s leak: %s", r.Status, r.name())
 	switch {

@@ -10,22 +10,22 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Texts from the app, the device or the pull request reach GitHub and GitLab in
-// one way only: everything that is not plainly a word or a number is in a code
-// span. Within one, neither the parser of Markdown nor the filters after it
-// (mentions, references to issues and commits, emoji, links, formulas)
-// interpret anything. Entities would not hide a mention from those filters,
-// because they see the page after entities are resolved. See the GitHub
+// Texts from the app, the device or the pull request are escaped in one way for
+// GitHub and GitLab: everything that is not plainly a word or a number is put
+// in a code span. Within a code span, neither the Markdown parser nor the
+// filters after it (mentions, references to issues and commits, emoji, links,
+// formulas) interpret anything. Entities would not hide a mention from those
+// filters, because the filters run after entities are resolved. See the GitHub
 // Flavored Markdown Spec 0.29, 6.3 (code spans) and 4.10 (pipes in tables).
 
-// markup is the context of a text.
+// markup is the context in which a text is printed.
 type markup int
 
 const (
 	onTerminal markup = iota
-	// inLine is a paragraph or list item of Markdown.
+	// inLine is a Markdown paragraph or list item.
 	inLine
-	// inCell is a cell of a table of Markdown, where a pipe ends the cell even
+	// inCell is a cell of a Markdown table, where a pipe ends the cell even
 	// within code.
 	inCell
 	// inHTML is the summary of a <details>, where Markdown is not parsed.
@@ -51,7 +51,7 @@ func (m markup) code(s string, n int) string {
 	}
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if m == inCell {
-		// A pipe after a backslash does not end the cell, and the backslash is
+		// A pipe after a backslash does not end the cell. The backslash is
 		// removed, also within code and after another backslash.
 		s = strings.ReplaceAll(s, "|", `\|`)
 	}
@@ -72,15 +72,16 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// prose returns the first n characters of a text that people wrote or that
-// contains names: words and numbers unchanged, everything else as code.
+// prose escapes the first n characters of a text that people wrote or that
+// contains names: words and numbers stay unchanged, and everything else becomes
+// code.
 func (m markup) prose(s string, n int) string {
 	words := strings.Fields(text.Head(s, n))
 	if m == onTerminal {
 		return strings.Join(words, " ")
 	}
 	if len(words) == 1 && digits.MatchString(words[0]) {
-		return m.code(words[0], maxText) // a full stop after it would make it the number of a list
+		return m.code(words[0], maxText) // a full stop after it would turn it into a list number
 	}
 	for i, w := range words {
 		words[i] = m.word(w, i == 0)
@@ -88,8 +89,8 @@ func (m markup) prose(s string, n int) string {
 	return strings.Join(words, " ")
 }
 
-// word returns one word of prose. Brackets and punctuation around it stay
-// outside of the code.
+// word escapes one word of prose. Brackets and punctuation around it stay
+// outside the code span.
 func (m markup) word(w string, first bool) string {
 	inner := strings.TrimLeft(w, "(")
 	core := strings.TrimRight(inner, ").,;:!?…")
@@ -106,7 +107,7 @@ func (m markup) word(w string, first bool) string {
 	return w
 }
 
-// leadsList reports whether a word would begin a list as the first of a line.
+// leadsList reports whether a word at the start of a line would begin a list.
 func leadsList(core, after string) bool {
 	return (after == "." || after == ")") && digits.MatchString(core)
 }
@@ -116,9 +117,9 @@ var (
 	// linked matches what GitHub interprets as the hash of a commit or the
 	// beginning of an address.
 	linked = regexp.MustCompile(`[0-9A-Fa-f]{7}|(?i:www)`)
-	// plain matches words, also with an apostrophe, a slash or hyphens (but not
-	// GH-12, JIRA-12 or GHSA-...), numbers with a sign, a percent sign or an
-	// exponent, ranges and dates.
+	// plain matches words that need no escaping: words, also with an
+	// apostrophe, a slash or hyphens (but not GH-12, JIRA-12 or GHSA-...),
+	// numbers with a sign, a percent sign or an exponent, ranges and dates.
 	plain = regexp.MustCompile(
 		`^([\p{L}\p{M}\p{N}]+(['’]\p{L}+)?|\p{L}+/\p{L}+|\p{Ll}+(-\p{Ll}+)+|[+−-]?\d{1,9}(\.\d{1,6})?(e[+-]\d{1,3}|%)?|\d{1,9}(\.\d{1,6})?–\d{1,9}(\.\d{1,6})?|\d{4}-\d\d-\d\d|[→–—×≥≤=±≈·])$`)
 )
@@ -131,7 +132,7 @@ func plainWord(w string) bool {
 	return plain.MatchString(w) && !linked.MatchString(w) && !identifier.MatchString(w)
 }
 
-// bold emphasizes a text of leakgate itself.
+// bold emphasizes a text that leakgate itself wrote.
 func (m markup) bold(s string) string {
 	switch m {
 	case onTerminal:
@@ -142,7 +143,7 @@ func (m markup) bold(s string) string {
 	return "**" + s + "**"
 }
 
-// fenced returns lines as a code block that none of them can end.
+// fenced returns lines as a code block, with a fence that no line can close.
 func fenced(language string, lines []string) string {
 	longest := 2
 	for i, line := range lines {
@@ -153,11 +154,11 @@ func fenced(language string, lines []string) string {
 	return fence + language + "\n" + strings.Join(lines, "\n") + "\n" + fence + "\n"
 }
 
-// plainBase matches an address that needs no escaping in a link.
+// plainBase matches a URL that needs no escaping in a link.
 var plainBase = regexp.MustCompile(`^https?://[A-Za-z0-9._~:/?=%@+-]*[A-Za-z0-9/]$`)
 
-// address returns an address that is safe as the destination of a link, "" for
-// any other.
+// address returns a URL that is safe as the destination of a link, or "" if it
+// is not safe.
 func address(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil || !plainBase.MatchString(s) || len(s) > 500 {
@@ -168,7 +169,7 @@ func address(s string) string {
 
 var wholeCommit = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
-// fileAddress returns the address of a line of a file of the repository, or "".
+// fileAddress returns the URL of a line of a file in the repository, or "".
 func fileAddress(repo, sha, file string, line int) string {
 	repo, file = address(strings.TrimSuffix(repo, "/")), repositoryPath(file)
 	if repo == "" || file == "" || !wholeCommit.MatchString(sha) || strings.ContainsAny(repo, "?#") {
@@ -181,8 +182,8 @@ func fileAddress(repo, sha, file string, line int) string {
 	return to
 }
 
-// escapedPath escapes every byte of a path that is not unreserved (RFC 3986,
-// 2.3).
+// escapedPath percent-encodes every byte of a path that is not unreserved (RFC
+// 3986, 2.3).
 func escapedPath(file string) string {
 	var b strings.Builder
 	for i := range len(file) {
@@ -196,8 +197,8 @@ func escapedPath(file string) string {
 	return b.String()
 }
 
-// repositoryPath returns the path of a file within a repository, "" for one
-// that leads elsewhere.
+// repositoryPath returns the path of a file within a repository, or "" if the
+// path leads outside.
 func repositoryPath(file string) string {
 	if file == "" || file == "." || path.IsAbs(file) || path.Clean(file) != file || strings.HasPrefix(file, "../") ||
 		file == ".." || strings.ContainsAny(file, `\:`) || text.Printable(file) != file {
@@ -206,8 +207,8 @@ func repositoryPath(file string) string {
 	return file
 }
 
-// shellWord returns a word for a command to paste, KEY for one that a program
-// would interpret as an option.
+// shellWord returns a word of a command that users paste, or KEY if a program
+// would interpret the word as an option.
 func shellWord(s, instead string) string {
 	s = text.Head(s, 200)
 	switch {

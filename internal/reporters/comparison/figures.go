@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of rows and their units, as in gate.json.
+// The types of rows and their units, as in gate.json.
 const (
 	whatLeak     = "leak"
 	whatTrend    = "trend"
@@ -27,7 +27,7 @@ const (
 	unitRun   = "run"
 )
 
-// The bounds of texts within a line, in characters.
+// The maximum lengths of texts within a line, in characters.
 const (
 	maxName     = 80
 	maxSentence = 300
@@ -38,14 +38,13 @@ func (r *Row) worse() bool {
 	return r.Status == New || r.Status == Wider || r.Status == Grown || r.Status == Heavier
 }
 
-// shown reports whether a row belongs in the main table. A leak that something
-// else holds now is shown if its class differs too, since it may be another
-// leak.
+// shown reports whether a row belongs in the main table. A leak whose holder
+// changed is shown if its class differs too, since it may be another leak.
 func (r *Row) shown() bool {
 	return r.Fails || r.worse() || r.Status == Moved && r.MovedClass != "" || r.Pinned != ""
 }
 
-// name returns what leaks, in one word if there is one.
+// name returns what leaks, as one word if possible.
 func (r *Row) name() string {
 	switch {
 	case r.Type == whatTrend:
@@ -56,7 +55,8 @@ func (r *Row) name() string {
 	return cmp.Or(r.Class, r.Key)
 }
 
-// kind returns what a row is about if that is not a leak of Java objects.
+// kind returns the kind of problem that a row describes, if it is not a leak of
+// Java objects.
 func (r *Row) kind() string {
 	switch r.Type {
 	case whatLeak, "":
@@ -73,8 +73,7 @@ func (r *Row) kind() string {
 	return r.Type
 }
 
-// title returns a row in a few words: its status, what it is about and its
-// name.
+// title describes a row in a few words: its status, its kind and its name.
 func (r *Row) title(kind, name string) string {
 	switch {
 	case kind == "":
@@ -109,16 +108,16 @@ func shortCommit(sha string) string {
 	return sha
 }
 
-// figure is a value of base and head as they are shown; base is "" if it adds
-// nothing.
+// figure is a value of base and head as displayed; base is "" if it adds no
+// information.
 type figure struct{ base, head string }
 
-// noticeable is the factor from which on a difference is shown, the one at
-// which the gate calls an object heavier.
+// noticeable is the smallest factor by which two values must differ for both to
+// be shown. The gate uses the same factor to call an object heavier.
 const noticeable = 1.25
 
-// figureOf shows both sides if they differ, or if the status of the row is
-// about them.
+// figureOf shows both sides if they differ, or if the row's status refers to
+// them.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
 		return figure{}
@@ -134,8 +133,8 @@ func figureOf(s Sides, about bool, format func(float64) string) figure {
 	return f
 }
 
-// left returns how many objects each loop, or each 1,000 events, leaves, or the
-// growth in MB per hour.
+// left returns how many objects are left behind by each loop or by each 1,000
+// events, or the growth in MB per hour.
 func (r *Row) left() figure {
 	s := r.PerLoop
 	if r.Status == New && s.Base == nil && s.Head != nil {
@@ -149,12 +148,12 @@ func (r *Row) left() figure {
 	return figureOf(s, about, func(x float64) string { return number(x * scale) })
 }
 
-// each returns what one object retains.
+// each returns the bytes that one object retains.
 func (r *Row) each() figure {
 	return figureOf(r.BytesEach, r.Status == Heavier, func(x float64) string { return size(x) })
 }
 
-// perUnit returns a unit for a number.
+// perUnit returns the unit that is printed after a number.
 func perUnit(unit string) string {
 	switch unit {
 	case unitLoop:
@@ -178,7 +177,7 @@ func number(x float64) string {
 	return strconv.FormatFloat(roundDigits(x), 'f', -1, 64)
 }
 
-// size is text.Size for products, which may be larger than any memory.
+// size is text.Size for computed sizes, which may exceed any real memory.
 func size(x float64) string { return text.Size(int64(max(0, min(x, 1<<49)))) }
 
 func sign(x float64) float64 {
@@ -197,7 +196,7 @@ func roundDigits(x float64) float64 {
 	return rounded
 }
 
-// now returns what all objects of a row retain after the last loop.
+// now returns the bytes that all objects of a row retain after the last loop.
 func (r *Row) now() string {
 	if r.HeadBytes == 0 {
 		return ""
@@ -214,8 +213,9 @@ type burden struct {
 	formula string
 }
 
-// burdenOf returns the cost of a row, nil if unknown or zero. Objects whose
-// number is constant after the first marks do not accumulate in further loops.
+// burdenOf returns the cost of a row, nil if it is unknown or zero. Objects
+// whose number is constant after the first marks do not accumulate in further
+// loops.
 func burdenOf(r *Row) *burden {
 	if r.Unit == unitRun || r.PerLoop.Head == nil || r.Type != whatTrend && r.Type != whatMeasure && !rises(r.Counts) {
 		return nil
@@ -241,7 +241,7 @@ func burdenOf(r *Row) *burden {
 	return b
 }
 
-// rises reports whether there are more objects at every mark.
+// rises reports whether the number of objects increases at every mark.
 func rises(counts []int64) bool {
 	for i := 1; i < len(counts); i++ {
 		if counts[i] <= counts[i-1] {
@@ -251,8 +251,9 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks of the base that each loop leaves more of, if
-// there are too few base runs to call that growth.
+// unjudged returns the leaks that are already in the base and leave more
+// objects in each loop now, if there are too few base runs to judge that
+// growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {
@@ -269,7 +270,7 @@ func (c *Comparison) unjudged() []*Row {
 	return out
 }
 
-// pending returns what is not judged yet of a leak that unjudged returns.
+// pending describes what is not yet judged about a leak that unjudged returned.
 func (r *Row) pending(m markup) string {
 	scale, per, arrow := 1.0, "a loop", "→"
 	switch {
@@ -287,7 +288,7 @@ func (r *Row) pending(m markup) string {
 		number(*r.PerLoop.Base*scale), arrow, number(*r.PerLoop.Head*scale), per, m.code(r.shortKey(), maxName))
 }
 
-// formula returns the product that a cost is made of.
+// formula returns the multiplication by which a cost is computed.
 func formula(unit string, head, base, each, was float64) string {
 	per := "a loop"
 	if unit == unitEvent {
@@ -305,8 +306,8 @@ func formula(unit string, head, base, each, was float64) string {
 	return fmt.Sprintf("%s %s × %s each, before %s × %s", left, per, now, number(base), size(was))
 }
 
-// judgedRows returns the rows of the sentence of cost: those that fail, or else
-// those that are worse.
+// judgedRows returns the rows that the sentence about the cost covers: those
+// that fail, or else those that are worse.
 func (c *Comparison) judgedRows() []*Row {
 	var fails, worse []*Row
 	for i := range c.Leaks {
@@ -323,9 +324,9 @@ func (c *Comparison) judgedRows() []*Row {
 	return worse
 }
 
-// cost describes in one sentence what is worse, in the bytes of 100 loops, with
-// its numbers; "" if unknown. Several leaks may share bytes, so those of the
-// largest are a lower bound of all.
+// cost describes in one sentence what is worse and how many bytes it costs in
+// 100 loops; "" if unknown. Several leaks may retain the same bytes, so the
+// largest cost is a lower bound for all leaks together.
 func (c *Comparison) cost(m markup) string {
 	worst, of := map[string]*burden{}, map[string]int{}
 	for _, r := range c.judgedRows() {
@@ -374,7 +375,7 @@ func (c *Comparison) growth(m markup, r *Row) string {
 		was)
 }
 
-// onBase names the base within a sentence.
+// onBase returns the name of the base for use within a sentence.
 func (c *Comparison) onBase(m markup) string {
 	if c.Base.Branch == "" {
 		return "in the base runs"
@@ -389,7 +390,7 @@ func (c *Comparison) baseName(m markup) string {
 	return m.code(c.Base.Branch, maxName)
 }
 
-// change names what is judged: a pull request or another run.
+// change returns the name of what is judged: a pull request or another run.
 func (c *Comparison) change() (short, long string) {
 	if c.Head.PullRequest > 0 {
 		return "PR", "this pull request"
@@ -403,17 +404,17 @@ func (c *Comparison) nothingWorse() bool {
 		!slices.ContainsFunc(c.Leaks, func(r Row) bool { return r.shown() })
 }
 
-// firstDay reports whether a baseline is configured that has no run yet.
+// firstDay reports whether a baseline is configured but has no runs yet.
 func (c *Comparison) firstDay() bool {
 	return c.Base.Runs == 0 && c.Base.Incomparable == "" && c.Verdict == Neutral && c.Judged
 }
 
-// onlyThisRun is the value of Incomparable for a baseline that has no other
-// run.
+// onlyThisRun is the value of Incomparable for a baseline that contains only
+// the judged run.
 const onlyThisRun = "the baseline has only this run"
 
-// unmatched returns why the baseline has runs and none is compared; "" if some
-// are, or without base runs.
+// unmatched returns the reason why no run of the baseline is compared; "" if
+// some are, or if there are no base runs.
 func (c *Comparison) unmatched(m markup) string {
 	b := &c.Base
 	switch {
@@ -434,15 +435,15 @@ func (c *Comparison) unmatched(m markup) string {
 		"keep what changes from run to run out of the workload's command.", none, m.prose(b.Incomparable, maxSentence))
 }
 
-// finder returns a function that returns the row a reason is about, nil for
-// none.
+// finder returns a function that finds the row that a reason is about, or nil.
 func (c *Comparison) finder() func(Reason) *Row {
 	type id struct{ process, key string }
 	rows := map[id]*Row{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		for _, process := range []string{r.Process, ""} {
-			// The first of them fails, if any does.
+			// The first of several matching rows is the failing one, if any
+			// fails.
 			if rows[id{process, r.Key}] == nil {
 				rows[id{process, r.Key}] = r
 			}
@@ -456,7 +457,7 @@ func (c *Comparison) finder() func(Reason) *Row {
 	}
 }
 
-// first returns the first row of a kind, nil for none.
+// first returns the first row of a type, or nil.
 func (c *Comparison) first(is func(*Row) bool) *Row {
 	for i := range c.Leaks {
 		if is(&c.Leaks[i]) {
@@ -466,11 +467,11 @@ func (c *Comparison) first(is func(*Row) bool) *Row {
 	return nil
 }
 
-// hexKey matches a key that leakgate accept takes.
+// hexKey matches a key that leakgate accept accepts.
 var hexKey = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// acceptable reports whether a row is a leak, or a place that grows with each
-// loop of a trip, that may be accepted.
+// acceptable reports whether a row may be accepted: it must be a leak, or a
+// place that grows with each loop of a trip.
 func (r *Row) acceptable() bool {
 	return (r.Fails || r.worse()) && (r.Type == whatLeak || r.Type == whatMeasure) && !r.Library &&
 		hexKey.MatchString(r.Key)
@@ -497,7 +498,8 @@ func (c *Comparison) deviceName(serial string) string {
 	return name + number
 }
 
-// device returns the model of a device, and the number of a twin, such as "
+// device returns the model of a device, and a number if several devices have
+// the same model, such as "
 // #2".
 func (c *Comparison) device(serial string) (name, ordinal string) {
 	name, number, same := unnamedDevice, 0, 0
@@ -523,14 +525,15 @@ func (c *Comparison) device(serial string) (name, ordinal string) {
 // unnamedDevice is a device whose model is unknown.
 const unnamedDevice = "device"
 
-// blocks are the heights of a sparkline.
+// blocks are the bars of a sparkline, by height.
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
 // maxSpark bounds the columns of a sparkline.
 const maxSpark = 24
 
-// spark draws values from the least to the most. Values within 2 % of each
-// other are flat, because noise must not look like a slope.
+// spark draws a sparkline between the smallest and the largest value. Values
+// within 2 % of each other are drawn flat, because noise must not look like a
+// slope.
 func spark(values []int64) string {
 	if len(values) < 2 {
 		return ""
@@ -554,8 +557,8 @@ func spark(values []int64) string {
 	return string(out)
 }
 
-// after returns the bytes of a process after its last loop: of the base, its
-// minimum and maximum, and now.
+// after returns the bytes of a process after its last loop: the minimum and
+// maximum in the base, and the present value.
 func (p *ProcessRow) after() (base, head string) {
 	if len(p.Reachable) > 0 {
 		head = text.Size(p.Reachable[len(p.Reachable)-1])
@@ -573,7 +576,7 @@ func (p *ProcessRow) after() (base, head string) {
 	return low + "–" + high, head
 }
 
-// evidence describes what was judged of a process.
+// evidence describes which evidence of a process was judged.
 func (c *Comparison) evidence(p *ProcessRow) string {
 	var parts []string
 	switch {
@@ -612,8 +615,7 @@ func (c *Comparison) evidence(p *ProcessRow) string {
 	return strings.Join(parts, "; ")
 }
 
-// ofLeakCanary reports whether a report of LeakCanary was judged instead of a
-// run.
+// ofLeakCanary reports whether a LeakCanary report was judged instead of a run.
 func (c *Comparison) ofLeakCanary() bool { return c.Head.Workload == "LeakCanary" }
 
 func loops(n float64) string {
@@ -628,7 +630,7 @@ func (c *Comparison) headline() string {
 	return cmp.Or(strings.TrimRight(c.Text, ". "), string(c.Verdict))
 }
 
-// tool returns the program and its version.
+// tool returns the name and version of the program.
 func (c *Comparison) tool(own string) string {
 	name := cmp.Or(own, c.Tool, "leakgate")
 	if name[0] >= '0' && name[0] <= '9' || name[0] == 'v' {

@@ -133,7 +133,7 @@ func listScreen(n int, status Status) Row {
 	return r
 }
 
-// describe returns the text of a reason like the gate.
+// describe returns the text of a reason in the same form as the gate.
 func describe(r Row) string {
 	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence,
 		r.StatusReason)
@@ -163,7 +163,7 @@ func worse() *Comparison {
 	return c
 }
 
-// one has a single leak that fails.
+// one has a single leak, which fails.
 func one() *Comparison {
 	c := worse()
 	c.Text, c.Reasons, c.Leaks, c.Processes, c.Warnings = "1 new leak", c.Reasons[:1], c.Leaks[:1], c.Processes[:1],
@@ -171,7 +171,7 @@ func one() *Comparison {
 	return c
 }
 
-// many has n leaks, fails of which fail.
+// many has n leaks, of which the given number fail.
 func many(n, fails int) *Comparison {
 	c := worse()
 	c.Text = fmt.Sprintf("%d new leaks", fails)
@@ -203,7 +203,7 @@ func firstDay() *Comparison {
 	return c
 }
 
-// noMatch is a run of different workload than those of the baseline.
+// noMatch is a run whose workload differs from the runs of the baseline.
 func noMatch() *Comparison {
 	c := firstDay()
 	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run " +
@@ -251,7 +251,7 @@ func twoPhones() *Comparison {
 	return c
 }
 
-// ofLeakCanary is a report of LeakCanary.
+// ofLeakCanary is a comparison of a LeakCanary report.
 func ofLeakCanary() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text, c.Base.Behind, c.Head.Run, c.Head.Duration, c.Head.Workload, c.Head.Devices = Fail,
@@ -271,7 +271,7 @@ func ofLeakCanary() *Comparison {
 	return c
 }
 
-// trip is a run of a scenario that has measured places of the heap that grow.
+// trip is a run of a scenario that found growing places of the heap.
 func trip() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
@@ -316,8 +316,8 @@ func notJudged() *Comparison {
 	return c
 }
 
-// fixed is the comparison after the leak has been fixed: the comment of the
-// failure is edited.
+// fixed is the comparison after the leak has been fixed, for which the comment
+// about the failure is edited.
 func fixed() *Comparison {
 	c := clean()
 	c.Leaks = []Row{listScreen(1, Known), listScreen(2, Accepted), listScreen(6, Gone)}
@@ -366,8 +366,8 @@ func nightly() *Comparison {
 	return c
 }
 
-// hostileTexts are names of an app, a branch or a fork that try to become
-// something else on the page.
+// hostileTexts are names of an app, a branch or a fork that try to be
+// interpreted as markup.
 var hostileTexts = []string{
 	"a|b", `a\|b`, `a\\|b`, `a\`, "`", "``", "a`b``c```d", "` |", "|", "<img src=x onerror=alert(1)>", "</details>",
 	"</code><script>", "<!--", "-->", "&lt;b&gt;", "&#64;octocat",
@@ -384,7 +384,7 @@ var hostileTexts = []string{
 	"java.lang.Object[]", "CartScreen$$Lambda$23+0x00007f84bc004aa0", "<init>",
 }
 
-// hostile fills every text of a comparison with hostile ones.
+// hostile fills every text of a comparison with hostile texts.
 func hostile() *Comparison {
 	c := worse()
 	n := 0

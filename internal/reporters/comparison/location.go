@@ -1,6 +1,7 @@
 package comparison
 
-// declared returns the suspects whose file is known and within the repository.
+// declared returns the suspects whose file is known and is within the
+// repository.
 func (r *Row) declared() []Suspect {
 	var out []Suspect
 	for _, s := range r.Suspects {
@@ -11,9 +12,9 @@ func (r *Row) declared() []Suspect {
 	return out
 }
 
-// place returns where a row is declared: the line that the change adds, or else
-// one in a file that it changes, or else the suspect nearest to the GC root.
-// Without any it is the fallback.
+// place returns where a row is declared. It prefers a line that the change
+// adds, then a line in a file that it changes, then the suspect nearest to the
+// GC root. If there is none, it returns the fallback.
 func (r *Row) place(fallback string) (file string, line int) {
 	s := r.introducer()
 	if s == nil {
@@ -40,7 +41,7 @@ func (r *Row) introducer() *Suspect {
 	return nil
 }
 
-// role is the relation of a change to a suspect.
+// role describes how a change relates to a suspect.
 type role int
 
 const (
@@ -74,7 +75,7 @@ func (r *Row) untouched() bool {
 	return len(declared) > 0
 }
 
-// reference returns the field of a suspect.
+// reference returns the field of a suspect with its class.
 func (s *Suspect) reference() string {
 	class := simpleName(s.Class)
 	switch {

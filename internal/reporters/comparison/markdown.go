@@ -13,31 +13,32 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MarkdownOptions are the optional inputs of a page of Markdown besides the
+// MarkdownOptions are the optional inputs of a Markdown page besides the
 // comparison.
 type MarkdownOptions struct {
 	// Key separates the comments of several jobs on one pull request, see
 	// CommentMarker.
 	Key string
-	// RepoURL is the address of the repository and HeadSHA the commit that
-	// links to lines refer to; without both there are no such links.
+	// RepoURL is the URL of the repository and HeadSHA the commit that links to
+	// lines refer to. If either is empty, there are no such links.
 	RepoURL string
 	HeadSHA string
-	// RunURL is the address of the CI run.
+	// RunURL is the URL of the CI run.
 	RunURL string
-	// Download is the command that downloads the run directory, and RunDir the
-	// folder that it creates; by default the name of the run.
+	// Download is the command that downloads the run directory. RunDir is the
+	// directory that it creates; by default the name of the run.
 	Download string
 	RunDir   string
-	// Limit bounds the page in bytes: 60,000 if it is 0, and never less than
-	// 20,000.
+	// Limit is the maximum size of the page in bytes. 0 means 60,000, and a
+	// smaller value than 20,000 is raised to 20,000.
 	Limit int
-	// Tool is the program with its version; by default that of the comparison.
+	// Tool is the program with its version; by default the one that the
+	// comparison names.
 	Tool string
 }
 
-// defaultLimit is the size of a page in bytes: a body of GitHub may have 65,536
-// characters.
+// defaultLimit is the maximum size of a page in bytes: the body of a GitHub
+// comment may have 65,536 characters.
 const defaultLimit = 60_000
 
 const minLimit = 20_000
@@ -54,8 +55,8 @@ const (
 )
 
 // CommentMarker returns the first line of a comment, which identifies it.
-// Different keys have different markers, and no key can end the comment of HTML
-// that it is.
+// Different keys have different markers. The marker is an HTML comment, and no
+// key can close it.
 func CommentMarker(key string) string {
 	key = cmp.Or(key, "default")
 	if len(key) > 100 {
@@ -103,15 +104,15 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted counts what was skipped even before parts are dropped, by its
-	// name.
+	// omitted counts by name what was skipped even before parts are dropped.
 	omitted []omission
 }
 
 // part is a piece of the page that is kept or dropped completely.
 type part struct {
 	text string
-	// rank is 0 for what always stays; the highest is dropped first.
+	// rank is 0 for parts that always stay; the part with the highest rank is
+	// dropped first.
 	rank int
 	omission
 }
@@ -122,7 +123,7 @@ type omission struct {
 	n    int
 }
 
-// The ranks of parts, the first of which are kept longest.
+// The ranks of parts, in the order in which they are kept.
 const (
 	rankUnjudged = iota + 1
 	rankPresent
@@ -148,18 +149,18 @@ func (p *page) addPart(text string, rank, n int, what string) {
 	}
 }
 
-// omit counts what exceeds the limit.
+// omit counts items that exceed the limit.
 func (p *page) omit(n int, what string) {
 	if n > 0 {
 		p.omitted = append(p.omitted, omission{what, n})
 	}
 }
 
-// room is the part of the limit that the note about omissions may take.
+// room is the part of the limit that is reserved for the note about omissions.
 const room = 600
 
-// fit drops parts until the page is within its limit, and lists them before the
-// last two parts, which are the commands and the footer.
+// fit drops parts until the page is within its limit. It lists the dropped
+// parts before the last two parts, which are the commands and the footer.
 func (p *page) fit() string {
 	size := room
 	for _, part := range p.parts {
@@ -189,7 +190,7 @@ func (p *page) fit() string {
 	return strings.Join(out, "\n")
 }
 
-// omissions lists what is not on the page and where it is.
+// omissions lists what is not on the page and where to find it.
 func (p *page) omissions() string {
 	p.omit(p.c.LeaksOmitted, "leaks beyond the limit of gate.json")
 	if len(p.omitted) == 0 {
@@ -213,7 +214,7 @@ func (p *page) omissions() string {
 	return fmt.Sprintf("Not shown here: %s. %s.\n", strings.Join(kinds, "; "), where)
 }
 
-// icons are the signs of verdicts.
+// icons are the symbols of the verdicts.
 var icons = map[Result]string{Pass: "✅", Fail: "❌", Neutral: "⚪"}
 
 func (p *page) heading() string {
@@ -242,7 +243,7 @@ func (p *page) short() {
 	p.add(p.see(""))
 }
 
-// counts returns how many leaks there are of each status.
+// counts returns the number of leaks of each status.
 func (p *page) counts() string {
 	var parts []string
 	for _, s := range Statuses() {
@@ -267,7 +268,7 @@ func (p *page) compared() string {
 	return "Compared with " + p.c.baseRuns(inLine)
 }
 
-// baseRuns returns which runs the base is.
+// baseRuns describes the runs of the base.
 func (c *Comparison) baseRuns(m markup) string {
 	out := text.Count(c.Base.Runs, "run", "runs")
 	if c.Base.Branch != "" {
@@ -323,7 +324,7 @@ func (p *page) full() {
 	p.add(p.commands())
 }
 
-// maxPending bounds the lines of leaks that cannot be judged yet.
+// maxPending bounds the lines about leaks that cannot be judged yet.
 const maxPending = 10
 
 // unjudged lists the leaks whose growth cannot be judged yet.
@@ -341,7 +342,7 @@ func (p *page) unjudged() {
 // fewBaseRuns is the number of runs below which only a new leak can fail.
 const fewBaseRuns = 3
 
-// notes describe the kind of verdict if it is not the usual one.
+// notes explain a verdict that is not the usual pass or fail.
 func (p *page) notes() string {
 	c := p.c
 	var out []string
@@ -378,8 +379,9 @@ func (p *page) changeName() string {
 	return long
 }
 
-// reasons has a line for each violated rule and for each leak that fails, with
-// its evidence. It is what remains of a leak if the limit allows no more.
+// reasons writes a line for each violated rule and for each leak that fails,
+// with its evidence. If the limit allows no more, this line is all that the
+// page contains about the leak.
 func (p *page) reasons() string {
 	var lines []string
 	for _, r := range p.breaches() {
@@ -397,15 +399,16 @@ func (p *page) reasons() string {
 	return strings.Join(lines[:kept], "")
 }
 
-// breach is what violates rules: a leak, or something that the text describes.
+// breach is the cause of rule violations: a leak, or something that the text
+// describes.
 type breach struct {
 	row           *Row
 	process, text string
 	rules         []string
 }
 
-// breaches combines the reasons that are about the same leak, and adds leaks
-// that fail without one.
+// breaches combines the reasons that are about the same leak, and adds failing
+// leaks that have no reason.
 func (p *page) breaches() []*breach {
 	var out []*breach
 	of, find := map[*Row]*breach{}, p.c.finder()
@@ -425,7 +428,7 @@ func (p *page) breaches() []*breach {
 	}
 	for i := range p.c.Leaks {
 		r := &p.c.Leaks[i]
-		// A reason about the entire process is about its trend.
+		// A reason about an entire process is about the process's trend.
 		if r.Fails && of[r] == nil && (r.Type != whatTrend || !trends[r.Process]) {
 			out = append(out, &breach{row: r})
 		}
@@ -453,7 +456,7 @@ func (p *page) breach(b *breach) string {
 	return line + " Rule: " + strings.Join(rules, ", ") + ".\n"
 }
 
-// evidence returns a leak and what shows it in one line.
+// evidence returns a leak and its evidence in one line.
 func (p *page) evidence(r *Row) string {
 	line := r.title(inLine.prose(r.kind(), maxName), inLine.code(r.name(), maxName))
 	if r.HeldBy != "" {
@@ -477,8 +480,8 @@ func (p *page) evidence(r *Row) string {
 	return line + "."
 }
 
-// introduced describes in one sentence the relation of the change to a leak; ""
-// if unknown.
+// introduced describes in one sentence how the change relates to a leak; "" if
+// unknown.
 func (p *page) introduced(r *Row) string {
 	if r.untouched() {
 		return fmt.Sprintf(" No file that declares a reference on its path is changed by %s.", p.changeName())
@@ -514,7 +517,8 @@ func (p *page) location(s *Suspect, short bool) string {
 	return label
 }
 
-// rows is the table of what is worse and a section for each of its leaks.
+// rows writes the table of rows that are worse and a section for each leak in
+// it.
 func (p *page) rows() {
 	var shown []*Row
 	for i := range p.c.Leaks {
@@ -532,7 +536,7 @@ func (p *page) rows() {
 	p.omit(len(shown)-maxDetails, "leaks with their traces")
 }
 
-// table has a row for each leak that is worse.
+// table writes a row for each leak that is worse.
 func (p *page) table(shown []*Row) string {
 	unit := usualUnit(shown)
 	sides := p.sides()
@@ -559,7 +563,7 @@ func (p *page) table(shown []*Row) string {
 	return b.String()
 }
 
-// sides is the second line of a title above two values.
+// sides returns the second line of a column title above two values.
 func (p *page) sides() string {
 	if p.c.Base.Runs == 0 {
 		return ""
@@ -582,7 +586,7 @@ func (p *page) status(r *Row) string {
 	return word
 }
 
-// what returns the cell with what leaks.
+// what returns the cell that names what leaks.
 func (p *page) what(r *Row) string {
 	cell := inCell.code(r.name(), maxName)
 	if kind := r.kind(); kind != "" {
@@ -600,7 +604,7 @@ func (p *page) what(r *Row) string {
 	return cell
 }
 
-// usualUnit returns the unit of most rows.
+// usualUnit returns the most frequent unit of the rows.
 func usualUnit(rows []*Row) string {
 	count := map[string]int{}
 	best := ""
@@ -637,7 +641,7 @@ func figureCell(f figure, suffix string) string {
 	return f.base + " → **" + f.head + "**" + suffix
 }
 
-// details is the section of one leak.
+// details writes the section of one leak.
 func (p *page) details(r *Row, open bool) string {
 	var b strings.Builder
 	attribute := ""
@@ -658,7 +662,7 @@ func (p *page) details(r *Row, open bool) string {
 	return b.String()
 }
 
-// trace returns the trace of a leak as a block of code.
+// trace returns the trace of a leak as a code block.
 func (p *page) trace(r *Row) string {
 	if len(r.Trace) == 0 {
 		return ""
@@ -673,7 +677,7 @@ func (p *page) trace(r *Row) string {
 // maxFacts bounds the suspects, owners and classes of one leak.
 const maxFacts = 5
 
-// facts returns what is known of a leak, one per line.
+// facts returns the known facts about a leak, one per line.
 func (p *page) facts(r *Row) []string {
 	out := []string{p.subject(r)}
 	if r.StatusReason != "" {
@@ -727,8 +731,8 @@ func (p *page) subject(r *Row) string {
 	return line
 }
 
-// suspects describes where the references are declared one of which must
-// change.
+// suspects describes where the suspect references are declared; at least one of
+// them must change.
 func (p *page) suspects(r *Row) []string {
 	var out []string
 	declared := r.declared()
@@ -757,8 +761,8 @@ func (p *page) suspects(r *Row) []string {
 	return out
 }
 
-// firstSeen completes "first seen"; "" if neither the commit nor the time is
-// known.
+// firstSeen returns the text after "first seen"; "" if neither the commit nor
+// the time is known.
 func (r *Row) firstSeen(m markup) string {
 	if r.FirstSeen == nil {
 		return ""
@@ -773,7 +777,7 @@ func (r *Row) firstSeen(m markup) string {
 	}
 }
 
-// sighted returns the commit and day of a sighting, as far as they are known.
+// sighted returns the commit and day of a sighting, if known.
 func sighted(m markup, s *Sighting) string {
 	var parts []string
 	commit := s.Commit
@@ -799,7 +803,7 @@ func accepted(m markup, a *Acceptance) string {
 		m.prose(a.Reason, maxSentence))
 }
 
-// classes returns those of the objects of a leak that has several.
+// classes returns the classes of a leak's objects if there are several.
 func (p *page) classes(r *Row) string {
 	var list []string
 	for _, c := range r.Classes[:min(len(r.Classes), maxFacts)] {
@@ -815,8 +819,8 @@ func (p *page) classes(r *Row) string {
 	return "Objects by class: " + strings.Join(list, ", ")
 }
 
-// shownTrace returns a trace, of a long one its beginning with the GC root, its
-// end, and the surroundings of the underlined references.
+// shownTrace returns a trace. A long trace is shortened to its beginning with
+// the GC root, its end, and the lines around underlined references.
 func shownTrace(lines []string) []string {
 	if len(lines) <= maxTraceLines {
 		return slices.Clone(lines)
@@ -855,7 +859,8 @@ func shownTrace(lines []string) []string {
 	return out
 }
 
-// processes is the table of the processes with what was judged of each.
+// processes writes the table of processes with the evidence that was judged for
+// each.
 func (p *page) processes() string {
 	if len(p.c.Processes) == 0 {
 		return ""
@@ -898,8 +903,8 @@ func (p *page) process(r *ProcessRow) string {
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, cmp.Or(spark(r.Reachable), unknown), after, evidence)
 }
 
-// unchecked has the warnings and what was not judged. The warnings come first,
-// because one of them may say that the entire run was ended early.
+// unchecked lists the warnings and what was not judged. The warnings come
+// first, because one of them may report that the run ended early.
 func (p *page) unchecked() string {
 	var lines []string
 	for _, w := range p.c.Warnings {
@@ -928,7 +933,7 @@ type group struct {
 	status Status
 	rank   int
 	open   bool
-	// title completes a count: 3 known leaks.
+	// title is the text after a count, as in "3 known leaks".
 	one, many string
 	// note is the title of the last column.
 	note string
@@ -979,7 +984,7 @@ func (p *page) group(g group) {
 	p.addPart(b.String(), g.rank, len(rows), string(g.status)+" leaks")
 }
 
-// groupNote returns the last column of a leak.
+// groupNote returns the text of a leak in the last column.
 func groupNote(r *Row) string {
 	switch r.Status {
 	case Accepted:
@@ -1000,7 +1005,7 @@ func groupNote(r *Row) string {
 	return unknown
 }
 
-// commands are the next commands to type: to see a leak and to accept it.
+// commands lists the next commands to run: to show a leak and to accept it.
 func (p *page) commands() string {
 	first := p.c.first(func(r *Row) bool { return r.shown() })
 	if first == nil {
@@ -1020,7 +1025,7 @@ func (p *page) commands() string {
 	return out
 }
 
-// see is the command that shows a leak, or without a key the run.
+// see returns the command that shows a leak, or the run if there is no key.
 func (p *page) see(key string) string {
 	if key == "" && p.o.Download == "" {
 		return ""
@@ -1064,7 +1069,7 @@ func (p *page) footer() string {
 	return "<sub>" + strings.Join(parts, " · ") + "</sub>\n"
 }
 
-// describe names a device of the run in full.
+// describe returns the full name of a device of the run.
 func (c *Comparison) describe(d *DeviceRow) string {
 	name, ordinal := c.device(d.Device)
 	if d.Emulator && !strings.Contains(strings.ToLower(name), "emulator") {
@@ -1080,7 +1085,7 @@ func (c *Comparison) describe(d *DeviceRow) string {
 	return name
 }
 
-// builds names both sides of the comparison.
+// builds returns the names of both sides of the comparison.
 func (p *page) builds() string {
 	c := p.c
 	var parts []string

@@ -79,7 +79,7 @@ func TestGoldenComments(t *testing.T) {
 			}
 			golden(t, s.name+".md", []byte(page))
 			if s.name == "many-5000" {
-				return // its text is that of many-50 with more lines
+				return // its text is the text of many-50 with more lines
 			}
 			var out bytes.Buffer
 			if err := WriteText(&out, c); err != nil {
@@ -90,8 +90,8 @@ func TestGoldenComments(t *testing.T) {
 	}
 }
 
-// TestTruncation checks that what must never be dropped stays, whatever the
-// number of leaks and the limit.
+// TestTruncation checks that the parts that must never be dropped stay, for any
+// number of leaks and any limit.
 func TestTruncation(t *testing.T) {
 	for _, n := range []struct {
 		leaks, fails, limit int
@@ -130,8 +130,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestHostileComparisons checks that with another hostile text in each place
-// the page is correct. FuzzMarkdown has the same text in all places.
+// TestHostileComparisons checks that the page is correct if each place has a
+// different hostile text. FuzzMarkdown puts the same text in all places.
 func TestHostileComparisons(t *testing.T) {
 	for i := range hostileTexts {
 		c, n := worse(), i
@@ -245,8 +245,8 @@ func TestCost(t *testing.T) {
 	if got := alone.cost(onTerminal); got != "Every 100 loops leave 100.0 MB behind: B, 1 a loop × 1.0 MB each." {
 		t.Error(got)
 	}
-	// Bytes that overlap are never summed: of any leaks, the sentence has only
-	// the largest.
+	// Overlapping bytes are never summed: the sentence only contains the bytes
+	// of the largest leak.
 	c := many(30, 30)
 	if got := c.cost(onTerminal); strings.Count(got, "at least 52.3 MB") != 1 {
 		t.Error(got)
@@ -292,8 +292,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestUntouched checks that the page reports that no file on the path is
-// changed, and what that means.
+// TestUntouched checks that the page reports that the change touches no file on
+// the path, and explains what that means.
 func TestUntouched(t *testing.T) {
 	c := one()
 	s := &c.Leaks[0].Suspects[0]
@@ -374,7 +374,8 @@ func TestWriteRow(t *testing.T) {
 	}
 }
 
-// TestColumns: lines of text wrap at 100 columns unless one word is longer.
+// TestColumns checks that lines of text wrap at 100 columns unless a single
+// word is longer.
 func TestColumns(t *testing.T) {
 	c := worse()
 	c.Leaks[0].HeldBy = strings.Repeat("x", 150)

@@ -11,28 +11,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of the JSON text, so that no small file becomes a large value. A
-// list of millions of empty rows is a few megabytes as text and gigabytes as
-// rows.
+// The bounds of the JSON text prevent a small file from becoming a large value
+// in memory: a list of millions of empty rows takes a few megabytes as text and
+// gigabytes as rows.
 const (
 	maxDepth    = 16
 	maxObjects  = 400_000
 	maxElements = 50_000
 )
 
-// nesting is an object or list that the outline is in.
+// nesting is an object or list that contains the present position.
 type nesting struct {
 	object bool
-	// names are those of the object so far, case-insensitive like
+	// names are the names in the object so far, compared without case like in
 	// encoding/json.
 	names    map[string]bool
 	nameNext bool
 	elements int
 }
 
-// checkOutline checks that a JSON text is bounded and that no object has a name
-// twice. The second value would be merged into the first, and another reader
-// would see another one.
+// checkOutline checks that a JSON text is bounded and that no object contains a
+// name twice. Go would merge the second value into the first, and other parsers
+// would return a different value.
 func checkOutline(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

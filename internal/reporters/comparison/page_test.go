@@ -44,7 +44,7 @@ var (
 	delimiterRow = regexp.MustCompile(`(?m)^\|(---\|)+$`)
 )
 
-// checkPage checks that a page keeps the promises of Markdown.
+// checkPage checks the properties that Markdown guarantees for a page.
 func checkPage(t *testing.T, page string, o MarkdownOptions) parsed {
 	t.Helper()
 	limit := max(o.Limit, minLimit)
@@ -129,8 +129,8 @@ func (p parsed) walk(visit func(ast.Node)) {
 	}
 }
 
-// text returns the text of a node without its code and tags, each of which
-// becomes a NUL.
+// text returns the text of a node; code and tags in it are each replaced by a
+// NUL.
 func (p parsed) text(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -166,7 +166,7 @@ func (p parsed) checkHTML(t *testing.T, block string) {
 }
 
 // checkTables counts the cells of every row itself, because goldmark adds
-// missing cells and drops others.
+// missing cells and drops extra ones.
 func (p parsed) checkTables(t *testing.T) {
 	t.Helper()
 	tables := 0
@@ -189,14 +189,14 @@ func (p parsed) checkTables(t *testing.T) {
 	}
 }
 
-// line returns the line of the source that has a byte.
+// line returns the line of the source that contains the byte at an offset.
 func (p parsed) line(at int) string {
 	from := strings.LastIndexByte(string(p.source[:at]), '\n') + 1
 	line, _, _ := strings.Cut(string(p.source[from:]), "\n")
 	return line
 }
 
-// cells counts the cells of a row; an escaped pipe separates none.
+// cells counts the cells of a row; an escaped pipe does not separate cells.
 func cells(line string) int {
 	n := -1
 	for i := range len(line) {
@@ -241,8 +241,8 @@ func (p parsed) words(n ast.Node) string {
 
 func normal(s string, n int) string { return strings.Join(strings.Fields(text.Head(s, n)), " ") }
 
-// checkCode checks that a name is one code span with exactly its characters, in
-// a line and in a cell.
+// checkCode checks that a name becomes one code span with exactly its
+// characters, in a line and in a cell.
 func checkCode(t *testing.T, s string) {
 	t.Helper()
 	want := []string{normal(s, 200)}
@@ -262,8 +262,8 @@ func checkCode(t *testing.T, s string) {
 	}
 }
 
-// checkProse checks that a text keeps its words, and that none becomes anything
-// else.
+// checkProse checks that the words of a text are kept and that none becomes
+// markup.
 func checkProse(t *testing.T, s string) {
 	t.Helper()
 	want := normal(s, 300)
@@ -276,7 +276,7 @@ func checkProse(t *testing.T, s string) {
 			t.Errorf("prose(%q) has %q", s, mentions.FindString(p.text(n)))
 		}
 	})
-	// The heading has nothing before it that a list could not have.
+	// Only list markup may precede the heading.
 	if p := parse(inLine.prose(s, 300) + "\n"); want != "" &&
 		(p.root.ChildCount() != 1 || p.root.FirstChild().Kind() != ast.KindParagraph) {
 		t.Errorf("prose(%q) is not one paragraph", s)
@@ -313,7 +313,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// fill replaces every text of a comparison except the words that Read checks.
+// fill replaces every text of a comparison, except the words that Read checks.
 func fill(c *Comparison, next func() string) {
 	fillValue(reflect.ValueOf(c).Elem(), "", next)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// published is everything of a comparison that others can read.
+// published returns every text of a comparison that is published.
 func published(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -20,7 +20,7 @@ func published(t *testing.T, c *Comparison) string {
 	return Markdown(c, options()) + out.String() + fmt.Sprint(Annotations(c))
 }
 
-// What is published names devices by their model, never by their serial number.
+// Published texts name devices by their model, never by their serial number.
 func TestNoSerialNumber(t *testing.T) {
 	for _, models := range [][]string{
 		{"Pixel 9"}, {""}, {"Pixel 9", "Pixel 9"}, {"", "Pixel 9", ""}, {"Pixel 9", "Pixel 8"},
@@ -51,8 +51,8 @@ func TestNoSerialNumber(t *testing.T) {
 	}
 }
 
-// TestNoSerialNumberInTexts: messages of adb contain serial numbers, one of
-// which may be a prefix of another.
+// TestNoSerialNumberInTexts checks messages of adb that contain serial numbers,
+// one of which is a prefix of another.
 func TestNoSerialNumberInTexts(t *testing.T) {
 	all := published(t, twoPhones())
 	if strings.Contains(all, "R58M") {
@@ -66,7 +66,7 @@ func TestNoSerialNumberInTexts(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	// A serial number that could be any word is not replaced.
+	// A serial number that could also be an ordinary word is not replaced.
 	c := one()
 	c.Head.Devices[0].Device, c.Warnings = "ab", []string{"about the run"}
 	if !strings.Contains(Markdown(c, options()), "about the run") {

@@ -8,12 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shortestSerial is the length from which on a serial number is searched for in
-// texts; a shorter one could be any word.
+// shortestSerial is the minimum length of a serial number that is searched for
+// in texts; a shorter one could be any word.
 const shortestSerial = 4
 
-// published returns a comparison for publication, with the names of devices in
-// place of their serial numbers, which messages of adb contain.
+// published returns a comparison for publication: serial numbers, which
+// messages of adb contain, are replaced with the published names of the
+// devices.
 func (c *Comparison) published() *Comparison {
 	var serials []string
 	for _, d := range c.Head.Devices {
@@ -24,14 +25,14 @@ func (c *Comparison) published() *Comparison {
 	if len(serials) == 0 {
 		return c
 	}
-	// The first of those that match is replaced: the longest.
+	// If several match, the longest is replaced, because it comes first.
 	slices.SortStableFunc(serials, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, serial := range serials {
 		pairs = append(pairs, serial, text.Head(c.deviceName(serial), maxName))
 	}
 	all := strings.NewReplacer(pairs...)
-	// Names may be longer than what they replace.
+	// A name may be longer than the text that it replaces.
 	rename := func(s string) string { return text.Head(all.Replace(s), maxText) }
 	out := *c
 	out.Text = rename(c.Text)

@@ -16,13 +16,14 @@ import (
 )
 
 // maxFile bounds gate.json in bytes: a comparison of 5,000 leaks with their
-// traces has about 10 MB.
+// traces takes about 10 MB.
 const maxFile = 16 << 20
 
 // Read reads gate.json, which may be untrusted: a pull request from a fork
-// uploads it. Every text is printable and bounded, every number in its range,
-// every word of a status, verdict or unit known. Lists and texts that are too
-// long are truncated with a warning; anything else that is wrong is an error.
+// uploads it. In the result every text is printable and bounded, every number
+// is in its range, and every status, verdict and unit is a known word. Lists
+// and texts that are too long are truncated with a warning; any other invalid
+// content is an error.
 func Read(r io.Reader) (*Comparison, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -55,8 +56,8 @@ func Read(r io.Reader) (*Comparison, error) {
 	return c, nil
 }
 
-// Write writes gate.json into a run directory atomically. Leaks beyond the size
-// limit of the file are skipped from the end of the list and counted in it.
+// Write writes gate.json into a run directory atomically. If the file would
+// exceed its size limit, leaks at the end of the list are skipped and counted.
 func Write(dir string, c *Comparison) error {
 	data, err := c.file()
 	if err != nil {
@@ -87,7 +88,8 @@ func (c *Comparison) file() ([]byte, error) {
 
 var errTooLarge = errors.New("file too large")
 
-// encode writes names such as <init> unescaped: a file is not a page.
+// encode does not escape names such as <init>, because the file is not an HTML
+// page.
 func encode(c *Comparison) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -97,7 +99,7 @@ func encode(c *Comparison) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// check checks the words and the signs of numbers.
+// check checks the keywords and the signs of numbers.
 func (c *Comparison) check() error {
 	if !slices.Contains([]Result{Pass, Fail, Neutral}, c.Verdict) {
 		return fmt.Errorf("invalid verdict %s: want pass, fail or neutral", text.Quote(string(c.Verdict), 40))
@@ -116,8 +118,8 @@ func (c *Comparison) check() error {
 	return nil
 }
 
-// checkVerdict checks that reasons and exit code agree with the verdict, so
-// that no page says pass above what fails.
+// checkVerdict checks that the reasons and the exit code agree with the
+// verdict, so that no page reports a pass above failures.
 func (c *Comparison) checkVerdict() error {
 	if c.Verdict == Pass && len(c.Reasons) > 0 {
 		return fmt.Errorf("verdict pass has %s", text.Count(len(c.Reasons), "reason", "reasons"))

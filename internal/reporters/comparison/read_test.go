@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// written returns gate.json of a comparison.
+// written returns a comparison as gate.json.
 func written(t testing.TB, c *Comparison) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,8 +38,8 @@ func read(t testing.TB, data []byte) *Comparison {
 	return c
 }
 
-// TestRoundTrip checks that what the gate writes is read unchanged, and stays
-// the same when it is read again.
+// TestRoundTrip checks that gate.json is read back unchanged, and stays the
+// same when it is written and read again.
 func TestRoundTrip(t *testing.T) {
 	for _, s := range scenarios {
 		if s.name == "many-5000" {
@@ -62,8 +62,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWriteKeepsTheFirst checks that a comparison that is too large for its
-// file loses leaks from the end.
+// TestWriteKeepsTheFirst checks that leaks are dropped from the end if a
+// comparison is too large for its file.
 func TestWriteKeepsTheFirst(t *testing.T) {
 	c := many(200, 10)
 	for i := range c.Leaks {
@@ -212,8 +212,8 @@ func TestReadVerdicts(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	// Small ones, so that the fuzzer does not spend its time on making them
-	// smaller.
+	// The comparisons are small, so that the fuzzer does not spend its time on
+	// minimizing them.
 	for _, make := range []func() *Comparison{one, nightly, firstDay, notJudged} {
 		c := make()
 		for i := range c.Leaks {
@@ -233,8 +233,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzFields reads comparisons whose every field has some value, and checks the
-// result like FuzzRead, which seldom gets far into a file.
+// FuzzFields sets every field of a comparison to a random value and checks the
+// result like FuzzRead, whose random files are mostly rejected early.
 func FuzzFields(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -254,7 +254,7 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// words are those that Read accepts.
+// words are the keywords that Read accepts.
 var words = map[string][]string{
 	"schema": {Schema}, "verdict": {"pass", "fail", "neutral"}, "unit": {unitLoop, unitEvent, unitHour, unitRun},
 	"type": {whatLeak, whatTrend, "native", "threads", "graphics", "other"},
@@ -264,7 +264,7 @@ var words = map[string][]string{
 	"file": {"app/A.kt", "../x", "", "a b/c.java"},
 }
 
-// random sets every field that v has.
+// random sets every field of v.
 func random(r *rand.Rand, v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -306,7 +306,7 @@ func random(r *rand.Rand, v reflect.Value, name string) {
 	}
 }
 
-// checkRead checks everything that Read promises.
+// checkRead checks everything that Read guarantees.
 func checkRead(t *testing.T, data []byte) {
 	t.Helper()
 	c := read(t, data)

@@ -113,10 +113,11 @@ func newRule(id, name, short, full string) sarifRule {
 	}
 }
 
-// WriteSARIF writes the leaks that are worse as SARIF 2.1.0 for code scanning,
-// each in the file that declares its suspect, or in the given one, by default
-// leakgate.yaml. A leak keeps its alert over commits by its key. Leaks beyond
-// the limit are skipped from the end and counted.
+// WriteSARIF writes the leaks that are worse as SARIF 2.1.0 for code scanning.
+// Each is reported in the file that declares its suspect, or else in the given
+// file, by default leakgate.yaml. Its key identifies the alert, so a leak keeps
+// its alert across commits. Leaks beyond the limit are skipped from the end and
+// counted.
 func WriteSARIF(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	run := sarifRun{
@@ -193,8 +194,8 @@ func physical(file string, line int) sarifLocation {
 	return sarifLocation{Physical: sarifPhysical{sarifArtifact{escapedPath(file), "%SRCROOT%"}, sarifRegion{line}}}
 }
 
-// sarifText returns a message: it must not have a link (SARIF 2.1.0, 3.11.6) or
-// a placeholder (3.11.5).
+// sarifText returns a message without links (SARIF 2.1.0, 3.11.6) and
+// placeholders (3.11.5), which it must not contain.
 func sarifText(s string) sarifMessage {
 	s = text.Head(s, maxText)
 	return sarifMessage{strings.NewReplacer("](", "] (", "{", "(", "}", ")").Replace(s)}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// terminal is the output of WriteText on one line.
+// terminal returns the output of WriteText on one line.
 func terminal(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -18,8 +18,8 @@ func terminal(t *testing.T, c *Comparison) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// TestUnmatched checks that a baseline whose runs all differ in subject does
-// not ask for a first run.
+// TestUnmatched checks that a baseline whose runs all test something else does
+// not lead to a request for a first run.
 func TestUnmatched(t *testing.T) {
 	const advice = " Runs match by app, variant, workload, marks and device; keep what changes from run to run out " +
 		"of the workload's command."
@@ -64,8 +64,8 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
-// TestUnjudged checks that growth with too few base runs to judge is listed,
-// and nothing else is.
+// TestUnjudged checks that only growth with too few base runs to judge is
+// listed.
 func TestUnjudged(t *testing.T) {
 	row := func(edit func(*Row)) Row {
 		r := fewRuns().Leaks[1]
@@ -115,7 +115,8 @@ func TestUnjudged(t *testing.T) {
 			t.Errorf("%q: the comment differs", test.want)
 		}
 	}
-	// Of many the page has the first, and reports how many are missing.
+	// If there are many, the page lists the first ones and reports the number
+	// of the others.
 	c := many(100, 20)
 	for range 50 {
 		c.Leaks = append(c.Leaks, fewRuns().Leaks[1])
@@ -128,8 +129,9 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// TestCountsAgree: the headline counts accepted leaks as known; the list has
-// both, and their sum is that of the headline.
+// TestCountsAgree checks that the headline counts accepted leaks as known
+// leaks; the list has both separately, and their sum is the number in the
+// headline.
 func TestCountsAgree(t *testing.T) {
 	c := fewRuns()
 	if got := terminal(t, c); !strings.Contains(got, "; 3 leaks are known") ||
@@ -167,7 +169,7 @@ func TestAcceptable(t *testing.T) {
 			t.Errorf("%+v: acceptable is %t", test, r.acceptable())
 		}
 	}
-	// The word of gate.json does not name a row.
+	// The type in gate.json is not printed as the name of a row.
 	var out bytes.Buffer
 	if err := WriteSARIF(&out, trip(), ""); err != nil {
 		t.Fatal(err)
@@ -180,7 +182,7 @@ func TestAcceptable(t *testing.T) {
 	}
 }
 
-// TestFirstSeen checks that an unknown value leaves no gap.
+// TestFirstSeen checks that an unknown value leaves no gap in the sentence.
 func TestFirstSeen(t *testing.T) {
 	for _, test := range []struct {
 		seen                 *Sighting
@@ -220,7 +222,7 @@ func TestFirstSeen(t *testing.T) {
 	}
 }
 
-// TestLeakCanary checks that a report of LeakCanary is not called a run.
+// TestLeakCanary checks that a LeakCanary report is not called a run.
 func TestLeakCanary(t *testing.T) {
 	for _, dumps := range []int{0, 1} {
 		c := ofLeakCanary()
@@ -238,8 +240,8 @@ func TestLeakCanary(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that every page reports that a run was ended early,
-// whatever else could not be judged.
+// TestWarnings checks that every page reports that a run ended early, whatever
+// else could not be judged.
 func TestWarnings(t *testing.T) {
 	const early = "the run ended early because a rule was violated"
 	for i, c := range []*Comparison{

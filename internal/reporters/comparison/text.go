@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// terminalColumns is the width that lines are wrapped to.
+// terminalColumns is the width at which lines are wrapped.
 const terminalColumns = 100
 
-// maxTextRows bounds the leaks that WriteText writes of one kind.
+// maxTextRows bounds the number of leaks of each kind that WriteText writes.
 const maxTextRows = 50
 
 // WriteText writes the comparison for a terminal: the verdict first, then its
@@ -45,7 +45,7 @@ func WriteRow(w io.Writer, r *Row) error {
 }
 
 // inert returns a line that no CI runner interprets as a command, such as
-// ::error:: of GitHub
+// GitHub's ::error::
 // (docs.github.com/actions/reference/workflow-commands-for-github-actions).
 func inert(line string) string {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "::"); ok {
@@ -54,7 +54,7 @@ func inert(line string) string {
 	return line
 }
 
-// lines are those of a terminal.
+// lines are the lines for a terminal.
 type lines struct{ list []string }
 
 func (l *lines) add(line string) { l.list = append(l.list, strings.TrimRight(line, " ")) }
@@ -65,8 +65,8 @@ func (l *lines) blank() {
 	}
 }
 
-// wrap adds a text in lines of at most terminalColumns if its words allow it;
-// all but the first are indented further.
+// wrap adds a text in lines of at most terminalColumns, except where a single
+// word is longer; all lines but the first are indented further.
 func (l *lines) wrap(indent int, s string) {
 	line, pad := strings.Repeat(" ", indent), strings.Repeat(" ", indent+4)
 	begun := false
@@ -130,8 +130,8 @@ func (l *lines) more(n int) {
 	}
 }
 
-// leaks lists what is worse and what cannot be judged yet. The others are
-// counted, or listed too if there is nothing to compare with.
+// leaks lists the leaks that are worse and the leaks that cannot be judged yet.
+// The others are counted, or also listed if there is no base.
 func (l *lines) leaks(c *Comparison) {
 	var list []*Row
 	rest := map[Status]int{}
@@ -186,7 +186,7 @@ func (l *lines) pending(rows []*Row) {
 	l.more(len(rows) - maxTextRows)
 }
 
-// row names a leak.
+// row writes the name of a leak.
 func (l *lines) row(indent int, r *Row) {
 	status := string(r.Status)
 	if r.Fails {
@@ -205,7 +205,7 @@ func (l *lines) row(indent int, r *Row) {
 	l.wrap(indent, line+", key "+r.shortKey())
 }
 
-// numbers returns those of a leak in base and head.
+// numbers returns the numbers of a leak in base and head.
 func (l *lines) numbers(indent int, r *Row) {
 	var parts []string
 	if f := r.left(); f.head != "" {
@@ -229,8 +229,8 @@ func (f figure) onTerminal() string {
 	return f.base + " -> " + f.head
 }
 
-// declaredAt returns where the suspect is declared and the relation of the
-// change to it.
+// declaredAt returns where the suspect is declared and how the change relates
+// to it.
 func (r *Row) declaredAt(c *Comparison) string {
 	s := r.introducer()
 	if s == nil {
@@ -256,7 +256,7 @@ func (s *Suspect) line() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// facts is what else is known of a leak.
+// facts returns what else is known about a leak.
 func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
 		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")},
@@ -318,7 +318,7 @@ func (l *lines) warnings(c *Comparison) {
 	}
 }
 
-// next are the next commands to type.
+// next returns the next commands to run.
 func (l *lines) next(c *Comparison) {
 	first := c.first((*Row).shown)
 	if first == nil {

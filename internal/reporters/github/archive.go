@@ -13,17 +13,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxEntries bounds the directory of a zip file.
+// maxEntries bounds the number of entries of a zip file.
 const maxEntries = 1000
 
-// extract returns the file of that name in a zip file. Nothing is written to
-// disk and nothing else is unpacked. It rejects names that a file system could
-// interpret as the same, anything but a plain file, and more than limit bytes,
-// whatever the directory claims.
+// extract returns the file with the given name from a zip file. Nothing is
+// written to disk and nothing else is unpacked. It rejects names that a file
+// system could treat as the same name, anything but a regular file, and content
+// of more than limit bytes, whatever size the directory claims.
 func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	archive, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
-	// ErrInsecurePath is about names of other files, and comes with a reader.
-	// The requested name is compared with a valid one.
+	// ErrInsecurePath concerns the names of other files, and a reader is
+	// returned with it. The requested name is compared with a valid name.
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, fmt.Errorf("open zip file: %w", err)
 	}
@@ -42,8 +42,8 @@ func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
 	}
 	defer r.Close()
-	// One byte more than allowed, so that the end, and with it the checksum, is
-	// read.
+	// One more byte than allowed is read, so that the end of the file, and with
+	// it the checksum, is reached.
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
@@ -54,7 +54,7 @@ func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// onlyEntry returns the only entry that may be called name.
+// onlyEntry returns the entry called name, if there is exactly one.
 func onlyEntry(files []*zip.File, name string) (*zip.File, error) {
 	var found *zip.File
 	for _, f := range files {
@@ -76,7 +76,7 @@ func onlyEntry(files []*zip.File, name string) (*zip.File, error) {
 	return found, nil
 }
 
-// flat returns what a careless program would make of a name.
+// flat returns the name as a careless program would simplify it.
 func flat(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/")
 }

@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	// maxZip bounds the downloaded file of an artifact.
+	// maxZip bounds the size of an artifact's zip file, in bytes.
 	maxZip = 64 << 20
-	// maxOfName bounds how many artifacts of one name are considered, and with
-	// it the lookups of their runs.
+	// maxOfName bounds how many artifacts with one name are considered, and so
+	// the number of requests for their runs.
 	maxOfName = 1000
 )
 
 // trustedEvents start runs that only people with write access to the repository
-// can trigger. A pull_request run of a branch "main" in a fork can upload
-// anything under any name.
+// can trigger. Other runs are not trusted: a pull_request run of a branch
+// "main" in a fork can upload anything under any name.
 var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch", "merge_group"}
 
 // Artifact is an artifact of a workflow run of the repository itself.
 type Artifact struct {
 	ID   int64
 	Name string
-	// HeadSHA and HeadBranch are what the run was for.
+	// HeadSHA and HeadBranch are the commit and branch that the run was started
+	// for.
 	HeadSHA, HeadBranch string
 	Created             time.Time
 	// Size is that of the zip file in bytes.
 	Size  int64
 	RunID int64
-	// Event is what started the run, such as push.
+	// Event is the event that started the run, such as push.
 	Event string
 }
 
-// Artifacts returns the newest artifacts of that name that runs for branch
-// uploaded, newest first, at most limit of them. Expired ones, those of forks
-// and those of pull requests are skipped. The run may have failed: the caller
-// decides what its contents prove. It needs `actions: read`.
+// Artifacts returns up to limit artifacts with that name that runs for branch
+// uploaded, newest first. Expired artifacts and artifacts of forks and pull
+// requests are skipped. The run may have failed: the caller decides what its
+// contents prove. It needs `actions: read`.
 func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int) ([]Artifact, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -74,7 +75,7 @@ func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int)
 	return kept, nil
 }
 
-// candidates returns the artifacts that may be trusted according to the list,
+// candidates returns the artifacts that the list alone does not rule out,
 // newest first.
 func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifact, error) {
 	var found []Artifact
@@ -103,8 +104,8 @@ func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifa
 				}
 			}
 			if seen += len(page.Artifacts); seen >= maxOfName {
-				// Older ones are not needed, because the list has the newest
-				// first.
+				// Older artifacts are not needed, because the list is sorted
+				// newest first.
 				resp.Header.Del("Link")
 				return 0, resp, nil
 			}
@@ -117,7 +118,7 @@ func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifa
 }
 
 // ownArtifact reports whether a run of the repository's own branch uploaded a.
-// A missing ID is no proof.
+// An artifact with missing IDs is not trusted.
 func ownArtifact(a *gogithub.Artifact, name, branch string) bool {
 	run := a.GetWorkflowRun()
 	return a.GetID() > 0 && a.GetName() == name && a.Expired != nil && !a.GetExpired() &&
@@ -133,8 +134,8 @@ func newArtifact(a *gogithub.Artifact) Artifact {
 	}
 }
 
-// trustedRun returns the event of a's run, "" if a pull request or somebody
-// else's repository started it.
+// trustedRun returns the event of a's run, "" if it was started by a pull
+// request or for another repository.
 func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	var run *gogithub.WorkflowRun
 	err := s.do(ctx, request{
@@ -163,7 +164,7 @@ func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 }
 
 // Download returns one file of an artifact, at most limit bytes. The zip file
-// is hostile: see extract. The token is never sent to the storage that GitHub
+// is untrusted: see extract. The token is never sent to the storage that GitHub
 // redirects to. It needs `actions: read`.
 func (s *Session) Download(ctx context.Context, a Artifact, file string, limit int64) ([]byte, error) {
 	ctx, cancel := s.bounded(ctx)
@@ -177,7 +178,7 @@ func (s *Session) Download(ctx context.Context, a Artifact, file string, limit i
 	err := s.do(ctx, request{
 		what: fmt.Sprintf("download artifact %d of %s/%s", a.ID, s.owner, s.repo), need: "actions: read", mode: read,
 		send: func(ctx context.Context, _ *gogithub.Client) (*gogithub.Response, error) {
-			// Each attempt requests the address again, because it is valid for
+			// Each attempt requests the URL again, because it is only valid for
 			// a minute.
 			location, resp, err := s.storage(ctx, a.ID)
 			if err != nil {
@@ -197,7 +198,7 @@ func (s *Session) Download(ctx context.Context, a Artifact, file string, limit i
 	return data, nil
 }
 
-// storage returns the address of an artifact's zip file.
+// storage returns the URL of an artifact's zip file.
 func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Response, error) {
 	c := s.client(noRedirect)
 	req, err := c.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts/%d/zip", s.owner, s.repo, id),
@@ -218,7 +219,7 @@ func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Re
 			(location.Scheme != "https" && location.Scheme != s.api.Scheme) {
 			return nil, nil, fmt.Errorf("%w to an invalid address", errRedirect)
 		}
-		// A renamed repository redirects within the API first.
+		// If a repository was renamed, the API first redirects to itself.
 		if origin(location) != origin(s.api) || resp.StatusCode == http.StatusFound {
 			return location, resp, nil
 		}
@@ -243,8 +244,8 @@ func (s *Session) fetch(ctx context.Context, location *url.URL) ([]byte, *gogith
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		// Not GitHub's own status: an expired address is 403, and a new one is
-		// requested.
+		// This status is not from GitHub: the storage returns 403 for an
+		// expired URL, and a new URL is requested.
 		return nil, nil, fmt.Errorf("the storage returned %d", resp.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxZip+1))

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// upload adds an artifact and its run; change makes it one that must not count.
+// upload adds an artifact and its run; change turns it into an artifact that
+// must be skipped.
 func (w *fakeGitHub) upload(id int64, change func(artifact, run, ofRun map[string]any)) {
 	ofRun := map[string]any{
 		"id": id + 100, "repository_id": 1, "head_repository_id": 1, "head_branch": "main", "head_sha": headSHA,
@@ -102,7 +103,8 @@ func TestArtifacts(t *testing.T) {
 	})
 }
 
-// TestOldArtifactsAreNotRead checks that old artifacts are not read endlessly.
+// TestOldArtifactsAreNotRead checks that the list is not read to its end if the
+// artifacts are old.
 func TestOldArtifactsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -219,7 +221,7 @@ func TestExtract(t *testing.T) {
 		z.Close()
 		return b.Bytes()
 	}
-	// A directory that claims 10 bytes for a deflated megabyte.
+	// The directory claims 10 bytes for a deflated megabyte.
 	lying := func() []byte {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
@@ -278,8 +280,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// FuzzExtract checks that the output is short enough and has the checksum that
-// its only entry states.
+// FuzzExtract checks that the output is within the limit and has the checksum
+// that its only entry states.
 func FuzzExtract(f *testing.F) {
 	f.Add(zipOf(f, "f", "content"))
 	f.Add(zipOf(f, "f", "content", "../f", "x"))

@@ -11,39 +11,40 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// GitHub's limits (docs.github.com/rest/checks/runs): bytes of summary and
-// text, annotations of one request.
+// GitHub's limits (docs.github.com/rest/checks/runs): the bytes of summary and
+// text, and the annotations of one request.
 const (
 	maxOutput  = 65535
 	maxPerCall = 50
 	maxMessage = 60 << 10 // a message may have 64 KB
 	maxTitle   = 255
-	// maxAnnotations is our own limit: twenty requests a second apart, more
-	// than anybody reads.
+	// maxAnnotations is our own limit, which corresponds to twenty requests a
+	// second apart. Nobody reads more annotations.
 	maxAnnotations = 1000
 )
 
-// Conclusion is how a check run ends.
+// Conclusion is the result of a check run.
 type Conclusion string
 
-// How a check run ends.
+// The results of a check run.
 const (
 	Success Conclusion = "success"
 	Failure Conclusion = "failure"
 	Neutral Conclusion = "neutral"
 )
 
-// CheckRun is a check of a commit.
+// CheckRun is a check run of a commit.
 type CheckRun struct {
-	// Name is shown in the list of checks; empty: leakgate.
+	// Name is shown in the list of checks; if empty, it is leakgate.
 	Name string
-	// HeadSHA is the commit: of a pull request its head, not the merge commit.
+	// HeadSHA is the commit; for a pull request, its head and not the merge
+	// commit.
 	HeadSHA    string
 	Conclusion Conclusion
 	// Title, Summary and Text are truncated to GitHub's limits; the last two
 	// are Markdown. Title may not be empty.
 	Title, Summary, Text string
-	// DetailsURL is linked from the check; empty: none.
+	// DetailsURL is linked from the check; if empty, there is no link.
 	DetailsURL string
 	// Annotations are shown at lines of files; those beyond the first 1,000 are
 	// skipped.
@@ -54,18 +55,18 @@ type CheckRun struct {
 type Annotation struct {
 	// Path is relative to the repository's root, with slashes.
 	Path string
-	// Line and EndLine count from 1; EndLine 0: the same.
+	// Line and EndLine count from 1; an EndLine of 0 means Line.
 	Line, EndLine int
 	// Failing shows the annotation as a failure, otherwise it is a warning.
 	Failing        bool
 	Title, Message string
 }
 
-// CreateCheckRun adds a completed check run to a commit, with as many updates
-// as its annotations need, and returns its page. It replaces an earlier one of
-// the same name: GitHub shows the latest, and annotations cannot be removed
-// from an existing one. It needs `checks: write` and a GITHUB_TOKEN or a token
-// of a GitHub App.
+// CreateCheckRun adds a completed check run to a commit, updates it as often as
+// its annotations require, and returns its URL. It replaces an earlier check
+// run with the same name, because GitHub shows only the latest. A new one is
+// always created, because annotations cannot be removed from an existing check
+// run. It needs `checks: write` and a GITHUB_TOKEN or a token of a GitHub App.
 func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, error) {
 	if !shaRE.MatchString(run.HeadSHA) {
 		return "", fmt.Errorf("create check run: invalid commit %q", run.HeadSHA)
@@ -91,8 +92,9 @@ func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, err
 	return w.made.GetHTMLURL(), nil
 }
 
-// checkWriter is one CreateCheckRun. The nonce is the check run's external ID,
-// which identifies it if the response to its creation was lost.
+// checkWriter is the state of one CreateCheckRun call. The nonce is the check
+// run's external ID, which identifies the check run if the response to its
+// creation was lost.
 type checkWriter struct {
 	*Session
 	CheckRun
@@ -136,8 +138,8 @@ func (a Annotation) form() *gogithub.CheckRunAnnotation {
 	return form
 }
 
-// truncate returns the first n bytes of s, complete characters, with an
-// ellipsis if something is missing.
+// truncate returns the first n bytes of s without splitting a character; if
+// something is missing, the result ends with an ellipsis.
 func truncate(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -182,8 +184,8 @@ func (w *checkWriter) create(ctx context.Context, annotations []Annotation) erro
 	}
 }
 
-// find looks for the check run with our nonce, as often as a lagging list
-// requires.
+// find searches for the check run with our nonce, repeatedly because the list
+// may lag.
 func (w *checkWriter) find(ctx context.Context) error {
 	r := w.request("list check runs", read)
 	for look := range maxLooks {
@@ -216,9 +218,9 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add appends annotations, up to want in total. A request whose response was
-// lost is repeated only if GitHub has not counted its annotations, because they
-// would be shown twice.
+// add appends annotations until the check run has want. A request whose
+// response was lost is repeated only if GitHub has not counted its annotations,
+// because otherwise they would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {
 	o := gogithub.UpdateCheckRunOptions{Name: w.Name, Output: w.output(annotations)}
 	r := w.request("update check run", once)

@@ -13,25 +13,26 @@ import (
 
 const (
 	// maxLooks is how often the list is read before a creation with an unknown
-	// outcome is repeated, with pauses of 1, 2, 4 and 8 s and up to half more,
-	// because a list may lag behind a write.
+	// outcome is repeated. The pauses are 1, 2, 4 and 8 s, each up to half
+	// longer, because a list may lag behind a write.
 	maxLooks = 4
 	// maxTries is how often a comment is created, and how often another write
 	// may end with an unknown outcome.
 	maxTries = 3
 )
 
-// Comment is a comment that a pull request has once.
+// Comment is a comment that a pull request has only once.
 type Comment struct {
-	// Number is that of the pull request.
+	// Number is the number of the pull request.
 	Number int
 	// Marker is a line that identifies the comment, such as <!-- leakgate:shop
-	// -->. It only counts as the first or the last line, because lines between
-	// them may be quoted from a pull request.
+	// -->. It only counts as the first or the last line, because the lines
+	// between may be quoted from a pull request.
 	Marker string
 	// Body is Markdown; Upsert adds the marker if it is missing.
 	Body string
-	// OnlyEdit: write no new comment, only edit an existing one.
+	// OnlyEdit prevents the creation of a new comment; an existing comment is
+	// edited.
 	OnlyEdit bool
 }
 
@@ -43,15 +44,15 @@ const (
 	Created   Upserted = "created"
 	Edited    Upserted = "edited"
 	Unchanged Upserted = "unchanged"
-	Absent    Upserted = "absent" // no comment, and none was wanted
+	Absent    Upserted = "absent" // there is no comment, and OnlyEdit is set
 )
 
-// Upsert makes c the one comment of this token with that marker, and returns
+// Upsert makes c the only comment of this token with that marker, and returns
 // what it did and the comment's URL. If there are several, the oldest is edited
 // and the others are deleted, or minimized if deletion is forbidden; comments
-// of others are not touched. It needs `pull-requests: write`.
+// of other authors are not changed. It needs `pull-requests: write`.
 //
-// An error does not mean that the comment does not exist: only ErrReadOnly,
+// An error does not mean that the comment does not exist; only ErrReadOnly,
 // ErrNotFound, ErrToken and ErrTooLong on the first write do. If a comment was
 // created before the failure, its URL is returned with the error.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
@@ -89,15 +90,15 @@ func hasMarker(body, marker string) bool {
 	return strings.TrimSpace(first) == marker || strings.TrimSpace(last) == marker
 }
 
-// sameBody compares as GitHub may store it: other line breaks, no blanks at the
-// end.
+// sameBody compares two bodies, ignoring changes that GitHub may make:
+// different line breaks, and no blanks at the end.
 func sameBody(a, b string) bool {
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 	return plain(a) == plain(b)
 }
 
-// commentWriter is one Upsert: it reads the list, writes one thing, and reads
-// again, until nothing is left to write.
+// commentWriter is the state of one Upsert call: it reads the list, performs
+// one write, and reads the list again, until nothing is left to write.
 type commentWriter struct {
 	*Session
 	Comment
@@ -107,14 +108,15 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent: a creation was sent that no list has shown yet.
+	// sent reports that a creation was sent that no list has shown yet.
 	sent bool
-	// looks is how often the list was read since then.
+	// looks counts how often the list was read since then.
 	looks    int
 	tries    int
 	unknowns int
-	// edited and gone are writes that succeeded, so that a lagging list does
-	// not undo them. attempted are edits whatever their outcome.
+	// edited and gone record writes that succeeded, so that a lagging list does
+	// not cause them to be undone. attempted records edits regardless of their
+	// outcome.
 	edited, gone, attempted map[int64]bool
 }
 
@@ -142,8 +144,8 @@ func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, err
 			page, resp, err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number,
 				&gogithub.IssueListCommentsOptions{ListOptions: o})
 			if err != nil || page == nil {
-				// An empty body is not an empty list: it would make us write a
-				// second comment.
+				// An empty response is not an empty list: treating it as one
+				// would create a second comment.
 				return -1, resp, err
 			}
 			for _, comment := range page {
@@ -155,12 +157,12 @@ func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, err
 			return len(page), resp, nil
 		})
 	slices.SortFunc(ours, func(a, b *gogithub.IssueComment) int { return cmp.Compare(a.GetID(), b.GetID()) })
-	// A comment that is deleted while the pages are read moves the others to
-	// earlier pages, and a repeated page repeats them.
+	// If a comment is deleted while the pages are read, the following comments
+	// move to earlier pages; if a page is read twice, its comments occur twice.
 	return slices.CompactFunc(ours, func(a, b *gogithub.IssueComment) bool { return a.GetID() == b.GetID() }), err
 }
 
-// step writes the next thing and reports whether nothing was left to write.
+// step performs the next write and reports whether nothing was left to write.
 func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment) (done bool, err error) {
 	if w.sent && !w.shown(ours) {
 		if w.looks < maxLooks {
@@ -188,8 +190,8 @@ func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment)
 	return true, nil
 }
 
-// shown reports whether the latest creation is in the list. Everything older
-// than it is listed then, too.
+// shown reports whether the latest creation is in the list. If it is, all older
+// comments are listed as well.
 func (w *commentWriter) shown(ours []*gogithub.IssueComment) bool {
 	return slices.ContainsFunc(ours, func(c *gogithub.IssueComment) bool {
 		if w.created != nil {
@@ -263,7 +265,7 @@ func (w *commentWriter) edit(ctx context.Context, kept *gogithub.IssueComment) e
 	case err == nil:
 		w.edited[kept.GetID()] = true
 	case errors.Is(err, ErrNotFound):
-		// Another job removed it after the list was read.
+		// Another job deleted the comment after the list was read.
 		w.gone[kept.GetID()] = true
 		return nil
 	}
@@ -286,8 +288,8 @@ func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment
 	return w.tolerate(ctx, err)
 }
 
-// minimize hides a duplicate that may not be deleted. One that may not be
-// hidden either stays.
+// minimize hides a duplicate that may not be deleted. If it may not be hidden
+// either, it stays.
 func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
 	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){" +
 		"minimizedComment{isMinimized}}}"
@@ -304,8 +306,8 @@ func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComme
 	return nil
 }
 
-// tolerate returns nil if a look may show that a write with an unknown outcome
-// had its effect.
+// tolerate returns nil if reading the list again can show whether a write with
+// an unknown outcome had its effect.
 func (w *commentWriter) tolerate(ctx context.Context, err error) error {
 	if !isUnknown(err) || ctx.Err() != nil || w.unknowns >= maxTries {
 		return err

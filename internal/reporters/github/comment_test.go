@@ -14,7 +14,7 @@ import (
 
 const wanted = "## leakgate: 1 new leak\n\n" + testMarker + "\n"
 
-// Errors of GitHub, with its own texts.
+// Errors of GitHub, with GitHub's own texts.
 var (
 	secondary = trouble{
 		kind: "refuse", status: 403,
@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// nth makes the first requests of a method and a part of the path fail, one
+// nth makes the first requests with a method and a part of the path fail, one
 // after the other.
 func nth(method, part string, what ...trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
@@ -46,7 +46,7 @@ func nth(method, part string, what ...trouble) func(int, *http.Request) trouble 
 	}
 }
 
-// always makes all of them fail.
+// always makes all such requests fail.
 func always(method, part string, what trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) {
@@ -66,7 +66,7 @@ func TestUpsert(t *testing.T) {
 		says    string // part of the error
 		atLeast time.Duration
 		atMost  time.Duration
-		creates int // creations that arrive; -1: any
+		creates int // number of creations that arrive; -1 for any number
 		check   func(*testing.T, *fakeGitHub)
 	}{
 		"first":         {want: Created, creates: 1, atMost: 20 * time.Second},
@@ -399,8 +399,8 @@ func TestUpsertAgain(t *testing.T) {
 	})
 }
 
-// TestUpsertLearnsLogin checks that, if the owner of the token is unknown, the
-// response to a creation shows it, and an earlier comment is found after all.
+// TestUpsertLearnsLogin checks that if the owner of the token is unknown, it is
+// taken from the response to a creation, and an earlier comment is then found.
 func TestUpsertLearnsLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -456,8 +456,8 @@ func TestUpsertCanceled(t *testing.T) {
 	})
 }
 
-// TestWritesOfSeveral checks that goroutines that share a session keep the gap,
-// too; session checks it.
+// TestWritesOfSeveral checks that goroutines that share a session keep the
+// pause between writes; session verifies the pause.
 func TestWritesOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)

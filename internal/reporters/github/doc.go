@@ -1,9 +1,10 @@
-// Package github is the GitHub side of the gate: it reads what started a
+// Package github is the GitHub client of the gate: it reads what started a
 // workflow, keeps one comment on a pull request, writes check runs, SARIF and
 // the job summary, and reads artifacts.
 //
-// A lost reply proves nothing, so the package reads before it writes again. A
-// creation is never repeated before the lists had time to show it. Everything
-// else is repeated until a time limit, with the pauses that GitHub requires
+// A lost response does not mean that a request failed, so the package reads
+// before it writes again. A creation is repeated only after the lists had time
+// to show it. All other requests are repeated until a time limit, with the
+// pauses that GitHub requires
 // (docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api).
 package github

@@ -26,11 +26,11 @@ const (
 	testSHA    = "0123456789012345678901234567890123456789"
 )
 
-// fakeGitHub is GitHub in memory, with one pull request o/r#7. It keeps a
+// fakeGitHub is an in-memory GitHub with one pull request o/r#7. It keeps a
 // history, so that its lists can lag.
 type fakeGitHub struct {
 	t         *testing.T
-	prefix    string // of the REST API: "" or /api/v3
+	prefix    string // path prefix of the REST API: "" or /api/v3
 	graphQL   string // path of the GraphQL API
 	login     string // owner of the token
 	lag       time.Duration
@@ -38,11 +38,11 @@ type fakeGitHub struct {
 	pageCap   int
 	noViewer  bool // GraphQL returns no user
 	noDelete  bool
-	stored    []byte // the reply of the storage for every artifact
+	stored    []byte // the response of the storage for every artifact
 	artifacts []map[string]any
 	runs      map[int64]map[string]any
 	pulls     []map[string]any
-	// faultOf returns the fault of the nth request; nil: none.
+	// faultOf returns the fault of the nth request, or nil.
 	faultOf func(n int, r *http.Request) trouble
 	// race is called once, when the first comment is about to be created.
 	race func(effect func())
@@ -53,7 +53,7 @@ type fakeGitHub struct {
 	lastID   int64
 	writes   []time.Time
 	seen     []string // METHOD PATH
-	leaked   []string // requests to other hosts that carried the token
+	leaked   []string // requests to other hosts that contained the token
 	checks   []map[string]any
 	sarif    []map[string]any
 	hidden   []string // node IDs of minimized comments
@@ -88,7 +88,7 @@ func newFakeGitHub(t *testing.T) *fakeGitHub {
 }
 
 // session starts the fake as an HTTP server over pipes, and returns a session
-// with it. Call it in a bubble.
+// connected to it. It must be called in a synctest bubble.
 func (w *fakeGitHub) session(o Options) *Session {
 	w.t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -130,7 +130,7 @@ func (w *fakeGitHub) session(o Options) *Session {
 	return s
 }
 
-// pipeListener accepts the far ends of pipes.
+// pipeListener accepts connections over pipes.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -165,7 +165,7 @@ func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// add adds an old comment.
+// add adds a comment that already existed.
 func (w *fakeGitHub) add(user, kind, body string) *post {
 	w.lastID++
 	old := time.Now().Add(-time.Hour)
@@ -180,7 +180,7 @@ func (w *fakeGitHub) fill(n int) {
 	}
 }
 
-// insert adds a comment now.
+// insert adds a comment with the present time.
 func (w *fakeGitHub) insert(user, body string) *post {
 	p := w.add(user, "Bot", body)
 	p.born, p.bodies[0].at = time.Now(), time.Now()
@@ -422,7 +422,7 @@ func (w *fakeGitHub) route(rw http.ResponseWriter, r *http.Request, body []byte)
 
 func list(v any) []any { l, _ := v.([]any); return l }
 
-// check returns a check run as GitHub shows it: with the number of its
+// check returns a check run as GitHub returns it: with the number of
 // annotations instead of the annotations.
 func (w *fakeGitHub) check(c map[string]any) map[string]any {
 	out := map[string]any{"id": c["id"], "html_url": c["html_url"], "external_id": c["external_id"]}
@@ -430,8 +430,8 @@ func (w *fakeGitHub) check(c map[string]any) map[string]any {
 	return out
 }
 
-// annotationsOf returns the annotations of a check run's creation and its
-// updates.
+// annotationsOf returns the annotations of a check run from its creation and
+// its updates.
 func annotationsOf(c map[string]any) []any {
 	outputs := append([]any{c["output"]}, list(c["updates"])...)
 	var all []any

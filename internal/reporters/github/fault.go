@@ -16,25 +16,26 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of errors of GitHub, for errors.Is. A call that used up its time
-// limit is context.DeadlineExceeded.
+// The kinds of GitHub errors, for errors.Is. A call that exceeds its time limit
+// returns context.DeadlineExceeded.
 var (
-	// ErrReadOnly: the token does not have the permission (403). Workflows of
+	// ErrReadOnly means that the token lacks the permission (403). Workflows of
 	// pull requests from forks have a read-only token.
 	ErrReadOnly = errors.New("the token may not do that")
-	// ErrNotFound: it does not exist, or the token may not see it (404, 410).
+	// ErrNotFound means that the object does not exist, or that the token may
+	// not see it (404, 410).
 	ErrNotFound = errors.New("not found")
-	// ErrToken: the token is invalid or has expired (401).
+	// ErrToken means that the token is invalid or has expired (401).
 	ErrToken = errors.New("the token is invalid")
-	// ErrTooLong: GitHub accepts no text of that length.
+	// ErrTooLong means that the text exceeds a size limit of GitHub.
 	ErrTooLong = errors.New("too long")
-	// ErrNoPullRequest: no open pull request, or more than one, has the head
-	// commit.
+	// ErrNoPullRequest means that no open pull request, or more than one, has
+	// the head commit.
 	ErrNoPullRequest = errors.New("no pull request")
 )
 
-// errIncomplete is a response that a proxy emptied: 200 without the value that
-// the call returns.
+// errIncomplete means that the response has status 200 but lacks the value that
+// the call returns, for example because a proxy emptied it.
 var errIncomplete = errors.New("response without content")
 
 // fault is a failed request. Its text contains GitHub's message, printable and
@@ -42,17 +43,17 @@ var errIncomplete = errors.New("response without content")
 type fault struct {
 	text string
 	kind error
-	// status is that of the response, 0 if there was none.
+	// status is the status of the response, 0 if there was none.
 	status int
-	// unknown: the request may have had its effect.
+	// unknown reports that the request may have had its effect.
 	unknown bool
-	// limited: GitHub rejected the request for now; wait is how long it asks to
-	// wait, 0 if unknown.
+	// limited reports that GitHub rejected the request because of a rate limit;
+	// wait is how long GitHub asks to wait, 0 if unknown.
 	limited bool
 	wait    time.Duration
 }
 
-// Error returns what failed and what to do.
+// Error returns what failed and how to fix it.
 func (f *fault) Error() string { return f.text }
 
 // Unwrap returns one of this package's errors, or nil.
@@ -63,8 +64,8 @@ func isUnknown(err error) bool {
 	return errors.As(err, &f) && f.unknown
 }
 
-// fault returns what a failed request means. err is from go-github, resp is nil
-// where no response came.
+// fault classifies a failed request. err is from go-github; resp is nil if
+// there was no response.
 func (s *Session) fault(r request, resp *gogithub.Response, err error) *fault {
 	f := s.classify(r, resp, err)
 	if resp != nil && resp.Response != nil {
@@ -111,13 +112,13 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 }
 
 func (s *Session) newFault(r request, said string, kind error, unknown bool) *fault {
-	// The token is removed before the text is truncated, because half a token
-	// would not be found again.
+	// The token is removed before the text is truncated, because a truncated
+	// token would not be found.
 	return &fault{text: r.what + ": " + text.Head(s.redact(said), 500), kind: kind, unknown: unknown}
 }
 
-// cause removes the URL from an error of net/http, because that of a download
-// has a signature in its query.
+// cause removes the URL from an error of net/http, because the query of a
+// download URL contains a signature.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -132,7 +133,7 @@ func cause(err error) error {
 	return err
 }
 
-// answer returns the message of an error response's body.
+// answer returns the message in the body of an error response.
 func answer(err error) string {
 	var (
 		plain     *gogithub.ErrorResponse
@@ -170,11 +171,11 @@ func documentationOf(err error) string {
 }
 
 // limitOf reports whether a response is a rate limit and how long it asks to
-// wait, in the order of
+// wait. The order follows
 // docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit:
-// Retry-After, then the reset if nothing remains, else a time that the caller
-// chooses. go-github v60 does not know 429, and takes the primary reset, up to
-// an hour away, for the end of a secondary limit.
+// Retry-After, then the reset time if no requests remain; otherwise the caller
+// chooses a time. go-github v60 does not handle 429, and uses the primary reset
+// time, up to an hour later, as the end of a secondary limit.
 func limitOf(status int, h http.Header, err error, said string) (wait time.Duration, limited bool) {
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return 0, false
@@ -194,8 +195,8 @@ func limitOf(status int, h http.Header, err error, said string) (wait time.Durat
 		strings.Contains(low, "secondary rate limit") || strings.Contains(low, "secondary-rate-limit")
 }
 
-// serverTime returns the server's clock if the response has it, because the
-// runner's may be wrong.
+// serverTime returns the time in the server's response, if any, because the
+// runner's clock may be wrong.
 func serverTime(h http.Header) time.Time {
 	if t, err := http.ParseTime(h.Get("Date")); err == nil {
 		return t
@@ -212,13 +213,12 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil || n < 0 {
 		return 0, false
 	}
-	// A day is longer than any time limit, and seconds beyond it could
-	// overflow.
+	// A day exceeds any time limit, and more seconds than that could overflow.
 	return time.Duration(min(n, 86400)) * time.Second, true
 }
 
-// expired returns the error of a call whose time is up. last is the previous
-// failure, or nil.
+// expired returns the error of a call that exceeded its time limit. last is the
+// previous failure, or nil.
 func (s *Session) expired(ctx context.Context, r request, last error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return fmt.Errorf("%s: %w", r.what, context.Canceled)

@@ -10,12 +10,12 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// Locate completes t with what its event does not contain: the pull request of
-// a head commit (workflow_run of a fork), or the head of a pull request
-// (issue_comment). It uses GitHub only, because a fork controls the contents of
-// its artifacts. The error is ErrNoPullRequest unless exactly one open pull
-// request has the commit as its head; another one may have been pushed
-// meanwhile. It needs `pull-requests: read`.
+// Locate adds to t what its event does not contain: the pull request of a head
+// commit (for a workflow_run of a fork), or the head of a pull request (for an
+// issue_comment). It only uses GitHub's API, because a fork controls the
+// contents of its artifacts. It returns ErrNoPullRequest unless exactly one
+// open pull request has the commit as its head; a newer commit may have been
+// pushed meanwhile. It needs `pull-requests: read`.
 func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -36,7 +36,8 @@ func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	return t, nil
 }
 
-// located returns t with the values of pr. A deleted fork has no repository.
+// located returns t with the values of pr. The repository is missing if the
+// fork was deleted.
 func located(t Trigger, pr *gogithub.PullRequest) (Trigger, error) {
 	t.Number = pr.GetNumber()
 	t.HeadSHA, t.HeadBranch, t.HeadOwner = pr.GetHead().GetSHA(), pr.GetHead().GetRef(),
@@ -63,8 +64,9 @@ func (s *Session) pullRequest(ctx context.Context, number int) (*gogithub.PullRe
 	return pr, err
 }
 
-// pullOf returns the open pull request whose head is t's. The lookup by commit
-// misses commits of some forks, the one by branch does not.
+// pullOf returns the open pull request whose head is t's head commit. The
+// lookup by commit misses some commits of forks, but the lookup by branch finds
+// them.
 func (s *Session) pullOf(ctx context.Context, t Trigger) (*gogithub.PullRequest, error) {
 	var byCommit, byBranch []*gogithub.PullRequest
 	what := fmt.Sprintf("find the pull request of %s in %s/%s", t.HeadSHA, s.owner, s.repo)
@@ -108,15 +110,15 @@ func length[T any](page []T) int {
 	return len(page)
 }
 
-// unknownCommit: GitHub returns 404 or 422 ("No commit found for SHA") for a
-// commit that only a fork has.
+// unknownCommit reports whether GitHub does not have a commit: it returns 404
+// or 422 ("No commit found for SHA") for a commit that only a fork has.
 func unknownCommit(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && (f.status == 404 || f.status == 422)
 }
 
 // withHead returns the open pull requests into this repository whose head is
-// sha, each once.
+// sha, without duplicates.
 func (s *Session) withHead(list []*gogithub.PullRequest, sha string) []*gogithub.PullRequest {
 	var found []*gogithub.PullRequest
 	for _, pr := range list {
@@ -127,7 +129,7 @@ func (s *Session) withHead(list []*gogithub.PullRequest, sha string) []*gogithub
 		}
 	}
 	slices.SortFunc(found, func(a, b *gogithub.PullRequest) int { return cmp.Compare(a.GetNumber(), b.GetNumber()) })
-	// A page that is repeated because the list has changed meanwhile names no
-	// second pull request.
+	// If a page is repeated because the list has changed meanwhile, the same
+	// pull request is not counted twice.
 	return slices.CompactFunc(found, func(a, b *gogithub.PullRequest) bool { return a.GetNumber() == b.GetNumber() })
 }

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// writeGap is the pause between requests that change something
-	// (docs.github.com, best practices for the REST API).
+	// writeGap is the pause between write requests (docs.github.com, best
+	// practices for the REST API).
 	writeGap = time.Second
-	// maxFailures is how often one request is repeated after failures that are
-	// not limits.
+	// maxFailures is how often one request is repeated after failures other
+	// than rate limits.
 	maxFailures = 4
-	// secondaryWait is the least wait after a secondary limit without a time;
-	// it doubles each time.
+	// secondaryWait is the shortest wait after a secondary rate limit that
+	// states no time; it doubles each time.
 	secondaryWait = time.Minute
 	perPage       = 100
-	// leastPage is the smallest page that may be full: a server that caps
-	// per_page does not go below its default.
+	// leastPage is the smallest page that may be full: a server that reduces
+	// per_page does not use less than its default.
 	leastPage = 30
 	maxPages  = 200
 )
 
-// request is what a call sends. send makes one attempt; it returns
+// request describes the requests of a call. send makes one attempt; it returns
 // errIncomplete if the response lacks what was requested.
 type request struct {
 	what string // for errors: "list comments of o/r#7"
@@ -36,16 +36,17 @@ type request struct {
 	send func(context.Context, *gogithub.Client) (*gogithub.Response, error)
 }
 
-// mode is what may be done after a failure that leaves the effect unknown.
+// mode specifies what may be done after a failure that leaves the effect
+// unknown.
 type mode int
 
 const (
-	read       mode = iota // repeat
-	repeatable             // a write that has the same effect twice: repeat
+	read       mode = iota // a read: repeat
+	repeatable             // an idempotent write: repeat
 	once                   // a write that must not happen twice: return, so that the caller reads again
 )
 
-// do sends r until it has a definite outcome or the time of ctx is up.
+// do sends r until the outcome is definite or the deadline of ctx has passed.
 func (s *Session) do(ctx context.Context, r request) error {
 	var failures, limits int
 	for {
@@ -78,8 +79,8 @@ func (s *Session) do(ctx context.Context, r request) error {
 	}
 }
 
-// limitPause returns the wait after the nth consecutive limit: at least a
-// minute, then longer, if GitHub does not state it.
+// limitPause returns the wait after the nth consecutive rate limit. If GitHub
+// does not state it, it is at least a minute and becomes longer each time.
 func limitPause(asked time.Duration, n int) time.Duration {
 	if asked > 0 {
 		return asked
@@ -87,15 +88,15 @@ func limitPause(asked time.Duration, n int) time.Duration {
 	return secondaryWait<<min(n, 10) + rand.N(5*time.Second)
 }
 
-// backOff returns 1, 2, 4, 8 s... and up to half of it more, so that jobs that
-// failed together do not retry together.
+// backOff returns 1, 2, 4, 8 s, and so on, each randomly up to half longer, so
+// that jobs that failed together do not retry together.
 func backOff(n int) time.Duration {
 	d := time.Second << min(n, 5)
 	return d + rand.N(d/2)
 }
 
-// sleep waits for d. It returns false immediately if the deadline comes first,
-// because nothing could follow.
+// sleep waits for d. It returns false immediately if the deadline is earlier,
+// because nothing could be done after the wait.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
 		return false
@@ -127,7 +128,7 @@ func (s *Session) attempt(ctx context.Context, r request) error {
 	return s.fault(r, resp, err)
 }
 
-// turn waits until a write may be sent; done ends it.
+// turn waits until a write may be sent; done must be called after the write.
 func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 	select {
 	case s.writing <- struct{}{}:
@@ -138,15 +139,16 @@ func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 		<-s.writing
 		return nil, false
 	}
-	// The gap counts from the response, because the request arrived before it.
+	// The pause is counted from the response, because the request arrived
+	// before it.
 	return func() {
 		s.lastWrite = time.Now()
 		<-s.writing
 	}, true
 }
 
-// pages sends r for page after page. fetch returns how many elements the page
-// had, -1 if the response had no list.
+// pages sends r for one page after another. fetch returns the number of
+// elements on the page, -1 if the response contained no list.
 func (s *Session) pages(ctx context.Context, r request,
 	fetch func(context.Context, *gogithub.Client, gogithub.ListOptions) (int, *gogithub.Response, error)) error {
 	first := 0
@@ -174,9 +176,9 @@ func (s *Session) pages(ctx context.Context, r request,
 	return s.newFault(r, fmt.Sprintf("more than %d pages", maxPages), nil, false)
 }
 
-// hasNext reports whether a page may have a successor. Without a Link header
-// go-github returns NextPage 0 as on the last page; then the next page is
-// requested unless this one is shorter than a full one.
+// hasNext reports whether there may be another page. Without a Link header
+// go-github returns NextPage 0, as on the last page; the next page is then
+// requested if this page may be full.
 func hasNext(resp *gogithub.Response, n, first int) bool {
 	if resp.Header.Get("Link") != "" {
 		return resp.NextPage != 0 && n > 0

@@ -14,15 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSARIF is GitHub's limit after gzip (docs.github.com, SARIF support for
-// code scanning).
+// maxSARIF is GitHub's size limit after compression with gzip (docs.github.com,
+// SARIF support for code scanning).
 const maxSARIF = 10 << 20
 
 // UploadSARIF uploads a SARIF file for code scanning and returns the upload's
-// ID, which may be empty. ref is a full one, refs/heads/BRANCH or
-// refs/pull/N/head, and sha its commit. GitHub reads the file later, so an
-// error in it is not reported here. The same file may be uploaded again. It
-// needs `security-events: write`, and code scanning has to be enabled.
+// ID, which may be empty. ref is a full ref, refs/heads/BRANCH or
+// refs/pull/N/head, and sha is its commit. GitHub processes the file later, so
+// errors in it are not reported here. The same file may be uploaded again. It
+// needs `security-events: write`, and code scanning must be enabled.
 func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte) (string, error) {
 	if !strings.HasPrefix(ref, "refs/") || !shaRE.MatchString(sha) {
 		return "", fmt.Errorf("upload SARIF: invalid ref %s or commit %s", text.Quote(ref, 100), text.Quote(sha, 70))
@@ -41,7 +41,7 @@ func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte
 				CommitSHA: &sha, Ref: &ref, Sarif: &packed, ToolName: gogithub.String("leakgate"),
 			})
 			id = got.GetID()
-			// 202 is GitHub's status; the body only has the ID.
+			// GitHub's status is 202, and the body only contains the ID.
 			if resp != nil && resp.Response != nil && resp.StatusCode == http.StatusAccepted {
 				return resp, nil
 			}
@@ -54,8 +54,8 @@ func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte
 	return id, err
 }
 
-// pack returns data as the API accepts it: gzip, at most limit bytes, then
-// Base64.
+// pack returns data in the form that the API accepts: compressed with gzip to
+// at most limit bytes, then encoded as Base64.
 func pack(data []byte, limit int) (string, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

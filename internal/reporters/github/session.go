@@ -17,11 +17,11 @@ import (
 
 const (
 	defaultLimit = 2 * time.Minute
-	// attemptLimit bounds one request, so that one dead connection does not use
-	// up the entire time limit.
+	// attemptLimit is the timeout of one request, so that a single dead
+	// connection does not use up the entire time limit.
 	attemptLimit = 45 * time.Second
-	// maxAnswer bounds one response: 100 comments of 262,144 bytes, and the
-	// overhead of JSON.
+	// maxAnswer bounds one response, in bytes: 100 comments of 262,144 bytes,
+	// and the JSON overhead.
 	maxAnswer    = 64 << 20
 	maxRedirects = 5
 	userAgent    = "leakgate"
@@ -36,23 +36,23 @@ type Options struct {
 	// https://api.github.com, https://HOST/api/v3 or
 	// https://api.SUBDOMAIN.ghe.com.
 	API string
-	// GraphQL is the URL of the GraphQL API; empty: the one that belongs to
-	// API.
+	// GraphQL is the URL of the GraphQL API; if empty, it is derived from API.
 	GraphQL string
 	// Token is a GITHUB_TOKEN, a token of a GitHub App or a personal access
-	// token. It is only sent to the hosts of API and GraphQL, and never part of
-	// an error or a note.
+	// token. It is only sent to the hosts of API and GraphQL, and is never part
+	// of an error or a note.
 	Token string
-	// Limit bounds each call of a method, including waits; 0: 2 minutes.
+	// Limit is the time limit of each method call, including waits; 0 means 2
+	// minutes.
 	Limit time.Duration
 	// Say, if not nil, is called with notes about waits and retries.
 	Say func(note string)
-	// Transport sends the requests; nil: one of the session's own, which Close
-	// closes.
+	// Transport sends the requests; if nil, the session creates its own
+	// transport, which Close closes.
 	Transport http.RoundTripper
 }
 
-// Session makes calls to one repository of GitHub. It is safe for concurrent
+// Session makes API calls for one GitHub repository. It is safe for concurrent
 // use; writes are sent one after the other, at least a second apart.
 type Session struct {
 	owner, repo string
@@ -74,16 +74,16 @@ type Session struct {
 	login string
 }
 
-// secret is a token that no formatting verb prints: fmt shows a pointer inside
-// of a struct as its address.
+// secret is a token that no formatting verb prints: fmt prints a pointer inside
+// a struct as its address.
 type secret struct{ text *string }
 
 const redacted = "[token]"
 
 var nameRE = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
-// validName reports whether s can be an owner or a repository, so that no path
-// of the API can be turned into another.
+// validName reports whether s can be an owner or a repository, so that it
+// cannot change the path of an API request.
 func validName(s string) bool { return nameRE.MatchString(s) && s != "." && s != ".." }
 
 // New returns a session for the repository in o. It sends nothing. Close it
@@ -92,8 +92,8 @@ func New(o Options) (*Session, error) {
 	if !validName(o.Owner) || !validName(o.Repo) {
 		return nil, fmt.Errorf("open GitHub session: invalid repository %q: want OWNER/REPO", o.Owner+"/"+o.Repo)
 	}
-	// A token with a blank or a line break is two tokens or none. The rejected
-	// header would show it.
+	// A token that contains a blank or a line break is invalid. The error about
+	// the rejected header would contain the token.
 	if o.Token == "" || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("open GitHub session: no valid token: set GITHUB_TOKEN")
 	}
@@ -126,7 +126,7 @@ func New(o Options) (*Session, error) {
 	return s, nil
 }
 
-// Close closes idle connections of a transport that is the session's own.
+// Close closes the idle connections of the session's own transport.
 func (s *Session) Close() { s.close() }
 
 func ownTransport() *http.Transport {
@@ -136,7 +136,7 @@ func ownTransport() *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment}
 }
 
-// parseBase parses a URL that ends with a slash, as go-github wants it.
+// parseBase parses a URL and makes it end with a slash, as go-github requires.
 func parseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" ||
@@ -149,8 +149,8 @@ func parseBase(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// graphQLOf returns the GraphQL URL of a REST base: HOST/api/v3 has
-// HOST/api/graphql, every other base has BASE/graphql
+// graphQLOf returns the GraphQL URL for a REST base URL: for HOST/api/v3 it is
+// HOST/api/graphql, for any other base BASE/graphql
 // (docs.github.com/enterprise-server/graphql/guides/forming-calls-with-graphql).
 func graphQLOf(api *url.URL) string {
 	u := *api
@@ -162,11 +162,11 @@ func graphQLOf(api *url.URL) string {
 	return u.String()
 }
 
-// origin returns what a token is restricted to: scheme, host and port.
+// origin returns the scheme, host and port that a token is restricted to.
 func origin(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
-// client returns a go-github client without state: v60's client rejects all
-// calls after a secondary rate limit until the reset of the primary one, up to
+// client returns a new go-github client for each call. After a secondary rate
+// limit, a v60 client rejects all calls until the primary limit is reset, up to
 // an hour later.
 func (s *Session) client(redirect func(*http.Request, []*http.Request) error) *gogithub.Client {
 	c := gogithub.NewClient(&http.Client{Transport: s.transport, CheckRedirect: redirect})
@@ -174,7 +174,7 @@ func (s *Session) client(redirect func(*http.Request, []*http.Request) error) *g
 	return c
 }
 
-// sameOrigin follows a redirect of a renamed repository. net/http turns a POST
+// sameOrigin follows redirects of a renamed repository. net/http turns a POST
 // into a GET after 301, which would read instead of write.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
@@ -188,13 +188,13 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// errRedirect is a redirect that is not followed: the request had no effect,
-// and will have none the next time.
+// errRedirect means that a redirect was not followed: the request had no
+// effect, and a repeated request will have none either.
 var errRedirect = errors.New("refused redirect")
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// authorizer adds the token to requests for GitHub itself, and bounds every
+// authorizer adds the token to requests to GitHub itself, and bounds every
 // response.
 type authorizer struct {
 	base    http.RoundTripper
@@ -215,8 +215,8 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// boundedBody fails, instead of ending, if a response is too long: a truncated
-// list must not look complete.
+// boundedBody returns an error, instead of the end of the file, if a response
+// is too long: a truncated list must not look complete.
 type boundedBody struct {
 	io.ReadCloser
 	left int64
@@ -242,7 +242,7 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.limit)
 }
 
-// note reports something to the caller, without the token.
+// note reports a message, without the token, to the caller.
 func (s *Session) note(format string, args ...any) {
 	if s.say != nil {
 		s.say(s.redact(fmt.Sprintf(format, args...)))

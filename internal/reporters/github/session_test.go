@@ -81,8 +81,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestResetByServerClock checks that a runner with a wrong clock waits as long
-// as one with the right clock.
+// TestResetByServerClock checks that the wait is the same on a runner with a
+// wrong clock and on a runner with the right clock.
 func TestResetByServerClock(t *testing.T) {
 	server := time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
 	h := http.Header{
@@ -103,8 +103,9 @@ func TestTooLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestTokenIsOnlySentToGitHub checks that GitHub's own redirects keep the
-// token, and that others neither get it nor are followed.
+// TestTokenIsOnlySentToGitHub checks that redirects within GitHub keep the
+// token, and that redirects to other hosts are not followed and do not receive
+// it.
 func TestTokenIsOnlySentToGitHub(t *testing.T) {
 	for location, works := range map[string]bool{
 		"http://api.github.test/repos/o/r/issues/7/comments?again=1": true,

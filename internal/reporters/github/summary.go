@@ -7,16 +7,18 @@ import (
 	"os"
 )
 
-// maxSummary is what a step may write: GitHub discards a larger file completely
-// (docs.github.com, workflow commands, step isolation and limits).
+// maxSummary is the number of bytes that a step may write: GitHub discards a
+// larger file completely (docs.github.com, workflow commands, step isolation
+// and limits).
 const maxSummary = 1 << 20
 
 const truncatedSummary = "> **Truncated**: a job summary holds 1 MiB.\n\n"
 
 // AppendSummary appends Markdown to the job summary, the file named by
-// GITHUB_STEP_SUMMARY. Text that does not fit is truncated after a line, and
-// begins with a notice, because the end could be inside an open block. A full
-// file is not changed: ErrTooLong. It needs no permission.
+// GITHUB_STEP_SUMMARY. A text that does not fit is truncated after a line. It
+// then begins with a notice, because a notice at the end could be inside an
+// open block. If the file is full, it is not changed and the error is
+// ErrTooLong. No permission is needed.
 func AppendSummary(path string, md []byte) error {
 	if path == "" {
 		return errors.New("append to job summary: GITHUB_STEP_SUMMARY is not set")
@@ -41,7 +43,8 @@ func appendSummary(file *os.File, md []byte) error {
 		return err
 	}
 	if info.Size() > 0 {
-		// The file may end inside a line of an earlier command.
+		// The file may end without a line break if an earlier command did not
+		// write one.
 		md = append([]byte("\n"), md...)
 	}
 	if md, err = fitSummary(md, maxSummary-info.Size()); err != nil {
@@ -51,8 +54,8 @@ func appendSummary(file *os.File, md []byte) error {
 	return err
 }
 
-// fitSummary returns md, or those of its lines that fit into room bytes after a
-// notice.
+// fitSummary returns md, or a notice and the first lines of md if it exceeds
+// room bytes.
 func fitSummary(md []byte, room int64) ([]byte, error) {
 	if int64(len(md)) <= room {
 		return md, nil

@@ -12,22 +12,23 @@ import (
 	"strings"
 )
 
-// maxEvent is GitHub's own cap for a webhook payload
+// maxEvent is GitHub's limit for a webhook payload, in bytes
 // (docs.github.com/webhooks/webhook-events-and-payloads).
 const maxEvent = 25 << 20
 
-// Trigger is what started a workflow run, from its environment and its event
-// file. Names of branches are chosen by their authors: escape them.
+// Trigger describes what started a workflow run, read from its environment and
+// its event file. Branch names are untrusted: escape them.
 type Trigger struct {
-	// Name is the event: pull_request, push, workflow_run, merge_group...
+	// Name is the name of the event: pull_request, push, workflow_run,
+	// merge_group...
 	Name string
 	// Owner and Repo name the repository that the workflow belongs to.
 	Owner, Repo string
-	// Number is that of the pull request; 0 if the event has none, see
-	// Session.Locate.
+	// Number is the number of the pull request; 0 if the event does not contain
+	// it, see Session.Locate.
 	Number int
 	// HeadSHA is the judged commit: the head of a pull request, never the merge
-	// commit of GITHUB_SHA. Empty if the event does not have it
+	// commit in GITHUB_SHA. It is empty if the event does not contain it
 	// (issue_comment), see Session.Locate.
 	HeadSHA string
 	// HeadOwner and HeadBranch name the branch of HeadSHA.
@@ -35,25 +36,26 @@ type Trigger struct {
 	// BaseBranch and BaseSHA are what a pull request or a merge group is merged
 	// into, empty if unknown.
 	BaseBranch, BaseSHA string
-	// DefaultBranch is the repository's, empty if the event does not have it.
+	// DefaultBranch is the default branch of the repository, empty if the event
+	// does not contain it.
 	DefaultBranch string
-	// Fork: the head is of another repository, so that the token of a
-	// pull_request workflow is read-only.
+	// Fork reports that the head is in another repository, so that the token of
+	// a pull_request workflow is read-only.
 	Fork bool
-	// Ref is GITHUB_REF.
+	// Ref is the value of GITHUB_REF.
 	Ref string
 	// RunID and RunAttempt identify this workflow run, SourceRun the one that
 	// started a workflow_run event; 0 if unknown.
 	RunID, SourceRun int64
 	RunAttempt       int
-	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub,
+	// ServerURL, APIURL and GraphQLURL are the URLs of this GitHub instance,
 	// without a slash at the end.
 	ServerURL, APIURL, GraphQLURL string
-	// SummaryPath is the file of the job summary, or empty.
+	// SummaryPath is the path of the job summary, or empty.
 	SummaryPath string
 }
 
-// RunURL returns the page of this workflow run, or "" if unknown.
+// RunURL returns the URL of this workflow run, or "" if unknown.
 func (t Trigger) RunURL() string {
 	if t.RunID == 0 || t.ServerURL == "" {
 		return ""
@@ -63,14 +65,14 @@ func (t Trigger) RunURL() string {
 
 var (
 	shaRE = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-	// queueRE matches the branch of a merge group; the commit is the one that
-	// it is built on.
+	// queueRE matches the branch of a merge group; the commit in its name is
+	// the commit that the group is based on.
 	queueRE = regexp.MustCompile(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-([0-9]{1,9})-[0-9a-f]{40,64}$`)
 	pullRE  = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(?:merge|head)$`)
 )
 
 // ReadTrigger reads the GITHUB_ variables of a workflow run and its event file,
-// which may have 25 MB.
+// which may have up to 25 MB.
 func ReadTrigger(getenv func(string) string) (Trigger, error) {
 	t := Trigger{
 		Name:        getenv("GITHUB_EVENT_NAME"),
@@ -90,8 +92,8 @@ func ReadTrigger(getenv func(string) string) (Trigger, error) {
 		return Trigger{}, fmt.Errorf("read workflow event: GITHUB_API_URL: %w", err)
 	}
 	t.GraphQLURL = strings.TrimRight(cmp.Or(getenv("GITHUB_GRAPHQL_URL"), graphQLOf(api)), "/")
-	// A missing or malformed number is unknown: only links depend on these
-	// three.
+	// A missing or malformed number is treated as unknown, because only links
+	// depend on these three.
 	t.RunID, _ = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64)
 	t.RunAttempt, _ = strconv.Atoi(getenv("GITHUB_RUN_ATTEMPT"))
 	var p payload
@@ -131,7 +133,7 @@ func readPayload(path string) (payload, error) {
 	return p, nil
 }
 
-// payload is the part of an event that is read
+// payload contains the fields of an event that are used
 // (docs.github.com/webhooks/webhook-events-and-payloads).
 type payload struct {
 	Number      int
@@ -171,7 +173,7 @@ type repository struct {
 	Owner         struct{ Login string }
 }
 
-// same reports whether a and b are one repository. A deleted fork is nil.
+// same reports whether a and b are the same repository. A deleted fork is nil.
 func same(a, b *repository) bool {
 	if a == nil || b == nil {
 		return false
@@ -182,8 +184,8 @@ func same(a, b *repository) bool {
 	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
 }
 
-// fill sets the values of the event. GITHUB_SHA is only the head if nothing is
-// to be merged.
+// fill sets the values of the event. GITHUB_SHA is the head only if the event
+// does not involve a merge.
 func (t *Trigger) fill(p payload, getenv func(string) string) {
 	t.DefaultBranch = p.Repository.DefaultBranch
 	switch {
@@ -201,7 +203,7 @@ func (t *Trigger) fill(p payload, getenv func(string) string) {
 	case t.Name == "merge_group":
 		t.setGroup(p, getenv)
 	case strings.HasPrefix(t.Name, "pull_request"):
-		// The event file is missing; GITHUB_SHA would be the merge commit.
+		// Without the event file, GITHUB_SHA would be the merge commit.
 	default:
 		t.setCommit(getenv)
 	}
@@ -226,15 +228,15 @@ func (t *Trigger) setPull(p pull) {
 	}
 }
 
-// owner returns the login, which is not in every place of an event.
+// owner returns the login, which some parts of an event lack.
 func (r *repository) owner() string {
 	owner, _, _ := strings.Cut(r.FullName, "/")
 	return cmp.Or(r.Owner.Login, owner)
 }
 
 // setSource reads the run that started a workflow_run event. Its pull_requests
-// also lists those of other repositories of the network, and none at all for a
-// fork.
+// also contains pull requests of other repositories in the fork network; for a
+// fork it is empty.
 func (t *Trigger) setSource(p payload) {
 	run := p.WorkflowRun
 	t.SourceRun, t.HeadSHA, t.HeadBranch = run.ID, run.HeadSHA, run.HeadBranch
@@ -253,8 +255,8 @@ func (t *Trigger) setSource(p payload) {
 	}
 }
 
-// setGroup reads a merge group. Its events contain no pull request: the number
-// is only in the branch.
+// setGroup reads a merge group. Its event contains no pull request: the number
+// only occurs in the branch name.
 func (t *Trigger) setGroup(p payload, getenv func(string) string) {
 	t.setCommit(getenv)
 	ref := t.Ref
@@ -269,7 +271,7 @@ func (t *Trigger) setGroup(p payload, getenv func(string) string) {
 	}
 }
 
-// check rejects what GitHub never writes, because the values become parts of
+// check rejects values that GitHub never writes, because they become parts of
 // URLs.
 func (t Trigger) check() error {
 	for _, sha := range []string{t.HeadSHA, t.BaseSHA} {
