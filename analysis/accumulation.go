@@ -11,9 +11,9 @@ import (
 )
 
 // Thresholds for an accumulation. Every app has tables of some thousand
-// strings, resources and classes, which take some hundred kilobytes. Anything
-// below a megabyte, or below a twentieth of the reachable bytes, would hide
-// what matters. Eclipse MAT also reports from ten objects on.
+// strings, resources and classes, which take some hundred kilobytes. Reporting
+// anything below a megabyte, or below a twentieth of the reachable bytes, would
+// hide what matters. The minimum of ten objects is also that of Eclipse MAT.
 const (
 	leastAccumulated      = 1 << 20
 	leastAccumulatedShare = 20
@@ -38,10 +38,10 @@ var caches = []string{
 }
 
 // rootsAccumulated are the kinds of GC roots that an app can have too many of,
-// longest-lived first: that an object is a thread says more than that its frame
-// holds it as well. The roots of the virtual machine are not among them, nor
-// are those that Shark skips (MatchingGcRootProvider.kt): interned strings,
-// unknown, finalizing and the debugger's.
+// longest-lived first: it is more informative that an object is a thread than
+// that a frame also holds it. Roots of the virtual machine are excluded, as are
+// those that Shark skips (MatchingGcRootProvider.kt): interned strings, unknown
+// roots, finalizing objects and the debugger's.
 var rootsAccumulated = []hprof.SubTag{
 	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
 	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,
@@ -57,14 +57,16 @@ type accumulation struct {
 	// Share is Size divided by the reachable bytes, from 0 to 1. No size
 	// includes the image and zygote heaps.
 	Share float64
-	// Dominators are those of Object, from the top down; nil for objects that
-	// GC roots hold. LeftOut counts the dominators omitted after the first half
-	// of the list.
+	// Dominators are those of Object, from the top down; nil if GC roots hold
+	// the objects. LeftOut is the number of dominators omitted after the first
+	// half of the list.
 	Dominators []heap.Object
 	LeftOut    int
-	// Cache is the class of the cache that contains it, "" for none.
+	// Cache is the class of the cache that contains the accumulation, or "" if
+	// no cache does.
 	Cache string
-	// Sharers hold it together; Object is the first object of the first one.
+	// Sharers together hold the accumulation; Object is then the first object
+	// of the first sharer.
 	Sharers []sharer
 }
 
@@ -87,9 +89,9 @@ func placesOf(sharers []sharer) (list []heap.Object) {
 // a million nodes can have a million.
 const shownDominators = 32
 
-// accumulations returns up to limit places where memory accumulates in many
-// objects of one class, whether or not anything says that they should be gone.
-// Those that retain most come first. Only bytes count, also for threads:
+// accumulations returns up to limit places where many objects of one class
+// accumulate, whether or not anything indicates that these should be gone. The
+// places that retain most come first. Only bytes count, even for threads:
 // android.Exhaustion reports many threads that retain little.
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
 	g, reachable := d.graph, appReachable(d.graph)
@@ -137,7 +139,8 @@ func appReachable(g *heap.Graph) int64 {
 // addDominators sets Dominators, and Cache if one of the nearest is a cache.
 func (a *accumulation) addDominators(g *heap.Graph) {
 	const half = shownDominators / 2
-	// near are the nearest dominators, far is a ring of those further up.
+	// near are the nearest dominators; far is a ring buffer of the dominators
+	// above them.
 	var near []heap.Object
 	var far [half]heap.Object
 	n := 0

@@ -334,7 +334,7 @@ func TestAccumulationsOfRoots(t *testing.T) {
 	}
 }
 
-// In no recorded dump does anything accumulate, except for a few megabytes.
+// No recorded dump has an accumulation of more than a few megabytes.
 func TestAccumulationsOfRecordedDumps(t *testing.T) {
 	files := []string{
 		"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin",

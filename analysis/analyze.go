@@ -26,19 +26,20 @@ type Options struct {
 	// from classes to their loaders.
 	SizeModel string
 	// ShowTexts shows texts of the app: keys of maps, names of threads, titles,
-	// repeated strings. Otherwise each is replaced by a short hash, keyed by
-	// the contents of the dump.
+	// repeated strings. If it is false, each text is replaced by a short hash,
+	// keyed by the contents of the dump.
 	ShowTexts bool
 	// AllStrings compares all strings, even if there are more than a phone's
 	// dump has.
 	AllStrings bool
-	// Mapping translates the names of an obfuscated build; nil for none.
+	// Mapping translates the names of an obfuscated build; nil if there is no
+	// mapping.
 	Mapping *Mapping
-	// LeakingClasses are classes of which every instance is taken for a leak,
-	// and nothing else is. If there are none, the inspectors decide.
+	// LeakingClasses are classes whose instances are all treated as leaks; no
+	// other objects are. If the list is empty, the inspectors decide.
 	LeakingClasses []string
-	// Cut says why the input is shorter than the original, if its packed form
-	// records that.
+	// Cut is the reason why the input is shorter than the original, if its
+	// packed form records one.
 	Cut error
 	// Phase is called with the name of each phase as it begins. Progress is
 	// called with the number of bytes read and the size of the file, from
@@ -46,10 +47,10 @@ type Options struct {
 	Phase    func(string)
 	Progress func(done, total int64)
 
-	// inbound keeps what a search for paths needs.
+	// inbound keeps the data that a search for paths needs.
 	inbound bool
-	// shark214 follows Shark 2.14 where it differs. watched takes only the
-	// objects that LeakCanary watched as leaking. Both are for comparison.
+	// shark214 follows Shark 2.14 where our rules differ. watched treats only
+	// the objects that LeakCanary watched as leaking. Both are for comparison.
 	shark214, watched bool
 	// subclasses reads subclasses of collections like the collections.
 	subclasses bool
@@ -120,8 +121,8 @@ func (d *dump) addFindings(ctx context.Context, report *Report, s *Summary, o Op
 	}
 	if s != nil {
 		s.dump, s.leaks, s.suspects = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects)
-		// A comparison needs only what the contents say about the app, not what
-		// could not be counted.
+		// A comparison needs only what the contents reveal about the app, not
+		// the warnings about what could not be counted.
 		s.warnings = append(s.warnings, d.warnings[told:]...)
 	}
 	return nil
@@ -154,7 +155,8 @@ var recognized = []string{
 	"androidx.fragment.app.Fragment", "androidx.lifecycle.ViewModel", "android.support.v4.app.Fragment",
 }
 
-// addContents adds what the contents of the objects say.
+// addContents adds the parts of the report that are read from the contents of
+// objects.
 func (d *dump) addContents(ctx context.Context, r *Report, o Options) error {
 	s, err := android.Read(ctx, d.graph, android.Options{Top: o.Top, AllStrings: o.AllStrings})
 	if err != nil {
@@ -211,11 +213,11 @@ type dump struct {
 	partial  bool
 	// hide redacts texts in the report; nil shows them.
 	hide *android.Hider
-	// obfuscated is true if names are obfuscated and there is no mapping,
-	// watches if LeakCanary watched objects in the process.
+	// obfuscated is true if names are obfuscated and there is no mapping.
+	// watches is true if LeakCanary watched objects in the process.
 	obfuscated, watches bool
-	// names says which names the dump has. shapes are the classes of the app if
-	// their names mean nothing by themselves.
+	// names describes which names the dump has. shapes are the classes of the
+	// app if their names mean nothing by themselves.
 	names  Naming
 	shapes map[string]uint64
 	// unfinished describes objects that should be gone and are in no leak.
@@ -428,8 +430,8 @@ const (
 )
 
 // weighClasses computes what becomes unreachable without the instances of each
-// class, up to a limit of work. The other rows have the union of what their
-// instances dominate.
+// class, up to a limit of work. Rows beyond the limit have the union of what
+// their instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class
@@ -561,7 +563,8 @@ func (d *dump) object(o heap.Object) Object {
 	return r
 }
 
-// name returns the name of an object's class; for a class, its own.
+// name returns the name of an object's class; for a class object, the name of
+// that class.
 func (d *dump) name(o heap.Object) string {
 	if d.graph.IsClass(o) {
 		return "class " + d.graph.ClassName(o)

@@ -23,7 +23,7 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	values := map[heap.Object][]heap.FieldValue{}
 	err := d.graph.Read(ctx, objects, func(r *heap.Record) error {
 		if d.hide != nil && r.Kind == hprof.SubPrimitiveArray && (r.Type == hprof.Char || r.Type == hprof.Byte) {
-			// The text of a string, or a picture.
+			// This is the text of a string, or a picture.
 			return nil
 		}
 		if left := shownFields - len(values[r.Object]); left > 0 {
@@ -66,7 +66,7 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	return nil
 }
 
-// reading holds the references of some objects.
+// reading prepares a search for leaks and reads the references of some objects.
 func (d *dump) reading(ctx context.Context, objects []heap.Object) (*tracing, error) {
 	t, err := d.inspect(ctx, Options{})
 	if err != nil {

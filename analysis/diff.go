@@ -27,7 +27,7 @@ type Diff struct {
 	ShallowBytes    Change   `json:"shallow_bytes"`
 	ReachableBytes  Change   `json:"reachable_bytes"`
 	ReachableNative Change   `json:"reachable_native_bytes"`
-	// Leaks and Suspects are those of both dumps, changed ones first.
+	// Leaks and Suspects are those of both dumps; the changed ones come first.
 	Leaks    []LeakChange `json:"leaks"`
 	Suspects []LeakChange `json:"suspects"`
 	// Growth lists where the dominator tree grew, Shrinkage where it shrank.
@@ -56,8 +56,8 @@ const (
 	statusMoved  = "moved"
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
-	// statusUnpaired is the status of a leak of two dumps whose names do not
-	// refer to the same things: the other dump may have it, too.
+	// statusUnpaired is the status of a leak if the names in the two dumps do
+	// not refer to the same things: the other dump may have the same leak.
 	statusUnpaired = "unpaired"
 )
 
@@ -86,11 +86,11 @@ type LeakChange struct {
 	// BaseKeyText is the text of that key.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
-	// Classes are those of the objects that leak or accumulate, at most ten,
-	// those with most objects in head first.
+	// Classes are the classes of the objects that leak or accumulate, at most
+	// ten; those with most objects in head come first.
 	Classes []LeakClassChange `json:"classes"`
-	// BaseFingerprints and HeadFingerprints are Shark's. They differ where
-	// names do.
+	// BaseFingerprints and HeadFingerprints are Shark's. They differ if names
+	// on the path differ.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
 	// If this leak is new or gone, SameFingerprint is the key of a leak of the
@@ -107,9 +107,9 @@ type LeakClassChange struct {
 	Instances Change `json:"instances"`
 }
 
-// PathChange is a path down the dominator tree, as classes, with all objects on
-// such a path. The change is that of the last step. Below are the steps after
-// it that changed most.
+// PathChange is a path down the dominator tree, as classes, and stands for all
+// objects on such a path. The numbers are those of its last step. Below are the
+// next steps that changed most.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`
@@ -181,8 +181,8 @@ func mismatches(base, head *Dump) []string {
 }
 
 // nameMismatches returns why the names of two dumps do not refer to the same
-// things. Names that mean nothing by themselves do so in two dumps of one
-// build.
+// things. Names that mean nothing by themselves still refer to the same things
+// if both dumps are from one build.
 func nameMismatches(base, head *Summary) []string {
 	b, h := base.dump.Names, head.dump.Names
 	if b.unknown() && h.unknown() && b.used() == h.used() && oneBuild(base.shapes, head.shapes) {
@@ -210,7 +210,7 @@ func nameMismatches(base, head *Summary) []string {
 // unknown reports whether the names of the source are unknown.
 func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesOtherMapping }
 
-// used returns the digest of the mapping that was used, "" for none.
+// used returns the digest of the mapping that was used, or "" if none was.
 func (n *Naming) used() string {
 	if n.Mapping == nil {
 		return ""
@@ -270,7 +270,7 @@ func compareClasses(base, head map[string]classSum) []ClassChange {
 	return list
 }
 
-// bySize orders changes by size, whether up or down, largest first.
+// bySize orders changes by their absolute size, largest first.
 func bySize(a, b Change) int { return cmp.Compare(max(b.Delta, -b.Delta), max(a.Delta, -a.Delta)) }
 
 // statusOf returns the status of the first number that changed.

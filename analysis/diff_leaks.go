@@ -30,7 +30,7 @@ func (s *leakSum) leaking() string {
 	return most
 }
 
-// sumLeaks adds up the leaks of each key, in their order.
+// sumLeaks adds up the leaks of each key. The keys keep the order of the leaks.
 func sumLeaks(leaks []Leak) []leakSum {
 	var list []leakSum
 	places := map[string]int{}
@@ -166,7 +166,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 	if base != nil {
 		b = *base
 	}
-	// A leak has the description of head, if head has the leak.
+	// A leak that is in both dumps has the description of head.
 	named := b
 	if head != nil {
 		h, named = *head, *head
@@ -206,9 +206,10 @@ func compareLeakClasses(base, head map[string]int64) []LeakClassChange {
 	return list[:min(len(list), mostLeakClasses)]
 }
 
-// crossRefer sets SameFingerprint of the new leaks that have Shark's
-// fingerprint of one that is gone. To Shark they are the same; here, something
-// on their path was renamed, or is recognized now.
+// crossRefer sets SameFingerprint of each new leak that has the same Shark
+// fingerprint as a leak that is gone. Shark treats the two as the same leak;
+// here their keys differ because something on the path was renamed, or is
+// recognized only in one dump.
 func crossRefer(list []LeakChange) {
 	gone := map[string]*LeakChange{}
 	for i := range list {

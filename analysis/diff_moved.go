@@ -8,21 +8,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
 )
 
-// mostMoved bounds the new leaks, and those that are gone, that are searched
-// for moved ones. Those that retain most come first.
+// mostMoved bounds how many new leaks, and how many leaks that are gone, are
+// compared to find moved ones. Those that retain most come first.
 const mostMoved = 1000
 
-// pairing says that a leak of base and one of head are the same after a change
-// of the code that holds it. The better pairing compares as less. Base and head
-// are treated alike, so that the reverse comparison has the same pairs.
+// pairing is a leak of base and a leak of head that are the same, although the
+// code that holds them changed. The better pairing compares as less. Base and
+// head are treated alike, so that the reverse comparison has the same pairs.
 type pairing struct {
 	base, head *leakSum
-	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking class and
-	// all lines of the key but one are equal, 2 if only the class is, and 3 if
-	// only the lines are.
+	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking classes
+	// are equal and the keys differ in one line, 2 if only the classes are
+	// equal, and 3 if the classes differ and the keys differ in one line.
 	alike int
 	// lines is the number of lines in which the keys differ; count and bytes
-	// are the differences of the leaks.
+	// are the differences in the numbers of objects and retained bytes.
 	lines        int
 	count, bytes int64
 }
@@ -91,8 +91,9 @@ func commonLines(a, b []string) int {
 	return n
 }
 
-// moved finds the new leaks that are leaks of base which something else holds
-// now, the best pairs first. It returns the leak of base by that of head.
+// moved finds the new leaks that are leaks of base now held by something else;
+// the best pairs are matched first. The result maps each such leak of head to
+// its leak of base.
 func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum {
 	var all []pairing
 	for _, h := range heaviest(added, mostMoved) {

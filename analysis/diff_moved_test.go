@@ -11,18 +11,20 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// held returns a leak of count objects of one class with the lines of its key.
+// held returns a leak of count objects of one class; its key has the given
+// lines.
 func held(class string, count int, lines ...string) Leak {
 	key := fmt.Sprint(lines)
 	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
 }
 
-// Which leaks are the same, held by something else, and which are not.
+// Pairs of leaks that are the same but held by something else, and pairs that
+// are not.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
 		base, head []Leak
-		want       map[string]string // from the key of head to that of base, "" for a new one
+		want       map[string]string // maps the key of head to the key of base, or to "" for a new leak
 	}{
 		"different collection": {
 			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.ArrayList")},
@@ -103,7 +105,7 @@ func TestMoved(t *testing.T) {
 }
 
 // The pairs are the only stable ones: no two leaks prefer each other to their
-// partners, and no leak without a partner could still have one.
+// partners, and no two leaks without a partner could be paired.
 func TestMovedByBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	some := func(n int) (list []*leakSum) {
@@ -183,8 +185,8 @@ func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*lea
 	return true
 }
 
-// Of very many leaks, those that retain most are compared, and the diff says
-// so.
+// If there are very many leaks, those that retain most are compared, and the
+// diff has a warning.
 func TestMovedOfMany(t *testing.T) {
 	var base, head []Leak
 	for i := range mostMoved + 1 {
@@ -230,7 +232,7 @@ func TestNameMismatches(t *testing.T) {
 	foreign := map[string]uint64{"a": 1, "x": 1, "y": 1, "z": 1}
 	for name, c := range map[string]struct {
 		base, head *Summary
-		want       []string // words of the mismatches
+		want       []string // words that the mismatches must contain
 	}{
 		"source names":              {dump("source", "", nil), dump("source", "", nil), nil},
 		"each with its own mapping": {dump("mapping", "m1", nil), dump("mapping", "m2", nil), nil},

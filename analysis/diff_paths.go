@@ -27,7 +27,7 @@ func newClassTree(nodes []heap.ClassNode, least int64) classTree {
 	return t
 }
 
-// children returns those of some nodes.
+// children returns the children of some nodes.
 func (t *classTree) children(parents []int) (list []int) {
 	for _, p := range parents {
 		for i := t.first[p]; i < len(t.nodes) && t.nodes[i].Parent == p; i++ {
@@ -54,8 +54,8 @@ func (t *classTree) sum(nodes []int) (count, bytes int64) {
 	return count, bytes
 }
 
-// trees are those of two dumps, overlaid. With a sign of -1, shrinkage counts
-// as growth.
+// trees are the trees of two dumps, overlaid. With a sign of -1, shrinkage
+// counts as growth.
 type trees struct {
 	base, head *classTree
 	sign       int64
@@ -64,26 +64,29 @@ type trees struct {
 	found []PathChange
 }
 
-// fork is a step of both trees.
+// fork is a step that both trees may have.
 type fork struct {
 	PathStep
 	base, head []int
 }
 
 const (
-	// mostPaths bounds the paths, widest the steps below the last one.
+	// mostPaths bounds the paths; widest bounds the steps listed below the last
+	// one.
 	mostPaths = 10
 	widest    = 5
-	// worthShare divides all growth: a path must have at least that part.
+	// worthShare is the divisor of the total growth: a path must have at least
+	// that part of it.
 	worthShare = 10
-	// noise is the growth that a path needs, in smallest node sizes. One can be
-	// an error, of a step just below the threshold in one of the trees; ten are
-	// a thousandth of the reachable bytes.
+	// noise is the minimum growth of a path, in multiples of the smallest node
+	// size. A growth of one such size can be an error, because a step may be
+	// just below the threshold in one of the trees; ten are a thousandth of the
+	// reachable bytes.
 	noise = 10
 )
 
-// paths returns where the tree grew: the paths down as long as single steps
-// have most of the growth of the previous one.
+// paths returns where the tree grew. It follows a path down as long as a single
+// step has most of the growth of the previous one.
 func (t *trees) paths(sign int64, top int) []PathChange {
 	t.sign = sign
 	root := fork{base: []int{0}, head: []int{0}}
@@ -110,7 +113,7 @@ func (t *trees) later(f fork) int64 {
 	return f.RetainedBytes.Head
 }
 
-// below returns the steps after one, the largest growth first.
+// below returns the steps below f, the largest growth first.
 func (t *trees) below(f fork) (list []fork) {
 	base, head := t.base.children(f.base), t.head.children(f.head)
 	byName := func(tree *classTree, nodes []int) map[string][]int {
@@ -138,14 +141,15 @@ func (t *trees) below(f fork) (list []fork) {
 	return list
 }
 
-// distinct removes duplicates: nodes of two parents that are one step.
+// distinct removes duplicate names: nodes with different parents may belong to
+// the same step.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// down follows large growth. A step whose growth is spread over small ones ends
-// a path.
+// down follows large growth. A path ends at a step whose growth is spread over
+// many small steps.
 func (t *trees) down(f fork, way []PathStep) {
 	next := t.below(f)
 	spread := t.growth(f)

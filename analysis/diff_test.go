@@ -43,7 +43,7 @@ func checkDiff(t *testing.T, base, head *Summary) *Diff {
 	return d
 }
 
-// checkTotals adds up the classes.
+// checkTotals checks that the changes of all classes add up to the totals.
 func checkTotals(t *testing.T, d *Diff) {
 	t.Helper()
 	var shallow, instances int64
@@ -215,8 +215,8 @@ type counted struct {
 	ways map[string]Change
 }
 
-// name returns the name of an object's class on a path; lambdas of any number
-// are one.
+// name returns the name of an object's class on a path; lambdas have one name
+// whatever their number.
 func name(n *hproftest.Node) string {
 	text := heap.NormalName(n.Class)
 	if n.Kind == hprof.SubClassDump {
@@ -239,8 +239,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 		t.Fatal(err)
 	}
 	for _, n := range g.Nodes {
-		// No field of HotSpot's holds an object's class, and ahat does not
-		// treat it as held.
+		// In HotSpot, no field holds an object's class, and ahat does not treat
+		// the class as held.
 		if n.Kind != hprof.SubClassDump {
 			delete(n.Refs, "<class>")
 		}
@@ -398,8 +398,7 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 
 // Paths in given trees.
 func TestDiffPaths(t *testing.T) {
-	// Each line is a step: its indent is its depth, then its class, objects and
-	// bytes.
+	// Each line is a step, indented by its depth: its class, objects and bytes.
 	tree := func(text string) classTree {
 		nodes := []heap.ClassNode{{Parent: -1}}
 		above := []int{0}
@@ -534,7 +533,7 @@ func TestDiffOfIncompleteDumps(t *testing.T) {
 	}
 }
 
-// What two dumps say about their apps is compared if both say it.
+// A fact about the apps is compared only if both dumps contain it.
 func TestDiffWarnings(t *testing.T) {
 	of := func(sdk int, app string) *Dump {
 		return &Dump{Android: &android.Metadata{SDK: int64(sdk), Package: app}}

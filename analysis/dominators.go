@@ -12,8 +12,8 @@ const (
 	// branches and levels bound the tree below each of the top dominators.
 	branches = 5
 	levels   = 6
-	// worth divides what a top dominator retains: a branch must retain at least
-	// that part.
+	// worth is the divisor of what a top dominator retains: a branch must
+	// retain at least that part of it.
 	worth = 20
 )
 
@@ -24,7 +24,7 @@ type node struct {
 	// least is the bytes that a child must retain to be shown.
 	least    int64
 	children []*node
-	// total is the number of all children, sum what they retain.
+	// total is the number of all children; sum is the bytes that they retain.
 	total, sum int64
 }
 
@@ -140,7 +140,8 @@ func (d *dump) dominator(n *node) Dominator {
 // largest keeps the objects that retain most.
 type largest struct {
 	limit int
-	// floor is what an object must retain to be among them.
+	// floor is the number of bytes that an object must retain to be in the
+	// list.
 	floor int64
 	list  []candidate
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // finding is one search for leaks and for places where memory accumulates. It
-// searches like Shark for its fingerprints, by names for what is shown, and
-// through all references and roots for what neither of these reaches.
+// first searches by Shark's rules for the fingerprints, then by names for the
+// traces that are shown, and finally through all references and roots for what
+// neither search reached.
 type finding struct {
 	*tracing
 	metadata *android.Metadata
@@ -27,13 +28,14 @@ type finding struct {
 	accumulationLines [][]heap.Object
 }
 
-// missing is what a search did not reach.
+// missing are the targets that a search did not reach.
 type missing struct{ targets, places, garbage []heap.Object }
 
 func (f *finding) close() { f.graph.ForgetInbound() }
 
-// The memory of a search for paths: for each object that leads to a target or a
-// place, for each target until its leak is known, and in any case.
+// The bytes of memory that a search for paths needs: for each object that leads
+// to a target or a place, for each target until its leak is known, and a fixed
+// part.
 const (
 	searchPerObject = 64
 	searchPerTarget = 700
@@ -100,8 +102,8 @@ func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object
 	return left, err
 }
 
-// shark returns the search for the paths that the fingerprints are made of; nil
-// without targets.
+// shark returns the search for the paths from which the fingerprints are
+// computed; nil without targets.
 func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Search, error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -150,8 +152,8 @@ func (f *finding) searchAll(ctx context.Context, left missing) error {
 	return err
 }
 
-// allHolders returns what leads to some objects by any reference; nil means all
-// objects, if the holders are unknown.
+// allHolders returns the objects that lead to some objects by any reference;
+// nil stands for all objects, if the holders are unknown.
 func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.Set, error) {
 	if !f.graph.KeepsInbound() {
 		return nil, nil
@@ -238,8 +240,8 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 }
 
 // mostWeighed bounds the objects that are visited to weigh all leaks and
-// suspects of a dump: a quarter of a minute, for a dump in which everything is
-// connected.
+// suspects of a dump. It limits the time to a quarter of a minute for a dump in
+// which everything is connected.
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
@@ -301,9 +303,9 @@ func (l *Leak) weigh(c heap.SetCost) {
 	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
 }
 
-// ownRules are those by which leaks are shown. Locals of main say little on
-// Android, where the looper runs there; on a JVM, every tool and test runner
-// keeps its state there.
+// ownRules are the rules by which leaks are shown. Locals of main reveal little
+// on Android, where the looper runs in main; on a JVM, every tool and test
+// runner keeps its state there.
 func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	rules := t.rules(m, Options{subclasses: true})
 	if m == nil {
@@ -379,8 +381,9 @@ func (l *Leak) explains(suspect *Leak) bool {
 	})
 }
 
-// Piled returns the number and the class of the accumulated objects. What the
-// nodes of a collection hold says more than the nodes do.
+// Piled returns the number and the class of the accumulated objects. For a
+// collection these are what its nodes hold, which is more informative than the
+// nodes.
 func (a *Accumulation) Piled() (n int, class string) {
 	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
 		return int(a.AppClass.Count), a.AppClass.Class

@@ -21,7 +21,7 @@ func analyzed(t *testing.T, data []byte, o Options) *Report {
 }
 
 // Destroyed activities that nothing holds are not leaks, and are listed by
-// class. Those that a field holds are not among them, nor are live ones.
+// class. The list excludes activities that a field holds, and live ones.
 func TestGarbage(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30})
 	declare := func(name string) *hproftest.Class { return h.Declare(name, h.Class("android.app.Activity")) }

@@ -23,7 +23,7 @@ type Growth struct {
 	Schema string       `json:"schema"`
 	Loops  int          `json:"loops"`
 	Dumps  []GrowthDump `json:"dumps"`
-	// Found is the number of places, Growth the list of them, which may be
+	// Found is the number of places; Growth is the list of them, which may be
 	// shortened.
 	Found int `json:"found"`
 	// Accounting compares the growth of the heap, from the first dump to the
@@ -37,8 +37,8 @@ type Growth struct {
 type GrowthDump struct {
 	// Name is the user's name for it.
 	Name string `json:"name"`
-	// Time is when it was taken, by the clock of the device; nil if the dump
-	// has no date.
+	// Time is when the dump was taken, by the clock of the device; nil if the
+	// dump has no date.
 	Time           *time.Time `json:"time"`
 	Format         string     `json:"format"`
 	Bytes          int64      `json:"bytes"`
@@ -52,8 +52,8 @@ type GrowthDump struct {
 	// not reachable.
 	FinalizerObjects int64 `json:"finalizer_objects"`
 	FinalizerBytes   int64 `json:"finalizer_bytes"`
-	// Compared is the number of objects on paths, Paths the number of different
-	// paths.
+	// Compared is the number of objects on paths; Paths is the number of
+	// different paths.
 	Compared int64 `json:"compared_objects"`
 	Paths    int   `json:"paths"`
 }
@@ -66,14 +66,14 @@ type growthAccounting struct {
 	Unexplained    int64 `json:"unexplained_bytes"`
 }
 
-// GrowthSeries reads dumps one after the other. It keeps only what may still
-// grow.
+// GrowthSeries reads dumps one after the other. It keeps only the data of
+// places that may still be growing.
 type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting are the classes most of whose objects waited for their finalizer,
-	// for each dump.
+	// waiting has, for each dump, the class with most objects that wait for
+	// their finalizer.
 	waiting []heap.Waiting
 	// jvm is true if the previous dump was from a JVM.
 	jvm bool
@@ -132,8 +132,8 @@ func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size
 	return nil
 }
 
-// merge returns the tree of a dump. What only the merge needs is released
-// afterwards.
+// merge returns the tree of a dump. Memory that only the merge needs is
+// released afterwards.
 func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.Metadata, *growth.Tree, error) {
 	o.phase("inspect objects")
 	about, err := android.ReadMetadata(ctx, d.graph, android.Options{})
@@ -155,8 +155,9 @@ func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.
 	return about, tree, err
 }
 
-// growthRules are those of leaks, but follow references by which a platform is
-// known to leak like any other: what grows by them grows.
+// growthRules are the rules for leaks, except that references by which a
+// platform is known to leak are followed like any other, so that growth through
+// them is reported.
 func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
 	if m.Runtime != android.RuntimeAndroid {
@@ -244,7 +245,7 @@ func (s *GrowthSeries) Report(top int) *Growth {
 }
 
 // finalizers returns the queue of a finalizer as a place if it grew in every
-// dump, or nil.
+// dump; otherwise nil.
 func (s *GrowthSeries) finalizers() *growth.Place {
 	n := len(s.waiting)
 	if n < 2 {

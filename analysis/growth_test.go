@@ -37,9 +37,8 @@ func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
 	return s.Report(100)
 }
 
-// Every leak of real programs that adds objects is found in three dumps, with
-// what it adds, under the field that holds it; a program without leaks has no
-// places.
+// For programs whose leak adds objects, three dumps are enough to find what it
+// adds, under the field that holds it; a program without leaks has no places.
 func TestGrowthOfPrograms(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t, jvmtest.Shop())
@@ -112,7 +111,7 @@ func findChild(places []growth.Place, class string) (*growth.Place, *growth.Chil
 	return nil, nil
 }
 
-// fields returns those of a place, one per line, on the path and below.
+// fields returns the fields of a place, one per line, on the path and below.
 func fields(p *growth.Place) string {
 	var b strings.Builder
 	line := func(s growth.PathEdge) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
@@ -186,7 +185,7 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Errorf("%s\n%+v", text, r)
 	}
 	before := r.Dumps
-	// Enough for the graph alone.
+	// This limit is enough for the graph alone.
 	limit := 30 * before[0].Objects
 	var memory *heap.MemoryError
 	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit ||
@@ -236,7 +235,8 @@ func TestGrowthWithoutDate(t *testing.T) {
 	}
 }
 
-// A value that a dump lacks is not a difference; a value in it is.
+// A value that is missing from one dump is not a difference; two different
+// values are.
 func TestGrowthOfMixedDumps(t *testing.T) {
 	app := func(process string) []byte {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: process})

@@ -44,7 +44,7 @@ var collections = []struct{ make, class string }{
 	{"new ConcurrentLinkedQueue<E>()", "java.util.concurrent.ConcurrentLinkedQueue"},
 	{"new ConcurrentLinkedDeque<E>()", "java.util.concurrent.ConcurrentLinkedDeque"},
 	{"new LinkedTransferQueue<E>()", "java.util.concurrent.LinkedTransferQueue"},
-	// Those that contain another collection.
+	// Collections that contain another collection.
 	{"new TreeSet<E>()", "java.util.TreeMap"},
 	{"new ConcurrentSkipListSet<E>()", "java.util.concurrent.ConcurrentSkipListMap"},
 	{"new CopyOnWriteArraySet<E>()", "java.util.concurrent.CopyOnWriteArrayList"},
@@ -108,8 +108,8 @@ public final class Shelves {
 `}
 }
 
-// A leak has one key, however much of it a collection holds and wherever in the
-// collection it is.
+// A leak has one key, regardless of how many of its objects a collection holds
+// and where they are in it.
 func TestKeysOfCollections(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)

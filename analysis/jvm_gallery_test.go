@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// soon are the shapes that every test run includes; make e2e runs all of them.
+// soon are the programs that every test run includes; make e2e runs all of
+// them.
 var soon = []string{
 	"class-loader", "main-local", "buffer", "finalizer", "direct", "thread-local", "event-bus", "threads", "steady-lru",
 	"steady-strings", "fills-lru",
@@ -59,7 +60,8 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// checkPlace wants the right place among the first three, with its bytes.
+// checkPlace checks that the right place is among the first three, with its
+// bytes.
 func checkPlace(t *testing.T, s jvmtest.Shape, g *analysis.Growth) {
 	t.Helper()
 	want := 2 * galleryLoops * s.Bytes
@@ -137,9 +139,9 @@ func stepText(s *growth.PathEdge) string {
 	return "\n" + s.Owner[strings.LastIndexAny(s.Owner, ".$")+1:] + "." + s.Name + " " + s.Class
 }
 
-// A class that many loaders have loaded is named with what it retains, and a
-// value of a thread local with the field that has the variable and the threads
-// that have a value.
+// A class that many loaders have loaded is reported with what it retains. A
+// value of a thread local is reported with the field that has the variable and
+// the threads that have a value.
 func TestNamesOfAJVM(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)

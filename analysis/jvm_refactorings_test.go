@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestRefactorings changes what holds the leaks of a program. The leaks keep
-// their identity, and nothing of an old leak is new. Leaks that are new are
+// TestRefactorings changes the code that holds the leaks of a program. Existing
+// leaks keep their identity and are not reported as new. Leaks that are new are
 // reported as new.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,8 @@ func TestRefactorings(t *testing.T) {
 	checkRenamed(t, base, renamed)
 }
 
-// checkRenamed compares builds with ProGuard's names: with the mapping of each,
-// and without it not at all.
+// checkRenamed compares builds that ProGuard has renamed: with the mapping of
+// each build the leaks are matched, and without a mapping they are not.
 func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -99,8 +99,8 @@ func summaryOf(t *testing.T, v jvmtest.Variant, mapping string, leaking []string
 	return s
 }
 
-// checkRefactored wants each leak to keep its identity, by the keys of base,
-// and only the expected changes.
+// checkRefactored checks that each leak keeps its identity, by the keys of
+// base, and that only the expected changes occur.
 func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys map[string]string) {
 	t.Helper()
 	if !d.Comparable {

@@ -22,14 +22,13 @@ import (
 )
 
 // few is enough iterations to count the leaking objects. many is enough objects
-// that each of the leaks that accumulate in one place holds more than a
-// megabyte.
+// for each leak that accumulates in one place to hold more than a megabyte.
 const (
 	few  = 5
 	many = 4500
 )
 
-// jvmDump is a dump of a JVM, and a second reading of it.
+// jvmDump is a dump of a JVM, and a function that reads it independently.
 type jvmDump struct {
 	data  []byte
 	graph func() (*hproftest.Graph, error)
@@ -44,8 +43,8 @@ func readJVM(t *testing.T, path string) jvmDump {
 	return jvmDump{data, sync.OnceValues(func() (*hproftest.Graph, error) { return hproftest.ReadGraph(data) })}
 }
 
-// analyze reports what holds the classes, or what accumulates if there are
-// none.
+// analyze reports what holds objects of the classes; without classes, it
+// reports what accumulates.
 func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *analysis.Report {
 	t.Helper()
 	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)),
@@ -73,8 +72,7 @@ func classesOf(leaks []jvmtest.Leak) (classes []string) {
 	return classes
 }
 
-// byKey checks leaks against the known ones and returns the keys of each class,
-// one per class.
+// byKey checks leaks against the known ones and returns the key of each class.
 func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations int) map[string]string {
 	t.Helper()
 	keys, objects := map[string]string{}, map[string]map[string]bool{}
@@ -146,8 +144,8 @@ func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	}
 }
 
-// references reports whether an object has a reference of a trace; the elements
-// of a collection are somewhere in it.
+// references reports whether an object has a reference of a trace; for a
+// collection, whether the element is anywhere in it.
 func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool {
 	switch {
 	case e.Kind == "static_field":
@@ -217,7 +215,8 @@ func TestJVMLeaks(t *testing.T) {
 // so that nothing accumulates in one place.
 func isThreadLeak(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
 
-// checkAccumulation finds a leak that nothing marks as leaking.
+// checkAccumulation checks that a leak is found even if nothing marks its
+// objects as leaking.
 func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int) {
 	t.Helper()
 	r := d.analyze(t, nil)
@@ -240,8 +239,8 @@ func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int)
 	}
 }
 
-// checkNoWarning wants no warning. The live objects that a JVM dumps may
-// reference archived ones, which it omits.
+// checkNoWarning checks that there is no warning. The live objects that a JVM
+// dumps may reference archived ones, which it omits.
 func checkNoWarning(t *testing.T, r *analysis.Report) {
 	t.Helper()
 	for _, w := range r.Warnings {
@@ -256,8 +255,8 @@ type build struct {
 	jvmtest.Variant
 	jvmDump
 	mapping *analysis.Mapping
-	// keys are by class, texts are their contents, fingerprints those of each
-	// class.
+	// All maps are keyed by class: keys are the keys of the leaks, texts are
+	// the lines that they hash, fingerprints are Shark's.
 	keys         map[string]string
 	texts        map[string][]string
 	fingerprints map[string][]string
@@ -377,7 +376,8 @@ func compareFingerprints(t *testing.T, builds []*build) {
 	}
 }
 
-// checkNameWarning wants one warning about names that contains some words.
+// checkNameWarning checks that there is one warning about names and that it
+// contains some words.
 func (b *build) checkNameWarning(t *testing.T, m *analysis.Mapping, words ...string) {
 	t.Helper()
 	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, "", nil,

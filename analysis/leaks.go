@@ -56,7 +56,7 @@ func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places
 	return t.read(ctx, m, h.set, slices.Concat(targets, places), places, o)
 }
 
-// holders are the objects that matter for the paths to some objects.
+// holders are the objects that are relevant for the paths to some objects.
 type holders struct {
 	set *heap.Set
 	err error
@@ -87,8 +87,8 @@ func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options)
 	return h
 }
 
-// addThreads adds all threads: a path to a thread's local begins at the thread,
-// which references nothing.
+// addThreads adds all threads: a path to a local variable begins at its thread,
+// although no reference leads from there to the object.
 func (t *tracing) addThreads(set *heap.Set) {
 	t.graph.Roots(func(r hprof.Root, x heap.Object) {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -108,7 +108,8 @@ func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Se
 		return fmt.Errorf("find holders: %w", err)
 	}
 	if len(targets) == 0 && !t.shared {
-		// A single object retains what it dominates.
+		// The retained size of a single object is what it dominates, so inbound
+		// references are no longer needed.
 		t.graph.ForgetInbound()
 	}
 	o.phase("read fields")
@@ -254,7 +255,7 @@ func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error)
 	return slices.Compact(list), nil
 }
 
-// rules returns those of the platform of a dump.
+// rules returns the rules for the platform of a dump.
 func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	rules := trace.Rules{
 		Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.number, Subclasses: o.subclasses,
@@ -358,7 +359,7 @@ func (t *tracing) garbage(objects []heap.Object) []Garbage {
 	return list
 }
 
-// strongest separates objects that are strongly held from others.
+// strongest separates the objects that are strongly held from the rest.
 func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) {
 	for _, o := range objects {
 		if t.graph.Reachability(o) == heap.Strong {
@@ -371,8 +372,8 @@ func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) 
 }
 
 const (
-	// worthPart divides what an object retains: a part must retain at least
-	// that much to be listed. mostParts bounds the list.
+	// worthPart is the divisor of what an object retains: a part must retain at
+	// least that much to be listed. mostParts bounds the list.
 	worthPart = 10
 	mostParts = 3
 )
@@ -394,7 +395,7 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 	return list[:min(len(list), mostParts)]
 }
 
-// traced returns the fields of a leak that come from its trace.
+// traced returns the fields of a leak that are taken from its trace.
 func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{

@@ -32,10 +32,10 @@ func ReadMapping(r io.Reader) (*Mapping, error) {
 	return &Mapping{names, hex.EncodeToString(digest.Sum(nil))}, nil
 }
 
-// sourceNames are those of a mapping.
+// sourceNames translates names with a mapping.
 type sourceNames struct{ *mapping.Mapping }
 
-// Class returns the name of the source. A JVM derives the name of a lambda's
+// Class returns the name in the source. A JVM derives the name of a lambda's
 // class at run time from the enclosing class, so no mapping contains it.
 func (n sourceNames) Class(name string) string {
 	original := n.Mapping.Class(name)
@@ -52,7 +52,7 @@ func (n sourceNames) Field(class, name string, t hprof.Type) string {
 	return n.FieldOfType(class, name, strings.ToLower(t.String()))
 }
 
-// Frame returns the first of the possible frames, with what was inlined.
+// Frame returns the first of the possible frames, including inlined methods.
 func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	for _, x := range n.Mapping.Frame(f.Class, f.Method, f.Line) {
 		if x.Alternative > 0 {
@@ -76,30 +76,30 @@ const (
 
 // Naming says which names the classes, fields and methods of a dump have.
 type Naming struct {
-	// Origin is source for a build that is not obfuscated, mapping for one
-	// whose mapping was used, obfuscated without a mapping, and other_mapping
-	// with that of another build.
+	// Origin is "source" for a build that is not obfuscated, "mapping" if the
+	// mapping of the build was used, "obfuscated" if there was no mapping, and
+	// "other_mapping" if the mapping is that of another build.
 	Origin string `json:"origin"`
-	// Mapping is the mapping that was used, nil for none.
+	// Mapping is the mapping that was used, or nil if none was.
 	Mapping *UsedMapping `json:"mapping,omitempty"`
 }
 
 // UsedMapping is a mapping and how well it fits a dump.
 type UsedMapping struct {
-	// ID is R8's identifier, "" for a mapping by ProGuard; SHA256 is the digest
-	// of its file, in hexadecimal digits.
+	// ID is R8's identifier, or "" for a mapping by ProGuard. SHA256 is the
+	// digest of the file, in hexadecimal digits.
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Classes is the number of classes that the mapping renames, Found the
+	// Classes is the number of classes that the mapping renames; Found is the
 	// number of those in the dump.
 	Classes int `json:"classes"`
 	Found   int `json:"found_classes"`
-	// Short is the number of the app's classes whose names look obfuscated,
-	// Unknown the number of those that the mapping lacks.
+	// Short is the number of the app's classes whose names look obfuscated;
+	// Unknown is the number of those that the mapping lacks.
 	Short   int `json:"short_names"`
 	Unknown int `json:"unknown_names"`
 	// Fields is the number of fields that the mapping names in the classes
-	// found, Missing the number of those that the dump lacks.
+	// found; Missing is the number of those that the dump lacks.
 	Fields  int `json:"fields"`
 	Missing int `json:"missing_fields"`
 }
@@ -194,7 +194,7 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 		}
 		for _, f := range c.Statics {
 			// Fields of the runtime, such as <resolved_references> and
-			// $classOverhead, come and go.
+			// $classOverhead, are not in every dump of a build.
 			if field, _ := d.file.Strings.Get(f.Name); field != "" && field[0] != '<' && field[0] != '$' {
 				_, _ = fmt.Fprintf(hash, "static %s %d\n", field, f.Type)
 			}
@@ -220,8 +220,8 @@ func oneBuild(base, head map[string]uint64) bool {
 	return shared > 0 && 2*shared >= min(len(base), len(head))
 }
 
-// otherMapping looks for the marker of another mapping in the stack traces, and
-// reports whether there is one.
+// otherMapping reports whether the stack traces contain the marker of another
+// mapping.
 func (d *dump) otherMapping(m *mapping.Mapping) bool {
 	met := map[hprof.ID]bool{}
 	for _, f := range d.file.Frames {

@@ -15,11 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lookup returns details of single objects of a dump: of those with an ID, or,
-// if a class is named, of the Options.Top instances of exactly this class that
-// retain most and whose fields pass all comparisons of where, such as
-// "state=CLOSED". Warnings name IDs that are not in the dump; the error for a
-// missing class or field is an *AbsentError.
+// Lookup returns details of single objects of a dump. These are the objects
+// with the given IDs or, if a class is named, instances of exactly this class
+// whose fields pass all comparisons of where, such as "state=CLOSED"; the
+// Options.Top instances that retain most are returned. Warnings name IDs that
+// are not in the dump; the error for a missing class or field is an
+// *AbsentError.
 func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string,
 	o Options) (*Objects, error) {
 	var comparisons []query.Comparison
@@ -91,7 +92,8 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 	for i, c := range where {
 		show := func(value string) string { return value }
 		if chosen.Text != nil && chosen.Text[i] {
-			// As the same text is shown among the fields.
+			// The text is redacted here because it is also redacted among the
+			// fields.
 			show = d.hide.Hide
 		}
 		s.Where = append(s.Where, c.String(show))

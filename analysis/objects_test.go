@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// A stripped dump has no texts: a comparison with one warns instead of finding
-// nothing.
+// A stripped dump has no texts: comparing a field with a text leads to a
+// warning, not to an empty result.
 func TestLookupOfStrippedTexts(t *testing.T) {
 	for names, want := range map[int]string{
 		1: "1 text of a string is not in the dump; objects without it match neither = nor !=",

@@ -23,23 +23,24 @@ const pathsSchema = "leakgate.paths/1"
 // to one object, merged by classes and fields.
 type Paths struct {
 	Schema string `json:"schema"`
-	// Class is the requested class; Object the requested object, if it was one.
+	// Class is the requested class. Object is the object, if a single one was
+	// requested.
 	Class  string `json:"class"`
 	Object string `json:"object,omitempty"`
-	// Instances counts all objects of the class, Reached those that a path
-	// leads to.
+	// Instances is the number of all objects of the class; Reached is the
+	// number of those to which a path leads.
 	Instances int64 `json:"instances"`
 	Reached   int64 `json:"reached"`
 	Bytes     int64 `json:"shallow_bytes"`
-	// Retained is what becomes unreachable if all of them go; a lower bound if
-	// RetainedIsBound.
+	// Retained is what becomes unreachable if all of them are released; it is a
+	// lower bound if RetainedIsBound is true.
 	Retained        int64    `json:"retained_bytes"`
 	RetainedIsBound bool     `json:"retained_is_bound,omitempty"`
 	Branches        []Branch `json:"branches"`
 	Warnings        []string `json:"warnings"`
 }
 
-// Branch has all objects of one class that paths reach in the same way.
+// Branch stands for all objects of one class that paths reach in the same way.
 type Branch struct {
 	// GCRoot describes the kind of GC root at the top. Elsewhere, Owner,
 	// Reference and Kind describe the reference that leads here.
@@ -49,21 +50,22 @@ type Branch struct {
 	Kind      string `json:"reference_kind,omitempty"`
 	Class     string `json:"class"`
 	Type      string `json:"type"`
-	// Objects counts those on paths here, Requested the requested ones among
-	// them; Instances and Bytes count requested ones here and below.
+	// Objects is the number of objects on paths at this branch, Requested the
+	// number of requested ones among them. Instances and Bytes are about all
+	// requested objects at this branch and below.
 	Objects   int64    `json:"objects"`
 	Requested int64    `json:"requested,omitempty"`
 	Instances int64    `json:"instances"`
 	Bytes     int64    `json:"shallow_bytes"`
 	Branches  []Branch `json:"branches,omitempty"`
-	// Truncated says that everything further down is merged.
+	// Truncated is true if everything further down is merged.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
 // AbsentError is the error for a class or an ID that the dump does not have.
 type AbsentError struct {
 	What string
-	// Like are similar names in the dump, Warnings other possible reasons.
+	// Like are similar names in the dump; Warnings are other possible reasons.
 	Like, Warnings []string
 }
 
@@ -92,7 +94,7 @@ func (d *dump) unknown(class string) error {
 			d.warnings)
 	}
 	rows := d.graph.Histogram()
-	// The first kind of similarity that any name has.
+	// Use only the first kind of similarity for which there is a match.
 	for _, alike := range []func(a, b string) bool{matches, called, nameTypo, contains} {
 		for _, row := range rows {
 			if len(e.Like) < mostLike && alike(class, row.Class) {
@@ -162,7 +164,7 @@ func isTypo(a, b string) bool {
 	return len(b) <= 1
 }
 
-// below returns the classes with most instances that extend one without
+// below returns the classes with most instances that extend a class without
 // instances.
 func (d *dump) below(class string) (names []string) {
 	counts := map[string]int{}

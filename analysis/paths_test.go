@@ -28,8 +28,8 @@ func leaking(t testing.TB, dump []byte, class string) *Report {
 	return r
 }
 
-// cachedShop is an app with sessions in a map, of Java's own class or of its
-// own, with both kinds of nodes.
+// cachedShop is an app with sessions in a map, either of Java's own class or of
+// a class of the app, with both kinds of nodes.
 func cachedShop(t testing.TB, own bool) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -57,8 +57,8 @@ func cachedShop(t testing.TB, own bool) []byte {
 	return dump
 }
 
-// The instances in a map are one branch, also if the map is of the app's own
-// class; leak traces do the same.
+// The instances in a map form one branch, even if the map is of the app's own
+// class; the same applies to leak traces.
 func TestPathsOfSubclasses(t *testing.T) {
 	var ways []string
 	for _, own := range []bool{false, true} {
@@ -94,8 +94,8 @@ func TestPathsOfSubclasses(t *testing.T) {
 	}
 }
 
-// A path leads to each object separately as it does to all of its class
-// together.
+// The path to a single object is the same as its path among those to all
+// objects of its class.
 func TestPathsToObjects(t *testing.T) {
 	dump := cachedShop(t, true)
 	report := leaking(t, dump, "com.shop.Session")
@@ -181,7 +181,7 @@ func TestPathsClassNames(t *testing.T) {
 	}
 }
 
-// A typo is found if trying all of them finds one.
+// A typo is found exactly if trying all possible typos finds it.
 func TestTypos(t *testing.T) {
 	letters := "abc"
 	var words []string

@@ -15,17 +15,18 @@ type Report struct {
 	Schema string `json:"schema"`
 	Dump   Dump   `json:"dump"`
 	Leaks  []Leak `json:"leaks"`
-	// LeakedBytes is what becomes unreachable if all leaks of the app go,
-	// including what they share; a lower bound if LeakedIsBound.
+	// LeakedBytes is what becomes unreachable if all leaks of the app are
+	// fixed, including what they share; it is a lower bound if LeakedIsBound is
+	// true.
 	LeakedBytes   int64  `json:"leaked_bytes"`
 	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
 	Suspects      []Leak `json:"suspects"`
-	// Unreachable objects leak by their own state, but nothing holds them
-	// strongly: a collection would have freed them. The class with most objects
-	// comes first.
+	// Unreachable are objects that leak by their own state but that nothing
+	// holds strongly: a garbage collection would have freed them. The class
+	// with most objects comes first.
 	Unreachable []Garbage `json:"unreachable"`
-	// Undecided says why the dump cannot prove that nothing leaks, empty if it
-	// can.
+	// Undecided are the reasons why the dump cannot prove that nothing leaks;
+	// it is empty if the dump can.
 	Undecided []string `json:"undecided"`
 	// Loaders are classes that at least three class loaders have loaded, like a
 	// plugin that is deployed again and again.
@@ -39,14 +40,15 @@ type Report struct {
 	Components *android.Components `json:"components,omitempty"`
 	Finalizers *android.Finalizers `json:"finalizers,omitempty"`
 	Exhaustion *android.Exhaustion `json:"exhaustion,omitempty"`
-	// Unused counts slots of collections that are at most a quarter full.
+	// Unused counts the slots of collections that are at most a quarter full.
 	Unused   *unusedSlots `json:"unused_slots,omitempty"`
 	Warnings []string     `json:"warnings"`
 }
 
-// unusedSlots counts slots of the arrays of ArrayLists and HashMaps, of which
-// Collections were read: Empty ones, and Sparse ones, at most a quarter full.
-// The bytes are those of unused slots.
+// unusedSlots counts slots in the arrays of ArrayLists and HashMaps.
+// Collections is the number of collections read, Empty the number of empty
+// ones, and Sparse the number of those at most a quarter full. The bytes are
+// those of unused slots.
 type unusedSlots struct {
 	Collections int64 `json:"collections"`
 	Empty       int64 `json:"empty"`
@@ -58,16 +60,16 @@ type unusedSlots struct {
 // Leak is one cause with all the objects that leak by it or, among the
 // suspects, a place where memory accumulates.
 type Leak struct {
-	// Key is stable from build to build; KeyText is the text that Key is made
-	// of. Fingerprints are Shark's, one for each leak that Shark would report,
-	// and Fingerprint is the first of them. A leak has none if Shark has no
-	// strong path to it.
+	// Key is stable from build to build; KeyText is the text from which Key is
+	// computed. Fingerprints are Shark's, one for each leak that Shark would
+	// report, and Fingerprint is the first of them. A leak to which Shark has
+	// no strong path has no fingerprint.
 	Fingerprint  string   `json:"fingerprint"`
 	Fingerprints []string `json:"fingerprints"`
 	Key          string   `json:"key"`
 	KeyText      []string `json:"key_text"`
-	// Library leaks are those of the platform or of a library, by a known
-	// Pattern.
+	// A leak is a Library leak if it is caused by the platform or by a library
+	// and matches a known Pattern.
 	Library     bool   `json:"library"`
 	Pattern     string `json:"pattern"`
 	Description string `json:"description,omitempty"`
@@ -78,35 +80,35 @@ type Leak struct {
 	Instances int         `json:"instances"`
 	Classes   []leakClass `json:"classes,omitempty"`
 	Objects   []string    `json:"objects"`
-	// HeldOnlyBy says what holds a leak that Shark does not see, such as a
-	// local variable of the main thread; "" for others.
+	// HeldOnlyBy describes what holds a leak that Shark does not detect, such
+	// as a local variable of the main thread; "" for all other leaks.
 	HeldOnlyBy string `json:"held_only_by,omitempty"`
-	// GCRoot is where Trace begins, GCRootText its description.
+	// GCRoot is the GC root at which Trace begins; GCRootText describes it.
 	GCRoot     string `json:"gc_root"`
 	GCRootText string `json:"gc_root_text"`
-	// RetainedBytes is what becomes unreachable if all Objects go, Java and
-	// native bytes; a lower bound if RetainedIsBound. CreditedBytes is the size
-	// that Shark attributes to this leak: each object counts once over all
-	// leaks. SharedBytes is what this leak leads to that stays until SharedWith
-	// other leaks go as well.
+	// RetainedBytes is what becomes unreachable if all Objects are released,
+	// Java and native bytes; it is a lower bound if RetainedIsBound is true.
+	// CreditedBytes is the size that Shark attributes to this leak: each object
+	// counts once over all leaks. SharedBytes is what this leak also holds but
+	// is freed only once SharedWith other leaks are fixed as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 	CreditedBytes   int64 `json:"credited_bytes"`
 	SharedBytes     int64 `json:"shared_bytes,omitempty"`
 	SharedWith      int   `json:"shared_with,omitempty"`
-	// Parts are what only the first object holds, by the fields that hold it,
-	// if a part is at least a tenth of what the object retains.
+	// Parts are what only the first object holds, by the fields that hold it. A
+	// part is listed if it is at least a tenth of what the object retains.
 	Parts []Part `json:"parts,omitempty"`
-	// Trace is that of the first object.
+	// Trace is the trace of the first object.
 	Trace []TraceElement `json:"trace"`
-	// Consequences lists objects that leak only because of this leak, at most
-	// 1,000; with LeakingClasses, those whose shortest path goes through an
-	// object of this leak. ConsequenceCount is their total.
+	// Consequences lists at most 1,000 objects that leak only because of this
+	// leak. With LeakingClasses, these are the objects whose shortest path goes
+	// through an object of this leak. ConsequenceCount is their total.
 	Consequences     []Related `json:"consequences,omitempty"`
 	ConsequenceCount int       `json:"consequence_count,omitempty"`
 	// Accumulates is set for suspects; ExplainedBy is the key of the leak that
-	// explains one.
+	// explains a suspect.
 	Accumulates *Accumulation `json:"accumulates,omitempty"`
 	ExplainedBy string        `json:"explained_by,omitempty"`
 }
@@ -127,14 +129,14 @@ type TraceElement struct {
 	Leaking string `json:"leaking"`
 	Reason  string `json:"reason"`
 	Suspect bool   `json:"suspect"`
-	// Repeat is how many more objects of the same class follow, each by the
-	// same reference of the previous one; Omitted is how many elements are
-	// omitted after those.
+	// Repeat is the number of further objects of the same class that follow,
+	// each referenced in the same way by the previous one; Omitted is the
+	// number of elements omitted after those.
 	Repeat  int `json:"repeat,omitempty"`
 	Omitted int `json:"omitted,omitempty"`
 	// Labels describe the object.
 	Labels []string `json:"labels,omitempty"`
-	// RetainedBytes is absent for objects that are needed.
+	// RetainedBytes is absent if Leaking is NO.
 	RetainedBytes *int64 `json:"retained_bytes,omitempty"`
 }
 
@@ -147,7 +149,7 @@ type loadedClass struct {
 	LoaderClass string `json:"loader_class"`
 	Classes     int    `json:"loaded_classes"`
 	// RetainedBytes is what becomes unreachable if the loaders and all their
-	// classes go.
+	// classes are released.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
@@ -176,49 +178,54 @@ type Related struct {
 type Garbage struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
-	// Reachability is what still leads to them: soft, finalizer, weak, phantom,
-	// or unreachable.
+	// Reachability is the strongest kind of reference that still leads to them:
+	// soft, finalizer, weak, phantom, or unreachable.
 	Reachability string `json:"reachability"`
 	// Objects are the first ten.
 	Objects []string `json:"objects"`
-	// Reason is why the first one should be gone, "" if no inspector says so.
+	// Reason is why the first object should be gone, or "" if no inspector has
+	// a reason.
 	Reason string `json:"reason"`
 }
 
 // Accumulation is what accumulates in an object, or by GC roots.
 type Accumulation struct {
-	// Class is that of the accumulated objects; Linked ones hold each other.
+	// Class is the class of the accumulated objects; Linked is true if they
+	// reference each other.
 	Class  string `json:"class"`
 	Count  int64  `json:"count"`
 	Linked bool   `json:"linked"`
-	// Root is the kind of GC root if each object is held by one of its own, ""
-	// if one object holds them or is one.
+	// Root is the kind of GC root if each object is held by a GC root of its
+	// own; it is "" if a single object holds them.
 	Root string `json:"root,omitempty"`
-	// Bytes is what they retain together, Share its part of the reachable
+	// Bytes is what they retain together; Share is their part of the reachable
 	// bytes.
 	Bytes int64   `json:"bytes"`
 	Share float64 `json:"share"`
 	// OtherClasses are classes in the same place, with at least ten objects and
 	// a fifth of the place's retained bytes.
 	OtherClasses []ClassSum `json:"other_classes,omitempty"`
-	// Holds is the class of which they hold most bytes, Held its number;
-	// OtherHeld are other classes that they hold, like OtherClasses.
+	// Holds is the class that accounts for most of the bytes they hold, Held
+	// the number of its objects. OtherHeld are other classes that they hold,
+	// chosen like OtherClasses.
 	Holds     string     `json:"holds,omitempty"`
 	Held      int64      `json:"held,omitempty"`
 	HeldBytes int64      `json:"held_bytes,omitempty"`
 	OtherHeld []ClassSum `json:"other_held,omitempty"`
-	// If Holds is a class of a library, AppClass is the first class that is
-	// not, through which most bytes are held.
+	// If Holds is a class of a library, AppClass is the first class of the app
+	// through which most bytes are held.
 	AppClass *ClassSum `json:"app_class,omitempty"`
 	// Cache is the class of the cache that contains and bounds them.
 	Cache string `json:"cache,omitempty"`
 	// Sharers are the static fields that hold them together, as CLASS.FIELD,
-	// followed by the GC roots, as KIND CLASS: each one alone keeps them. The
-	// trace leads to what the first references, or to the first GC root.
+	// followed by the GC roots, as KIND CLASS: each one alone keeps them alive.
+	// The trace leads to what the first field references, or to the first GC
+	// root.
 	Sharers []string `json:"sharers,omitempty"`
 }
 
-// ClassSum is a number of objects of one class, and what they retain together.
+// ClassSum is the number of objects of one class, and what they retain
+// together.
 type ClassSum struct {
 	Class string `json:"class"`
 	Count int64  `json:"count"`
@@ -234,7 +241,7 @@ type Dump struct {
 	Truncated bool  `json:"truncated"`
 	// TruncatedAt is the offset of the last, incomplete record.
 	TruncatedAt *int64 `json:"truncated_at,omitempty"`
-	// Partial says that damage was skipped.
+	// Partial is true if damaged parts were skipped.
 	Partial         bool             `json:"partial"`
 	Snapshots       int              `json:"snapshots"`
 	Objects         int64            `json:"objects"`
@@ -245,7 +252,7 @@ type Dump struct {
 	References      int64            `json:"references"`
 	Dangling        int64            `json:"dangling_references"`
 	GCRoots         map[string]int64 `json:"gc_roots"`
-	// Android describes the app and its phone, nil for a dump of a JVM.
+	// Android describes the app and its phone; nil for a dump of a JVM.
 	Android *android.Metadata `json:"android"`
 	Heaps   []Heap            `json:"heaps"`
 	// ReachableBytes is the size of what GC roots reach, strongly or softly.
@@ -263,15 +270,15 @@ type Heap struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// Class is one line of the histogram: the classes of one name.
+// Class is one line of the histogram: all classes with one name.
 type Class struct {
 	Class     string `json:"class"`
 	Instances int64  `json:"instances"`
 	// Reachable counts the instances included in RetainedBytes.
 	Reachable    int64 `json:"reachable"`
 	ShallowBytes int64 `json:"shallow_bytes"`
-	// RetainedBytes is what becomes unreachable if all instances go; a lower
-	// bound if RetainedIsBound.
+	// RetainedBytes is what becomes unreachable if all instances are released;
+	// it is a lower bound if RetainedIsBound is true.
 	RetainedBytes   int64            `json:"retained_bytes"`
 	RetainedNative  int64            `json:"retained_native_bytes"`
 	RetainedIsBound bool             `json:"retained_is_bound,omitempty"`
@@ -279,7 +286,7 @@ type Class struct {
 }
 
 // Dominator is an object and what it dominates. Children are the dominated
-// objects that retain most; Omitted is the number of the others.
+// objects that retain most; Omitted is the number of further ones.
 type Dominator struct {
 	Object         string      `json:"object"`
 	Class          string      `json:"class"`
@@ -308,9 +315,10 @@ type Objects struct {
 type selection struct {
 	Class string   `json:"class"`
 	Where []string `json:"where"`
-	// Instances counts all objects of the class, Matching those that pass. The
-	// following fields are about the latter: their own bytes, and what becomes
-	// unreachable if all of them go; a lower bound if RetainedIsBound.
+	// Instances is the number of all objects of the class, Matching the number
+	// of those that pass the comparisons. The following fields are about the
+	// matching objects: their own bytes, and what becomes unreachable if all of
+	// them are released, which is a lower bound if RetainedIsBound is true.
 	Instances       int   `json:"instances"`
 	Matching        int   `json:"matching"`
 	ShallowBytes    int64 `json:"shallow_bytes"`
@@ -332,23 +340,23 @@ type Object struct {
 	Reachable      bool   `json:"reachable"`
 	Reachability   string `json:"reachability"`
 	Dominator      string `json:"dominator"`
-	// Fields are those of an instance, the static ones of a class, or the first
-	// elements of an array. Holders reference it, the first of HolderCount.
-	// Holders are present if few objects were requested, fields also for the
-	// objects of a class.
+	// Fields are the fields of an instance, the static fields of a class, or
+	// the first elements of an array. Holders are the first of the HolderCount
+	// objects that reference it. They are present only if few objects were
+	// requested; fields are also present for the objects of a class.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`
 }
 
 // fieldValue is a field and its value: Object and Class of what it references,
-// null for nothing, or Value.
+// or null if it references nothing; otherwise Value.
 type fieldValue struct {
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	// Value is a number, a boolean or a character; for a string its text, or
-	// the replacement of that.
+	// Value is a number, a boolean or a character; for a string, its text or
+	// the replacement of the text.
 	Value  *string `json:"value"`
 	Object string  `json:"object,omitempty"`
 	Class  string  `json:"class,omitempty"`

@@ -11,32 +11,34 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// sharer is a static field, or GC roots of one kind and class, that together
-// with others holds many objects: each one keeps them alive. The objects are
-// then dominated by the class loader of those classes, or by nothing, and
-// neither says anything about the app.
+// sharer is a static field, or a group of GC roots of one kind and class, that
+// holds many objects together with other sharers: each one keeps them alive.
+// The objects are then dominated by the class loader of those classes, or by
+// nothing, and neither tells the developer anything about the app.
 type sharer struct {
-	// name is CLASS.FIELD, or KIND CLASS of GC roots.
+	// name is CLASS.FIELD, or KIND CLASS for GC roots.
 	name string
 	// objects are what the field references, or the GC roots of that name.
 	objects []heap.Object
 	root    bool
-	// found is the number of visited objects that it leads to.
+	// found is the number of visited objects to which the sharer leads.
 	found int
 }
 
 const (
-	// mostSharers bounds the static fields that are named: what more of them
-	// share is infrastructure, and the loader is an equally good answer.
+	// mostSharers bounds the static fields that are named: if more of them
+	// share the objects, these are infrastructure, and the class loader is an
+	// equally good answer.
 	mostSharers = 3
-	// sharerReach bounds the holders that are visited for one object,
-	// sharerDegree those of one holder: only nearby static fields are relevant.
+	// sharerReach bounds the holders that are visited for one object, and
+	// sharerDegree the holders of one of them: only nearby static fields are
+	// relevant.
 	sharerReach  = 2048
 	sharerDegree = 256
 )
 
 // sharedAccumulations replaces accumulations that a class loader holds, and
-// adds those that nothing dominates, if it finds the two or three sharers.
+// adds those that nothing dominates, if two or three sharers are found.
 func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions,
 	reachable int64) ([]accumulation, error) {
 	piles, err := d.graph.SharedPiles(ctx, o)
@@ -79,10 +81,10 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 	return list, nil
 }
 
-// sharers returns the two or three that lead to at least half of the
-// accumulated objects, fields first, those that lead to most first. It returns
-// none if the dominator of the objects holds them directly, or if GC roots are
-// among the sharers and the objects would stay without all of them.
+// sharers returns the two or three sharers that lead to at least half of the
+// accumulated objects: fields first, then by the number of objects. It returns
+// nil if the dominator of the objects holds them directly, or if GC roots are
+// among the sharers and the objects would stay reachable without all of them.
 func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.Patience) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {
@@ -126,7 +128,7 @@ func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.P
 }
 
 // add adds new objects. A field may reference different objects in different
-// class loaders, a kind of GC roots has one per thread.
+// class loaders, and a kind of GC root may have one object per thread.
 func (s *sharer) add(objects ...heap.Object) {
 	for _, o := range objects {
 		if !slices.Contains(s.objects, o) && len(s.objects) < sharerDegree {
@@ -137,8 +139,8 @@ func (s *sharer) add(objects ...heap.Object) {
 
 // nearHolders returns, by name, the static fields and GC roots from which
 // references lead to an object. It returns nil if the dominator of the objects
-// leads to it by other paths, or if a GC root does that no app can have too
-// many of.
+// leads to it by other paths, or if it is held by a GC root of a kind that is
+// not in rootsAccumulated.
 func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*sharer, error) {
 	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
 	hold := func(name string, o heap.Object, root bool) {
@@ -179,7 +181,7 @@ func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*share
 }
 
 // staticField returns the name of the static field of a class that references
-// an object, "" if none does.
+// an object, or "" if there is none.
 func (d *dump) staticField(class, o heap.Object) string {
 	for _, v := range d.graph.StaticValues(class, 1<<16) {
 		if v.Type == hprof.Object && v.There && v.Object == o {

@@ -20,8 +20,8 @@ func observers(h *hproftest.Heap, n int) (list []hproftest.Ref) {
 	return list
 }
 
-// catalog is a large map that one class holds, so that no sum over a loader is
-// about anything else.
+// catalog makes large lists, each held by one class, so that the sums over a
+// class loader include unrelated bytes.
 func catalog(h *hproftest.Heap) {
 	for i := range 3 {
 		h.Hold(fmt.Sprintf("com.shop.Catalog%c", 'A'+i), "all", h.ArrayList(h.Bytes(make([]byte, 1_500_000))).Ref)
@@ -56,8 +56,8 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold("com.shop.B", "b", h.LinkedList(all...))
 				h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
 			}},
-		// The holder of most of them comes first; one that holds only a few is
-		// not named.
+		// The holder of most of the objects comes first; a holder of only a few
+		// is not named.
 		{"unequal", []string{"com.shop.Z.all", "com.shop.A.most"}, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.A", "most", h.ArrayList(all[:180]...).Ref)
 			h.Hold("com.shop.Z", "all", h.ArrayList(all...).Ref)
@@ -68,7 +68,7 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold(fmt.Sprintf("com.shop.H%c", 'A'+i), "all", h.ArrayList(all...).Ref)
 			}
 		}},
-		// A single holder dominates them.
+		// If there is a single holder, it dominates them.
 		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 		}},
@@ -80,8 +80,8 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
 				h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
 			}},
-		// Like the queue of an executor, to which each of its threads has a
-		// path.
+		// This is like the queue of an executor, to which each of its threads
+		// has a path.
 		{
 			"threads", []string{"com.shop.VM.disposables", "THREAD_OBJECT com.shop.Worker"},
 			func(h *hproftest.Heap, all []hproftest.Ref) {
@@ -98,7 +98,8 @@ func TestSharedSuspects(t *testing.T) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootDebugger, h.ArrayList(all...).Ref)
 		}},
-		// Without both of them, an unnamed holder would still hold the objects.
+		// Even without these two, an unnamed holder would still hold the
+		// objects.
 		{"more", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
@@ -147,8 +148,8 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 		a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
 		t.Errorf("%s: %+v", name, a)
 	}
-	// They are freed with their holders, except for those with another holder;
-	// the path leads to the first of these.
+	// The objects are freed with their holders, except for those with another
+	// holder; the path leads to the first object.
 	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 ||
 		len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
 		t.Errorf("%s: %d bytes retained by %q, %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))

@@ -84,8 +84,7 @@ func traces(a *sharktest.Answer, is func(*sharktest.Trace) bool) (out []*sharkte
 	return out
 }
 
-// lastStep returns the last reference of a path, without the numbers of
-// objects.
+// lastStep returns the last reference of a path, without object numbers.
 func lastStep(tr *sharktest.Trace) string {
 	if len(tr.Path) == 0 {
 		return ""
@@ -98,7 +97,7 @@ func lastStep(tr *sharktest.Trace) string {
 // notHolding are the shapes whose references do not hold a leak.
 var notHolding = []string{"weak reference", "soft reference", "phantom reference", "WeakHashMap key"}
 
-// flattened are the last steps of the paths through collections.
+// flattened are the expected last steps of paths through collections.
 var flattened = map[string]string{
 	"holder/ArrayList": "java.util.ArrayList[2]", "holder/LinkedList": "java.util.LinkedList[2]",
 	"harmony/LinkedList":     "java.util.LinkedList[3]",
@@ -133,8 +132,8 @@ func (s sightings) add(what, text string) {
 	s[what][text] = true
 }
 
-// has reports whether there is a text of the kind that equals name or, for
-// sentences, begins or ends with it.
+// has reports whether a text of the kind equals part or, for sentences,
+// contains it.
 func (s sightings) has(what, part string) bool {
 	if what == "reason" || what == "label" || what == "collection" {
 		for text := range s[what] {
@@ -181,7 +180,7 @@ func (s sightings) object(o *sharktest.Object) {
 	}
 }
 
-// wantedOfShark is what must occur.
+// wantedOfShark lists what must occur in Shark's answers, by kind.
 var wantedOfShark = map[string][]string{
 	"type":      {"application", "library", "unreachable"},
 	"status":    {"LEAKING", "NOT_LEAKING", "UNKNOWN"},

@@ -20,9 +20,9 @@ type sharkDifference struct {
 	on func(*rules)
 }
 
-// sharkDifferences are all of them, in the order in which they are enabled:
-// first the search for paths, then what is known, then what ends a path.
-// docs/rationale.md has the reasons, in the same order.
+// sharkDifferences are all intended differences, in the order in which they are
+// enabled: first the search for paths, then what is known, then what ends a
+// path. docs/rationale.md has the reasons, in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
 		func(r *rules) { r.weakMaps = true }},
@@ -52,9 +52,9 @@ var sharkDifferences = []sharkDifference{
 		func(r *rules) { r.ends = true }},
 }
 
-// neverAdded are patterns of Shark whose matchers are not in its list.
-// fixedPatterns are our patterns that replace Shark's if those name no existing
-// class or field, or omit new versions, together with Shark's.
+// neverAdded are patterns for which Shark creates matchers that it does not add
+// to its list. fixedPatterns are Shark's patterns that name no existing class
+// or field, or that omit new versions, together with our replacements.
 var (
 	neverAdded = []string{
 		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c",
@@ -71,14 +71,14 @@ var (
 	}
 )
 
-// rules returns those of Shark 2.14 with some of the differences.
+// rules returns the rules of Shark 2.14 with some of the differences.
 type rules struct {
 	weakMaps, ends bool
-	// without are collections that are read like any other object.
+	// without lists collections that are read like any other object.
 	without []string
-	// patterns are those of known leaks that only we have.
+	// patterns are those of known leaks that only our list has.
 	patterns []string
-	// judges select the objects that our inspectors judge.
+	// judges select the objects that our inspectors judge instead of Shark's.
 	judges []func(*scale, heap.Object) bool
 }
 
@@ -92,7 +92,7 @@ func instances(classes ...string) func(*scale, heap.Object) bool {
 	}
 }
 
-// scale is a dump with what both sides know about it.
+// scale is a dump with the searches and the leaking objects of both sides.
 type scale struct {
 	*subject
 	// theirs and ours read the same references.
@@ -150,7 +150,8 @@ func (s *scale) decorated(o heap.Object) bool {
 		if s.graph.InstanceOf(near[i], "com.android.internal.policy.DecorContext") {
 			return true
 		}
-		// A view, an editor and its view, a view root and its context.
+		// Further steps lead only through contexts and views, such as the view
+		// of an editor or the context of a view root.
 		if i > 0 && !s.graph.InstanceOf(near[i], "android.content.ContextWrapper") &&
 			!s.graph.InstanceOf(near[i], "android.view.View") {
 			continue
@@ -169,8 +170,8 @@ func (r *rules) judge(s *scale, o heap.Object) bool {
 	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
 }
 
-// targets are those of either side, by the side whose inspectors judge an
-// object.
+// targets returns the leaking objects: for each object, the side whose
+// inspectors judge it decides.
 func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	if class != "" {
 		return s.graph.Exactly(class)
@@ -189,7 +190,7 @@ func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	return list
 }
 
-// matchers are Shark's except for our patterns.
+// matchers returns Shark's matchers, except for our patterns.
 func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	mine := func(m trace.Matcher) bool { return slices.Contains(r.patterns, m.Pattern.String()) }
 	list := slices.DeleteFunc(slices.Clone(theirs), mine)
@@ -201,7 +202,7 @@ func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	return list
 }
 
-// find searches with the rules for what the inspectors find, or for the objects
+// find searches by these rules for what the inspectors find, or for the objects
 // of a class.
 func (r *rules) find(t *testing.T, s *scale, class string) *found {
 	t.Helper()
@@ -302,15 +303,15 @@ func changes(before, after map[heap.Object]fate) map[string]int {
 type differenceCount struct {
 	dumps   int
 	changes map[string]int
-	// shown are the changes in the dump that is named for it.
+	// shown are the changes in the dump that the difference names.
 	shown map[string]int
 }
 
 // TestSharkDifferences enables our differences from Shark 2.14, one after the
 // other, on every generated dump. Without any, the answers are those of mode
 // shark214, which TestSharkGenerated compares with Shark's; with all of them,
-// they are those of reports. So each change has its cause, and there are no
-// others.
+// they are those of reports. So each change has a known cause, and there are no
+// other changes.
 func TestSharkDifferences(t *testing.T) {
 	counts := make([]differenceCount, len(sharkDifferences))
 	differ, all := 0, 0

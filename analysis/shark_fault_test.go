@@ -26,7 +26,7 @@ type sharkFault struct {
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
 
-// sharkFaults are those that we do not copy.
+// sharkFaults are the faults that we do not copy.
 func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{
@@ -61,7 +61,7 @@ func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	return nil
 }
 
-// countedEach reports whether a leak retains more than there is.
+// countedEach reports whether a leak retains more bytes than the dump has.
 func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
 		return fmt.Errorf("%d bytes of %d are retained", size, len(dump))
@@ -147,8 +147,8 @@ func concatenate(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// texts adds a leak that holds 50 strings, which share one char[] like those
-// made by substring() before Android 7, or have one each.
+// texts adds a leak that holds 50 strings. They either share one char[], like
+// those made by substring() before Android 7, or have one char[] each.
 func texts(share bool) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()

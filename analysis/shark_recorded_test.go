@@ -95,9 +95,9 @@ func withoutSizes(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A leak of a real app: traces as Shark prints them, and the sizes, which are
-// also ahat's. Our own rules change one status, that of the binder that native
-// code holds.
+// A leak of a real app: the traces are as Shark prints them, and the sizes are
+// those of Shark and ahat. Our own rules change one status, that of the binder
+// that native code holds.
 func TestSharkRecordedService(t *testing.T) {
 	for name, o := range map[string]Options{
 		"leak_service_binder.hprof.filter.json": {shark214: true},
@@ -152,9 +152,9 @@ var recordedDifferences = map[string][]string{
 // other object.
 const dottedNames = "hprof-32.bin.hashmap.json"
 
-// TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking:
-// leaks and their identities are Shark's by its rules, and what our own rules
-// change is due to our differences.
+// TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking. By
+// Shark's rules, the leaks and their identities are the same as Shark's; what
+// our own rules change is due to our differences.
 func TestSharkRecordedMaps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof", "shark-2.14"), "*.hashmap.json"))
 	if err != nil || len(names) != 7 {

@@ -15,23 +15,25 @@ import (
 )
 
 // TestSharkSizes explains the differences between the sizes of Shark 2.14 and
-// ours, byte by byte, for each object on a path of each generated dump that may
-// be a leak's cause. Ours are what the object dominates, exactly, in the whole
-// heap. Shark's are
-//   - of what the paths of its search lead to: they include objects that other
-//     roots or ignored references hold too (beyond), but not what only ignored
-//     references lead to (out of sight);
-//   - with the array of a string, and the elements of an array of boxed values,
-//     counted for each object that holds them, even if others do, too
-//     (contents);
-//   - through references that do not hold in our model: from a
+// ours, byte by byte. It compares each object that may be a leak's cause on the
+// paths of each generated dump. Our size is exactly what the object dominates
+// in the whole heap. Shark's size differs in five ways:
+//   - It covers what the paths of its search lead to. This includes objects
+//     that other roots or ignored references also hold (beyond), but excludes
+//     what only ignored references lead to (out of sight).
+//   - It adds the array of a string, or the elements of an array of boxed
+//     values, once for each object that holds them, even if others hold them
+//     too (contents).
+//   - It follows references that do not hold in our model: from a
 //     FinalizerReference to its referent, from an animator to its target
-//     (weak);
-//   - with the flag in the lowest bit of registered native sizes (flags);
-//   - from dominators that are found along with the paths: if a second path is
-//     found late, what is behind it stays with the object (approximation).
+//     (weak).
+//   - It includes the flag in the lowest bit of registered native sizes
+//     (flags).
+//   - It uses dominators that are computed along with the paths: if a second
+//     path is found late, what is behind it stays with the object
+//     (approximation).
 //
-// Without any of these the sizes are equal.
+// Apart from these causes, the sizes are equal.
 func TestSharkSizes(t *testing.T) {
 	sum := &sizeSums{}
 	for _, c := range askShark(t).cases {
@@ -64,14 +66,14 @@ type weighing struct {
 	*subject
 	data  []byte
 	plain *hproftest.Graph
-	// edges are those of Shark's search, in its order, with their priority;
-	// roots likewise.
+	// edges are the references that Shark's search follows, in its order, with
+	// their priority; roots are its GC roots.
 	edges map[heap.Object][]sharkEdge
 	roots []sharkEdge
-	// native is what Shark reads as registered sizes: including their flags.
+	// native is what Shark reads as registered sizes, including their flags.
 	native map[hprof.ID]int64
-	// dominators are Shark's, all is everything its references lead to, once
-	// known.
+	// dominators are Shark's; all is everything its references lead to. Both
+	// are nil until computed.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
 	// known are the compared objects, by Shark's description.
@@ -111,7 +113,7 @@ func weigh(t *testing.T, data []byte) *weighing {
 	return w
 }
 
-// readPlain reads, with the plain reader, what the graph does not have.
+// readPlain reads data that the graph lacks, with the plain reader.
 func (w *weighing) readPlain(t *testing.T) {
 	t.Helper()
 	var err error
@@ -128,8 +130,8 @@ func (w *weighing) readPlain(t *testing.T) {
 	}
 }
 
-// reached returns what Shark's references lead to without going through an
-// object.
+// reached returns what Shark's references lead to if paths through one object
+// are excluded.
 func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 	seen := map[heap.Object]bool{without: true}
 	var next []heap.Object
@@ -153,13 +155,14 @@ func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 	return seen
 }
 
-// none is no object.
+// none stands for no object.
 const none = ^heap.Object(0)
 
 // approximate assigns each object the dominator that Shark 2.14 finds for it
-// (DominatorTree.kt, PathFinder.kt). Its search visits all references once, and
-// moves an object's dominator up to the nearest common one of the new
-// reference, as known at that time. none is above all.
+// (DominatorTree.kt, PathFinder.kt). Its search visits each reference once;
+// when it finds another reference to an object, it moves the object's dominator
+// up to the nearest common dominator known at that time. none is the dominator
+// of GC roots.
 func (w *weighing) approximate() map[heap.Object]heap.Object {
 	dominators := map[heap.Object]heap.Object{}
 	waiting := map[heap.Object]bool{}
@@ -200,7 +203,7 @@ func (w *weighing) approximate() map[heap.Object]heap.Object {
 	return dominators
 }
 
-// common returns the nearest object above both an object and a new parent of
+// common returns the nearest common dominator of an object and a new parent of
 // it.
 func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.Object {
 	old, met := dominators[o]
@@ -217,7 +220,7 @@ func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.
 	return parent
 }
 
-// below returns an object and all objects that it is above of.
+// below returns an object and all objects that it dominates.
 func below(dominators map[heap.Object]heap.Object, top heap.Object) map[heap.Object]bool {
 	set := map[heap.Object]bool{}
 	for o := range dominators {
@@ -237,8 +240,8 @@ func (w *weighing) own(o heap.Object) int64 {
 	return w.plain.Nodes[id].Size + w.native[id]
 }
 
-// contents returns what Shark counts with an object that no search goes
-// through.
+// contents returns the size of the contents that Shark adds to an object
+// without searching through them.
 func (w *weighing) contents(o heap.Object) (bytes int64) {
 	n := w.plain.Nodes[w.graph.ID(o)]
 	switch {
@@ -263,10 +266,9 @@ var boxes = map[string]bool{
 	"java.lang.Byte[]": true, "java.lang.Short[]": true, "java.lang.Integer[]": true, "java.lang.Long[]": true,
 }
 
-// compare checks the sizes of one answer against the model: those of all
-// objects on its paths that have one, of the traces, and of the leaks. The size
-// of a trace is that of its largest leaking object for Shark, and of its last
-// one for us.
+// compare checks the sizes of one answer against the model: those of the
+// objects on its paths, of the traces, and of the leaks. The size of a trace is
+// that of its largest leaking object for Shark, and of its last object for us.
 func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeSums) {
 	t.Helper()
 	credited := a.ask(t, w.data).credited
@@ -318,8 +320,9 @@ func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, 
 	return size, nil
 }
 
-// compareObject checks the size of one object: Shark's answer must equal its
-// model, and that must equal ours except for the named causes.
+// compareObject checks the size of one object: Shark's answer must equal our
+// model of Shark, and the model must differ from our size only by the named
+// causes.
 func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) error {
 	if said, ok := w.known[o]; ok && said == theirs {
 		return nil
@@ -351,7 +354,8 @@ func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) err
 }
 
 // differ compares what an object dominates among Shark's references with what
-// it dominates for us. exact is Shark's size if its dominators were exact.
+// it dominates for us. exact is the size that Shark would report if its
+// dominators were exact.
 func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err error) {
 	theirs, ours := w.dominated(o), w.near(o)
 	outside := sync.OnceValue(func() map[hprof.ID]bool { return w.plain.Reachable(w.graph.ID(o)) })
@@ -367,8 +371,8 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 		case !ours[x]:
 			d.beyond += w.own(x)
 		case w.graph.IsClass(x):
-			// Shark counts the bytes of its record. All classes of these dumps
-			// are roots.
+			// Shark counts the bytes of the class's record. All classes of
+			// these dumps are roots.
 			return d, exact, fmt.Errorf("%#x is a class that is not a root", id)
 		default:
 			d.flags += w.native[id] - shallow.Native
@@ -394,7 +398,7 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 	return d, exact, nil
 }
 
-// dominated returns what Shark's references lead to through one object only.
+// dominated returns what Shark's references lead to only through one object.
 func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 	if w.all == nil {
 		w.all = w.reached(none)
@@ -407,7 +411,7 @@ func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 }
 
 // holder returns the string, or the array of boxed values, whose contents an
-// object is; the object itself if it is not contents.
+// object is; for an object that is not contents, the object itself.
 func (w *weighing) holder(o heap.Object) heap.Object {
 	d, ok := w.graph.Dominator(o)
 	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {
@@ -416,8 +420,8 @@ func (w *weighing) holder(o heap.Object) heap.Object {
 	return o
 }
 
-// sizeDifference has the bytes that Shark counts in excess; out of sight, those
-// that it does not count.
+// sizeDifference has the bytes that Shark counts in excess, by cause;
+// outOfSight are the bytes that it omits.
 type sizeDifference struct {
 	beyond, contents, flags, weak, approximation, outOfSight int64
 }
@@ -438,8 +442,8 @@ func (s *sizeSums) add(d sizeDifference, equal bool) {
 	count(&s.outOfSight, d.outOfSight != 0)
 }
 
-// near returns an object and the objects that we consider dominated by it: none
-// if it is held by weaker references only.
+// near returns an object and the objects that it dominates in our model; the
+// set is empty if only weaker references hold the object.
 func (w *weighing) near(top heap.Object) map[heap.Object]bool {
 	set := map[heap.Object]bool{}
 	if w.graph.Reachability(top) > heap.Soft {

@@ -25,8 +25,8 @@ type sharkCase struct {
 	answers []sharkAnswer
 }
 
-// sharkAnswer is one answer of Shark. Kind is filter, keyed or class; class is
-// that of the last.
+// sharkAnswer is one answer of Shark. kind is filter, keyed or class; class is
+// set for the kind class.
 type sharkAnswer struct {
 	sharktest.Answer
 	kind, class string
@@ -42,7 +42,7 @@ type ourAnswer struct {
 	fates    map[heap.Object]fate
 }
 
-// ask computes our answer to the same question.
+// ask returns our answer to the same question.
 func (a *sharkAnswer) ask(t *testing.T, data []byte) *ourAnswer {
 	t.Helper()
 	if a.mine != nil {
@@ -65,7 +65,7 @@ func answerOf(f *found) *ourAnswer {
 
 func (a *sharkAnswer) String() string { return strings.TrimSpace(a.kind + " " + a.class) }
 
-// options select the same targets.
+// options select the same targets as Shark's question.
 func (a *sharkAnswer) options(shark214 bool) Options {
 	o := Options{shark214: shark214, watched: a.kind == "keyed"}
 	if a.kind == "class" {
@@ -171,8 +171,8 @@ func watches(name string) bool {
 }
 
 // classesOf returns the classes whose objects are treated as leaking: all that
-// a case names, except for shapes that do not leak themselves. The plain leak
-// that those hold is the only one anyway.
+// a case names. Shapes that do not leak themselves are excluded, because the
+// plain leak that they hold is their only leak anyway.
 func classesOf(c *hproftest.LeakCase) []string {
 	kind, shape, _ := strings.Cut(c.Name, "/")
 	if kind == "holder" && !slices.Contains(leakingShapes(), shape) || kind == "harmony" {
@@ -181,7 +181,8 @@ func classesOf(c *hproftest.LeakCase) []string {
 	return c.Classes
 }
 
-// leakingShapes are those that leak themselves: they have a case of their own.
+// leakingShapes are the shapes that leak themselves: they have a case of their
+// own.
 var leakingShapes = sync.OnceValue(func() (names []string) {
 	for _, c := range hproftest.LeakCases() {
 		if shape, ok := strings.CutPrefix(c.Name, "leak/"); ok {
@@ -197,7 +198,8 @@ type subject struct {
 	metadata *android.Metadata
 }
 
-// load reads a dump. The caller must close its graph: a test reads a thousand.
+// load reads a dump. The caller must close the graph, because a test reads a
+// thousand dumps.
 func load(t *testing.T, data []byte, o Options) *subject {
 	t.Helper()
 	ctx := context.Background()
@@ -212,7 +214,7 @@ func load(t *testing.T, data []byte, o Options) *subject {
 	return &subject{d, m}
 }
 
-// found is the result of a search. One graph serves one search.
+// found is the result of a search. A graph is used for only one search.
 type found struct {
 	*trace.Result
 	graph *heap.Graph
@@ -338,7 +340,7 @@ func sharkLine(x sharktest.Trace) string {
 	return b.String()
 }
 
-// difference returns what is on one side only.
+// difference returns the lines that are on one side only.
 func difference(mine, theirs []string) error {
 	slices.Sort(mine)
 	slices.Sort(theirs)

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Summary is what a comparison needs of one dump; it is small compared with the
-// dump.
+// Summary has the data of one dump that a comparison needs; it is small
+// compared with the dump.
 type Summary struct {
 	dump    Dump
 	shallow int64
@@ -46,9 +46,9 @@ func (c *classSum) add(o classSum) {
 	c.retained.Native += o.retained.Native
 }
 
-// Limits of the merged tree, which keep it small compared with any dump: each
-// node has at least this part of the reachable bytes, a level at most this many
-// nodes.
+// Limits of the merged tree, which keep it small compared with any dump: a node
+// has at least 1/treeShare of the reachable bytes, and a level has at most
+// treeNodes nodes.
 const (
 	treeShare  = 10_000
 	treeNodes  = 1 << 16
@@ -117,8 +117,8 @@ func (s *Summary) loaded() map[string]bool {
 	return all
 }
 
-// Objects returns the number of objects of the dump, and of references between
-// them.
+// Objects returns the number of objects in the dump, and the number of
+// references between them.
 func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
 // Names says which names the summary has.
@@ -127,9 +127,9 @@ func (s *Summary) Names() Naming { return s.dump.Names }
 // summarySchema is the schema of a written summary.
 const summarySchema = "leakgate.summary/1"
 
-// Limits of a summary that is written, and of one that is read.
+// Limits for writing and for reading a summary.
 const (
-	// mostWrittenLeaks bounds the leaks, and the suspects.
+	// mostWrittenLeaks bounds the number of leaks, and the number of suspects.
 	mostWrittenLeaks = 10_000
 	maxSummary       = 64 << 20
 )
@@ -160,21 +160,21 @@ type summaryClass struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
-// SummaryLeak is all leaks of one key in one dump.
+// SummaryLeak stands for all leaks of one key in one dump.
 type SummaryLeak struct {
 	// Key identifies the leak across builds. KeyText has the lines that Key
 	// hashes.
 	Key     string   `json:"key"`
 	KeyText []string `json:"key_text"`
-	// Class is that of the first object. Library leaks are those of the
-	// platform or of a library, by a known Pattern.
+	// Class is the class of the first object. A leak is a Library leak if it is
+	// caused by the platform or by a library and matches a known Pattern.
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
 	// Fingerprints are Shark's, sorted.
 	Fingerprints []string `json:"fingerprints"`
-	// Instances is how many objects leak. RetainedBytes is what they retain,
-	// Java and native bytes, and RetainedNative the latter alone.
+	// Instances is the number of leaking objects. RetainedBytes is what they
+	// retain, Java and native bytes; RetainedNative is only the native bytes.
 	Instances      int64 `json:"instances"`
 	RetainedBytes  int64 `json:"retained_bytes"`
 	RetainedNative int64 `json:"retained_native_bytes"`
@@ -191,12 +191,13 @@ type summaryNode struct {
 }
 
 // Form returns the zero value of the type that Encode writes, from which a JSON
-// Schema can be made.
+// Schema can be generated.
 func (*Summary) Form() any { return summaryFile{} }
 
 // Encode returns the summary as JSON for ReadSummary. A comparison of decoded
-// summaries has the same result. Of more than 10,000 leaks, or suspects, it has
-// those that retain most. The error is errLargeSummary.
+// summaries has the same result as one of the originals. If there are more than
+// 10,000 leaks or suspects, those that retain most are written. The only
+// possible error is errLargeSummary.
 func (s *Summary) Encode() ([]byte, error) {
 	f := summaryFile{
 		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{},
@@ -324,7 +325,7 @@ func readLeaks(list []SummaryLeak) []leakSum {
 // mostBytes bounds each number, so that no sum of them overflows.
 const mostBytes = math.MaxInt64 >> 24
 
-// check returns an error for what no summary has.
+// check returns an error for values that no summary can have.
 func (f *summaryFile) check() error {
 	if f.Schema != summarySchema {
 		return fmt.Errorf("its schema is %s, want %s", text.Quote(f.Schema, 40), summarySchema)
@@ -338,8 +339,8 @@ func (f *summaryFile) check() error {
 		return errors.New("a number of the dump is invalid")
 	}
 	for i, n := range f.Tree {
-		// The children of one parent are adjacent, those of a later parent
-		// follow them.
+		// The children of one parent are adjacent, and are followed by those of
+		// later parents.
 		if i > 0 && (n.Parent < max(f.Tree[i-1].Parent, 0) || n.Parent >= i) {
 			return fmt.Errorf("node %d of its tree is out of order", i)
 		}
@@ -372,7 +373,7 @@ func plausible(list []SummaryLeak) error {
 	return nil
 }
 
-// counts reports whether numbers can be those of a dump.
+// counts reports whether all numbers are possible in a dump.
 func counts(numbers ...int64) bool {
 	return !slices.ContainsFunc(numbers, func(n int64) bool { return n < 0 || n > mostBytes })
 }

@@ -39,8 +39,8 @@ func asJSON(t testing.TB, of any) string {
 }
 
 // A comparison of decoded summaries has the same result as one of the dumps. A
-// report is the same with and without a summary, and a summary with and without
-// a report.
+// report is the same with and without a summary, and a summary is the same with
+// and without a report.
 func TestSummaryOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, name := range []string{
@@ -89,8 +89,8 @@ func TestSummaryOfRandomDumps(t *testing.T) {
 	}
 }
 
-// Of very many leaks, those that retain most are written, and a warning says
-// so.
+// If there are very many leaks, those that retain most are written, and there
+// is a warning.
 func TestSummaryOfManyLeaks(t *testing.T) {
 	s := summarized(t, randomHeap(t, 1))
 	var leaks []Leak
@@ -130,8 +130,8 @@ func TestReadDamagedSummary(t *testing.T) {
 	}
 }
 
-// Any accepted input is compared without a panic, with itself to no changes,
-// and is the same after it is written and read again.
+// Any accepted input can be compared without a panic, shows no changes when
+// compared with itself, and is the same after it is written and read again.
 func FuzzReadSummary(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(encoded(f, summarized(f, randomHeap(f, seed))))

@@ -7,8 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// suspect returns a place where memory accumulates as the report has it. The
-// trace is that of the place; accumulations by GC roots have one of their own.
+// suspect returns a place where memory accumulates as it appears in a report.
+// The trace is that of the place; an accumulation by GC roots has the trace of
+// an example.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)
@@ -36,17 +37,18 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
-		// One line, so that it differs from the key of what accumulates in the
-		// one object of that class that a GC root holds.
+		// The key text is a single line, so that it differs from the key of
+		// what accumulates in a single object of that class that a GC root
+		// holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
 	return r
 }
 
-// example returns the trace of the object that retains most among those that GC
-// roots hold: only that object, by their common kind of root, even if other
-// paths lead to it.
+// example returns a trace for an accumulation by GC roots: that of the object
+// that retains most. It has only that object, with their common kind of root,
+// even if other paths lead to it.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// suspects returns those of an app with something added.
+// suspects returns the suspects of an app with something added.
 func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	t.Helper()
 	dump := appWith(t, add)
@@ -71,7 +71,7 @@ func TestSuspectOfRoots(t *testing.T) {
 }
 
 // A list that begins at a native global is a different suspect than many native
-// globals of its class, and keys of roots are as stable as others.
+// globals of its class. The keys of roots are as stable as other keys.
 func TestSuspectKeysOfRoots(t *testing.T) {
 	node := func(h *hproftest.Heap, class string) func(next hproftest.Ref) hproftest.Ref {
 		c := h.Declare(class, nil, "object next", "object data")
@@ -151,7 +151,7 @@ func TestSuspectBeside(t *testing.T) {
 	}
 }
 
-// Only the heap of the app counts in numbers about roots: no heap.Accumulation
+// Numbers about roots include only the app's heap: no heap.Accumulation
 // includes bytes of the system heaps.
 func TestSuspectsOfRootsInTheApp(t *testing.T) {
 	g := loaded(t, appWith(t, func(h *hproftest.Heap) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// historyDump has values of one variable in some threads, and of another one in
-// a thread.
+// historyDump has values of one variable in several threads, and of another
+// variable in one thread.
 func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []string) []byte {
 	t.Helper()
 	type f = hproftest.Fields
@@ -39,8 +39,9 @@ func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []s
 	return dump
 }
 
-// A value of a thread local variable is reported with the threads that have
-// one. Their numbers are folded, and names that the app chose are hidden.
+// A value of a thread local variable is reported with the threads that have a
+// value. Numbers in the names of threads are replaced by a star, and names that
+// the app chose are hidden.
 func TestThreadsOfThreadLocals(t *testing.T) {
 	t.Parallel()
 	const value = "value of ThreadLocal RequestContext.HISTORY"
