@@ -17,9 +17,9 @@ func RunningApps(ctx context.Context, dev Device, limit int) (packages []string,
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, listTimeout, m.Join([]shell.Part{
 		{"installed", "pm list packages -3 2>/dev/null </dev/null"},
-		// toybox lists all processes with -A only; toolbox (before Android 8)
-		// takes -A as a name, and lists all without it. Both print the process
-		// name last.
+		// toybox lists all processes only with -A; toolbox (before Android 8)
+		// interprets -A as a name, and lists all without it. Both print the
+		// process name last.
 		{"running", "ps -A 2>/dev/null; ps 2>/dev/null"},
 	}))
 	if err != nil {

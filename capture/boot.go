@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Pulse is the minimum that shows that a device responds, and whether it
-// rebooted.
+// Pulse is the smallest set of values that shows whether a device responds and
+// whether it rebooted.
 type Pulse struct {
 	// Up, Boot and UID are as in Facts; they change across a reboot.
 	Up   time.Duration
@@ -43,8 +43,8 @@ func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, 
 // bootCommand prints the boot id, or nothing.
 const bootCommand = "cat /proc/sys/kernel/random/boot_id 2>/dev/null"
 
-// bootID returns the text if it looks like a boot id: a kernel without one, or
-// one that the shell may not read, prints nothing or an error.
+// bootID returns the text if it has the form of a boot id. If the kernel has
+// none, or the shell may not read it, the output is empty or an error message.
 func bootID(text []byte) string {
 	id := strings.TrimSpace(string(text))
 	if len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" {

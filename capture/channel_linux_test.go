@@ -58,7 +58,7 @@ func holder(t testing.TB, name string, mb int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it waits for nothing else
+		_ = cmd.Process.Kill() // the process has nothing else to wait for
 		_ = cmd.Wait()
 	})
 	if _, err := out.Read(make([]byte, 8)); err != nil {
@@ -128,8 +128,8 @@ func TestFastChannelSamples50ProcessesInOneTrip(t *testing.T) {
 }
 
 // BenchmarkFastChannel measures one round through the real adb server with 1,
-// 10 and 50 real processes, the first ten with 200 MB resident each. The
-// requirement: the median of a round of ten stays under 100 ms.
+// 10 and 50 real processes, of which the first ten have 200 MB resident each.
+// The requirement: the median of a round with ten processes stays under 100 ms.
 func BenchmarkFastChannel(b *testing.B) {
 	_, dev := connect(b, hostdevice.Options{})
 	name := fmt.Sprintf("com.leakgate.bench%d", os.Getpid())
@@ -173,9 +173,9 @@ func BenchmarkFastChannel(b *testing.B) {
 	}
 }
 
-// What a user build permits comes from the kernel: a shell that is not root, an
-// app under another uid. The source and the reasons against better ones are
-// reported.
+// The kernel decides what a user build permits: the shell is not root, and the
+// app has another uid. The source, and the reasons why better ones are not
+// used, are reported.
 func TestLevelsOfAUserBuild(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to use two uids")

@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Device is the interface to a phone. The adb client is one implementation;
-// anything that runs a shell command and transfers files can be another. All
-// methods are safe for concurrent use.
+// Device is the interface to a phone. The adb client is one implementation; any
+// type that runs shell commands and transfers files can be another. All methods
+// are safe for concurrent use.
 type Device interface {
 	// Serial returns the serial number, as adb reports it.
 	Serial() string
@@ -28,7 +28,7 @@ type Device interface {
 }
 
 // ErrDevice is a device that did not answer a request: it is gone, or its
-// answer was not read to the end. It implies nothing about a process.
+// answer was not read completely. It says nothing about a process.
 var ErrDevice = shell.ErrDevice
 
 // ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached

@@ -18,7 +18,7 @@ import (
 // listTimeout bounds listing the processes of a device, in real time.
 const listTimeout = 10 * time.Second
 
-// systemServer is the process that pays the CPU cost of dumpsys.
+// systemServer is the process whose CPU time dumpsys uses.
 const systemServer = "system_server"
 
 // Found is the result of one scan of a device's processes.
@@ -50,8 +50,8 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 	}
 	files, ok := splitFiles(parts["files"], parts["total"])
 	if !ok {
-		// A process may have a separator in its name, and some devices may not
-		// let the shell read the UUID file.
+		// A process name may contain a separator, and some devices may not let
+		// the shell read the UUID file.
 		m = shell.NewMarker()
 		parts, err = lookFor(ctx, dev, m, findEachCommand(m, patterns))
 		if err != nil {
@@ -80,8 +80,8 @@ func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (m
 type processFiles struct{ stat, status, commandLine []byte }
 
 // uuidFile returns a new random UUID each time it is read (proc(5)). No process
-// can have that UUID in its name; one that writes other UUIDs there changes
-// their number, which is detected.
+// can have that UUID in its name; a process with other UUIDs in its name
+// changes the number of UUIDs, which is detected.
 const uuidFile = "/proc/sys/kernel/random/uuid"
 
 // processesPerCat bounds the arguments of one cat: Android 5 accepts 128 KiB.
@@ -89,8 +89,8 @@ const processesPerCat = 100
 
 // findCommand lists the processes whose command line contains a wanted text.
 // grep -l reads every command line in one process, and one cat reads the files
-// of a hundred matches, with a UUID after each: starting a program takes
-// milliseconds on a phone, a thousand of them seconds.
+// of a hundred matches, with a UUID after each: starting one program takes
+// milliseconds on a phone, so starting a thousand would take seconds.
 func findCommand(m shell.Marker, patterns []Pattern) string {
 	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
 		"$f $u\"; t=$((t+1)); n=$((n+1)); "+
@@ -113,8 +113,9 @@ func hits(patterns []Pattern) string {
 // uuidLine is the form of a UUID with its line end.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
-// uuids returns where the UUIDs of a text begin. It searches for their line
-// ends: a regular expression took as long as everything else.
+// uuids returns the positions of the UUIDs in a text. It searches for their
+// line ends, because a regular expression took as long as everything else
+// together.
 func uuids(text []byte) (at []int) {
 	for end := 0; ; end++ {
 		next := bytes.IndexByte(text[end:], '\n')
@@ -140,7 +141,7 @@ func isUUID(line []byte) bool {
 }
 
 // splitFiles splits the output of findCommand. It returns false if the number
-// of UUIDs is not that of the files.
+// of UUIDs does not match the number of files.
 func splitFiles(text, total []byte) ([]processFiles, bool) {
 	n, err := strconv.Atoi(string(bytes.TrimSpace(total)))
 	ends := uuids(text)
@@ -161,9 +162,9 @@ func splitFiles(text, total []byte) ([]processFiles, bool) {
 	return out, true
 }
 
-// identityLabel ends the label of a process's stat and status. They are
-// separate from the command line, which the process controls: it could contain
-// another's.
+// identityLabel is the suffix of the label for a process's stat and status.
+// They are kept separate from the command line, which the process controls and
+// which could contain the files of another process.
 const identityLabel = ".id"
 
 // findEachCommand is findCommand with a separate program for each process.
@@ -173,7 +174,7 @@ func findEachCommand(m shell.Marker, patterns []Pattern) string {
 		"; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; " + m.Echo("end")
 }
 
-// eachFile splits the output of findEachCommand.
+// eachFile iterates over the files in the output of findEachCommand.
 func eachFile(parts map[string][]byte) []processFiles {
 	var out []processFiles
 	for label, line := range parts {
@@ -217,8 +218,8 @@ type candidateProcess struct {
 	parent int
 }
 
-// parseFound parses what identifies one process. Kernel threads and zombies
-// have no name.
+// parseFound parses the files that identify one process. Kernel threads and
+// zombies have no name.
 func parseFound(f processFiles) (candidateProcess, bool) {
 	name, _, _ := bytes.Cut(f.commandLine, []byte{0})
 	name = bytes.TrimSpace(name)
@@ -272,8 +273,8 @@ func sortProcesses(ps []candidateProcess) {
 	})
 }
 
-// splitChildren separates children from processes of the same name: a forked
-// child has its parent's name until it takes its own.
+// splitChildren separates forked children from independent processes of the
+// same name: a child has its parent's name until it sets its own.
 func splitChildren(sorted []candidateProcess) (processes, children []Process) {
 	named := map[int]candidateProcess{}
 	for _, p := range sorted {

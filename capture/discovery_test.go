@@ -58,7 +58,7 @@ func TestTwinsAndChildren(t *testing.T) {
 		{4321, 800, 10123, 900, "com.shop"},
 		{4100, 1, 10999, 200, "com.shop"},       // another app that took the name
 		{300, 4321, 10123, 950, "com.shop"},     // forked, and its pid wrapped around
-		{301, 300, 10123, 960, "com.shop"},      // forked by that
+		{301, 300, 10123, 960, "com.shop"},      // forked by the previous one
 		{302, 4321, 10124, 970, "com.shop"},     // an isolated process is not a fork
 		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
 		{5000, 800, 10123, 990, "com.shop"},     // an incarnation that overlaps with the first
@@ -82,8 +82,8 @@ func TestTwinsAndChildren(t *testing.T) {
 	}
 }
 
-// A process can neither hide, move nor rename another by its own name, nor by
-// separators in its files.
+// A process can neither hide, move nor rename another process by its own name
+// or by separators in its files.
 func TestForgedSeparators(t *testing.T) {
 	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
 	for _, name := range []string{
@@ -128,8 +128,8 @@ func TestNamesBeyondASCII(t *testing.T) {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n`)
 
-// FuzzSplitFiles checks that no file of one process becomes another's, and that
-// everything between two UUIDs is in some file, whatever a device prints.
+// FuzzSplitFiles checks that no file of one process is assigned to another, and
+// that everything between two UUIDs is in some file, whatever a device prints.
 func FuzzSplitFiles(f *testing.F) {
 	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
 	f.Add([]byte("1 (x) S"+end+"Name:"+end+"com.x\x00"+end), []byte("1\n"))

@@ -3,7 +3,7 @@
 // channel is one shell round trip for all due processes; the detail channel
 // runs one `dumpsys meminfo` at a time.
 //
-// It trusts nothing that a device prints: names are quoted for the shell, sizes
-// are capped, and a missing value is unknown, never zero. It does not schedule:
-// harness/monitor owns time.
+// All output of a device is untrusted: names are quoted for the shell, sizes
+// are capped, and a missing value is unknown, never zero. The package does not
+// schedule readings: harness/monitor does.
 package capture

@@ -13,8 +13,8 @@ import (
 )
 
 // simulatedPhone runs com.shop, a debuggable app with two processes, on a phone
-// whose shell is not root and whose clock runs 100 times as fast. With a real
-// phone an adb.Device takes its place.
+// whose shell is not root and whose clock runs 100 times as fast. For a real
+// phone, use an adb.Device instead.
 func simulatedPhone() capture.Device {
 	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
 		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
@@ -27,7 +27,7 @@ func simulatedPhone() capture.Device {
 	}}
 }
 
-// The processes of an app, and the best way to read each on this phone.
+// Find the processes of an app, and the best way to read each on this phone.
 func ExampleFindProcesses() {
 	ctx, dev := context.Background(), simulatedPhone()
 	facts, err := capture.ReadFacts(ctx, dev)
@@ -54,7 +54,7 @@ func ExampleFindProcesses() {
 	// com.shop:push by run_as
 }
 
-// One round trip reads the memory of all due processes.
+// Read the memory of all due processes in one round trip.
 func ExampleFast_Read() {
 	ctx, dev := context.Background(), simulatedPhone()
 	facts, err := capture.ReadFacts(ctx, dev)

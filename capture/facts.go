@@ -24,7 +24,7 @@ type Facts struct {
 	Release string
 	// BuildType is user, userdebug or eng.
 	BuildType string
-	// ABI is the preferred one, such as arm64-v8a; Fingerprint identifies the
+	// ABI is the preferred ABI, such as arm64-v8a; Fingerprint identifies the
 	// Android build; Emulator reports an emulator. Unknown values are "" and
 	// false.
 	ABI, Fingerprint string
@@ -36,7 +36,7 @@ type Facts struct {
 	// MemTotal is the memory of the device in bytes (/proc/meminfo); 0 if
 	// unknown.
 	MemTotal int64
-	// UID of the shell: 0 is root, 2000 the usual shell.
+	// UID is the uid of the shell: 0 is root, 2000 the usual shell.
 	UID int
 	// Up is the device's clock at the time of the reading: time since boot.
 	Up time.Duration
@@ -49,10 +49,11 @@ type Facts struct {
 }
 
 // ErrTimeScale is a device whose property leakgate.time_scale is invalid or not
-// allowed: it determines how long a run takes.
+// allowed. That matters because the property determines how long a run takes.
 var ErrTimeScale = errors.New("time scale refused")
 
-// scaleProperty is where a simulated device sets its time scale.
+// scaleProperty is the property in which a simulated device sets its time
+// scale.
 const scaleProperty = "leakgate.time_scale"
 
 // factsTimeout bounds reading the facts, in real time.
@@ -74,8 +75,8 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"boot", bootCommand},
 		{"abi", "getprop ro.product.cpu.abi"},
 		{"fingerprint", "getprop ro.build.fingerprint"},
-		// ro.kernel.qemu until Android 11, ro.boot.qemu after it (goldfish,
-		// init.ranchu.rc).
+		// The property is ro.kernel.qemu until Android 11, and ro.boot.qemu
+		// since (goldfish, init.ranchu.rc).
 		{"emulator", "getprop ro.kernel.qemu; getprop ro.boot.qemu"},
 		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
 		{"size", "getprop dalvik.vm.heapsize"},
@@ -122,8 +123,8 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	return f, nil
 }
 
-// parseScale returns 1 without a valid scale. A scale below 1 would make a run
-// endless.
+// parseScale returns 1 if the scale is invalid. A scale below 1 would make a
+// run endless.
 func parseScale(text string) (scale float64, ok bool) {
 	if text == "" {
 		return 1, true

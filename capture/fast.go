@@ -33,8 +33,8 @@ type Reading struct {
 	Threads       known.Int
 	// CPU is the total CPU time of the process.
 	CPU known.Duration
-	// Err is nil if the reading is a sample: the process is the requested one
-	// and the value of its source is present.
+	// Err is nil if the reading is a valid sample: it is from the requested
+	// process, and has the value of its source.
 	Err error
 }
 
@@ -47,7 +47,8 @@ type Round struct {
 	Took time.Duration
 	// Readings are in the order of the targets.
 	Readings []Reading
-	// SystemServer is the total CPU time of system_server; unknown without it.
+	// SystemServer is the total CPU time of system_server; unknown if it was
+	// not read.
 	SystemServer known.Duration
 }
 
@@ -83,8 +84,8 @@ const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Z
 
 // fastCommand returns the entire round as one command line. One grep reads the
 // files of all processes and prefixes each line with its file, so an extra
-// process costs no fork and no round trip. A target under run-as or su costs
-// one fork each.
+// process costs no fork and no round trip. A target that is read through run-as
+// or su costs one fork each.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
 	grep := "grep -E " + text.ShellQuote(fastPattern)
@@ -109,8 +110,8 @@ func fastCommand(targets []Target, systemServer int) string {
 		b.WriteString("; " + w + " </dev/null")
 	}
 	if len(wrapped) > 0 {
-		// A command under another uid may fail silently: the end line comes
-		// after it.
+		// A command under another uid may fail without a message, so the end
+		// line comes after it.
 		b.WriteString("; exec " + grep + " /dev/null uptime")
 	}
 	return b.String()
@@ -138,9 +139,9 @@ func wrappedReads(targets []Target, grep string) []string {
 }
 
 // Read makes one round over the targets. If it exceeds its deadline (real
-// time), one of the processes may block it (its memory map is locked); then
-// each is read alone, so that the responsive ones are not lost, and the others
-// carry ErrNoAnswer. The error is a device that did not answer; an error of one
+// time), one of the processes may block it (its memory map is locked). Each
+// process is then read alone, so that only the unresponsive ones fail, with
+// ErrNoAnswer. The error is a device that did not answer; an error of one
 // process is in its reading.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
@@ -174,7 +175,7 @@ func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) 
 	return out, nil
 }
 
-// answers reports whether the device itself responds, by its clock.
+// answers reports whether the device itself responds, by reading its clock.
 func (f *Fast) answers(ctx context.Context) (up time.Duration, ok bool) {
 	a, err := shell.Ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
 	if err != nil {
@@ -214,8 +215,8 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends returns how many end lines a complete answer has: that of the main grep,
-// and those of the wrapped ones.
+// ends returns how many end lines a complete answer has: one of the main grep,
+// and one of each wrapped grep.
 func ends(targets []Target) int {
 	for _, t := range targets {
 		if !t.Level.Prefix.IsZero() {
@@ -254,8 +255,8 @@ func (f *Fast) sort(out []byte) (ends int) {
 	return ends
 }
 
-// fileNames are the names that a round may request, so that a map key needs no
-// new string.
+// fileNames are the names that a round may request. They serve as map keys, so
+// that no new string is allocated.
 var fileNames = [...]string{"stat", "status", "smaps_rollup", "smaps"}
 
 // splitName splits "123/stat:TEXT" and "/proc/123/stat:TEXT".
@@ -360,8 +361,8 @@ func (f *Fast) memory(t Target, r *Reading) {
 	}
 }
 
-// impossible returns an error for a resident or swapped size that no process of
-// the device can have; else nil.
+// impossible returns an error for a resident or swapped size that exceeds what
+// any process of the device can have; otherwise nil.
 func (f *Fast) impossible(t Target, name string, value known.Int, swapName string, swap known.Int) error {
 	mostValue, mostSwap := procfs.Bounds(f.MemTotal >> 10)
 	for _, v := range []struct {

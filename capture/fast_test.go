@@ -19,7 +19,8 @@ func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 0 0 0 0 0 100 50 0 0 20 0 30 0 %d 0 0 0\n", pid, comm, start)
 }
 
-// lines returns text as grep prints it: each line after the name of its file.
+// lines returns text as grep prints it: each line is preceded by the name of
+// its file.
 func lines(name, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -94,9 +95,9 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 	}
 }
 
-// Truncated at any byte, a round is an error, even if the exit status reports
-// success: a value may have lost its last digits, and a missing process would
-// be taken for one that has ended.
+// A round that is truncated at any byte is an error, even if the exit status
+// reports success: a value may have lost its last digits, and a missing process
+// would be mistaken for one that has ended.
 func TestFastRejectsTruncatedOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
@@ -121,8 +122,8 @@ func TestFastRejectsTruncatedOutput(t *testing.T) {
 	}
 }
 
-// A process whose memory map is locked blocks the whole grep. The others are
-// read anyway and only that one is marked.
+// A process whose memory map is locked blocks the whole grep. The other
+// processes are still read, and only the blocked one is marked.
 func TestFastMarksHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, _ io.Writer) (int, error) {

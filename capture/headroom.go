@@ -18,9 +18,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Headroom is how much one process uses of the resources whose exhaustion kills
-// it, and their limits. Reasons explains unknown values. The use of the Java
-// heap comes over the detail channel; see package detail.
+// Headroom is how much of each limited resource one process uses, and the
+// limit. Exhausting such a resource kills the process. Reasons explains unknown
+// values. The use of the Java heap is read over the detail channel; see package
+// detail.
 type Headroom struct {
 	Target
 	// Up is the device's clock at the beginning of the reading: time since
@@ -33,16 +34,16 @@ type Headroom struct {
 	// limits too, so it may be reached earlier.
 	Threads, ThreadLimit known.Int
 	ThreadLimitBy        string
-	// Virtual is the used address space in bytes, VirtualLimit its size;
-	// unknown for a 64-bit process, which does not run out of it.
+	// Virtual is the used address space in bytes, VirtualLimit its size; both
+	// are unknown for a 64-bit process, which does not run out of it.
 	Virtual, VirtualLimit known.Int
 	// Bits is 32 or 64; 0 if unknown.
 	Bits int
-	// Anonymous is RssAnon plus VmSwap in bytes, AnonymousLimit how much of it
-	// the memory limiter of Android 17 allows the process in its present state;
-	// unknown before. AnonymousAssumed reports that the device does not expose
-	// its limits, and that AnonymousLimit is what Android recommends for its
-	// RAM.
+	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is how much of
+	// it the memory limiter of Android 17 allows the process in its present
+	// state; it is unknown on earlier releases. AnonymousAssumed reports that
+	// the device does not expose its limits, and that AnonymousLimit is what
+	// Android recommends for its RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
 	// GrowthLimit and HeapSize are the device's two maximum sizes of a Java
@@ -60,9 +61,9 @@ type Headroom struct {
 }
 
 // HeapLimit returns the limit of the process's Java heap in bytes. If it is
-// unknown whether the app has a large heap, the use decides: more than the
-// growth limit implies one. The reason explains an unknown or uncertain limit;
-// else it is empty.
+// unknown whether the app has a large heap, this is derived from the current
+// use: a heap above the growth limit implies a large heap. The reason explains
+// an unknown or uncertain limit; otherwise it is empty.
 func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	small := h.GrowthLimit
 	if !small.Known {
@@ -96,10 +97,10 @@ func inBytes(kb known.Int) known.Int {
 }
 
 // Headrooms reads the headroom of processes of one device, in one shell round
-// trip for all of them (before Android 7 for as many as fit on a command line).
-// Constant values take one more round trip: the device's limits with the first
-// process, a process's word size and kind of heap when it is new. It is not
-// safe for concurrent use.
+// trip for all of them (before Android 7: in one round trip for as many as fit
+// on a command line). Constant values take one more round trip: the device's
+// limits together with the first process, and the word size and kind of heap of
+// each new process. It is not safe for concurrent use.
 type Headrooms struct {
 	dev   Device
 	facts Facts
@@ -124,7 +125,7 @@ type bounds struct {
 
 // traits are the constant properties of one incarnation of a process.
 type traits struct {
-	parent    string // the name of the parent process
+	parent    string // the parent process's name
 	pidsMax   known.Int
 	largeHeap dumpsys.Answer
 	reasons   []string
@@ -142,7 +143,8 @@ const (
 	// traitsTimeout bounds reading the constant values; the package service
 	// answers through system_server.
 	traitsTimeout = 15 * time.Second
-	// maxTraits bounds what is kept of short-lived processes.
+	// maxTraits bounds the number of kept traits, since there may be many
+	// short-lived processes.
 	maxTraits = 1000
 )
 
@@ -163,7 +165,7 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 }
 
 // maxOldLine bounds a command line before Android 7, in bytes: adbd accepts
-// 4095, and package adb needs some of them (AOSP adb/sockets.cpp,
+// 4095, of which package adb needs some (AOSP adb/sockets.cpp,
 // connect_to_remote).
 const maxOldLine = 3900
 
@@ -175,7 +177,7 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	}
 	for n > 1 {
 		text := shell.NewMarker().Join(line(n))
-		// It is sent as one quoted word.
+		// The command is sent as one quoted word.
 		if len(text)+3*strings.Count(text, "'") <= maxOldLine {
 			break
 		}
@@ -184,7 +186,7 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	return n
 }
 
-// readSome is Read for as many targets as fit on one command line. flags are
+// readSome is Read for as many targets as fit on one command line. flags holds
 // the answers of the package service, which is called once per package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := shell.NewMarker()
@@ -231,10 +233,11 @@ const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^
 // status, and oom_score_adj.
 const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
-// command returns one reading. The files of all processes cost one grep. Open
-// files are counted by a glob of the shell, which costs no process, under the
-// uid of the process's level. stat shows their number to everybody since Linux
-// 6.2 (fs/proc/fd.c, proc_fd_getattr); Android before 6 has no stat.
+// command returns the command line of one reading. One grep reads the files of
+// all processes. Open files are counted by a glob of the shell, which costs no
+// process, under the uid of the process's level. Since Linux 6.2 any user can
+// read their number with stat (fs/proc/fd.c, proc_fd_getattr); Android before 6
+// has no stat.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
@@ -277,8 +280,8 @@ func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
 // headroomRound is the sorted output of one reading.
 type headroomRound struct {
 	files map[file][]byte
-	// open is the number of descriptors that a glob matched, size the one that
-	// stat reports.
+	// open is the number of descriptors that a glob matched, size the number
+	// that stat reports.
 	open, size map[int]int64
 	// said is what tools printed instead of a value, by pid.
 	said map[int]string
@@ -331,8 +334,8 @@ func (r *headroomRound) file(line []byte) {
 	}
 }
 
-// glob counts the words "/proc/123/fd/45". A glob without a match is printed
-// literally. It returns false for any other text.
+// glob counts the words of the form "/proc/123/fd/45". A glob without a match
+// is printed literally. It returns false for any other text.
 func (r *headroomRound) glob(text []byte) bool {
 	clean := true
 	for word := range bytes.FieldsSeq(text) {
@@ -357,7 +360,7 @@ func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	return int(n), rest, ok && found && err == nil
 }
 
-// read fills in what the process uses.
+// read sets the values that the process uses.
 func (r headroomRound) read(h *Headroom) {
 	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
 		return
@@ -409,7 +412,7 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 		if _, ok := h.known[room.Process]; ok || room.Err != nil {
 			continue
 		}
-		// It was read to identify the process.
+		// This was already read to identify the process.
 		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
 		fresh = append(fresh, newProcess{room.Process, stat.PPID})
 	}
@@ -423,8 +426,8 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 	return err
 }
 
-// readSomeTraits is readTraits for as many as fit on one command line; it
-// returns the rest.
+// readSomeTraits is readTraits for as many processes as fit on one command
+// line; it returns the rest.
 func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flags map[string][]byte) (rest []newProcess,
 	err error) {
 	some := h.most(len(fresh), func(n int) []shell.Part { return h.traitParts(fresh[:n], flags) })
@@ -434,7 +437,7 @@ func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flag
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	// What was answered before a service hung is used.
+	// Answers that arrived before a service hung are used.
 	hung := errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !hung {
 		return nil, fmt.Errorf("read headroom: %w", err)
@@ -459,7 +462,7 @@ func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flag
 	}
 	for _, n := range rest {
 		if _, asked := flags[n.Package()]; hung && !asked {
-			flags[n.Package()] = nil // it would hang again
+			flags[n.Package()] = nil // the service would hang again
 		}
 	}
 	return rest, nil
@@ -471,9 +474,9 @@ type newProcess struct {
 	parent known.Int
 }
 
-// traitParts read the constant values. The package service comes last: it may
-// hang. It is called for a package with its first process, unless flags has its
-// answer.
+// traitParts read the constant values. The package service comes last, because
+// it may hang. It is called for the first process of each package, unless flags
+// already has its answer.
 func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []shell.Part {
 	var parts, late []shell.Part
 	if !h.asked {
@@ -511,7 +514,7 @@ func firstOf(fresh []newProcess, n newProcess) int {
 	return slices.IndexFunc(fresh, func(other newProcess) bool { return other.Package() == n.Package() })
 }
 
-// dumpPackage prints the line of an app's flags (frameworks/base
+// dumpPackage prints the line with an app's flags (frameworks/base
 // Settings.dumpPackageLPr).
 func (h *Headrooms) dumpPackage(pkg string) string {
 	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + text.ShellQuote(pkg) +
@@ -539,12 +542,12 @@ func readBounds(parts map[string][]byte) bounds {
 	return b
 }
 
-// foreground is how much more ART lets the heap of a foreground process grow
-// than others: 3 times with concurrent copying, 2 times before Android 8
-// (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
+// foreground is the factor by which ART lets the heap of a foreground process
+// grow more than that of a background process: 3 with concurrent copying, 2
+// before Android 8 (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const foreground = 3
 
-// garbage returns what may be allocated until the next collection
+// garbage returns how many bytes may be allocated until the next collection
 // (art/runtime/gc/heap.cc, GrowForUtilization).
 func (b bounds) garbage() known.Int {
 	return known.Int{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
@@ -571,8 +574,8 @@ func (n newProcess) traits(parts map[string][]byte, label string, flags []byte) 
 	return out
 }
 
-// largeHeap parses "flags=[ HAS_CODE LARGE_HEAP ]". The first line belongs to
-// the package itself; the replaced system package may follow.
+// largeHeap parses "flags=[ HAS_CODE LARGE_HEAP ]". The first such line belongs
+// to the package itself; one of the replaced system package may follow.
 func largeHeap(text []byte) dumpsys.Answer {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	words := strings.Fields(string(line))
@@ -587,7 +590,7 @@ func largeHeap(text []byte) dumpsys.Answer {
 	return dumpsys.No
 }
 
-// bound fills in the limits.
+// bound sets the limits.
 func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	own := h.known[room.Process]
 	room.Reasons = append(room.Reasons, own.reasons...)
@@ -601,11 +604,11 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	h.addressSpace(room, l, own)
 }
 
-// threadLimit uses the lowest of the limits of threads.
+// threadLimit sets the lowest of the limits on threads.
 func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 	ofUser := l.Processes.Soft
 	if room.UID == 0 {
-		ofUser = known.Int{} // it does not apply to root (kernel/fork.c, copy_process)
+		ofUser = known.Int{} // this limit does not apply to root (kernel/fork.c, copy_process)
 	}
 	for _, c := range []struct {
 		by string
@@ -625,14 +628,14 @@ func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 const (
 	gigabyte = 1 << 30
 	// spaceUnder64 is the address space of a 32-bit process under a 64-bit
-	// kernel, spaceUnder32 under a 32-bit one (TASK_SIZE_32 of arch/arm64,
+	// kernel, spaceUnder32 under a 32-bit kernel (TASK_SIZE_32 of arch/arm64,
 	// TASK_SIZE of arch/arm with the split that Android's kernels have; both
-	// less a few pages or megabytes).
+	// minus a few pages or megabytes).
 	spaceUnder64 = 4 * gigabyte
 	spaceUnder32 = 3 * gigabyte
 )
 
-// addressSpace fills in the limit of the address space.
+// addressSpace sets the limit of the address space.
 func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own traits) {
 	reason := ""
 	room.Bits, reason = h.phone.bits(room.Virtual, own.parent)
@@ -654,7 +657,7 @@ func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own traits) {
 	}
 }
 
-// bits returns the word size of an app's process. It is that of its parent,
+// bits returns the word size of an app's process, derived from its parent,
 // which is called zygote64 or zygote (frameworks/base
 // cmds/app_process/app_main.cpp, ZYGOTE_NICE_NAME).
 func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string) {
@@ -678,7 +681,7 @@ func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string)
 // space returns the address space of a 32-bit process.
 func (b bounds) space(virtual known.Int) (known.Int, string) {
 	switch b.machine {
-	case "aarch64", "x86_64", "armv8l": // the last is what arm64 reports to 32-bit programs
+	case "aarch64", "x86_64", "armv8l": // the last one is what arm64 reports to 32-bit programs
 		return known.Of(spaceUnder64), ""
 	}
 	if b.abi64 != "" || virtual.Known && virtual.N > spaceUnder32 {

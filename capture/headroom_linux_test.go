@@ -47,8 +47,8 @@ func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *shelltest.Device) 
 		}}
 }
 
-// For each release of Android and each permission: values match the simulated
-// phone's, and missing ones have a reason.
+// For each release of Android and each permission, the values match those of
+// the simulated phone, and each missing value has a reason.
 func TestHeadroomByRelease(t *testing.T) {
 	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36, 37} {
 		for _, right := range []string{"none", "debuggable", "su", "root"} {
@@ -95,7 +95,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 	if trips := len(dev.Commands) - before; trips != 2 {
 		t.Errorf("the first reading took %d round trips", trips)
 	}
-	// Two processes of one package request it once.
+	// Two processes of one package cause one request for it.
 	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
 		t.Errorf("the package was requested %d times", n)
 	}
@@ -108,7 +108,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 			t.Fatalf("%+v", h)
 		}
 		h.Up, again[i].Up = 0, 0
-		h.Virtual, again[i].Virtual = known.Int{}, known.Int{} // it changes
+		h.Virtual, again[i].Virtual = known.Int{}, known.Int{} // this value changes
 		if fmt.Sprint(h) != fmt.Sprint(again[i]) {
 			t.Errorf("first reading\n%+v\nsecond reading\n%+v", h, again[i])
 		}
@@ -157,8 +157,8 @@ func tells(h Headroom, reason string) bool {
 	return slices.ContainsFunc(h.Reasons, func(r string) bool { return strings.HasPrefix(r, reason) })
 }
 
-// A process that has ended, or whose pid now belongs to another, is reported
-// beside the others.
+// A process that has ended, or whose pid now belongs to another process, has an
+// error; the other processes are reported.
 func TestHeadroomOfEndedProcess(t *testing.T) {
 	_, dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
@@ -182,8 +182,8 @@ func TestHeadroomOfEndedProcess(t *testing.T) {
 	}
 }
 
-// A package service that hangs costs the kind of the heap, once, and nothing
-// else.
+// If the package service hangs, only the kind of the heap is unknown, and the
+// timeout is spent once.
 func TestHeadroomWithoutPackageService(t *testing.T) {
 	phone, dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
@@ -221,9 +221,9 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	}
 }
 
-// Before Android 7 a command line has 4095 bytes: many processes take several,
-// those that fit take one, and a package service that hangs costs its time
-// once.
+// Before Android 7 a command line has 4095 bytes: many processes need several,
+// but processes that fit need only one, and a package service that hangs costs
+// its timeout once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
 		for _, n := range []int{1, 10, 15, 42, 60} {
@@ -248,7 +248,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 	}
 	serve := dev.Run
 	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-		// As package adb sends it.
+		// This is the line as package adb sends it.
 		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) +
 			"); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
 			return -1, fmt.Errorf("the command takes %d bytes", len(line))
@@ -393,7 +393,8 @@ func TestThreadLimitIsTheLowest(t *testing.T) {
 	}
 }
 
-// unprivileged is this machine's shell under a uid that owns nothing.
+// unprivileged is this machine's shell under a uid that owns no files or
+// processes.
 func unprivileged(t *testing.T) *shelltest.Device {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -415,7 +416,7 @@ func unprivileged(t *testing.T) *shelltest.Device {
 	}}
 }
 
-// Arbitrary text instead of an answer yields no number.
+// If the answer is arbitrary text, no number is returned.
 func FuzzHeadroom(f *testing.F) {
 	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 " +
 		"49213 1\n"

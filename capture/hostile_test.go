@@ -80,8 +80,8 @@ func TestHostileNamesInRealShells(t *testing.T) {
 	}
 }
 
-// findNames looks for all processes in one command, and for each that is not
-// rejected alone.
+// findNames searches for all processes in one command, and separately for each
+// name that is not rejected.
 func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var patterns []Pattern
@@ -94,7 +94,8 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// The older of two is found, such as the child of another test run.
+			// If there are two, the older one is found, such as the child of
+			// another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
@@ -118,7 +119,7 @@ func startOf(t *testing.T, pid int) uint64 {
 }
 
 // readNames sends the commands of the levels and of the fast channel that
-// contain the package of a name: those under run-as.
+// contain the package of a name, which are those that use run-as.
 func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var targets []Target
@@ -139,8 +140,8 @@ func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	checkWords(t, shelltest.HostileNames, tr.Words(t))
 }
 
-// checkWords checks that run-as received the packages of the names byte by byte
-// and each once.
+// checkWords checks that run-as received the packages of the names byte by
+// byte, each once.
 func checkWords(t *testing.T, names, words []string) {
 	t.Helper()
 	want := map[string]bool{}
@@ -161,8 +162,8 @@ func checkWords(t *testing.T, names, words []string) {
 	}
 }
 
-// simulated is a phone with one app that only run-as can read, without a
-// connection.
+// simulated is a phone with one app that only run-as can read; it is called
+// without a connection.
 func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 	app.Debuggable = true
 	phone := androidsim.New(androidsim.Options{Apps: []androidsim.App{app}})
@@ -172,7 +173,8 @@ func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 		}}
 }
 
-// A command line of a megabyte is skipped: it is not a process of an app.
+// A process with a command line of a megabyte is skipped, because it cannot
+// belong to an app.
 func TestHugeNameIsSkipped(t *testing.T) {
 	app := androidsim.App{
 		Package:   "com.x",
@@ -185,8 +187,8 @@ func TestHugeNameIsSkipped(t *testing.T) {
 	}
 }
 
-// The simulated phone has a shell of its own, and apps with such names that
-// only run-as can read.
+// The simulated phone has its own shell, and apps with such names that only
+// run-as can read.
 func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	for _, name := range shelltest.HostileNames {
 		phone, dev := simulated(androidsim.App{
@@ -224,8 +226,8 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	}
 }
 
-// A thousand processes are found by a dozen programs, with the same result as
-// from the simulated phone's shell.
+// A dozen programs find a thousand processes; the result is the same as from
+// the simulated phone's shell.
 func TestFindAThousand(t *testing.T) {
 	var processes []androidsim.ProcessSpec
 	for i := range 1000 {

@@ -14,9 +14,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Source is where a sample was read. Sources from SmapsRollup to Smaps yield
-// Pss and SwapPss; Status yields RssAnon and VmSwap, which is a different
-// series; Dumpsys means that the fast channel cannot read the process.
+// Source is the file or service that a sample was read from. Sources from
+// SmapsRollup to Smaps yield Pss and SwapPss; Status yields RssAnon and VmSwap,
+// which is a different series; Dumpsys means that the fast channel cannot read
+// the process.
 type Source string
 
 // The sources, best first.
@@ -29,8 +30,8 @@ const (
 	Dumpsys     Source = "dumpsys"
 )
 
-// Answer is the result of a probe: yes, a permanent no, or nothing reliable
-// (the process died, the device did not answer in time).
+// Answer is the result of a probe: yes, a permanent no, or unclear (the process
+// died, the device did not answer in time).
 type Answer uint8
 
 // The three answers of a probe.
@@ -55,7 +56,7 @@ type ProbeResult struct {
 // Level is how the fast channel reads one process.
 type Level struct {
 	Source Source
-	// Prefix is the command that the reading grep runs under.
+	// Prefix is the command under which grep runs.
 	Prefix shell.Prefix
 }
 
@@ -72,13 +73,13 @@ func (l Level) file() string {
 	return ""
 }
 
-// Probe is the level of a process and the findings that led to it.
+// Probe is the level of a process and the findings that it is based on.
 type Probe struct {
 	Level    Level
 	Findings []ProbeResult
 }
 
-// conclusive reports whether every better source than the chosen one is a
+// conclusive reports whether every source better than the chosen one is a
 // permanent no: only then may the probe be kept.
 func (p Probe) conclusive() bool {
 	for _, f := range p.Findings {
@@ -102,19 +103,19 @@ func (p Probe) Reasons() []string {
 
 // Levels probes processes of one device and keeps conclusive results. The level
 // depends on the process, not on the Android version: on a user build the
-// kernel lets the shell read smaps of no app but lets run-as read those of a
-// debuggable one. Whether su works is a property of the device. It is not safe
-// for concurrent use.
+// kernel does not let the shell read smaps of any app, but lets run-as read
+// those of a debuggable one. Whether su works is a property of the device.
+// Levels is not safe for concurrent use.
 type Levels struct {
 	dev   Device
 	facts Facts
 	known map[levelKey]Probe
-	// unsure holds inconclusive probes, which are repeated after some looks.
+	// unsure holds inconclusive probes, which are repeated after some lookups.
 	unsure map[Process]provisional
 	su     superuser
 }
 
-// superuser is the device's answer about su.
+// superuser is the result of trying su on the device.
 type superuser struct {
 	asked bool
 	// prefix calls su; if it is zero, refused explains why.
@@ -122,36 +123,37 @@ type superuser struct {
 	refused string
 }
 
-// provisional is a probe that is used for left more looks.
+// provisional is a probe that is used for left more lookups.
 type provisional struct {
 	probe Probe
 	left  int
 }
 
 const (
-	// retryAfter is the number of looks after which an unclear answer is probed
-	// again: about ten minutes.
+	// retryAfter is the number of lookups after which an unclear answer is
+	// probed again: about ten minutes.
 	retryAfter = 20
-	// maxUnsure bounds what is kept of short-lived processes.
+	// maxUnsure bounds the number of kept probes, since there may be many
+	// short-lived processes.
 	maxUnsure = 1000
 	// suTimeout bounds a call of su in real time: it may wait for a person to
 	// agree.
 	suTimeout = 10 * time.Second
 )
 
-// levelKey is what the answer can depend on while a device stays the same.
+// levelKey contains everything that the answer can depend on for one device.
 type levelKey struct {
 	pkg      string
 	user     int
 	isolated bool
 }
 
-// NewLevels returns Levels without results.
+// NewLevels returns an empty Levels.
 func NewLevels(dev Device, facts Facts) *Levels {
 	return &Levels{dev: dev, facts: facts, known: map[levelKey]Probe{}, unsure: map[Process]provisional{}}
 }
 
-// Forget drops what is known of the process, after a reading at its level
+// Forget drops the results about the process, after a reading at its level
 // failed.
 func (l *Levels) Forget(p Process) {
 	delete(l.known, keyOf(p))
@@ -193,8 +195,9 @@ func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	return out, nil
 }
 
-// recall fills in what is known, and splits the rest: one process of each
-// package is probed first, because its result mostly holds for all.
+// recall uses the known results, and splits the remaining processes: one
+// process of each package is probed first, because its result usually holds for
+// the whole package.
 func (l *Levels) recall(ps []Process, rest []int, out []Probe) (asked, later []int) {
 	first := map[levelKey]bool{}
 	for _, i := range rest {
@@ -234,7 +237,8 @@ func (l *Levels) keep(p Process, probe Probe) {
 // candidate is one source to try.
 type candidate struct {
 	Level
-	// skip is why this source cannot work for the process; empty to try it.
+	// skip is the reason why this source cannot work for the process; it is
+	// empty if the source is to be tried.
 	skip string
 }
 
@@ -264,7 +268,7 @@ func (l *Levels) candidates(p Process) [ways]candidate {
 	}
 }
 
-// probe tries one source after the other for the given processes.
+// probe tries the sources for the given processes, one after the other.
 func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Probe) error {
 	asked = slices.Clone(asked)
 	for _, i := range asked {
@@ -344,8 +348,8 @@ type trial struct {
 	candidate
 }
 
-// trialsPerTrip bounds the processes of one command. One smaps may take a
-// second.
+// trialsPerTrip bounds the processes of one command, because one smaps may take
+// a second.
 func trialsPerTrip(file string) int {
 	if file == "smaps" {
 		return 5
@@ -392,9 +396,9 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, err
 	return out, nil
 }
 
-// try reads each process of a batch once. Only a dead connection or the
-// caller's end is an error. Without an answer in time one of them may block the
-// rest: each is read alone.
+// try reads each process of a batch once. It returns an error only if the
+// connection is dead or the caller's context has ended. If there is no answer
+// in time, one process may block the others, so each is read alone.
 func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
@@ -443,7 +447,7 @@ func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]ProbeResult, err
 	return out, nil
 }
 
-// probePattern matches the line that proves a file useful.
+// probePattern matches the line that shows that a file is usable.
 func probePattern(file string) string {
 	if file == "status" {
 		return "^RssAnon:"

@@ -136,8 +136,8 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	}
 }
 
-// su may wait for a person to agree: it is abandoned, no other process tries it
-// again, and the next best source is used.
+// su may wait for a person to agree. It is abandoned, is not tried for any
+// other process, and the next best source is used.
 func TestSilentSUIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, asked := unansweredSU()
@@ -161,7 +161,7 @@ func TestSilentSUIsTriedOnce(t *testing.T) {
 	})
 }
 
-// unansweredSU is a device whose su waits for a person who never comes.
+// unansweredSU is a device whose su waits for a confirmation that never comes.
 func unansweredSU() (dev *shelltest.Device, asked *int) {
 	asked = new(int)
 	inner := phone(func(command string) string {
@@ -180,7 +180,7 @@ func unansweredSU() (dev *shelltest.Device, asked *int) {
 	}}, asked
 }
 
-// If su works, every process is read through it, and it is tried once.
+// If su works, every process is read through it, and it is probed only once.
 func TestGrantedSUIsTriedOnce(t *testing.T) {
 	dev := phone(func(command string) string {
 		switch {
@@ -214,8 +214,8 @@ func TestGrantedSUIsTriedOnce(t *testing.T) {
 	}
 }
 
-// A read that blocks a batch costs the others their time, not their level, and
-// is probed again after some looks.
+// A read that blocks a batch costs the other processes time, but does not
+// change their level. It is probed again after some lookups.
 func TestBatchWithAHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := phone(func(command string) string {

@@ -123,7 +123,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 func TestLocalProbeOfADeadProcessIsNotKept(t *testing.T) {
 	dev := local()
 	levels := NewLevels(dev, Facts{UID: 2000})
-	p := Process{Name: "com.dead", PID: 4194305, UID: 10100} // beyond pid_max
+	p := Process{Name: "com.dead", PID: 4194305, UID: 10100} // greater than pid_max
 	probe, err := levels.Probe(t.Context(), p)
 	if err != nil || probe.Level.Source != Dumpsys || probe.conclusive() {
 		t.Errorf("%+v, %v", probe, err)

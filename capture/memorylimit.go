@@ -18,7 +18,8 @@ const memoryLimiterAPI = 37
 // limiter is the device's answer about its memory limiter.
 type limiter struct {
 	dumpsys.MemoryLimiter
-	// answered is false without an answer; limits are assumed then, if any.
+	// answered is false if there was no answer; limits are then assumed, if
+	// any.
 	answered bool
 	said     string
 }
@@ -82,8 +83,8 @@ func memTotal(line []byte) known.Int {
 	return inBytes(known.Of(kb))
 }
 
-// anonymousOf returns RssAnon plus VmSwap in bytes. A kernel without swap has
-// no VmSwap.
+// anonymousOf returns RssAnon plus VmSwap in bytes. VmSwap is missing if the
+// kernel has no swap.
 func anonymousOf(s procfs.Status) known.Int {
 	anon, swap := inBytes(s.RssAnon), inBytes(s.VmSwap)
 	if !anon.Known {
@@ -96,13 +97,13 @@ func anonymousOf(s procfs.Status) known.Int {
 // (Process.FIRST_APPLICATION_UID).
 const firstAppUID = 10000
 
-// exempt ends the reasons for which a process has no limit, as opposed to an
-// unknown one.
+// exempt is the suffix of a reason for which a process has no limit, as opposed
+// to an unknown limit.
 const exempt = ", so the process does not run out of it"
 
-// anonymousLimit fills in how much anonymous memory and swap the process may
-// have. The limiter adds shared memory of its cgroup, which is not in
-// /proc/PID: the limit may be reached earlier.
+// anonymousLimit sets how much anonymous memory and swap the process may have.
+// The limiter adds shared memory of its cgroup, which is not in /proc/PID, so
+// the limit may be reached earlier.
 func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 	l := h.phone.limiter
 	if l == nil {
@@ -125,7 +126,7 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 	}
 	memory, swap, word := l.VisibleMemory, l.VisibleSwap, "visible"
 	switch {
-	case !oomScoreAdj.Known: // the larger limit
+	case !oomScoreAdj.Known: // the larger limit applies
 	case oomScoreAdj.N < 0, oomScoreAdj.N >= cachedAdj:
 		room.why(what, "the memory limiter does not limit a process of this importance"+exempt)
 		return
@@ -146,8 +147,8 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 
 const (
 	// perceptibleAdj is the lowest oom_score_adj of foreground services, which
-	// the memory limiter does not count as visible; cachedAdj is that of cached
-	// processes, whose swap is not limited (services/core
+	// the memory limiter does not count as visible; cachedAdj is the lowest of
+	// cached processes, whose swap is not limited (services/core
 	// am/psc/ProcessList.java and MemoryLimiter.java, initializeMemoryLimits).
 	perceptibleAdj = 200
 	cachedAdj      = 900

@@ -47,7 +47,7 @@ type Key struct {
 	Name string
 }
 
-// Key returns the key of the process. That of a twin is NAME#2.
+// Key returns the key of the process. The key of a twin is NAME#2.
 func (p Process) Key() Key {
 	if p.Twin > 1 {
 		return Key{User: p.User, Name: fmt.Sprintf("%s%c%d", p.Name, twinSign, p.Twin)}
@@ -63,13 +63,13 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s (user %d)", k.Name, k.User)
 }
 
-// Same reports whether two readings belong to one incarnation.
+// Same reports whether two readings are of the same incarnation.
 func (p Process) Same(q Process) bool {
 	return p.PID == q.PID && p.Start == q.Start
 }
 
-// Package returns the part of the name before the first colon. For a process
-// that does not choose its own name that is the package of its app.
+// Package returns the part of the name before the first colon, which is the
+// app's package unless the process chose its own name.
 func (p Process) Package() string {
 	name, _, _ := strings.Cut(p.Name, ":")
 	if i := strings.LastIndexByte(name, twinSign); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
@@ -93,9 +93,9 @@ func (p Pattern) Match(name string) bool {
 // stem returns the text that every matching name contains.
 func (p Pattern) stem() string { return strings.TrimSuffix(string(p), "*") }
 
-// ParsePattern validates a pattern. It rejects what no process name of an app
-// can be, so that a typing error is reported immediately and not as a process
-// that never starts.
+// ParsePattern validates a pattern. It rejects text that cannot be part of an
+// app's process name, so that a typing error is reported immediately and does
+// not look like a process that never starts.
 func ParsePattern(text string) (Pattern, error) {
 	stem := strings.TrimSuffix(text, "*")
 	if stem == "" {

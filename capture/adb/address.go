@@ -22,8 +22,8 @@ type endpoint struct {
 
 func (e endpoint) String() string { return e.addr }
 
-// localPort returns the port, if the endpoint is one that a server started on
-// this machine would have.
+// localPort returns the port if a server started on this machine would listen
+// at the endpoint.
 func (e endpoint) localPort() (string, bool) {
 	if e.network != "tcp" {
 		return "", false
@@ -47,8 +47,8 @@ func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)
 	}
-	// With Dial the network is neither tcp nor unix: only a server on this
-	// machine is waited for and started.
+	// With Dial the network is neither tcp nor unix. The client waits for, and
+	// starts, only a server on this machine.
 	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 

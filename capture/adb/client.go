@@ -12,42 +12,44 @@ import (
 	"time"
 )
 
-// Options configure where the server is and what a client may cost. The zero
+// Options configure where the server is, and the limits of a client. The zero
 // value is valid.
 type Options struct {
 	// Addr is where the server listens: HOST:PORT, or a socket specification of
-	// adb (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). Empty:
-	// ADB_SERVER_SOCKET, else ANDROID_ADB_SERVER_ADDRESS and
-	// ANDROID_ADB_SERVER_PORT, else 127.0.0.1:5037.
+	// adb (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). If it is empty,
+	// ADB_SERVER_SOCKET is used, then ANDROID_ADB_SERVER_ADDRESS and
+	// ANDROID_ADB_SERVER_PORT, then 127.0.0.1:5037.
 	Addr string
 	// Dial opens one connection to the server, for instance through an SSH
 	// tunnel or to a device farm. Addr then only names the server in messages,
-	// and no server is started. Nil: connect to Addr.
+	// and no server is started. If Dial is nil, the client connects to Addr.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// DialTimeout bounds one connection attempt; 0 is 5 s.
+	// DialTimeout bounds one connection attempt; 0 means 5 s.
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may send nothing where the protocol
-	// requires an answer, except for a running command; 0 is 30 s. For the
-	// server itself it is 10 s at most.
+	// requires an answer; it does not apply to a running command. 0 means 30 s.
+	// The timeout for the server itself is at most 10 s.
 	AnswerTimeout time.Duration
-	// NoStart prevents the client from starting a server. It still waits a few
-	// seconds for one that disappeared to come back.
+	// NoStart prevents the client from starting a server. If a server
+	// disappears, the client still waits a few seconds for it to come back.
 	NoStart bool
-	// NoConnect prevents the client from having the server connect to a network
-	// device that the server does not list.
+	// NoConnect prevents the client from requesting that the server connect to
+	// a network device which it does not list.
 	NoConnect bool
-	// ADBPath is the adb program that starts a server. Empty: adb in PATH, else
-	// in platform-tools of ANDROID_HOME or ANDROID_SDK_ROOT.
+	// ADBPath is the adb program that starts a server. If it is empty, adb is
+	// searched for in PATH, then in platform-tools of ANDROID_HOME or
+	// ANDROID_SDK_ROOT.
 	ADBPath string
-	// LogDir receives a file with the output of `adb start-server`; it is kept
-	// only if that fails. Empty: the directory for temporary files.
+	// LogDir is the directory for a file with the output of `adb start-server`,
+	// which is kept only if the command fails. If LogDir is empty, the
+	// directory for temporary files is used.
 	LogDir string
 	// MaxStream bounds the output of one command, stdout and stderr together,
-	// in bytes; 0 is 64 MiB.
+	// in bytes; 0 means 64 MiB.
 	MaxStream int64
-	// MaxFile bounds the size of one Pull, in bytes; 0 is 64 GiB.
+	// MaxFile bounds the size of one Pull, in bytes; 0 means 64 GiB.
 	MaxFile int64
-	// Getenv reads the environment; nil is os.Getenv.
+	// Getenv reads the environment; nil means os.Getenv.
 	Getenv func(string) string
 }
 
@@ -95,7 +97,7 @@ func orDefault[T ~int64](v, def T) T {
 // Addr returns where the client expects the server: HOST:PORT, or a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// serverTimeout is how long the server may send nothing. It answers from
+// serverTimeout is how long the server may send nothing. A server answers from
 // memory, immediately; a longer silence means that it hangs or is not an adb
 // server.
 const serverTimeout = 10 * time.Second
@@ -114,9 +116,9 @@ func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing listened just now. One call at a
-// time does so for all calls to an address: it polls, and starts the server
-// when it is due.
+// await dials an address where nothing was listening just now. Only one call at
+// a time does this, on behalf of all calls to the address: it polls, and starts
+// the server when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)
 	if err := s.turn.lock(ctx); err != nil {
@@ -165,7 +167,7 @@ func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 	for deadline := time.Now().Add(c.opt.DialTimeout); ; {
 		nc, err := d.DialContext(ctx, c.at.network, c.at.addr)
 		// On a Unix socket the kernel refuses connections while the queue is
-		// full (unix(7)), and that of the adb server has four slots (AOSP
+		// full (unix(7)), and the queue of the adb server has four slots (AOSP
 		// libcutils, LISTEN_BACKLOG).
 		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(deadline) {
 			return nc, err
@@ -219,11 +221,11 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 }
 
 // call connects to the server and sends the first request of a connection;
-// serial is the device that it is for, if any. A server that closes the
-// connection without an answer is about to exit, as after `adb kill-server` or
-// when another version takes over: the request is sent again to the next
-// server. So it must be a request that may be sent twice; none that reaches a
-// device is.
+// serial is the device that the request is for, if any. A server that closes
+// the connection without an answer is about to exit, as after `adb kill-server`
+// or when another version takes over: the request is then sent again to the
+// next server. So it must be safe to send the request twice; a request that
+// reaches a device is not.
 func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
 	for first := true; ; first = false {
 		k, err := c.dial(ctx, true)
@@ -262,8 +264,8 @@ func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 
 // track calls changed with the list of devices now and after every change,
 // until ctx ends, changed returns an error, or the server disappears. It never
-// returns nil. With a server too old for the long list only Serial and State
-// are set.
+// returns nil. If the server does not support the long list, only Serial and
+// State are set.
 func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) error {
 	k, err := c.openTrack(ctx)
 	if err != nil {
@@ -285,7 +287,7 @@ func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) er
 }
 
 // openTrack requests the long list first; a server that does not support it
-// says so.
+// answers with an error.
 func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	k, err := c.call(ctx, "host:track-devices-l", "")
 	if errors.Is(err, errUnknownService) {
@@ -294,7 +296,7 @@ func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	return k, err
 }
 
-// Select returns the device to work with: the named one, else the one that
+// Select returns the device to use: the named device, else the one that
 // ANDROID_SERIAL names, else the only usable one. It must be in state device. A
 // device named HOST:PORT that the server does not list is connected first.
 func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
@@ -318,7 +320,8 @@ func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	return &Device{client: c, info: info}, nil
 }
 
-// fetch has a network device connected, and lists the devices again.
+// fetch requests that the server connect to a network device, and lists the
+// devices again.
 func (c *Client) fetch(ctx context.Context, serial, from string) ([]DeviceInfo, error) {
 	answer, err := c.reconnect(ctx, serial)
 	if err != nil {
@@ -357,8 +360,8 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	return DeviceInfo{}, list[0].unusable()
 }
 
-// noneUsable reports why each device cannot be used, with the kind of the
-// first.
+// noneUsable reports why each device cannot be used; the kind of the error is
+// that of the first device.
 func noneUsable(list []DeviceInfo) error {
 	kind := ErrOffline
 	var first *fault

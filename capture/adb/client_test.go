@@ -131,7 +131,7 @@ func TestNoAdbServer(t *testing.T) {
 }
 
 // TestPortTaken: another program listens at the port. An HTTP server waits for
-// the rest of what it takes for a request; the other sends nothing.
+// the rest of what looks like a request; the other program sends nothing.
 func TestPortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -167,7 +167,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// A silent server costs one timeout per call, the shorter one.
+// Each call to a silent server costs one timeout: the shorter of the two.
 func TestWaitForASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[time.Duration]time.Duration{

@@ -31,8 +31,8 @@ type command struct {
 	stdout, stderr io.Writer
 	// probing drops all output and ends as soon as the process id is known.
 	probing bool
-	// ended reports that the connection has ended, and its command cannot be
-	// reached.
+	// ended reports that the connection has ended, so that its command can no
+	// longer be reached.
 	ended bool
 }
 
@@ -55,7 +55,7 @@ func orDiscard(w io.Writer) io.Writer {
 }
 
 // run opens the service, copies its output with read, and kills the command on
-// the device if it has to be abandoned.
+// the device if it must be abandoned.
 func (c *command) run(service string, read func() (int, error)) (int, error) {
 	k, err := c.dev.transport(c.ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *command) run(service string, read func() (int, error)) (int, error) {
 	defer k.close()
 	c.conn = k
 	if err := k.request(service); err != nil {
-		// The device may have started it anyway.
+		// The device may have started the command anyway.
 		if c.ctx.Err() != nil {
 			err = c.end(err, 0)
 		}
@@ -87,7 +87,7 @@ func (c *command) wrap(err error) error {
 	return fmt.Errorf("run a command on device %s: %w", quoted(c.dev.info.Serial), err)
 }
 
-// leave ends a command whose output is no longer wanted, because of err.
+// leave ends a command whose output is no longer needed, because of err.
 func (c *command) leave(err error, read func() (int, error)) error {
 	if c.ended {
 		return err
@@ -103,8 +103,8 @@ func (c *command) leave(err error, read func() (int, error)) error {
 	return c.end(err, c.head.pid)
 }
 
-// end kills the command over a second connection while the command's own is
-// still open.
+// end kills the command over a second connection while the command's own
+// connection is still open.
 func (c *command) end(err error, pid int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), killTimeout)
 	defer cancel()
@@ -115,8 +115,8 @@ func (c *command) end(err error, pid int) error {
 }
 
 // runBlind runs a command whose output and status do not matter, without a
-// trace. It neither waits for a server nor reconnects the device: after either,
-// the command to kill is gone.
+// trace. It neither waits for a server nor reconnects the device: in both cases
+// the command to kill no longer exists.
 func (d *Device) runBlind(ctx context.Context, script string) error {
 	k, err := d.client.dial(ctx, false)
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *Device) runBlind(ctx context.Context, script string) error {
 	return nil
 }
 
-// write passes output on, and counts it.
+// write forwards output and counts it.
 func (c *command) write(w io.Writer, p []byte) error {
 	if c.probing || len(p) == 0 {
 		return nil
@@ -159,7 +159,7 @@ func (c *command) write(w io.Writer, p []byte) error {
 	return nil
 }
 
-// failed is the error of a read. A deadline leaves the connection usable.
+// failed handles a read error. The connection remains usable after a deadline.
 func (c *command) failed(err error) error {
 	c.ended = !isTimeout(err)
 	return c.conn.fail(err)
@@ -181,8 +181,8 @@ func (c *command) packetReader() func() (int, error) {
 		defer chunks.Put(buf)
 		if p == nil {
 			p = &packets{r: c.conn.r}
-			// A command that reads standard input must see its end. An error
-			// here would appear in the next read too, which may still find a
+			// A command that reads standard input must reach its end. An error
+			// here is also returned by the next read, which may still find a
 			// complete answer.
 			_, _ = c.conn.net.Write([]byte{idCloseStdin, 0, 0, 0, 0})
 		}
@@ -218,7 +218,8 @@ func (c *command) packet(id byte, data []byte, length uint32) (exit int, over bo
 }
 
 // enclosedReader copies the output of a service without an exit status until
-// its end, which is valid only after the line with the status.
+// the stream ends. The output is valid only if the line with the status comes
+// last.
 func (c *command) enclosedReader() func() (int, error) {
 	tail := trailer{trace: c.trace}
 	var lines newlines
@@ -250,8 +251,8 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut handles a stream that ends before its last line; held-back bytes are
-// output after all, unless the stream continues.
+// cut handles a stream that ends before its last line: the held-back bytes are
+// then output, unless the stream continues.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

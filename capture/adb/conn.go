@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// bufferSize is the maximum size of one read from the server, in bytes; a sync
-// packet fits.
+// bufferSize is the maximum size of one read from the server, in bytes. A sync
+// packet fits into it.
 const bufferSize = 64 << 10
 
 // readers are the buffers of closed connections.
@@ -39,7 +39,7 @@ func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *con
 	r.Reset(nc)
 	k := &conn{net: nc, r: r, ctx: ctx, wait: wait, phase: p}
 	// A deadline in the past ends every pending and later read and write, but
-	// leaves the connection open for those who still need it.
+	// leaves the connection open for its other users.
 	k.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	return k
 }
@@ -62,8 +62,8 @@ func (k *conn) expect(wait time.Duration) error {
 	if err := k.net.SetDeadline(deadline); err != nil {
 		return k.fail(err)
 	}
-	// Checked after the deadline is set: a context that ended before has been
-	// overridden by it.
+	// This is checked after the deadline is set, which overrides the effect of
+	// a context that ended before.
 	if k.ctx.Err() != nil {
 		return contextError(k.ctx)
 	}
@@ -121,7 +121,7 @@ func (k *conn) okay() error {
 	return k.malformed("OKAY or FAIL", status[:])
 }
 
-// text reads four hex digits and as many bytes.
+// text reads a length in four hex digits, and that number of bytes.
 func (k *conn) text() (string, error) {
 	var digits [4]byte
 	if _, err := io.ReadFull(k.r, digits[:]); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // Device is one device of a server. Its methods are safe for concurrent use;
-// each opens connections of its own. A Device is identified by its serial: it
-// outlives a reconnect of the device and a restart of the server.
+// each opens connections of its own. A Device is identified by its serial, so
+// it remains valid when the device reconnects or the server restarts.
 type Device struct {
 	client *Client
 	info   DeviceInfo
@@ -36,8 +36,9 @@ func (d *Device) transport(ctx context.Context) (*conn, error) {
 	return k, nil
 }
 
-// call is Client.call for this device. It connects a network device that the
-// server does not list: a restarted server has forgotten it.
+// call is Client.call for this device. It first connects a network device that
+// the server does not list, because a restarted server has lost its network
+// devices.
 func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	c, serial, began := d.client, d.info.Serial, time.Now()
 	k, err := c.call(ctx, request, serial)
@@ -66,8 +67,8 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features returns the features of the device's adbd, such as shell_v2 and
-// stat_v2. A server or device older than features has none. The answer is
-// cached; an error is not.
+// stat_v2. The result is empty if the server or the device is too old to report
+// features. The answer is cached; an error is not.
 func (d *Device) Features(ctx context.Context) ([]string, error) {
 	d.mu.Lock()
 	features, known := d.features, d.known
@@ -115,7 +116,7 @@ const (
 	maxOldService = 4095
 )
 
-// blindService is the shell service for commands without an answer.
+// blindService is the shell service for commands whose answer is not read.
 func (d *Device) blindService() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,9 +127,9 @@ func (d *Device) blindService() string {
 }
 
 // Shell runs one command line in the device's shell with empty standard input
-// and waits until it exits. The error is nil only if the exit status arrived;
-// else exit is -1 and the command, with its children, was killed on the device
-// too if it could be reached (see the package comment).
+// and waits until it exits. The error is nil only if the exit status arrived.
+// Otherwise exit is -1, and the command and its children were killed on the
+// device too, if the device could be reached (see the package comment).
 //
 // A device without the feature shell_v2 (before Android 7) mixes stderr into
 // stdout, in the order of printing; line ends that its terminal has changed are

@@ -19,7 +19,7 @@ type DeviceInfo struct {
 	// TransportID is the server's number for this connection of the device, 0
 	// if unknown. It changes with each reconnect.
 	TransportID int64
-	// USB is the port of the device, as the server names it; empty for a
+	// USB is the port of the device, in the server's notation; empty for a
 	// network device or if unknown.
 	USB string
 }
@@ -39,9 +39,9 @@ func (d DeviceInfo) unusable() error {
 	}
 }
 
-// name is the device as messages name it. The server cannot read the serial of
-// a device that it may not open (AOSP adb/transport.cpp, append_transport;
-// adb/client/usb_linux.cpp).
+// name returns the name of the device in messages. The server cannot read the
+// serial of a device that it may not open (AOSP adb/transport.cpp,
+// append_transport; adb/client/usb_linux.cpp).
 func (d DeviceInfo) name() string {
 	if strings.Trim(d.Serial, "?") == "" || d.Serial == "(no serial number)" {
 		return "a device without a readable serial"
@@ -61,7 +61,7 @@ func parseDevices(text string) []DeviceInfo {
 	return list
 }
 
-// noPermissions begins the only state that is a sentence.
+// noPermissions is the beginning of the only state that is a sentence.
 const noPermissions = "no permissions"
 
 // parseDevice parses a line: SERIAL, STATE, then KEY:VALUE fields (AOSP

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Kinds of errors, for errors.Is. The errors that wrap them say in one sentence
-// what is wrong and what to do.
+// Kinds of errors, for errors.Is. The text of an error that wraps one of them
+// is a sentence with the cause and what to do.
 var (
 	// ErrNoServer: no adb server answers.
 	ErrNoServer = errors.New("no adb server")
@@ -63,7 +63,7 @@ const maxQuoted = 160
 // quoted returns untrusted text for a message: one line, short, in quotes.
 func quoted(s string) string { return text.Quote(strings.TrimSpace(s), maxQuoted) }
 
-// clean is quoted without the quotes, for text of this machine.
+// clean is like quoted but without the quotes, for text of this machine.
 func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) }
 
 // errUnknownService: the server is older than the request.
@@ -72,7 +72,7 @@ var errUnknownService = errors.New("needs a newer adb server")
 // phase determines which peer owes the answer, for the error message.
 type phase struct {
 	endpoint string
-	serial   string // of the device that it is for, if any
+	serial   string // the device that the request is for, if any
 	bound    bool   // the device answers, not the server
 }
 
@@ -82,7 +82,8 @@ func (p phase) refusal(text string) error {
 	has := func(part string) bool { return strings.Contains(text, part) }
 	name := p.name()
 	switch {
-	// First: the text contains the serial, which may contain any other word.
+	// This is checked first: the text contains the serial, which may contain
+	// any of the words below.
 	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"),
 		has("no emulators"):
 		return p.notFound()
@@ -207,7 +208,8 @@ func notEOF(err error) error {
 	return err
 }
 
-// dialReason returns the innermost, specific part of an error of package net.
+// dialReason returns the innermost part of an error of package net, which is
+// the most specific.
 func dialReason(err error) string {
 	var resolve *net.DNSError
 	var op *net.OpError

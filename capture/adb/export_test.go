@@ -23,9 +23,10 @@ func (c *Client) Version(ctx context.Context) (int, error) {
 	return int(v), nil
 }
 
-// Stat describes a file on the device. It follows symbolic links if the device
-// has the feature stat_v2, else it describes the link. A missing file is
-// fs.ErrNotExist; without stat_v2 so is one that may not be read.
+// Stat describes a file on the device. With the feature stat_v2 it follows
+// symbolic links; without it, it describes the link itself. The error for a
+// missing file is fs.ErrNotExist; without stat_v2 this is also the error for a
+// file that may not be read.
 func (d *Device) Stat(ctx context.Context, path string) (fileInfo, error) {
 	info, err := d.statOnce(ctx, path)
 	if err != nil {

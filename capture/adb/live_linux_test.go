@@ -29,14 +29,14 @@ import (
 )
 
 // hostPhone is this machine as a phone whose adbd treats commands like AOSP's
-// (adb/daemon/shell_service.cpp): a session of their own, and at the end of the
-// connection SIGHUP to the shell only, or nothing.
+// (adb/daemon/shell_service.cpp): each runs in a session of its own. When the
+// connection ends, SIGHUP is sent to the shell only, or no signal at all.
 type hostPhone struct {
 	id   adbd.Identity
 	root string
 	// session makes the shell lead a session, like adbd.
 	session bool
-	// signal is sent to the shell when its connection ends, 0 for none.
+	// signal is sent to the shell when its connection ends; 0 means no signal.
 	signal syscall.Signal
 	left   sync.WaitGroup
 }
@@ -233,8 +233,8 @@ func TestShellIsRaw(t *testing.T) {
 func runningWith(word string) []int { return onMachine.with(word) }
 
 // processScanner scans all processes of this machine for all concurrent
-// callers. If many tests scanned by themselves, a machine with few cores would
-// have no time left for what they wait for.
+// callers. If each test scanned by itself, a machine with few cores would have
+// no time left for the work that the tests wait for.
 type processScanner struct {
 	mu sync.Mutex
 	// next is the scan that has not started.
@@ -294,8 +294,8 @@ func uniqueSleep() string {
 	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
 }
 
-// TestCancelEndsCommand cancels commands of many forms on phones that send the
-// shell a hang-up or nothing, and checks that nothing is left of them.
+// TestCancelEndsCommand cancels commands of many forms, on phones that send the
+// shell SIGHUP or nothing, and checks that no process is left.
 func TestCancelEndsCommand(t *testing.T) {
 	type shape struct {
 		command string
@@ -327,7 +327,8 @@ func TestCancelEndsCommand(t *testing.T) {
 					var wg sync.WaitGroup
 					for service, run := range services {
 						for name, s := range shapes {
-							// Behind the subshell of v1 all are grandchildren.
+							// In shell v1, all processes below the subshell are
+							// grandchildren.
 							if !session && (!s.alone || service != "v2") {
 								continue
 							}
@@ -341,9 +342,9 @@ func TestCancelEndsCommand(t *testing.T) {
 	}
 }
 
-// cancelOne cancels a command. If the shell that kills is late, as on a busy
-// machine, the call says that the command may still run, which proves nothing:
-// then another is cancelled.
+// cancelOne cancels a command. If the kill is late, as on a busy machine, the
+// call reports that the command may still run, which proves nothing. In that
+// case cancelOne cancels another command.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
 	for range 10 {
 		if cancelOnce(t, name, command, run) {
@@ -435,9 +436,9 @@ func TestUnplugged(t *testing.T) {
 	})
 }
 
-// TestServerKilled: the adb server disappears during a command, and the next
-// call finds the one that appears at its address shortly after: the same Device
-// works again.
+// TestServerKilled: the adb server disappears during a command, and another one
+// appears at its address shortly after. The next call with the same Device
+// succeeds.
 func TestServerKilled(t *testing.T) {
 	p := newHostPhone(t, "HOST1", modern...)
 	l, err := net.Listen("tcp", freeAddr(t))

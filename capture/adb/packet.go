@@ -26,9 +26,8 @@ type packets struct {
 }
 
 // next reads a part of a packet's data into buf and returns its id; n is 0 only
-// for an empty packet. The length of a packet is the device's claim, up to 4
-// GiB, and nothing is allocated for it. io.EOF is returned only between two
-// packets.
+// for an empty packet. The device may claim a packet length of up to 4 GiB, but
+// no memory is allocated for it. io.EOF is returned only between two packets.
 func (p *packets) next(buf []byte) (id byte, n int, err error) {
 	for p.have < packetHead {
 		n, err := p.r.Read(p.head[p.have:])

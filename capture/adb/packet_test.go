@@ -13,8 +13,8 @@ func packetOf(id byte, data string) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{id}, uint32(len(data))), data...)
 }
 
-// readAllPackets is a straightforward implementation of the protocol: the
-// oracle.
+// readAllPackets is a straightforward implementation of the protocol, used as
+// the oracle.
 func readAllPackets(data []byte) (ids []byte, out []byte, err error) {
 	for {
 		if len(data) == 0 {
@@ -39,7 +39,7 @@ func readAllPackets(data []byte) (ids []byte, out []byte, err error) {
 	}
 }
 
-// readPackets reads the same through packets, with interruptions.
+// readPackets reads the same input through packets, with interruptions.
 func readPackets(r io.Reader, buf []byte) (ids []byte, out []byte, err error) {
 	p := &packets{r: r}
 	for {

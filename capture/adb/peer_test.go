@@ -21,7 +21,7 @@ type peer struct {
 	net.Conn
 	t *testing.T
 	// budget is how many bytes the server may still send before it hangs up;
-	// nil is unlimited.
+	// nil means no limit.
 	budget *int
 }
 
@@ -103,8 +103,8 @@ func scripted(t *testing.T, handle func(p *peer)) *Client {
 	return testClient(t, Options{Addr: l.Addr().String()})
 }
 
-// hangUp closes in order: a close with unread input would be a reset, which
-// destroys output in flight.
+// hangUp closes the connection in order: closing with unread input would reset
+// it, which destroys output in flight.
 func hangUp(nc net.Conn) {
 	if half, ok := nc.(*net.TCPConn); ok && half.CloseWrite() == nil {
 		_ = nc.SetReadDeadline(time.Now().Add(2 * time.Second))
@@ -117,8 +117,8 @@ func hangUp(nc net.Conn) {
 // that its clock determines the order. A write waits for the peer to read.
 func bubbled(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
-	// A documentation address (RFC 5737): what is known of a local server would
-	// outlive the bubble.
+	// A documentation address (RFC 5737): the state that is kept for a local
+	// server would outlive the bubble.
 	c := testClient(t, Options{Addr: "192.0.2.1:5037"})
 	var peers sync.WaitGroup
 	t.Cleanup(peers.Wait)
@@ -161,11 +161,11 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 	return d
 }
 
-// patience bounds what happens immediately, on however busy a machine:
-// exceeding it is a hang.
+// patience bounds what should happen immediately, even on a busy machine:
+// exceeding it means a hang.
 const patience = time.Minute
 
-// waitFor polls for what happens soon.
+// waitFor polls for a condition that becomes true soon.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -188,13 +188,14 @@ func checkLeaks(t testing.TB) {
 	t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
 }
 
-// ownGoroutines returns those that run code of this package, except tests.
+// ownGoroutines returns the goroutines that run code of this package, except
+// those of tests.
 func ownGoroutines() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	var own []string
 	for _, g := range bytes.Split(buf, []byte("\n\n")) {
-		// scripted is the servers of the tests.
+		// scripted holds the servers of the tests.
 		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) &&
 			!bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) &&
 			!bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {

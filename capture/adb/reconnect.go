@@ -17,12 +17,13 @@ const (
 	connectTimeout = 15 * time.Second
 )
 
-// netLink is the network connection to one device, as far as this client has
-// requested it.
+// netLink is the state of this client's requests to connect to one network
+// device.
 type netLink struct {
 	// turn is held by the one call that connects.
 	turn ctxMutex
-	// asked is when the server last answered, or was given up on.
+	// asked is when the server last answered, or when the client stopped
+	// waiting for an answer.
 	asked time.Time
 	// answer is the server's last answer.
 	answer string
@@ -39,9 +40,9 @@ func (c *Client) linkTo(serial string) *netLink {
 	return l
 }
 
-// reconnect has the server connect to a network device that it does not list,
-// unless that was tried just now, and returns the server's answer. The error is
-// one of the call and not of the device.
+// reconnect requests that the server connect to a network device that it does
+// not list, unless that was tried just now, and returns the server's answer.
+// The error is about the call and not about the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
 		return "", nil
@@ -54,8 +55,8 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	if !l.asked.IsZero() && time.Since(l.asked) < reconnectEvery {
 		return l.answer, nil
 	}
-	// Devices listed in any state are up to the server: it reconnects offline
-	// ones itself, and prompts the user about unauthorized ones.
+	// Devices that the server lists in any state are left to the server: it
+	// reconnects offline ones, and prompts the user about unauthorized ones.
 	list, err := c.Devices(ctx)
 	if err != nil {
 		return "", err
@@ -68,8 +69,8 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	return l.answer, err
 }
 
-// reconnected waits for an attempt of another call, and reports whether one has
-// ended since the given time.
+// reconnected waits for another call's attempt, and reports whether an attempt
+// has ended since the given time.
 func (c *Client) reconnected(ctx context.Context, serial string, since time.Time) bool {
 	l := c.linkTo(serial)
 	if l.turn.lock(ctx) != nil {

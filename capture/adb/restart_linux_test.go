@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// realADB is the real adb program with a home of its own; it records every
-// start.
+// realADB is the real adb program with a home directory of its own; it records
+// every start.
 func realADB(t *testing.T) (path string, started func() []string) {
 	t.Helper()
 	var sets strings.Builder
@@ -58,7 +58,8 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Pdeathsig is about the thread that started the process.
+		// The kernel sends the Pdeathsig when the thread that started the
+		// process ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -77,8 +78,8 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	return stop
 }
 
-// TestServerKilledReal ends a real server with SIGKILL, and another is started
-// at its port: calls made in between succeed too, and the network device is
+// TestServerKilledReal ends a real server with SIGKILL and starts another at
+// its port: calls made in between succeed too, and the network device is
 // reconnected.
 func TestServerKilledReal(t *testing.T) {
 	t.Parallel()
@@ -95,7 +96,7 @@ func TestServerKilledReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the server answers", func() bool { _, err := adbtest.Ask(addr, "host:version"); return err == nil })
-	// Since it is named, it is connected.
+	// The device is connected because it is named.
 	d := selected(t, c, phone.Addr())
 	cut := make(chan error, 1)
 	first := make(chan struct{})
@@ -132,8 +133,8 @@ func TestServerKilledReal(t *testing.T) {
 	}
 }
 
-// TestKillServer: after `adb kill-server` nobody starts another server: the
-// client does, once, and continues with the same device.
+// TestKillServer: after `adb kill-server` no other program starts a server. The
+// client starts one, once, and continues with the same device.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	path, started := realADB(t)

@@ -14,9 +14,9 @@ var errReturned = errors.New("device is back")
 const retryServer = time.Second
 
 // Return waits until the device has disappeared and is usable again, as
-// reported by the server; for a device that stays connected it never returns.
-// It returns nil then, or ctx's error if that ends first. A server that
-// disappears takes the device with it.
+// reported by the server; if the device stays connected, Return waits forever.
+// It then returns nil, or ctx's error if ctx ends first. A device counts as
+// disappeared when its server disappears.
 func (d *Device) Return(ctx context.Context) error {
 	away := false
 	follow := func(list []DeviceInfo) error {

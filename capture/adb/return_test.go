@@ -58,7 +58,7 @@ func TestReturn(t *testing.T) {
 				if err := server.Restart(); err != nil {
 					t.Error(err)
 				}
-				// It has to be connected, as by a command of a run.
+				// The device must be connected first, as by a command of a run.
 				go func() { _, _ = server.Ask("host:connect:" + dev.Serial()) }()
 			}
 		},
@@ -99,7 +99,8 @@ func TestReturn(t *testing.T) {
 // device back.
 func TestReset(t *testing.T) {
 	_, _, line, dev := plugged(t)
-	// A header that promises a megabyte: what follows is taken as its data.
+	// The header announces a megabyte, so the bytes that follow are read as its
+	// data.
 	end := line.Insert([]byte("WRTE\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x0f\x00\x00\x00\x00\x00\xa8\xad\xab\xba"))
 	if answers(t, dev, 2*time.Second) {
 		t.Error("it answers")
@@ -111,6 +112,6 @@ func TestReset(t *testing.T) {
 	if err := dev.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A command may still go to the old connection, and ends with it.
+	// A command may still be sent over the old connection, and ends with it.
 	waitFor(t, "an answer after the reset", func() bool { return answers(t, dev, patience/4) })
 }

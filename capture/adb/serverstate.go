@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A server disappears for two reasons. It was ended (`adb kill-server`, a
-// crash, out of memory): an overnight run needs a new one. Or it is being
+// A server disappears for two reasons. Either it has ended (`adb kill-server`,
+// a crash, out of memory), and an overnight run needs a new one. Or it is being
 // replaced: an adb program of another version kills the server that it finds
 // and starts its own (AOSP adb/client/adb_client.cpp, adb_connect), and for
 // some hundred milliseconds nothing listens. A server that we started in that
@@ -17,8 +17,8 @@ const (
 	// grace is how long nothing may listen at an address of this machine before
 	// a server is started there, except for the first start of this process.
 	grace = 3 * time.Second
-	// startEvery is the minimum time between two starts. A server that does not
-	// live that long was ended on purpose, or is broken.
+	// startEvery is the minimum time between two starts. A server that ends
+	// sooner was ended on purpose, or is broken.
 	startEvery = 10 * time.Second
 	// pollEvery is how often an unused address is dialed.
 	pollEvery = 50 * time.Millisecond
@@ -32,8 +32,8 @@ var servers = struct {
 
 // serverState is what is known about the server at one address of this machine.
 type serverState struct {
-	// turn is held by the one call that waits for a server or starts one; a
-	// context can stop waiting for it.
+	// turn is held by the one call that waits for a server or starts one. A
+	// call can stop waiting for turn when its context ends.
 	turn ctxMutex
 
 	mu sync.Mutex
@@ -51,20 +51,21 @@ func serverStateAt(addr string) *serverState {
 	return s
 }
 
-// presence is when a server was found and when not.
+// presence records when a server was found and when it was missed.
 type presence struct {
-	// seen: a server was found, since the last start if there was one.
+	// seen reports that a server was found since the last start, or ever if
+	// there was no start.
 	seen bool
-	// gone and refused are the first and the latest consecutive dial that found
-	// nothing.
+	// gone is the first of the consecutive dials that found nothing, refused
+	// the latest.
 	gone, refused time.Time
-	// started is when the latest start ended, or began while it is in progress,
-	// and failed its result.
+	// started is when the latest start ended, or when it began if it is still
+	// in progress; failed is its result.
 	started time.Time
 	failed  error
 }
 
-// found records a successful dial, and missed one that failed.
+// found records a successful dial, missed a failed one.
 func (s *serverState) found() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,15 +75,15 @@ func (s *serverState) found() {
 func (s *serverState) missed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// After so long without a dial it is unknown whether a server was there in
-	// between.
+	// After such a long time without a dial, it is unknown whether a server was
+	// there in between.
 	if s.gone.IsZero() || now.Sub(s.refused) > grace {
 		s.gone = now
 	}
 	s.refused = now
 }
 
-// step is what to do if nothing listens.
+// step is the action to take if nothing listens.
 type step int
 
 const (
@@ -91,9 +92,9 @@ const (
 	stepStart
 )
 
-// next returns the step of the call that holds turn, just after a dial failed.
-// mayStart reports that it may start a server and that this machine is the
-// place for it.
+// next returns the step for the call that holds turn, just after a dial failed.
+// mayStart reports that the call may start a server and that the address is on
+// this machine.
 func (s *serverState) next(now time.Time, mayStart bool) step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +113,8 @@ func (s *serverState) next(now time.Time, mayStart bool) step {
 	return stepStart
 }
 
-// start runs launch as a start of a server, unless ctx ends it: an aborted
-// start has left nothing and does not count.
+// start runs launch as a start of a server. If ctx ends it, it does not count
+// as a start, since an aborted start leaves nothing behind.
 func (s *serverState) start(ctx context.Context, launch func() error) error {
 	s.mu.Lock()
 	before := s.presence
@@ -126,13 +127,13 @@ func (s *serverState) start(ctx context.Context, launch func() error) error {
 		s.seen, s.started, s.failed = s.seen || before.seen, before.started, before.failed
 		return contextError(ctx)
 	}
-	// Measured from here, so that no call makes two starts, however long one
-	// takes.
+	// The interval is measured from here, so that no call starts twice, however
+	// long a start takes.
 	s.started, s.failed = time.Now(), err
 	return err
 }
 
-// last returns how long ago the latest start was, if that is recent, and its
+// last returns the time since the latest start, if it was recent, and its
 // error.
 func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
 	s.mu.Lock()

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// place is an address where a server is at some times, on the clock of a
-// bubble.
+// place is an address where a server is present at some times, on the clock of
+// a bubble.
 type place struct {
 	mu    sync.Mutex
 	up    bool
@@ -32,9 +32,9 @@ type place struct {
 	busy   atomic.Int32
 }
 
-// places makes every address unique: what is known of one lasts as long as the
-// process, and a ctxMutex used by a test outside a bubble would stop the clock
-// of every bubble. Nothing else uses ports between these and 1024.
+// places makes every address unique: the state kept for an address lasts as
+// long as the process, and a ctxMutex used by a test outside a bubble would
+// stop the clock of every bubble. No other test uses ports from here to 1024.
 var places atomic.Int32
 
 const firstPlace = 100
@@ -102,7 +102,7 @@ func wantVersion(t *testing.T, c *Client) {
 	}
 }
 
-// TestRestartRules: when a server is started, on the clock.
+// TestRestartRules tests when a server is started, on the clock of a bubble.
 func TestRestartRules(t *testing.T) {
 	tests := map[string]func(t *testing.T){
 		"first start at once, second after the grace": func(t *testing.T) {
@@ -324,8 +324,8 @@ func TestOtherVersions(t *testing.T) {
 }
 
 // TestTakeover: another adb program kills the server and starts its own of
-// another version. The calls meanwhile wait and continue there; no server of
-// ours gets between.
+// another version. Calls in the meantime wait and continue on the new server;
+// no server of ours is started in between.
 func TestTakeover(t *testing.T) {
 	path, started := fakeADB(t, "")
 	l, err := net.Listen("tcp", freeAddr(t))
@@ -356,8 +356,8 @@ func TestTakeover(t *testing.T) {
 	end := serve(l, "0029")
 	wantVersion(t, c)
 	end()
-	// A server that is exiting accepts no more, and the kernel resets pending
-	// connections.
+	// An exiting server accepts no more connections, and the kernel resets
+	// pending ones.
 	if l, err = net.Listen("tcp", c.Addr()); err != nil {
 		t.Fatal(err)
 	}

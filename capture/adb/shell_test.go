@@ -33,8 +33,8 @@ func tokenOf(service string) string {
 }
 
 // TestTruncatedStreams truncates a valid conversation of every service at every
-// byte: that is always an error, the data before it is output, and the whole is
-// complete.
+// byte. Each truncation must be an error, the data before it must be output,
+// and the whole conversation must succeed.
 func TestTruncatedStreams(t *testing.T) {
 	var budget atomic.Int64
 	var kills atomic.Int32
@@ -97,8 +97,8 @@ func TestTruncatedStreams(t *testing.T) {
 	}
 }
 
-// truncatedKind is the kind of error after n bytes: until OKAY it is the server
-// that owes the answer.
+// truncatedKind is the kind of error after n bytes: before OKAY, the server is
+// the peer that must answer.
 func truncatedKind(n int) error {
 	if n < len("OKAY") {
 		return ErrNoServer
@@ -106,8 +106,9 @@ func truncatedKind(n int) error {
 	return ErrDeviceGone
 }
 
-// stripPartial removes the beginning of the client's own lines: truncated
-// inside them, they stay in the output, indistinguishable from it.
+// stripPartial removes the beginning of the client's own lines: if the stream
+// is truncated inside them, they stay in the output and cannot be distinguished
+// from it.
 func stripPartial(out string) string {
 	if at := strings.Index(out, "lg"); at >= 0 {
 		return out[:at]
@@ -361,7 +362,7 @@ func TestCancelUnreachable(t *testing.T) {
 	}
 }
 
-// TestCancelledBefore: nothing is sent for a context that has ended.
+// TestCancelledBefore: nothing is sent if the context has already ended.
 func TestCancelledBefore(t *testing.T) {
 	c := scripted(t, func(p *peer) { t.Errorf("a connection with %q", p.request()) })
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,9 +15,9 @@ import (
 const startTimeout = 20 * time.Second
 
 // startServer starts a server at a port of this machine. The caller holds turn.
-// `adb start-server` kills a server of another version that has appeared within
-// the milliseconds since the last dial, like every adb program; it runs right
-// after a dial that found nothing.
+// Like every adb program, `adb start-server` kills a server of another version.
+// Here that can only be one that appeared within milliseconds, because the
+// command runs right after a dial that found nothing.
 func (c *Client) startServer(ctx context.Context, s *serverState, port string) error {
 	adb, err := c.findADB()
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) findADB() (string, error) {
 }
 
 // runStart runs `adb start-server`. Its output goes to a file and not to a
-// pipe: the server that it leaves behind may keep its streams open forever.
+// pipe: the server that the command starts may keep its streams open forever.
 func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	log, err := os.CreateTemp(c.opt.LogDir, "adb-start-server-*.log")
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	}()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// -L alone overrides every variable of the environment: -P leaves
+	// Only -L overrides every variable of the environment: -P leaves
 	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts no host but
 	// localhost.
 	cmd := exec.CommandContext(limited, adb, "-L", "tcp:localhost:"+port, "start-server")
@@ -80,7 +80,8 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	return nil
 }
 
-// lastLine returns the end of what the program printed, quoted, else the error.
+// lastLine returns the last line that the program printed, quoted, or the error
+// if it printed nothing.
 func lastLine(log *os.File, err error) string {
 	tail := make([]byte, maxQuoted)
 	size, serr := log.Seek(0, io.SeekEnd)

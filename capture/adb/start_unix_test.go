@@ -21,10 +21,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// freeAddr returns an address of this machine where nothing listens. On Linux a
-// socket that is bound to it and does not listen reserves it until the test
-// ends: the kernel assigns a bound port to no automatic bind, and to every
-// explicit one with SO_REUSEADDR.
+// freeAddr returns an address of this machine where nothing listens. On Linux,
+// a socket that is bound to the address but does not listen reserves it until
+// the test ends: the kernel never assigns a bound port automatically, and
+// allows every explicit bind with SO_REUSEADDR.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	// A child that inherited the socket would hold the port.
@@ -57,8 +57,8 @@ func freeAddr(t *testing.T) string {
 }
 
 // holdGrace prevents the start of a server at an address until one has been
-// there, however slow a busy machine is. TestRestartRules tests the grace
-// period on a clock of its own.
+// there, however slow the machine is. TestRestartRules tests the grace period
+// on the clock of a bubble.
 func holdGrace(addr string) {
 	s := serverStateAt(addr)
 	s.mu.Lock()

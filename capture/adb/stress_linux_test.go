@@ -22,9 +22,9 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// The stress tests run the client in a process of its own, to separate its
-// memory from that of the phones: the test starts itself again with this
-// variable.
+// The stress tests run the client in a separate process, to separate its memory
+// from that of the phones: the test binary starts itself again with this
+// variable set.
 const stressVariable = "LEAKGATE_ADB_STRESS"
 
 // stress is the input of the client process, and cost its output.
@@ -36,17 +36,18 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is how far the memory of objects, including uncollected dead
-	// ones, exceeded its value before, in bytes; Held is how much of it was
-	// left after a collection.
+	// PeakOver is by how many bytes the memory of objects, including
+	// uncollected dead ones, exceeded its initial value; Held is how much of
+	// the increase was left after a collection.
 	PeakOver, Held int64
 	Took           time.Duration
-	// What was left behind.
+	// What was left at the end, and the error.
 	Goroutines, Sockets int
 	Error               string
 }
 
-// loads are the loads of the client. Size is about one device's bytes.
+// loads are the loads of the client. Size is approximately the number of bytes
+// for one device.
 var loads = map[string]func(ctx context.Context, devices []*Device, size int64) error{
 	"64 commands": func(ctx context.Context, devices []*Device, size int64) error {
 		return together(64, func(i int) error { return prints(ctx, devices[0], size) })
@@ -77,7 +78,7 @@ var loads = map[string]func(ctx context.Context, devices []*Device, size int64) 
 	},
 }
 
-// longLine is a command that prints so many bytes without a newline.
+// longLine returns a command that prints size bytes without a newline.
 func longLine(size int64) string { return fmt.Sprintf(`head -c %d /dev/zero | tr '\0' y`, size) }
 
 func prints(ctx context.Context, d *Device, size int64) error {
@@ -163,16 +164,16 @@ func objects() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// collected is objects without dead ones; pools need two collections to be
-// empty.
+// collected is like objects but without dead ones; two collections are needed
+// to empty pools.
 func collected() int64 {
 	runtime.GC()
 	runtime.GC()
 	return objects()
 }
 
-// sampled measures objects every millisecond until its result is called, which
-// returns the maximum.
+// sampled measures objects every millisecond until the returned function is
+// called, which returns the maximum.
 func sampled() (peak func() int64) {
 	stop, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -211,7 +212,7 @@ func TestStress(t *testing.T) {
 		load    string
 		devices int
 		size    int64
-		most    int64 // bytes over the idle client
+		most    int64 // bytes more than the idle client
 	}{
 		{"64 commands", 1, 1 << 20, 16 << 20},
 		{"8 devices", 8, 1 << 20, 16 << 20},

@@ -71,8 +71,8 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit signals to adbd that the connection ends. It closes without that too,
-// but logs it.
+// quit tells adbd that the connection ends. Without it adbd closes the
+// connection too, but logs an error.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))
@@ -99,8 +99,8 @@ func (s *syncConn) reason(size uint32) error {
 	return &syncError{path: s.path, text: string(text)}
 }
 
-// syncError is a FAIL of the device: its text ends with strerror's. It unwraps
-// to fs.ErrNotExist or fs.ErrPermission if that is the reason.
+// syncError is a FAIL of the device, whose text ends with that of strerror. It
+// unwraps to fs.ErrNotExist or fs.ErrPermission if that is the reason.
 type syncError struct{ path, text string }
 
 func (e *syncError) Error() string {
@@ -210,10 +210,10 @@ func fileMode(st uint32) fs.FileMode {
 }
 
 // Pull copies a file from the device to w and returns the number of bytes
-// written to w. The error is nil only if the device reported the end, and the
-// file was not shorter than the size reported before; a file that grows
-// meanwhile is not an error. Files of /proc and similar, which have no size,
-// are copied to their end.
+// written to w. The error is nil only if the device reported the end of the
+// file, and the file was not shorter than the size reported before. A file that
+// grows in the meantime is not an error. Files of /proc and similar, which have
+// no size, are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
 	if err != nil {
@@ -324,7 +324,7 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 		return err
 	}
 	if err != nil {
-		// The refusal may be the reason why the device accepts no more.
+		// The refusal may explain why the device accepts no more data.
 		_ = s.net.SetDeadline(time.Now().Add(refusalTimeout))
 		if refused := <-answer; isRefusal(refused) {
 			return refused
@@ -339,8 +339,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// upload sends r in DATA packets, then DONE. early reports that the answer came
-// first and is err.
+// upload sends r in DATA packets, then DONE. early reports that the device
+// answered before the end; err is then that answer.
 func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
 	packet := make([]byte, syncHead+syncData)
 	copy(packet, "DATA")
@@ -374,8 +374,8 @@ func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err err
 	}
 }
 
-// upstream writes with a deadline of its own: the reader has none before the
-// end.
+// upstream writes with a deadline of its own: the reader has no deadline until
+// the upload ends.
 func (s *syncConn) upstream(p []byte) error {
 	if err := s.net.SetWriteDeadline(time.Now().Add(s.wait)); err != nil {
 		return s.fail(err)

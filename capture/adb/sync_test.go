@@ -231,8 +231,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// taker answers a SEND: it accepts files until DONE and answers with answer,
-// immediately if early is set.
+// taker answers a SEND: it accepts files until DONE and then sends answer, or
+// sends it immediately if early is set.
 func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 	return scripted(t, func(p *peer) {
 		for range 2 {
@@ -385,7 +385,7 @@ func FuzzPull(f *testing.F) {
 	})
 }
 
-// plainPull is the oracle: the protocol over one slice.
+// plainPull is the oracle: it parses the protocol in one slice.
 func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	var mode uint32
 	var size uint64

@@ -22,9 +22,9 @@ func newTrace() trace {
 }
 
 // prefixed returns the command for shell v2. The prefix is on the command's
-// first line, so that line numbers in messages of the shell stay correct, and
-// nothing follows the command, so that its quotes, comments, here-documents and
-// exit status stay its own.
+// first line, so that line numbers in messages of the shell stay correct.
+// Nothing follows the command, so its quotes, comments, here-documents and exit
+// status are unaffected.
 func (t trace) prefixed(command string) string {
 	return t.prefix() + command
 }
@@ -32,19 +32,20 @@ func (t trace) prefixed(command string) string {
 func (t trace) prefix() string { return "echo " + string(t) + " $$ >&2; " }
 
 // enclosed returns the command for services without an exit status. The
-// subshell contains exec and exit of the command, eval its syntax errors, and
-// neither keeps the last line from being printed. Standard input is empty: the
-// service never ends it.
+// subshell contains exec and exit of the command, and eval contains its syntax
+// errors, so neither prevents the last line from being printed. Standard input
+// is empty, because the service never ends it.
 func (t trace) enclosed(command string) string {
 	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) +
 		":$?"
 }
 
-// killScript kills a command on the device. If its process id is known that is
-// the process group (adbd makes the shell the leader of one), else the children
-// and the process; `kill -9 -PID` without -- works in every shell. If the id is
-// unknown, the token in the command line finds it; the brackets keep the
-// pattern from matching itself.
+// killScript returns the script that kills a command on the device. If the
+// process id is known, it kills the process group, since adbd makes the shell
+// the leader of one; if that fails, it kills the children and the process.
+// `kill -9 -PID` without -- works in every shell. If the id is unknown, the
+// script searches command lines for the token; the brackets keep the pattern
+// from matching itself.
 func (t trace) killScript(pid int) string {
 	if pid != 0 {
 		return endOne(strconv.Itoa(pid))
@@ -79,8 +80,7 @@ type header struct {
 	held []byte
 }
 
-// strip returns the part of p, and of what was held back before, that is
-// output.
+// strip returns the output in p and in what was held back before.
 func (h *header) strip(p []byte) []byte {
 	if h.done {
 		return p
@@ -118,7 +118,7 @@ func (h *header) find() (from, to int, ok bool) {
 			continue
 		}
 		h.crlf = crlf
-		// kill -9 -1 would kill every process.
+		// A pid of 1 is rejected: kill -9 -1 would kill every process.
 		if pid > 1 && pid <= maxPID {
 			h.pid = int(pid)
 		}
@@ -126,8 +126,8 @@ func (h *header) find() (from, to int, ok bool) {
 	}
 }
 
-// rest returns what was held back, when the line is no longer expected: without
-// our prefix, which a shell may have quoted.
+// rest returns the held-back text, without our prefix, which a shell may have
+// quoted. It is called when the line is no longer expected.
 func (h *header) rest() []byte {
 	out := bytes.ReplaceAll(h.held, []byte(h.trace.prefix()), nil)
 	h.held, h.done = nil, true
@@ -139,14 +139,14 @@ func (h *header) rest() []byte {
 type trailer struct {
 	trace trace
 	buf   []byte
-	cut   int // buf up to here was returned as output
+	cut   int // buf before this index was returned as output
 }
 
 // maxStatus is the maximum length of ":STATUS\n", in bytes.
 const maxStatus = len(":255\n")
 
-// strip returns the part of p, and of what was held back before, that is
-// certainly output. The result is valid until the next call.
+// strip returns what is certainly output in p and in what was held back before.
+// The result is valid until the next call.
 func (t *trailer) strip(p []byte) []byte {
 	held := copy(t.buf, t.held())
 	t.buf = append(t.buf[:held], p...)
@@ -157,7 +157,7 @@ func (t *trailer) strip(p []byte) []byte {
 // held returns what is held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start returns where the line may begin, else the end.
+// start returns the index at which the line may begin, or else the end.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]
@@ -172,7 +172,7 @@ func (t *trailer) start(all []byte) int {
 	return len(all)
 }
 
-// status parses the line, when the stream has ended with it.
+// status parses the line at the end of the stream, if it is there.
 func (t *trailer) status() (int, bool) {
 	text, ok := bytes.CutPrefix(t.held(), []byte(t.trace+":"))
 	if !ok {
@@ -207,7 +207,7 @@ func (n *newlines) strip(p []byte) []byte {
 	return out
 }
 
-// rest returns a \r that nothing followed.
+// rest returns a held-back \r, if nothing followed it.
 func (n *newlines) rest() []byte {
 	if !n.held {
 		return nil

@@ -44,8 +44,8 @@ func TestHeader(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range []int{1, 2, 7, 1 << 20} {
 			if step < len(tt.in) && len(tt.in) > maxHeader {
-				// In one piece the token is found in time; in small pieces it
-				// is not.
+				// If the text arrives in one piece, the token is found in time;
+				// in small pieces it is not.
 			} else if len(tt.in) > maxHeader {
 				continue
 			}
@@ -134,8 +134,8 @@ var tricky = []string{
 	"LC_ALL=C; echo $LC_ALL", "case x in x) echo c;; esac",
 }
 
-// TestWrapping runs commands bare and wrapped in real shells: their output and
-// status must be the same.
+// TestWrapping runs commands in real shells, plain and wrapped: their output
+// and status must be the same.
 func TestWrapping(t *testing.T) {
 	for _, sh := range shells(t) {
 		for _, command := range append(tricky, "if (", "echo )", "'open", "fi") {
