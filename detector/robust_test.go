@@ -19,8 +19,8 @@ import (
 // bootTime is the clock of the device when a run of package scenario begins.
 const bootTime = 1000 * time.Second
 
-// asThree is the setup of most tests: one of three processes, diagnoses of two
-// minutes.
+// asThree is the setup of most tests: the process is one of three, and a
+// diagnosis takes two minutes.
 var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
 
 // watched is one process of a scenario, watched to its end.
@@ -111,7 +111,7 @@ func verdictFault(v detector.Verdict) error {
 	return fmt.Errorf("%w: %+v", errors.Join(errs...), v)
 }
 
-// clearScenarios are 8 h with a clear result.
+// clearScenarios are runs of 8 h with a clear result.
 var clearScenarios = []struct {
 	scenario.Scenario
 	gate detector.Gate
@@ -184,8 +184,8 @@ func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verd
 }
 
 // TestRateInterval checks that the interval contains the true rate nearly as
-// often as stated. The first tenth, which is skipped, and noise that is more
-// correlated than measured cost something.
+// often as stated. The skipped first tenth, and noise that is more correlated
+// than measured, make it slightly less often.
 func TestRateInterval(t *testing.T) {
 	const runs = 150
 	held := 0
@@ -201,7 +201,8 @@ func TestRateInterval(t *testing.T) {
 	}
 }
 
-// TestTransitionsOfALeak checks each state on its way, with its demand.
+// TestTransitionsOfALeak checks each state on the way to LEAKING, with its
+// demand.
 func TestTransitionsOfALeak(t *testing.T) {
 	for seed := range uint64(20) {
 		s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: 600, LeakDim: scenario.Native}
@@ -237,8 +238,8 @@ func TestTransitionsOfALeak(t *testing.T) {
 				t.Fatalf("seed %d: demands %v", seed, want.Diagnose)
 			}
 		}
-		// A look that fails starts over. A breakdown that comes with the second
-		// look counts.
+		// A failed look starts the count again. A breakdown that comes with the
+		// second look counts.
 		if got := strings.Join(words, " "); !strings.HasSuffix(got, "SUSPICIOUS CONFIRMING LEAKING") || extra < 2 ||
 			extra > 3 {
 			t.Errorf("seed %d: %s, %d breakdowns", seed, got, extra)
@@ -254,7 +255,7 @@ func TestTransitionsOfALeak(t *testing.T) {
 	}
 }
 
-// TestExtraBreakdownsRunOut checks that three are requested and no more.
+// TestExtraBreakdownsRunOut checks that exactly three are requested.
 func TestExtraBreakdownsRunOut(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -278,7 +279,8 @@ func TestExtraBreakdownsRunOut(t *testing.T) {
 	}
 }
 
-// wholeReading has all values; mb is spread over the dimensions.
+// wholeReading returns a reading with all values; mb is spread over the
+// dimensions.
 func wholeReading(at time.Duration, mb int64) detector.Breakdown {
 	b := detector.Breakdown{
 		At: at, EGL: known.Of(mb / 10 * detector.MB), GL: known.Of(0), OtherMtrack: known.Of(0), GfxDev: known.Of(0),
@@ -335,8 +337,8 @@ func TestTransitionsAreInDiagram(t *testing.T) {
 	}
 }
 
-// TestEvidenceFades checks that what stops growing goes back to NORMAL, and
-// that its evidence is reported.
+// TestEvidenceFades checks that a process that stops growing goes back to
+// NORMAL, and that its evidence is reported.
 func TestEvidenceFades(t *testing.T) {
 	for seed := range uint64(15) {
 		s := scenario.Scenario{Hours: 6, Sigma: 5, Rho: 0.7, Leak: 300, LeakEnd: 60}
@@ -359,7 +361,7 @@ func TestEvidenceFades(t *testing.T) {
 	}
 }
 
-// leaker is a process that leaks 600 MB/h and is fed by hand.
+// leaker is a process that leaks 600 MB/h, whose samples the test adds itself.
 type leaker struct {
 	d     *detector.Detector
 	at    time.Duration
@@ -371,7 +373,7 @@ func newLeaker() *leaker {
 	return &leaker{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// grow continues for a time, a sample each 30 s and a breakdown each 90 s.
+// grow adds samples for a time: a sample every 30 s and a breakdown every 90 s.
 func (l *leaker) grow(d time.Duration) []detector.Transition {
 	seen := len(l.steps)
 	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
@@ -386,9 +388,9 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	return l.steps[seen:]
 }
 
-// TestBreaks checks that a restart, another quantity and a long hole go back to
-// NORMAL with the reason, from each state. What comes after needs 25 minutes
-// again.
+// TestBreaks checks that after a restart, another quantity or a long hole the
+// state goes back to NORMAL with the reason, from each state. The new series
+// needs 25 minutes again.
 func TestBreaks(t *testing.T) {
 	breaks := map[string]struct {
 		do   func(l *leaker) []detector.Transition
@@ -449,7 +451,7 @@ func warningText(v detector.Verdict) string {
 }
 
 // TestCooldown checks that a second leak within 30 min of a diagnosis is
-// reported, and that no second diagnosis is requested.
+// reported, without requesting a second diagnosis.
 func TestCooldown(t *testing.T) {
 	// The second leak is LEAKING 25 min after the restart.
 	for rest, want := range map[time.Duration]detector.LeakKind{
@@ -561,8 +563,8 @@ func TestMaxGap(t *testing.T) {
 	}
 }
 
-// TestTooShort checks that less than half an hour is not judged, however it
-// grows.
+// TestTooShort checks that less than half an hour is not judged, however much
+// memory grows.
 func TestTooShort(t *testing.T) {
 	short := []scenario.Scenario{
 		{Name: "flat", Sigma: 5},
@@ -593,8 +595,8 @@ func TestTooShort(t *testing.T) {
 }
 
 // TestUndecided checks that a cache that is still filling is not distinguished
-// from a leak, and that the text says how long a run would decide. One in ten
-// happens to fill more slowly at its end.
+// from a leak, and that the text states the length of a run that would decide.
+// One cache in ten happens to fill more slowly at its end.
 func TestUndecided(t *testing.T) {
 	const runs = 60
 	undecided := 0
@@ -619,7 +621,7 @@ func TestUndecided(t *testing.T) {
 }
 
 // TestEndsInTheMiddle checks that a run that ends while it is CONFIRMING or
-// LEAKING is a leak or undecided, and never more than that.
+// LEAKING is a leak or undecided.
 func TestEndsInTheMiddle(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {
@@ -677,7 +679,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestHiddenLeak: a dimension leaks while the kernel takes as much elsewhere.
+// TestHiddenLeak: a dimension leaks while the kernel reclaims as much
+// elsewhere.
 func TestHiddenLeak(t *testing.T) {
 	for dim, kind := range map[scenario.Dim]detector.LeakKind{
 		scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,
@@ -698,8 +701,8 @@ func TestHiddenLeak(t *testing.T) {
 	}
 }
 
-// TestNoFalseGPULeak checks that with equal numbers on both sides, and while
-// memory moves to swap, nothing is a leak of graphics memory.
+// TestNoFalseGPULeak checks that equal numbers on both sides, or memory that
+// moves to swap, are not a leak of graphics memory.
 func TestNoFalseGPULeak(t *testing.T) {
 	type change func(x *seen)
 	// All memory is in smaps, and graphics memory does not change.
@@ -713,7 +716,7 @@ func TestNoFalseGPULeak(t *testing.T) {
 		x.breakdown.EGL, x.breakdown.GL, x.breakdown.GfxDev = detector.Amount{}, detector.Amount{}, detector.Amount{}
 	}
 	// Heaps are swapped out at 60 MB/h. dumpsys counts swapped memory under
-	// System. The sample is the sum.
+	// System. The sample is the sum of both.
 	swapped := func(x *seen) {
 		gone := int64((x.breakdown.At - bootTime).Hours() * 60 * detector.MB)
 		gone = min(gone, x.breakdown.Dim[detector.NativeHeap].N)
@@ -741,8 +744,8 @@ func TestNoFalseGPULeak(t *testing.T) {
 	}
 }
 
-// TestNoBreakdowns checks that the gate does not need breakdowns, but the kind
-// does.
+// TestNoBreakdowns checks that the gate does not need breakdowns, although the
+// kind does.
 func TestNoBreakdowns(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, rate := range []float64{0, 100} {
@@ -894,8 +897,8 @@ func TestOnLook(t *testing.T) {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
 				t.Errorf("%s: %+v without a look that fired", s.Name, step)
 			}
-			// The numbers of a transition are those of a look; that it has
-			// slowed down is known later.
+			// The numbers of a transition are those of a look; that the growth
+			// has slowed down is known only later.
 			seen := func(l detector.Look) bool {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}

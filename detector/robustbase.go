@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// baseNeed in MB is the growth of a difference that counts in a run of any
-	// length. It excludes what both builds do.
+	// baseNeed is the growth in MB that a difference must have in a run of any
+	// length. Growth that both builds have is not part of it.
 	baseNeed = 30.0
-	// undecidedT is the t at which a difference is never a pass.
+	// A difference whose t reaches undecidedT is never a pass.
 	undecidedT = 2.0
-	// matchingPart is the part of a leak's rate that a base run must have to
-	// leak alike.
+	// A base run has the same leak if its rate is at least matchingPart of the
+	// rate.
 	matchingPart = 0.5
-	// runsForSpread base runs show how much runs of one build differ. A
-	// difference must exceed that with spreadCertainty, and is a leak by itself
-	// with 1-endP.
+	// With runsForSpread base runs it is known how much runs of one build
+	// differ. A difference must exceed that with spreadCertainty; above 1-endP
+	// it is a leak by itself.
 	runsForSpread   = 3
 	spreadCertainty = 0.95
 )
@@ -93,10 +93,10 @@ func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 type contrast struct {
 	finding
 	t float64
-	// how the runs were aligned; bases and does name the base runs.
+	// how states how the runs were aligned; bases and does name the base runs.
 	how, bases, does string
-	// proved: a leak, apart from what the process does itself. headRises: it
-	// grows itself. matched: the base runs grow alike.
+	// proved: a leak, apart from what the process does itself. headRises: the
+	// process itself grows. matched: the base runs grow in the same way.
 	proved, headRises, matched bool
 	shares                     shares
 }
@@ -151,8 +151,8 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	return d, true
 }
 
-// matches reports whether base runs grow alike: by the part of the rate that
-// they share, and by a difference that is not more than chance.
+// matches reports whether base runs grow in the same way: their rate is a large
+// enough part of this one, and the remaining difference is not significant.
 func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 	if d.t > undecidedT && d.growth >= baseNeed {
 		return false
@@ -189,9 +189,9 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 
 // beyondSpread returns by how many standard deviations, and for how many
 // degrees of freedom, a rate is above those of base runs with known standard
-// errors. A few runs may agree by chance, and no run is known better than its
-// own noise. Runs that differ by no more than that carry no other information,
-// and their noise is known from many levels.
+// errors. A few runs may agree by chance, and no run is known more exactly than
+// its own noise allows. If runs differ by no more than that, their difference
+// carries no further information, and their noise is known from many levels.
 func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	k := float64(len(rates))
 	noise := 0.0
@@ -207,7 +207,7 @@ func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	return t, k - 1
 }
 
-// differences returns the levels of a process less the mean of those of base
+// differences returns the levels of a process minus the mean of those of base
 // runs.
 func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, hours float64, how string) {
 	var sum []float64
@@ -232,8 +232,8 @@ func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, h
 	return sum, hours, how
 }
 
-// compareLives compares processes that restart by the rates of their lives.
-// What each life does, a warm-up, is in both.
+// compareLives compares processes that restart by the rates of their lives. A
+// warm-up that each life has is in both runs.
 func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
 	p, ok := m.poolLives()
 	if !ok {
@@ -272,7 +272,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// Deaths of memory that no base run has are not a warm-up.
+	// Deaths of memory that no base run has are not explained by a warm-up.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
@@ -285,8 +285,8 @@ type robustLives struct {
 	pool    pool
 }
 
-// difference returns the floors of both less each other, aligned by loops or by
-// time.
+// difference returns the floors of one process minus those of the other,
+// aligned by loops or by time.
 func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours float64, name string) {
 	if diff, part := m.loops.floors.against(&base.loops.floors); diff != nil {
 		slots := float64(m.loops.floors.last - m.loops.began)
@@ -340,7 +340,7 @@ func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hou
 	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
-// floorAt returns the mean of so many floors.
+// floorAt returns the mean of the given number of floors.
 func (t *track) floorAt(i, each int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range t.bins[i*each : (i+1)*each] {

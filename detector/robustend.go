@@ -11,48 +11,54 @@ import (
 // finding is the end verdict on one series.
 type finding struct {
 	lookResult
-	// begins and ends are the window on the device's clock; early: it ends
-	// before the stretch does.
+	// begins and ends delimit the window on the device's clock; early reports
+	// that it ends before the stretch does.
 	begins, ends time.Duration
 	early        bool
 	// trimmed in MB is a sudden fall within the window, at fellAt on the
 	// device's clock, that was added back before judging.
 	trimmed float64
 	fellAt  time.Duration
-	// rate in MB/h with its 95 % interval; known reports whether there is one.
+	// rate is in MB/h with its 95 % interval; known reports whether there is a
+	// rate.
 	rate, low, high float64
 	known           bool
 	// sigma is the standard deviation of the levels about the line in MB, se
 	// the standard error of the rate in MB/h.
 	sigma, se float64
-	// detectable in MB/h is the slowest leak that would have been detected in
-	// the series, lately the same for one that began an hour before the end. 0
-	// if unknown, infinite if no leak would have been detected.
+	// detectable is the slowest leak in MB/h that would have been detected in
+	// the series; lately is the same for a leak that began an hour before the
+	// end. Both are 0 if unknown, and infinite if no leak would have been
+	// detected.
 	detectable, lately float64
 	// higher is by how much the last sixth of the levels is above the first, in
 	// MB. rises reports that this exceeds the noise.
 	higher float64
 	rises  bool
-	// levels are the judged levels, each apart in hours.
+	// levels are the judged levels; apart is the time between two of them in
+	// hours.
 	levels []float64
 	apart  float64
-	// before is the highest level from before the window, minus infinity for
-	// none.
+	// before is the highest level from before the window; minus infinity if
+	// there is none.
 	before float64
-	// ratchet counts the rises of a series that hardly ever falls, with some in
-	// each third of it if it is even. lumps: it is a leak by these alone.
+	// ratchet counts the rises of a series that hardly ever falls; even reports
+	// that each third of the series has some. lumps: it is a leak by these
+	// rises alone.
 	ratchet int
 	even    bool
 	lumps   bool
 }
 
-// scale is how levels are judged.
+// scale holds the parameters by which levels are judged.
 type scale struct {
-	// hours that the levels cover, need in MB of growth.
+	// hours is the time that the levels cover; need is the required growth in
+	// MB.
 	hours, need float64
-	// family is how many judgements share the chance of a false alarm.
+	// family is the number of judgements that share the probability of a false
+	// alarm.
 	family float64
-	// before is the highest level from before, minus infinity for none.
+	// before is the highest level from before; minus infinity if there is none.
 	before float64
 }
 
@@ -64,15 +70,15 @@ func needed(hours float64) float64 {
 // slotsOf returns the number of slots of a time.
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
-// skipped is the first slot that counts. The first tenth, at most 15 min, is
-// warm-up in every process.
+// skipped returns the first slot that counts. The first tenth, at most 15 min,
+// is warm-up in every process.
 func (m *robustMachine) skipped() int {
 	return min(m.axis.closed/10, slotsOf(15*time.Minute))
 }
 
 // ends judges one track over the entire stretch without its beginning, over
-// later parts, and over parts that end earlier if what grew there is still
-// there. It returns the first that shows a leak, or else the entire stretch.
+// later parts, and over parts that end early if their growth remains until the
+// end. It returns the first that shows a leak, or otherwise the entire stretch.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	whole := m.endingAt(t, others, m.axis.closed, family)
 	if whole.reason == fires || others != nil {
@@ -111,8 +117,8 @@ func (m *robustMachine) endingAt(t *track, others *track, to int, family float64
 	return whole
 }
 
-// starts returns the slots at which the parts begin that end at a slot, the
-// longest first.
+// starts returns the first slots of the parts that end at a slot, the longest
+// part first.
 func (m *robustMachine) starts(to int) []int {
 	out := append(make([]int, 0, 1+len(endParts)), m.skipped())
 	for _, p := range endParts {
@@ -139,16 +145,15 @@ func (m *robustMachine) knownEnds() []int {
 	return out
 }
 
-// stays reports whether what grew up to a slot is still there in all that
-// follows.
+// stays reports whether the growth up to a slot remains in all later levels.
 func (m *robustMachine) stays(t *track, f *finding, to int) bool {
 	k := max(1, len(f.levels)/6)
 	begin, end := median(f.levels[:k]), median(f.levels[len(f.levels)-k:])
 	return m.lowestAfter(t, to)-begin >= stillThere*(end-begin)
 }
 
-// lowestAfter returns the lowest level after a slot in MB, each the median of
-// three floors, or infinity.
+// lowestAfter returns the lowest level after a slot in MB, each level being the
+// median of three floors, or infinity.
 func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	lowest := math.Inf(1)
 	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]
@@ -211,8 +216,9 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 }
 
 // cut returns the stretch between two slots, the number of blocks to divide it
-// into, at most so many, and its hours. What the ring holds is divided by
-// slots, a longer stretch by floors, each block with the same number of floors.
+// into (bounded by the argument), and its hours. A stretch within the ring is
+// divided by slots; a longer one is divided by floors, each block with the same
+// number of floors.
 func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
 	slots := to - from
 	if slots <= 0 {
@@ -250,7 +256,7 @@ func (f *finding) judge(y []float64, s scale) {
 	}
 }
 
-// inLumps reports growth in many steps, and counts them.
+// inLumps reports whether the series grows in many steps, and counts them.
 func (f *finding) inLumps(y []float64, s scale) bool {
 	if s.hours < ratchetTime.Hours() {
 		return false
@@ -271,7 +277,7 @@ func (f *finding) interval(y []float64, each float64) {
 }
 
 // ratchet counts the rises of a series that rises in steps and hardly ever
-// falls, like an activity whose pictures are kept whenever it was opened.
+// falls, like an activity that keeps its pictures each time it is opened.
 // Adjacent rises count as one. It is 0 if the falls exceed a tenth of the
 // rises. even reports that each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
@@ -300,8 +306,8 @@ func ratchet(y []float64) (rises int, even bool) {
 	return thirds[0] + thirds[1] + thirds[2], thirds[0] > 0 && thirds[1] > 0 && thirds[2] > 0
 }
 
-// noiseOf returns the standard deviation of levels about what they follow, by
-// the median change from one to the next, which steps and lines hardly affect.
+// noiseOf returns the standard deviation of levels about their trend. It uses
+// the median change between neighbors, which steps and lines hardly affect.
 func noiseOf(y []float64) float64 {
 	var scratch [maxLevels]float64
 	changes := scratch[:0]
@@ -312,8 +318,8 @@ func noiseOf(y []float64) float64 {
 }
 
 // splice is a track with one sudden fall (a trim, a screen that closed)
-// removed. at is the floor of the fall, fall its height in MB, first and second
-// are the slopes before and after it, per floor.
+// removed. at is the floor of the fall, fall is its height in MB, and first and
+// second are the slopes before and after it, per floor.
 type splice struct {
 	track         *track
 	at            int
@@ -369,7 +375,7 @@ func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	return finding{}, false
 }
 
-// isSawtooth reports whether the fall returned what had grown before it, like a
+// isSawtooth reports whether the fall released the growth before it, like a
 // cache that is emptied when it is full.
 func (m *robustMachine) isSawtooth(t *track, s *splice) bool {
 	var scratch [8]float64
@@ -414,7 +420,7 @@ func binSlope(bins []float32) float64 {
 }
 
 const (
-	// riseSigmas of the levels about their line is a rise worth reporting.
+	// A rise worth reporting is riseSigmas of the levels about their line.
 	riseSigmas = 3.0
 )
 
@@ -424,7 +430,8 @@ func highEnd(y []float64) float64 {
 	return median(y[len(y)-k:]) - median(y[:k])
 }
 
-// decide is the end verdict: all conditions for a leak, the cheap tests first.
+// decide returns the end verdict: all conditions for a leak, the cheap tests
+// first.
 func (f *finding) decide(y []float64, s scale) reason {
 	n := len(y)
 	if f.growth < s.need {
@@ -453,8 +460,8 @@ func (f *finding) decide(y []float64, s scale) reason {
 	return f.shape(y, s)
 }
 
-// dominatedByJumps reports whether one or two rises between adjacent levels,
-// each the median of three, are too large a part of the growth.
+// dominatedByJumps reports whether one or two rises between adjacent levels
+// (medians of three) are too large a part of the growth.
 func dominatedByJumps(y []float64, growth float64) bool {
 	n := len(y)
 	before, largest, second := 0.0, 0.0, 0.0
@@ -474,8 +481,8 @@ func dominatedByJumps(y []float64, growth float64) bool {
 }
 
 // endsHighest reports whether the last sixth is above all others, and clearly
-// above all levels from before. The end of a tooth of a slow sawtooth is no
-// higher than the end of the previous tooth.
+// above all earlier levels. In a slow sawtooth, the end of a tooth is no higher
+// than the end of the previous tooth.
 func (f *finding) endsHighest(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6
@@ -488,7 +495,7 @@ func (f *finding) endsHighest(y []float64, before float64) bool {
 
 func (f *finding) shape(y []float64, s scale) reason {
 	shapes := trend.FitShapes(y)
-	// Of many processes without leaks one looks straight by chance.
+	// Among many processes without leaks, one looks straight by chance.
 	strictness := math.Log(s.family)
 	if shapes.Line > (1-endExplained-strictness/50)*shapes.Constant {
 		return scattered

@@ -12,8 +12,8 @@ import (
 // maxLevels is the largest number of levels of a window.
 const maxLevels = 64
 
-// quantiles are Student's, by the number of levels. Computing one costs as much
-// as an entire look.
+// quantiles are those of Student's t, by the number of levels. Computing one
+// costs as much as an entire look.
 type quantiles struct {
 	look, keep, end, rate, share [maxLevels + 1]float64
 }
@@ -75,9 +75,9 @@ type lookResult struct {
 	window time.Duration
 	reason reason
 	drift  trend.Drift
-	// growth in MB over the window, need in MB.
+	// growth over the window and required growth, in MB.
 	growth, need float64
-	// blocks in the window.
+	// blocks is the number of blocks in the window.
 	blocks int
 }
 
@@ -101,12 +101,13 @@ func (s lookResult) text(series string) string {
 		number(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
 }
 
-// stage is how many consecutive looks have fired before this one.
+// stage is the number of consecutive looks that fired before this one.
 type stage int
 
 // look tests all windows of one track and returns the first that shows a leak,
-// or the one that came closest to it. A dimension is tested for growth that its
-// total, others, does not show. Its readings are too rare for short windows.
+// or the one that came closest to it. A dimension is tested for growth that is
+// not visible in the total, others. Its readings are too rare for short
+// windows.
 func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
 	if others != nil {
@@ -136,8 +137,9 @@ func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 // dimensionMinutes is the shortest window for a dimension.
 const dimensionMinutes = 60
 
-// ending returns the stretch of so many slots that ends now, and the number of
-// blocks to divide it into: floors where they are fine enough, else slots.
+// ending returns the stretch of the given number of slots that ends now, and
+// the number of blocks to divide it into. It uses floors where they are fine
+// enough, and slots otherwise.
 func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	bins := slots / m.axis.binSlots
 	if !floors && bins < blocks && slots <= ringSlots {
@@ -146,7 +148,7 @@ func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	return stretch{from: m.axis.binned - bins, to: m.axis.binned, floors: true}, min(blocks, bins)
 }
 
-// leastBlocks make a window.
+// leastBlocks is the minimum number of blocks of a window.
 const leastBlocks = 12
 
 // lookAt tests one window. The tests come in the order of their cost; passed
@@ -163,8 +165,8 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 	if at.from < 0 || n < leastBlocks {
 		return refuse(tooShort)
 	}
-	// Most windows end here. Half of the needed rise is enough, because the
-	// exact test follows.
+	// Most windows are rejected here. Half of the required rise is enough at
+	// this point, because the exact test follows.
 	if t.rise(slots/m.axis.binSlots) < out.need/4 {
 		return refuse(small)
 	}
@@ -209,8 +211,9 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 	return out, passed
 }
 
-// pooled tests a short window again with the noise of the windows before it. A
-// window that is as short as the noise is slow cannot show that noise itself.
+// pooled tests a short window again with the noise of the windows before it. If
+// the noise is as slow as the window is short, the window itself cannot show
+// it.
 func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *lookResult) bool {
 	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots ||
 		(1+pooledWindows)*slots > ringSlots {
@@ -235,8 +238,8 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 	return true
 }
 
-// record reports whether the end of a window is above every level from before
-// it, each over a sixth of the window.
+// record reports whether the end of a window is above every earlier level, each
+// taken over a sixth of the window.
 func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
@@ -248,10 +251,10 @@ func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth floa
 	return median(y[n-n/6:]) >= top+recordPart*growth+recordSigmas*sigma
 }
 
-// levelsBefore returns the highest level before floor end, each a median of so
-// many floors, and how much it changes from one to the next. The change is 0 if
-// fewer than two changes are known; the level is minus infinity if it is
-// unknown.
+// levelsBefore returns the highest level before floor end, where each level is
+// a median of the given number of floors, and how much the level changes from
+// one to the next. The change is 0 if fewer than two changes are known; the
+// level is minus infinity if it is unknown.
 func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	var scratch [maxBins]float64
 	top, squares, changes := math.Inf(-1), 0.0, 0
@@ -275,8 +278,9 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	return top, math.Sqrt(squares / float64(changes))
 }
 
-// hidden reports whether the growth of a dimension does not show in the total
-// because other memory shrank. Growth that shows in the total is found there.
+// hidden reports whether the growth of a dimension is not visible in the total
+// because other memory shrank. Growth that is visible in the total is found
+// there.
 func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
 	var scratch [maxLevels]float64
 	y, ok := total.levels(scratch[:], at, n)
@@ -312,7 +316,7 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 }
 
 // steady reports whether levels that fit some curve better still grow evenly.
-// With little noise a curve that nobody would notice wins by the BIC.
+// If there is little noise, even an invisible curvature wins by the BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4
 	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])
@@ -323,8 +327,8 @@ func stepsBIC(s trend.Shapes) float64 {
 	return min(s.BIC(s.Step, 3), s.BIC(s.TwoSteps, 5), s.BIC(s.ThreeSteps, 7)+threeStepsCost)
 }
 
-// keepsPace reports whether the floors since the first look have grown as it
-// predicted. Missing floors are no evidence against it.
+// keepsPace reports whether the floors since the first look have grown as that
+// look predicted. Missing floors are not evidence against it.
 func (m *robustMachine) keepsPace(t *track) bool {
 	n := len(t.bins)
 	if n < 5 || m.axis.binSlots != firstBin {
@@ -343,7 +347,7 @@ func (m *robustMachine) keepsPace(t *track) bool {
 }
 
 // pairRise returns how far the two floors up to number k are above the two
-// before.
+// floors before them.
 func pairRise(t *track, k int) float64 {
 	b := t.bins
 	return float64(b[k]+b[k-1]-b[k-2]-b[k-3]) / 2

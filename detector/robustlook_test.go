@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// playSlopes has a machine watch a process that rises by so many MB an hour
-// until some minute, and then falls or rises at another rate, with noise, and
-// shows it every five minutes.
+// playSlopes has a machine watch a process that rises at a given rate in MB/h
+// until some minute, and then falls or rises at another rate, with noise. It
+// calls a function with the machine every five minutes.
 func playSlopes(r *rand.Rand, show func(*robustMachine)) {
 	m := newRobustMachine(RobustPolicy())
 	length := time.Duration(70+r.IntN(240)) * time.Minute
@@ -35,9 +35,9 @@ func plainMedian(y []float64) float64 {
 }
 
 // For each window that grows and is not noise, the growth is that of its line
-// over all its blocks, also if the windows before it show the noise. Its end
-// counts only if the last quarter is above the one before and the rise is at
-// least half of the line's.
+// over all its blocks, even if the noise is taken from the windows before it.
+// Its end counts only if the last quarter is above the one before and the rise
+// is at least half of the line's.
 func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// The tracks of a process: the total, then the dimensions that are series of
-// their own, and last the total of the breakdowns.
+// The tracks of a process: the total, then the dimensions with their own
+// series, and finally the total of the breakdowns.
 const (
 	totalTrack = iota
 	javaTrack
@@ -29,7 +29,8 @@ var trackDimensions = [numTracks]Dimension{
 
 // hiddenTracks are the dimensions that can leak although the total does not
 // grow. Code and Private Other are not among them, because the kernel and the
-// runtime move memory between them and elsewhere (rationale.md, Capture).
+// runtime move memory between these two and other dimensions (rationale.md,
+// Capture).
 var hiddenTracks = [...]int{javaTrack, nativeTrack, graphicsTrack, stackTrack}
 
 // robustMachine is the state machine of policy "robust".
@@ -45,11 +46,11 @@ type robustMachine struct {
 	// stretchWorst is the worst state of this stretch.
 	stretchWorst State
 	kind         LeakKind
-	// row counts the consecutive looks that fired, faded those that did not
-	// fire in LEAKING.
+	// row counts the consecutive looks that fired; faded counts those that did
+	// not fire in LEAKING.
 	row, faded int
-	// first is the result of the first of them, firstSigma how much pairs of
-	// floors vary.
+	// first is the result of the first of these looks; firstSigma is how much
+	// pairs of floors vary.
 	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
@@ -60,8 +61,8 @@ type robustMachine struct {
 	now, epoch                time.Duration
 	started                   bool
 	lastSample, lastBreakdown known.Duration
-	// previous is when the latest sample came, rhythm how long after the one
-	// before.
+	// previous is the time of the latest sample; rhythm is the time between it
+	// and the one before.
 	previous, rhythm time.Duration
 	// latest is the total of the latest sample in MB.
 	latest                        float64
@@ -72,7 +73,7 @@ type robustMachine struct {
 	firstSuspicious, firstLeaking known.Duration
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
-	// rebooted: the latest restart was one of the clock.
+	// rebooted: at the latest restart, the clock restarted too.
 	rebooted bool
 
 	quantity   Quantity
@@ -81,7 +82,7 @@ type robustMachine struct {
 	past       past
 	lives      lives
 	detectable detectableCache
-	// workEnd is the slot in which the workload ended, 0 while it continues.
+	// workEnd is the slot in which the workload ended; 0 while it continues.
 	workEnd  int
 	lookFunc func(Look)
 	student  *quantiles
@@ -95,7 +96,7 @@ func newRobustMachine(p Policy) *robustMachine {
 	return m
 }
 
-// holeBegins is the age of the latest sample at which a look is no longer
+// holeBegins is the age of the latest sample from which a look is no longer
 // possible.
 const holeBegins = 2 * time.Minute
 
@@ -269,8 +270,8 @@ func (m *robustMachine) compact() {
 	m.workEnd = max(0, m.workEnd-gone)
 }
 
-// observe takes one look at all series. It skips holes; the data after it will
-// decide.
+// observe looks at all series once. It does not look during a hole; the data
+// after it will decide.
 func (m *robustMachine) observe() []Transition {
 	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
 		return nil
@@ -460,8 +461,9 @@ func (m *robustMachine) setFamilySize(processes int) { m.family = processes }
 func (m *robustMachine) onLook(f func(Look)) { m.lookFunc = f }
 
 const (
-	// extraBreakdowns decide the kind in CONFIRMING, extraSpacing apart, as in
-	// article 5.5. They take a minute of the five that CONFIRMING may last.
+	// In CONFIRMING, extraBreakdowns breakdowns, extraSpacing apart, decide the
+	// kind, as in article 5.5. They take one of the five minutes that
+	// CONFIRMING may last.
 	extraBreakdowns = 3
 	extraSpacing    = 30 * time.Second
 )

@@ -16,12 +16,12 @@ import (
 // host.
 const robustMemoryBar = 64 << 10
 
-// long is a process that is watched for long with every kind of input: all
-// dimensions and driver rows, marks, collections, jumps.
+// long is a process that is watched for a long time with every kind of input:
+// all dimensions and driver rows, marks, collections, jumps.
 type long struct {
 	d *detector.Detector
 	r *rand.Rand
-	// rate is in MB/h; jump in MB comes twice a day, for two hours.
+	// rate is in MB/h; a jump of jump MB comes twice a day and lasts two hours.
 	rate, jump float64
 	at         time.Duration
 	n          int
@@ -109,8 +109,8 @@ func TestRobustMemory(t *testing.T) {
 }
 
 // TestRobustOfTwoMonths checks that a leak that begins at the end of 60 days is
-// found. Floors are longer after some days, and so is the time between two
-// looks: 80 min at most.
+// found. After some days the floors are longer, and so is the time between two
+// looks: up to 80 min.
 func TestRobustOfTwoMonths(t *testing.T) {
 	for days, latest := range map[int]time.Duration{
 		1: time.Hour, 3: 80 * time.Minute, 5: 2 * time.Hour, 9: 3 * time.Hour, 17: 6 * time.Hour, 33: 6 * time.Hour,
@@ -139,8 +139,8 @@ func TestRobustOfTwoMonths(t *testing.T) {
 	}
 }
 
-// TestRobustDoesNotAllocate checks that a reading in NORMAL costs no
-// allocation, including floors and looks of an entire day.
+// TestRobustDoesNotAllocate checks that a reading in NORMAL does not allocate,
+// including the floors and looks of an entire day.
 func TestRobustDoesNotAllocate(t *testing.T) {
 	for name, marks := range map[string]bool{"readings": false, "readings and marks": true} {
 		l := newLong(1, 0, 0)
@@ -167,8 +167,7 @@ func TestRobustDoesNotAllocate(t *testing.T) {
 			add()
 		}
 		const day = 2880
-		// A mean of less than one is rounded down, so an entire day is
-		// measured.
+		// An average below one is rounded down, so an entire day is measured.
 		allocs := testing.AllocsPerRun(1, func() {
 			for range day {
 				add()

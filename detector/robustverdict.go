@@ -22,14 +22,14 @@ type judgement struct {
 	length time.Duration
 	// flat is how long the levels have been flat at the end, if they settled.
 	flat time.Duration
-	// jump is the latest jump whose height is still there.
+	// jump is the latest jump of which at least half remains.
 	jump *Jump
-	// lives is the number of lives judged together, 0 for a stretch.
+	// lives is the number of lives judged together; 0 for a stretch.
 	lives int
-	// loops is the number of loops whose levels after a collection were judged,
-	// 0 for none.
+	// loops is the number of loops whose levels after a collection were judged;
+	// 0 if there were none.
 	loops int
-	// fell in MB is a recent sudden fall.
+	// fell is the size of a recent sudden fall in MB.
 	fell float64
 	// rising: undecided because memory grew, not because there is too little
 	// data.
@@ -40,15 +40,15 @@ type judgement struct {
 type past struct {
 	judgement
 	any bool
-	// watched is the total length of all stretches, judged that of those that
-	// were long enough.
+	// watched is the total length of all stretches; judged is the total length
+	// of those that were long enough.
 	watched, judged time.Duration
 	// quiet is the longest stretch that passed or settled.
 	quiet time.Duration
 }
 
-// weight orders judgements by their significance for the run. Unexplained
-// growth is not forgotten for a later stretch that is flat.
+// weight orders judgements by their significance for the run. A later flat
+// stretch does not outweigh unexplained growth.
 func (j *judgement) weight() int {
 	switch {
 	case j.gate == Leak:
@@ -84,16 +84,19 @@ func (m *robustMachine) close() {
 	}
 }
 
-// families is how many judgements share the chance of a false alarm: processes,
-// and the stretches of this one that are long enough to be judged.
+// families is the number of judgements that share the probability of a false
+// alarm: the processes, and the stretches of this process that are long enough
+// to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
-// critical returns the t that shows growth, for so many degrees of freedom.
+// critical returns the t above which growth is significant, for the given
+// degrees of freedom.
 func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf is the same for so many series of this process besides its total.
+// familiesOf is the same for the given number of series of this process besides
+// its total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
 // judge is the end verdict on the present stretch.
@@ -128,7 +131,7 @@ func (m *robustMachine) judge() judgement {
 }
 
 // judgeCollected judges the levels after forced collections. The same work
-// leaves the same memory, so what counts is what each loop adds, and twelve
+// leaves the same memory, so what counts is the growth per loop, and twelve
 // minutes can be enough. The first third is the warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
@@ -237,7 +240,8 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 	return Pass
 }
 
-// gaveBack reports whether all but a quarter of what grew is gone at the end.
+// gaveBack reports whether at least three quarters of the growth is gone at the
+// end.
 func (j *judgement) gaveBack() bool {
 	n := len(j.levels)
 	k := max(1, n/6)
@@ -248,8 +252,8 @@ func (j *judgement) gaveBack() bool {
 	return !j.rises && j.higher < max(leastGrowth, keptPart*(top-begin))
 }
 
-// fellLately reports whether a leak was freed suddenly, so shortly before the
-// end that it may still grow again.
+// fellLately reports whether a leak was freed suddenly, and so shortly before
+// the end that it may grow again.
 func (m *robustMachine) fellLately(j *judgement) bool {
 	if m.stretchWorst != Leaking {
 		return false
@@ -266,12 +270,12 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 	return true
 }
 
-// grows reports growth that counts and is more than chance by the interval of
-// its rate.
+// grows reports growth that is large enough to count and, by the interval of
+// its rate, not chance.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
 // settled reports whether levels that grew have been flat for long at their
-// end, and sets for how long.
+// end, and records for how long.
 func (j *judgement) settled() bool {
 	lumps := j.ratchet >= undecidedRises || j.ratchet >= 2 && j.higher >= undecidedSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {
@@ -294,8 +298,8 @@ func (j *judgement) settled() bool {
 	return j.flat >= least-time.Duration(j.apart*float64(time.Hour))/2
 }
 
-// isFlat reports whether levels do not grow: by less than a leak would, also
-// from end to end, and not by more than noise.
+// isFlat reports whether levels do not grow: they rise by less than a leak
+// would, also when measured from end to end, and by no more than noise.
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))
@@ -319,8 +323,8 @@ func (j *judgement) undecided(family float64) bool {
 		scale{hours: j.window.Hours(), need: leastGrowth, family: family, before: noRecord}) == fires
 }
 
-// undecidedUpTo is the length of a run up to which growth until the end is
-// never reported as settled.
+// undecidedUpTo is the length of a run up to which growth that lasts until the
+// end is never reported as settled.
 const undecidedUpTo = 3 * time.Hour
 
 // stillRising reports whether levels rise in the last quarter as before and do
@@ -366,10 +370,11 @@ func (m *robustMachine) refit(j *judgement) {
 
 // verdict returns the present verdict. Its gate is that of a run that ends now.
 //
-// "leak" if any stretch between restarts and long gaps is a leak, or all lives
-// together are. "inconclusive" if no stretch is long enough, or if memory grew
-// for an unknown reason. "settled" if it grew, then stopped for long or went
-// back. Otherwise "pass".
+// The gate is "leak" if any stretch between restarts and long gaps is a leak,
+// or if all lives together are. It is "inconclusive" if no stretch is long
+// enough, or if memory grew for an unknown reason. It is "settled" if memory
+// grew and then stopped growing for a long time or went back. Otherwise it is
+// "pass".
 func (m *robustMachine) verdict() Verdict {
 	j := m.whole()
 	v := Verdict{

@@ -62,7 +62,7 @@ type Breakdown struct {
 }
 
 // Mapped is the part of the total that is also in smaps, in bytes: TOTAL PSS
-// less EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
+// minus EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
 // breakdown that may be compared with Pss + SwapPss of the fast channel (AOSP
 // core/jni/android_os_Debug.cpp, read_memtrack_memory).
 func (b Breakdown) Mapped() Amount {
@@ -72,6 +72,6 @@ func (b Breakdown) Mapped() Amount {
 	return known.Of(b.Dim[Total].N - b.driver())
 }
 
-// driver returns the driver memory outside smaps, in bytes: EGL + GL + Other
-// mtrack, each as far as it is known.
+// driver returns the driver memory outside smaps, in bytes: the sum of those of
+// EGL, GL and Other mtrack that are known.
 func (b Breakdown) driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }

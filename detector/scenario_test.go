@@ -67,8 +67,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestKnownFaults records what the article's rules get wrong, so that a change
-// is noticed. docs/article.md explains it.
+// TestKnownFaults records the cases that the article's rules get wrong, so that
+// a change is noticed. docs/article.md explains them.
 func TestKnownFaults(t *testing.T) {
 	warmUp := func(mb float64, tau time.Duration) func(time.Duration) float64 {
 		return func(t time.Duration) float64 { return mb * (1 - math.Exp(-t.Minutes()/tau.Minutes())) }
@@ -130,8 +130,8 @@ func TestEvenChances(t *testing.T) {
 	}
 }
 
-// TestSlowestLeaks checks that the rates of docs/article.md are found in nearly
-// all runs, and half of them are not.
+// TestSlowestLeaks checks that leaks of the rates in docs/article.md are found
+// in nearly all runs, and leaks of half these rates are not.
 func TestSlowestLeaks(t *testing.T) {
 	const runs = 100
 	found := func(s simulation, rate float64) (n int) {
@@ -183,7 +183,7 @@ func trace(t *testing.T, file, column string) []Sample {
 }
 
 // TestRecordedRuns replays the PSS of Android Monkey runs, where one number
-// serves as sample and as TOTAL.
+// serves both as sample and as TOTAL.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded.Path(t, "traces"), "android_monkey_*.csv"))
 	if err != nil || len(files) < 20 {
@@ -215,7 +215,7 @@ func TestRecordedRuns(t *testing.T) {
 		}
 		return n
 	}
-	// One of them rises by 24 MB in 21 minutes once in eleven hours.
+	// One of the runs rises by 24 MB in 21 minutes once in eleven hours.
 	servers := leaks("system_server_pss_kb")
 	if servers > 1 {
 		t.Errorf("system_server leaks in %d runs", servers)
@@ -236,8 +236,8 @@ func TestPlateau(t *testing.T) {
 	}
 }
 
-// TestLeakWithinCooldown checks that it is reported as LEAKING and demands no
-// diagnosis.
+// TestLeakWithinCooldown checks that such a leak is reported as LEAKING and
+// demands no diagnosis.
 func TestLeakWithinCooldown(t *testing.T) {
 	p := play(nil).diagnosed().leak(5*minute, 0).feed(24*minute, 600, true)
 	reports := 0
@@ -254,10 +254,11 @@ func TestLeakWithinCooldown(t *testing.T) {
 	}
 }
 
-// TestDimensionsOverTheWholeWindow: the Java heap grew for long and is flat
-// during CONFIRMING. The entire window of breakdowns still shows it.
+// TestDimensionsOverTheWholeWindow: the Java heap grew for a long time and is
+// flat during CONFIRMING. The entire window of breakdowns still shows the
+// growth.
 func TestDimensionsOverTheWholeWindow(t *testing.T) {
-	p := play(func(a *articleRules) { a.minPoints = 11 }) // no GPU path by ten breakdowns
+	p := play(func(a *articleRules) { a.minPoints = 11 }) // too few breakdowns for the GPU path, which needs ten
 	p.feed(5*minute+40*time.Second, 600, true).leak(15*minute, 600)
 	for i := range 4 {
 		p.t += 30 * time.Second
@@ -272,7 +273,7 @@ func TestDimensionsOverTheWholeWindow(t *testing.T) {
 }
 
 // TestGPUPath checks that graphics memory that grows is found without the main
-// path, and that noise is not a leak to it.
+// path, and that the GPU path does not report noise as a leak.
 func TestGPUPath(t *testing.T) {
 	alone := func(a *articleRules) { a.minSegments, a.spikeMin = 1000, 1<<40 }
 	textures := simulation{change: alone, length: 35 * minute, sigma: 2, rate: [NumDimensions]float64{Graphics: 120}}

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// largestT stands for any larger t. That of a perfect line is infinite, which
-// neither a tester nor JSON can read.
+// A t above largestT is limited to it. The t of a perfect line is infinite,
+// which neither a tester nor JSON can read.
 const largestT = 9999
 
 // finite returns t limited to largestT.
@@ -19,7 +19,7 @@ func finite(t float64) float64 { return max(-largestT, min(largestT, t)) }
 // perHour converts a rate per second to one per hour.
 func perHour(slope float64) float64 { return slope * 3600 }
 
-// number formats with at most three digits where they are enough.
+// number formats with at most three significant digits where they are enough.
 func number(v float64) string {
 	if math.Abs(v) < 0.05 {
 		v = 0 // not -0.0

@@ -11,17 +11,17 @@ import (
 // Values are bytes as float64, exact below 2^53; times are seconds of the
 // device's clock.
 type series struct {
-	// samples is the window of the fast channel, total the same samples plus
-	// the driver memory known at their time.
+	// samples is the window of the fast channel; total holds the same samples
+	// plus the driver memory known at their time.
 	samples *trend.Window
 	total   *trend.Column
-	// breakdowns is the window of the detail channel: the dimensions in their
-	// order, then graphics and rest, which split a breakdown into GPU memory
-	// and everything else.
+	// breakdowns is the window of the detail channel: first the dimensions in
+	// their order, then graphics and rest, which split a breakdown into GPU
+	// memory and everything else.
 	breakdowns     *trend.Window
 	graphics, rest *trend.Column
 	driver         driverMemory
-	// start is the time of the first sample, count the number of samples.
+	// start is the time of the first sample; count is the number of samples.
 	start float64
 	count int
 }
@@ -138,13 +138,14 @@ type driverMemory struct {
 	// offset is the difference between a sample and the total, in bytes.
 	offset float64
 	known  bool
-	// rows reports that a row of graphics memory was seen, sourceChanged that
-	// this is new.
+	// rows reports that a row of graphics memory was seen; sourceChanged
+	// reports that it was seen for the first time.
 	rows, sourceChanged bool
 }
 
 // component is one row. dumpsys omits rows of zeros (AOSP ActivityThread
-// dumpMemInfoTable) and a row may fail to parse. An absent row keeps its value.
+// dumpMemInfoTable), and a row may fail to parse. If a row is absent, its
+// previous value is kept.
 type component struct{ bytes float64 }
 
 func (c *component) add(a Amount) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// rows returns a breakdown of the graphics rows in MB; a negative one is
-// absent.
+// rows returns a breakdown of the graphics rows in MB; a negative number means
+// that the row is absent.
 func rows(at time.Duration, egl, gl, other, gfx, summary int64) Breakdown {
 	amount := func(mb int64) Amount {
 		if mb < 0 {
@@ -27,7 +27,7 @@ func newArticleSeries() *series {
 	return newSeries(&a)
 }
 
-// TestDriverMemory checks what the samples are raised by, and when.
+// TestDriverMemory checks by how much the samples are raised, and when.
 func TestDriverMemory(t *testing.T) {
 	const no = -1
 	tests := map[string]struct {
@@ -82,8 +82,8 @@ func TestFirstBreakdownIsNotAJump(t *testing.T) {
 	if len(p.steps) != 0 {
 		t.Errorf("steps %v", p.steps)
 	}
-	// The level at the entry to SUSPICIOUS moves with it, otherwise 300 MB
-	// would be growth.
+	// The level at the entry to SUSPICIOUS is raised too; otherwise the 300 MB
+	// would count as growth.
 	p = play(nil).suspicious()
 	p.breakdown(300)
 	if p.sample(); articleOf(p.d).grown() > 10*MB {

@@ -12,10 +12,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shares is which dimensions grew over a window, the largest first.
+// shares lists the dimensions that grew over a window, the largest first.
 type shares struct {
 	list []Share
-	// certainty is the chance that the first really grew more than the second.
+	// certainty is the probability that the first dimension really grew more
+	// than the second.
 	certainty float64
 	// graphicsT is the slope of Graphics divided by its standard error.
 	graphicsT float64
@@ -24,21 +25,23 @@ type shares struct {
 }
 
 const (
-	// shareP is the chance that any dimension that does not grow is mistaken
-	// for one that does. The tested dimensions share it (Bonferroni).
+	// shareP is the probability that any dimension that does not grow is
+	// mistaken for one that does. The tested dimensions share it (Bonferroni).
 	shareP = 0.05
-	// leadingShare of the growth determines the kind; with less, several
-	// dimensions leak at once.
+	// A dimension with leadingShare of the growth determines the kind; if none
+	// has that much, several dimensions leak at once.
 	leadingShare = 0.6
-	// graphicsCertainty and graphicsErrors are how certain a leak of graphics
-	// memory must be, and how many standard errors its growth has, because its
-	// diagnostics show no other memory.
+	// graphicsCertainty and graphicsErrors are the certainty that a leak of
+	// graphics memory requires, and the number of standard errors that its
+	// growth must reach. They are strict because its diagnostics show no other
+	// memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
-	// graphicsGrowth in MB is its least growth.
+	// graphicsGrowth is its minimum growth in MB.
 	graphicsGrowth = 2 * leastGrowth
-	// leastReadings of a dimension make a line.
+	// leastReadings is the minimum number of readings of a dimension for a
+	// line.
 	leastReadings = 4
-	// smallShare in MB is growth that is not worth naming.
+	// smallShare is growth in MB that is too small to be reported.
 	smallShare = 2.0
 )
 
@@ -91,8 +94,8 @@ func (s *shares) finish() {
 }
 
 // lineOf returns the slope of a track in MB/h over a window that ends now, its
-// standard error corrected for the correlation of neighbors, and the number of
-// readings.
+// standard error (corrected for the correlation of neighbors), and the number
+// of readings.
 func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float64, n int) {
 	var xs, ys [maxBins]float64
 	x, y := xs[:0], ys[:0]
@@ -117,8 +120,8 @@ func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float6
 	return l.Slope, l.SE * math.Sqrt(spreadBy(x, y, l)), len(x)
 }
 
-// spreadBy is by how much the correlation of neighbors raises the variance of a
-// slope: (1+a)/(1-a) for an autocorrelation a (Bartlett).
+// spreadBy is the factor by which the correlation of neighbors raises the
+// variance of a slope: (1+a)/(1-a) for an autocorrelation a (Bartlett).
 func spreadBy(x, y []float64, l trend.Line) float64 {
 	var cross, square float64
 	before := 0.0

@@ -10,13 +10,14 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// readings is breakdowns of a machine that takes no looks, and their values.
+// readings holds the breakdowns of a machine that takes no looks, and their
+// values.
 type readings struct {
 	m    *robustMachine
 	x, y []float64
 }
 
-// newReadings has a reading of Java Heap in some slots, in MB.
+// newReadings returns readings of Java Heap in some slots, in MB.
 func newReadings(slots int, level func(slot int) (mb float64, read bool)) *readings {
 	p := &readings{m: newRobustMachine(RobustPolicy())}
 	p.m.axis, p.m.started = newAxis(0), true
@@ -77,8 +78,8 @@ func TestLineOfAgainstFit(t *testing.T) {
 		if math.Abs(slope-want.Slope) > 1e-3*want.SE+1e-3 {
 			t.Fatalf("%d readings: %v MB/h, want %v", n, slope, want.Slope)
 		}
-		// Bartlett's factor for the autocorrelation of the residuals, between 0
-		// and 0.9.
+		// Bartlett's factor for the autocorrelation of the residuals, which is
+		// limited to 0 to 0.9.
 		if ratio := se / want.SE; ratio < 0.999 || ratio > 4.36 {
 			t.Fatalf("%d readings: error %v, %v for independent noise", n, se, want.SE)
 		}
@@ -106,8 +107,8 @@ func TestLineOfLongWindows(t *testing.T) {
 	}
 }
 
-// TestSpread checks that the error of a slope is raised as the noise of
-// neighbors correlates, so that it matches how much slopes really vary.
+// TestSpread checks that the error of a slope grows with the correlation of the
+// noise, so that it matches how much slopes really vary.
 func TestSpread(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.8} {
 		r := rand.New(rand.NewPCG(44, 3))
@@ -129,7 +130,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// leakingBy watches a process with leaks for some hours, in MB/h.
+// leakingBy watches a process for some hours that leaks at the given rates in
+// MB/h.
 func leakingBy(seed uint64, sigma float64, length time.Duration, rates map[Dimension]float64) (*Detector,
 	[]Transition) {
 	s := simulation{policy: RobustPolicy(), seed: seed, length: length, sigma: sigma}
@@ -185,8 +187,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// checkShares checks that the shares are in order and add up to 1, and that
-// those that leak are reported with their rates.
+// checkShares checks that the shares are sorted and add up to 1, and that the
+// dimensions that leak are reported with their rates.
 func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 	t.Helper()
 	sum, before := 0.0, int64(math.MaxInt64)

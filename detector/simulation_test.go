@@ -10,27 +10,29 @@ import (
 // simulation is a process with known growth and noise, sampled as the machine
 // demands.
 type simulation struct {
-	// policy judges; without a name it is "article" with changed constants.
+	// policy is the policy that judges; without a name it is "article" with
+	// changed constants.
 	policy Policy
 	change func(*articleRules)
 	seed   uint64
 	length time.Duration
-	// sigma is the standard deviation of the noise of the total in MB, rho its
-	// AR(1) coefficient per 30 s.
+	// sigma is the standard deviation of the noise of the total in MB; rho is
+	// its AR(1) coefficient per 30 s.
 	sigma float64
-	// rate is the growth of the dimensions in MB/h at a time; shape an addition
-	// in MB.
+	// rate returns the growth of the dimensions in MB/h at a time; shape
+	// returns an additional level in MB.
 	rate  [NumDimensions]float64
 	start time.Duration
 	shape func(t time.Duration) float64
-	// rotation is the time between two breakdowns; 0 is 90 s, three processes'
-	// turn.
+	// rotation is the time between two breakdowns; 0 means 90 s, as with three
+	// processes in turn.
 	rotation time.Duration
-	// diagnosis is how long one takes; 0 for none.
+	// diagnosis is the duration of one diagnosis; 0 means that there is none.
 	diagnosis time.Duration
 }
 
-// Shares of level and of noise of the App Summary's dimensions, without TOTAL.
+// The shares of the App Summary's dimensions, without TOTAL, in the level and
+// in the noise.
 var (
 	simBase = [Total]float64{
 		JavaHeap: 60, NativeHeap: 70, Code: 45, Stack: 2, Graphics: 35, PrivateOther: 28, System: 20,

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// player drives a machine through a made-up life, one reading at a time, with a
-// noise of plus and minus 1 MB.
+// player adds the readings of an invented process to a machine, one at a time,
+// with noise of plus or minus 1 MB.
 type player struct {
 	d     *Detector
 	t     time.Duration
@@ -35,8 +35,8 @@ func articleDetector(change func(*articleRules)) *Detector {
 	return d
 }
 
-// feed plays samples for so long, at the rate in MB/h, with breakdowns where
-// wanted.
+// feed adds samples for a duration, at a rate in MB/h, with breakdowns if
+// requested.
 func (p *player) feed(length time.Duration, rate float64, breakdowns bool) *player {
 	end := p.t + length
 	var due time.Duration
@@ -62,7 +62,7 @@ func (p *player) sample() {
 }
 
 // breakdown returns a breakdown in which everything above the first 200 MB is
-// Java heap, beside so much EGL.
+// Java heap, with additional EGL memory.
 func (p *player) breakdown(egl float64) {
 	wobble := float64(p.n % 2)
 	b := Breakdown{At: p.t, EGL: known.Of(int64(egl * MB))}
@@ -73,7 +73,7 @@ func (p *player) breakdown(egl float64) {
 	p.keep(p.d.AddBreakdown(b))
 }
 
-// textures plays breakdowns with growing graphics memory and no samples.
+// textures adds breakdowns with growing graphics memory and no samples.
 func (p *player) textures(n int) *player {
 	for i := range n {
 		p.breakdown(30 + 8*float64(i) + float64(i%2))
@@ -92,19 +92,19 @@ func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
 func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
-// Phases that others start from.
+// Phases that other phases start from.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
 func (p *player) confirming() *player { return p.suspicious().leak(15*time.Minute, 600) }
 func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute, 600, true) }
 
 const minute = time.Minute
 
-// articleRows is the article's machine in the order of its sections: what must
-// happen, after how long in the old state.
+// articleRows lists the rows of the article's machine in the order of its
+// sections: what must happen, and after how long in the old state.
 var articleRows = []struct {
 	section  string
 	from, to State
-	// after is the exact time in the old state; 0 if it follows from the data.
+	// after is the exact time in the old state; 0 if it depends on the data.
 	after time.Duration
 	kind  LeakKind
 	drive func() *player
@@ -116,7 +116,8 @@ var articleRows = []struct {
 		return play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious().textures(10)
 	}},
 	{"5.4 gpu", Confirming, Leaking, 0, GPU, func() *player {
-		// Too few breakdowns for the dimensions, enough for the graphics path.
+		// Too few breakdowns for the dimensions, but enough for the graphics
+		// path.
 		return play(func(a *articleRules) { a.extraBreakdowns = 100 }).confirming().textures(10)
 	}},
 	{"5.5 trend", Normal, Suspicious, 0, None, func() *player { return play(nil).suspicious() }},
@@ -266,9 +267,9 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestWindowsAreKept checks that after a diagnosis the windows stay, but two
-// new windows of evidence are needed (6.4), and after a restart ten new points
-// (8.3, 8.1).
+// TestWindowsAreKept checks that after a diagnosis the windows are kept, but
+// two new windows of evidence are needed (6.4), and that after a restart ten
+// new points are needed (8.3, 8.1).
 func TestWindowsAreKept(t *testing.T) {
 	after := func(p *player) (n int) {
 		for before := len(p.steps); len(p.steps) == before; n++ {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words are read back as what they stand for, and anything else is an error, so
-// that an invalid verdict is never accepted.
+// Words are parsed back to the values that they stand for, and anything else is
+// an error, so that an invalid verdict is never accepted.
 func TestWordsOfAVerdict(t *testing.T) {
 	type words struct {
 		State State
@@ -39,7 +39,7 @@ func TestWordsOfAVerdict(t *testing.T) {
 	}
 }
 
-// A pass needs samples for half of the time; other verdicts are unchanged.
+// A pass needs samples for half of the time; other verdicts do not.
 func TestCoverage(t *testing.T) {
 	d := New(RobustPolicy())
 	for i := range 480 {
@@ -54,7 +54,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestMinutesText checks the bounds of its units.
+// TestMinutesText checks the limits at which the unit changes.
 func TestMinutesText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 59 * time.Second: "59 s", time.Minute: "1.0 min", 9 * time.Minute: "9.0 min",
@@ -66,7 +66,7 @@ func TestMinutesText(t *testing.T) {
 	}
 }
 
-// TestIntervalText checks that no interval looks like a point.
+// TestIntervalText checks that no interval is printed with two equal ends.
 func TestIntervalText(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64

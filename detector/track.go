@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// slotTime is the finest time that a judgement resolves. Samples come every
-	// 15 to 60 s, and noise on a shorter scale carries no information about a
-	// leak.
+	// slotTime is the time resolution of a judgement. Samples come every 15 to
+	// 60 s, and noise on a shorter scale carries no information about a leak.
 	slotTime = 30 * time.Second
-	// ringSlots slots are kept individually, two hours; older data is kept as
-	// floors.
+	// The last ringSlots slots, two hours, are kept individually; older data is
+	// kept as floors.
 	ringSlots = 240
 	// firstBin is the length of a floor in slots, 5 min as in article 5.3.
 	firstBin = 10
-	// maxBins bounds the floors: 48 hours of 5 min. When they are full, each
-	// two become one.
+	// maxBins bounds the number of floors: 48 hours of 5 min. When they are
+	// full, each two are merged into one.
 	maxBins = 576
-	// largestBin keeps a floor within the ring: 80 min, so 32 days at maxBins.
+	// largestBin is the largest length of a floor, 80 min, so that a floor fits
+	// in the ring; maxBins of these cover more than 32 days.
 	largestBin = 160
 )
 
@@ -28,14 +28,14 @@ const (
 type axis struct {
 	// origin is the device's clock at the start of slot 0.
 	origin time.Duration
-	// closed counts the slots that are complete, binned the floors.
+	// closed is the number of complete slots; binned is the number of floors.
 	closed, binned int
 	binSlots       int
 }
 
 func newAxis(origin time.Duration) axis { return axis{origin: origin, binSlots: firstBin} }
 
-// slot returns the number of the slot that holds a time.
+// slot returns the number of the slot that contains a time.
 func (a *axis) slot(at time.Duration) int { return int((at - a.origin) / slotTime) }
 
 // at returns the device's clock at the end of the closed slots.
@@ -45,7 +45,7 @@ func (a *axis) at() time.Duration { return a.origin + time.Duration(a.closed)*sl
 func (a *axis) length() time.Duration { return time.Duration(a.closed) * slotTime }
 
 // track is one series on the axis, in MB relative to its first value, so that a
-// constant part costs no digits and does not change a judgement. NaN means
+// constant part does not reduce the precision or change a judgement. NaN means
 // missing.
 type track struct {
 	base  float64
@@ -73,7 +73,8 @@ func (t *track) reset() {
 	}
 }
 
-// clear clears the values but keeps the axis, because another quantity follows.
+// clear clears the values but keeps the axis, because samples of another
+// quantity follow.
 func (t *track) clear() {
 	for i := range t.ring {
 		t.ring[i] = nan32
@@ -108,7 +109,7 @@ func (t *track) raise(bytes float64) {
 	}
 }
 
-// closeSlot ends the open slot, which is number i.
+// closeSlot ends the open slot, which has number i.
 func (t *track) closeSlot(i int) {
 	v := nan32
 	if t.n > 0 {
@@ -118,7 +119,7 @@ func (t *track) closeSlot(i int) {
 	t.sum, t.n = 0, 0
 }
 
-// closeBin makes a floor of the last slots, up to slot end.
+// closeBin makes a floor of the slots before slot end.
 func (t *track) closeBin(end, slots int) {
 	var scratch [largestBin]float64
 	if t.values == 0 {
@@ -132,7 +133,7 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
-// slots returns the last slots before slot end, NaN for holes.
+// slots returns the last slots before slot end, with NaN for holes.
 func (t *track) slots(end, n int) []float32 {
 	n = min(n, end, ringSlots)
 	to := (end-1)%ringSlots + 1 + ringSlots
@@ -155,7 +156,7 @@ func appendKnown(dst []float64, values []float32) []float64 {
 	return dst
 }
 
-// pair makes one floor of two.
+// pair merges two floors into one.
 func (t *track) pair() {
 	for i := range len(t.bins) / 2 {
 		a, b := t.bins[2*i], t.bins[2*i+1]
@@ -177,10 +178,10 @@ func (t *track) forget() {
 
 // levelOf returns the level of values: the mean of their middle half (Tukey's
 // midmean). It sorts the values. The P25 of article 5.3 is intended as the
-// level under the load, but a low quantile falls as the number of values and
-// their spread grow: each change of the sampling interval would be a step. The
-// middle half ignores peaks that last for less than a quarter of the time just
-// as well, and moves with neither.
+// level without the load, but a low quantile falls as the number of values and
+// their spread grow, so each change of the sampling interval would be a step.
+// The middle half also ignores peaks that last for less than a quarter of the
+// time, and does not depend on either.
 func levelOf(values []float64) (float64, bool) {
 	n := len(values)
 	switch n {
@@ -227,8 +228,8 @@ type stretch struct {
 }
 
 // levels divides a stretch into n equal blocks and returns the level of each in
-// MB. ok is false if more than a quarter of them have no value. The holes of
-// the others are interpolated.
+// MB. ok is false if more than a quarter of them have no value. Otherwise,
+// blocks without a value are interpolated.
 func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bool) {
 	dst = dst[:n]
 	empty := t.cut(dst, s)
@@ -241,12 +242,12 @@ func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bo
 	return dst, true
 }
 
-// largestBlock is the largest number of values of a block: maxBins by
-// endBlocks, or an hour of slots by leastBlocks.
+// largestBlock is the largest number of values of a block: maxBins divided by
+// endBlocks, or an hour of slots divided by leastBlocks.
 const largestBlock = 32
 
-// cut returns the level of each block, NaN for those without a value, and the
-// number of these.
+// cut returns the level of each block, NaN for blocks without a value, and the
+// number of such blocks.
 func (t *track) cut(dst []float64, s stretch) (empty int) {
 	values := t.bins
 	first := s.from
@@ -271,8 +272,8 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 }
 
 // rise returns how much higher the last quarter of the last n floors is than
-// the first quarter; infinite if one has no value, or if the floors are too
-// long.
+// the first quarter. It is infinite if one of them has no value, or if the
+// floors are too long.
 func (t *track) rise(n int) float64 {
 	if n < 2 {
 		return math.Inf(1)
@@ -339,8 +340,9 @@ func middle(v []float64) float64 {
 	return (slices.Max(v[:k]) + upper) / 2
 }
 
-// selected returns the k-th smallest value, from 0, by Hoare's selection.
-// Afterwards no value before it is larger and none after it smaller.
+// selected returns the k-th smallest value, counted from 0, by Hoare's
+// selection. Afterwards all values before it are at most as large, and all
+// values after it at least as large.
 func selected(v []float64, k int) float64 {
 	low, high := 0, len(v)-1
 	for low < high {
@@ -379,8 +381,8 @@ func meanOf(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// quarters returns the median of the first quarter of the levels and of the
-// last.
+// quarters returns the medians of the first and of the last quarter of the
+// levels.
 func quarters(y []float64) (first, last float64) {
 	q := len(y) / 4
 	return median(y[:q]), median(y[len(y)-q:])

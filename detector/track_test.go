@@ -47,7 +47,7 @@ func (h *diary) close() {
 }
 
 // sizeAt returns the length of a floor that ends with a slot: 5 min in the
-// first 48 hours, then 10 min for as long again, up to 80 min.
+// first 48 hours, then 10 min for the next 48, and so on up to 80 min.
 func sizeAt(end int) int {
 	size := firstBin
 	for size < largestBin && end > maxBins*size {
@@ -57,7 +57,7 @@ func sizeAt(end int) int {
 }
 
 // floor returns the level of some slots in MB above the base: the midmean of
-// all if it was computed at once, else the mean of its halves.
+// all if the floor was computed directly, otherwise the mean of its halves.
 func (h *diary) floor(from, to int) float64 {
 	if to-from <= sizeAt(to) {
 		return (midmean(h.slots[from:to]) - h.base) / MB
@@ -72,8 +72,8 @@ func (h *diary) floor(from, to int) float64 {
 	return (a + b) / 2
 }
 
-// midmean returns the mean of what sorting leaves between the lowest quarter
-// and the highest.
+// midmean returns the mean of the sorted values between the lowest quarter and
+// the highest.
 func midmean(values []float64) float64 {
 	var real []float64
 	for _, v := range values {
@@ -90,8 +90,8 @@ func midmean(values []float64) float64 {
 	return sum / float64(len(real)-2*quarter)
 }
 
-// tape is a machine that takes no looks, so that a month takes little time, and
-// what its total should be.
+// tape is a machine that takes no looks, so that a month is processed quickly,
+// and the expected contents of its total.
 type tape struct {
 	m *robustMachine
 	h diary
@@ -132,7 +132,8 @@ func (p *tape) close() {
 	p.gone += before - m.axis.closed
 }
 
-// same compares in MB: a float32 keeps seven digits of what a test adds up to.
+// same compares in MB: a float32 keeps seven digits of the sum that a test
+// computes.
 func same(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 0.01
 }
@@ -179,7 +180,7 @@ func (p *tape) checkRecent(t *testing.T, n int) {
 	}
 }
 
-// checkLevels divides any stretch into any number of blocks.
+// checkLevels divides random stretches into random numbers of blocks.
 func (p *tape) checkLevels(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	m := p.m
@@ -267,8 +268,9 @@ func (p *tape) checkRise(t *testing.T, n int) {
 	}
 }
 
-// TestTrackAgainstDiary adds any values, holes, raises and changes of the
-// quantity, for as long as floors of each length, and until floors are dropped.
+// TestTrackAgainstDiary adds random values, holes, raises and changes of the
+// quantity, until there have been floors of each length and floors have been
+// dropped.
 func TestTrackAgainstDiary(t *testing.T) {
 	lengths := map[int]bool{}
 	for seed := range uint64(4) {
@@ -433,8 +435,8 @@ func TestMedianAndQuarters(t *testing.T) {
 	}
 }
 
-// TestBlocksFitTheirBuffers checks that no block of the end verdict or of a
-// look is larger than the buffer on the stack for its values.
+// TestBlocksFitTheirBuffers checks that the values of every block of the end
+// verdict or of a look fit in the buffer on the stack.
 func TestBlocksFitTheirBuffers(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	check := func(what string, s stretch, n int) {
@@ -459,8 +461,8 @@ func TestBlocksFitTheirBuffers(t *testing.T) {
 	}
 }
 
-// TestLongRun checks that a watch of five weeks ends like one of an hour. Its
-// floors grow from 5 to 80 min, and the oldest of them are dropped.
+// TestLongRun checks that five weeks of data end in the same verdict as an
+// hour. The floors grow from 5 to 80 min, and the oldest of them are dropped.
 func TestLongRun(t *testing.T) {
 	d := New(RobustPolicy())
 	defer func() {
@@ -482,7 +484,7 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// TestLateLeak checks that a leak is found as soon on the fifth day as on the
+// TestLateLeak checks that a leak is found as fast on the fifth day as on the
 // first.
 func TestLateLeak(t *testing.T) {
 	found := func(start time.Duration) (at time.Duration) {

@@ -110,11 +110,12 @@ type Demand struct {
 	// Interval is the wanted time between two samples of the fast channel, in
 	// device time.
 	Interval time.Duration
-	// Breakdowns is how many extra breakdowns are still wanted in addition to
-	// the rotation, Spacing the device time between two of them.
+	// Breakdowns is the number of extra breakdowns still wanted in addition to
+	// the rotation; Spacing is the device time between two of them.
 	Breakdowns int
 	Spacing    time.Duration
-	// Diagnose is the kind to collect diagnostics for now; None for no request.
+	// Diagnose is the kind of leak for which diagnostics should be collected
+	// now; None if there is no request.
 	Diagnose LeakKind
 }
 
@@ -122,14 +123,14 @@ type Demand struct {
 type Mark struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Text names it. Marks whose texts differ only in their digits ("loop 1",
-	// "loop 2") begin the loops of one series. "gc", in any case, means that a
-	// garbage collection was just forced.
+	// Text names the mark. Marks whose texts differ only in their digits ("loop
+	// 1", "loop 2") begin the loops of one series. "gc", in upper or lower
+	// case, means that a garbage collection was just forced.
 	Text string
 }
 
 // Look is one look of policy "robust" at one series, for users who want to know
-// the reason.
+// the reason for a verdict.
 type Look struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
@@ -172,27 +173,28 @@ type Verdict struct {
 	Samples  int
 	Duration time.Duration
 	// Rate is the slope over the window in bytes per hour with its 95 %
-	// interval. RateKnown is false if there are too few samples for one.
+	// interval. RateKnown is false if there are too few samples for a rate.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MinDetectable is the slowest leak in bytes per hour that would have been
-	// detected in this series with 95 % certainty; 0 if unknown, which it
-	// always is with policy "article".
+	// detected in this series with 95 % certainty; 0 if unknown. It is always
+	// unknown with policy "article".
 	MinDetectable float64
 	// MinDetectableLately is the same for a leak that began an hour before the
 	// end.
 	MinDetectableLately float64
-	// Flat is for how long memory that grew has been flat at the end of the
-	// run; 0 if it has not.
+	// Flat is how long memory that grew has been flat at the end of the run; 0
+	// if it is not flat.
 	Flat time.Duration
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.
 	FirstSuspicious, FirstLeaking known.Duration
-	// Shares lists the dimensions that carry the growth, the largest first. It
-	// is empty if no dimension grows significantly or no breakdowns arrived.
+	// Shares lists the dimensions that contribute to the growth, the largest
+	// first. It is empty if no dimension grows significantly or no breakdowns
+	// arrived.
 	Shares []Share
-	// Jumps lists the sudden rises of the run, the latest 16.
+	// Jumps lists the latest 16 sudden rises of the run.
 	Jumps []Jump
 	// Restarts counts new identities of the process since the run began.
 	Restarts int
@@ -202,10 +204,11 @@ type Verdict struct {
 	Warnings []error
 }
 
-// Share is the part of one dimension in the growth.
+// Share is the contribution of one dimension to the growth.
 type Share struct {
 	Dimension Dimension
-	// Growth is in bytes; Share from 0 to 1 of all dimensions that grow.
+	// Growth is in bytes; Share is its fraction, from 0 to 1, of the growth of
+	// all dimensions that grow.
 	Growth int64
 	Share  float64
 	// Rate is in bytes per hour.
@@ -216,7 +219,7 @@ type Share struct {
 type Jump struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Bytes is the height above the floor of the minutes before.
+	// Bytes is the height above the floor of the minutes before the jump.
 	Bytes int64
 	// Stayed reports that the level did not fall back within half an hour.
 	Stayed bool

@@ -100,7 +100,7 @@ func TestReadingsOutOfOrder(t *testing.T) {
 		!strings.Contains(v.Warnings[0].Error(), "5 readings") {
 		t.Errorf("%d samples, warnings %v", v.Samples, v.Warnings)
 	}
-	// Readings from before a restart are those of the old process.
+	// Readings from before a restart belong to the old process.
 	d.Restart(3 * minute)
 	d.AddSample(Sample{At: 3*minute - 1, Bytes: 5})
 	d.AddBreakdown(Breakdown{At: 3*minute - 1})
@@ -152,8 +152,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestPerfectLine checks that zero noise does not bring infinities into a
-// verdict.
+// TestPerfectLine checks that a series without noise does not cause infinities
+// in a verdict.
 func TestPerfectLine(t *testing.T) {
 	d := New(ArticlePolicy())
 	for i := range 200 {
@@ -200,8 +200,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestArticleRate checks that policy "article" has no rate before its least
-// number of points.
+// TestArticleRate checks that policy "article" returns no rate before the
+// minimum number of points.
 func TestArticleRate(t *testing.T) {
 	d := New(ArticlePolicy())
 	for i := range 40 {
@@ -212,7 +212,7 @@ func TestArticleRate(t *testing.T) {
 	}
 }
 
-// TestArticleFreshBreakdown checks that a breakdown from the time at which
+// TestArticleFreshBreakdown checks that a breakdown from the moment at which
 // CONFIRMING began is one of the extra ones.
 func TestArticleFreshBreakdown(t *testing.T) {
 	d := New(ArticlePolicy())

@@ -22,8 +22,8 @@ func (m *robustMachine) seriesWord(i int) string {
 	return "memory"
 }
 
-// intervalText formats an interval of rates, with one more digit where it would
-// look like a point.
+// intervalText formats an interval of rates. It adds a digit if both ends would
+// be printed as the same number.
 func intervalText(low, high float64) string {
 	a, b := number(low), number(high)
 	if a == b && low != high {
@@ -78,7 +78,7 @@ func signed(v float64) string {
 }
 
 // undecidedText returns why growth could not be distinguished from a leak, and
-// what would decide it.
+// what would decide the question.
 func (m *robustMachine) undecidedText(j *judgement) string {
 	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	advice := m.advice(hours)
@@ -119,8 +119,8 @@ func (m *robustMachine) undecidedText(j *judgement) string {
 		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
 }
 
-// longerHours returns how long a run must be to show a leak of a rate in MB/h:
-// needed() solved for the hours, and longer than the present one.
+// longerHours returns how long a run must be to show a leak of a rate in MB/h.
+// It solves needed() for the hours; the result is longer than the present run.
 func longerHours(rate float64, present time.Duration) float64 {
 	rate = max(rate, leastGrowth/8) // no run lasts more than a few nights
 	hours := shortGrowth / (hourGrowth + rate)
@@ -131,7 +131,7 @@ func longerHours(rate float64, present time.Duration) float64 {
 }
 
 // settledHours returns how many hours a run must last until memory that is flat
-// from a time on counts as settled.
+// from a given time counts as settled.
 func settledHours(since time.Duration) float64 {
 	return 1.05 * max(since.Hours()+settledTime.Hours(), since.Hours()/(1-settledPart))
 }

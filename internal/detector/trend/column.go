@@ -4,12 +4,12 @@ import "sort"
 
 // Column is the last points of one series of a [Window], which creates it.
 //
-// A column that lacks a value where another has one keeps its points apart,
-// with times of their own, until all of them are in the window again. So it
-// always has its own last points, however rarely it has a value.
+// A column that lacks a value where another column has one stores its points
+// separately, with their own times, until all of them are in the window again.
+// So it always has its own last points, however rarely it has a value.
 type Column struct {
 	of *Window
-	// y[i] is the value of row i. The latest run rows have one.
+	// y[i] is the value of row i. Only the latest run rows have a value.
 	y   []float64
 	run int
 	// apart holds all points if there are rows without a value between them.

@@ -23,17 +23,18 @@ func (d Drift) T() float64 {
 	return d.Slope / d.SE
 }
 
-// leastValues make a drift.
+// leastValues is the minimum number of values for a drift.
 const leastValues = 6
 
 // FitDrift fits a line to equally spaced values by the feasible quasi
 // generalized least squares of Perron and Yabu (Estimating deterministic trends
 // with an integrated or stationary noise component, J. of Econometrics 151,
-// 2009), with one lag: the autocorrelation of the detrended values, corrected
-// for its bias after Roy and Fuller, raised by so many of its standard errors,
-// and taken as 1 if it cannot be distinguished from 1. So the t value is near
-// normal for stationary noise, and not far from it for random walks (the tests
-// have the rates). Fewer than 6 values have no drift: only N is set then.
+// 2009), with one lag. It uses the autocorrelation of the detrended values,
+// corrected for its bias after Roy and Fuller, raised by the given number of
+// its standard errors, and taken as 1 if it cannot be distinguished from 1. So
+// the t value is near normal for stationary noise, and not far from it for
+// random walks (the tests have the rates). Fewer than 6 values have no drift:
+// only N is set then.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {
@@ -71,8 +72,8 @@ func fitSteps(y []float64) (level, slope float64) {
 	return sum/n - slope*middle, slope
 }
 
-// autocorrelation returns that of the deviations from a line, with its standard
-// error.
+// autocorrelation returns the first autocorrelation of the deviations from a
+// line, with its standard error.
 func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 	var cross, square float64
 	before := y[0] - level
@@ -153,7 +154,7 @@ func praisWinsten(y []float64, alpha float64) Drift {
 		return d // otherwise the sums would leave a slope of rounding errors
 	}
 	if alpha >= 1 {
-		// The slope of a random walk is in its steps only.
+		// The slope of a random walk depends only on its steps.
 		d.Slope = s2y / s22
 		sse := syy - d.Slope*s2y
 		d.SD = math.Sqrt(max(0, sse) / df)
@@ -170,13 +171,13 @@ func praisWinsten(y []float64, alpha float64) Drift {
 }
 
 // Noise pools the autocorrelation of the noise over several stretches of
-// equally spaced values of one length, each about its own line.
+// equally spaced values, all of the same length and each about its own line.
 type Noise struct {
 	cross, square float64
 	n, length     int
 }
 
-// Add adds a stretch. One of fewer than 6 values is ignored.
+// Add adds a stretch. A stretch of fewer than 6 values is ignored.
 func (p *Noise) Add(y []float64) {
 	if len(y) < leastValues {
 		return
@@ -193,7 +194,8 @@ func (p *Noise) Add(y []float64) {
 	p.length = len(y)
 }
 
-// Alpha returns the autocorrelation, corrected for what a fitted line removes.
+// Alpha returns the autocorrelation, corrected for the effect of fitting a
+// line.
 func (p *Noise) Alpha(raise float64) float64 {
 	if p.square <= 0 {
 		return 0

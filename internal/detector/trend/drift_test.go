@@ -9,14 +9,15 @@ import (
 )
 
 // project is least squares by orthogonal columns (modified Gram-Schmidt). It
-// returns the residuals of y, how much of the last column is independent of the
-// others, and its coefficient. It shares no formula with the package.
+// returns the residuals of y, the part of the last column that is independent
+// of the other columns, and its coefficient. It shares no formula with the
+// package.
 func project(y []float64, columns ...[]float64) (left []float64, own, coefficient float64) {
 	left = slices.Clone(y)
 	var units [][]float64
 	for _, column := range columns {
 		q := slices.Clone(column)
-		for range 2 { // once more to remove the rounding
+		for range 2 { // once more, to remove rounding errors
 			for _, u := range units {
 				take(q, u, dot(q, u))
 			}
@@ -83,8 +84,8 @@ func whitened(column []float64, alpha float64) []float64 {
 	return out
 }
 
-// generalized is the line with a known covariance of the noise. A random walk
-// has none: its steps are independent.
+// generalized is the line for noise with a known covariance. A random walk has
+// no covariance; its steps are independent.
 func generalized(y []float64, alpha float64) Drift {
 	n := len(y)
 	df := float64(n - 2)
@@ -101,7 +102,8 @@ func generalized(y []float64, alpha float64) Drift {
 	return d
 }
 
-// roughness regresses the residuals of a line on themselves one step before.
+// roughness regresses the residuals of a line on the same residuals one step
+// earlier.
 func roughness(y []float64) (alpha, se float64) {
 	n := len(y)
 	e, _, _ := project(y, ones(n), steps(n))
@@ -125,8 +127,8 @@ func royAndFuller(tau, n float64) float64 {
 	return 0
 }
 
-// plainDrift is FitDrift again. sure is false if rounding could decide whether
-// the noise is a random walk.
+// plainDrift is a second implementation of FitDrift. sure is false if rounding
+// could decide whether the noise is a random walk.
 func plainDrift(y []float64, raise float64) (d Drift, sure bool) {
 	n := float64(len(y))
 	alpha, se := roughness(y)
@@ -205,7 +207,7 @@ func TestDriftAgainstMatrices(t *testing.T) {
 }
 
 // TestRoyFuller checks values computed by hand from the paper's formula on each
-// side of each of its edges, where it must be continuous.
+// side of each of its limits, where the formula must be continuous.
 func TestRoyFuller(t *testing.T) {
 	tests := []struct {
 		tau, want float64
@@ -221,7 +223,8 @@ func TestRoyFuller(t *testing.T) {
 		{-12, -0.12 + 0.25, 100},
 		{-17, -0.17 + 3.0/17, 100},
 		{-18, 0, 100},
-		// The root of 3*24 is 8.49, before -a: the formula ends there anyway.
+		// The root of 3*24 is 8.49, which is before -a: the formula ends there
+		// anyway.
 		{-8, -8.0/24 + 3/(8-2*0.06102142), 24},
 	}
 	for _, tt := range tests {
@@ -279,7 +282,8 @@ func TestNoise(t *testing.T) {
 }
 
 // TestNoiseFindsItsCorrelation checks that over many stretches the pooled
-// estimate comes close to the truth, from below if the stretches are short.
+// estimate comes close to the true value, from below if the stretches are
+// short.
 func TestNoiseFindsItsCorrelation(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 3))
 	for _, rho := range []float64{0, 0.5, 0.8} {
@@ -293,8 +297,8 @@ func TestNoiseFindsItsCorrelation(t *testing.T) {
 	}
 }
 
-// TestRoyFullerOfWalks checks that the correction alone takes a little more
-// than a third of all random walks for one, at any length.
+// TestRoyFullerOfWalks checks that the correction alone identifies a little
+// more than a third of all random walks, at any length.
 func TestRoyFullerOfWalks(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 9))
 	for _, n := range []int{24, 60, 240} {
@@ -315,10 +319,11 @@ func TestRoyFullerOfWalks(t *testing.T) {
 }
 
 // TestDriftSize checks the share of series without a drift whose |T| is above
-// the two-sided quantiles of Student's t, with wide bounds. Noise that is
-// slower than the series is long cannot be distinguished from a drift by its T
-// alone, so the shares of the slowest are several times the nominal ones.
-// Raising the correlation helps all of them.
+// the two-sided quantiles of Student's t, with wide bounds. Noise whose
+// correlation time exceeds the length of the series cannot be distinguished
+// from a drift by its T alone, so for the slowest noise the shares are several
+// times the nominal ones. Raising the correlation reduces the shares in all
+// cases.
 func TestDriftSize(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -524,7 +529,7 @@ func seedValues(f *testing.F) {
 	}
 }
 
-// FuzzDrift checks that the numbers of finite values are in their ranges, and
+// FuzzDrift checks that the results for finite values are in their ranges, and
 // that neither the sign nor a unit that is a power of two changes a digit.
 func FuzzDrift(f *testing.F) {
 	seedValues(f)

@@ -25,7 +25,7 @@ func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 	return sorted[i] + part*(sorted[i+1]-sorted[i]), true
 }
 
-// onStack is how many values are sorted without an allocation.
+// onStack is the number of values that can be sorted without an allocation.
 const onStack = 256
 
 // P25 returns the floor of values in any order: their 25th percentile. It sorts
@@ -51,17 +51,17 @@ type Floor struct {
 }
 
 // Blocks divides the time axis into equal blocks: block k holds the points with
-// From + k*Length <= x < From + (k+1)*Length. All in seconds; Length is
-// positive.
+// From + k*Length <= x < From + (k+1)*Length. All values are in seconds; Length
+// is positive.
 type Blocks struct{ From, Length float64 }
 
-// Of returns the number of the block that holds x; negative before From.
+// Of returns the number of the block that contains x; negative before From.
 func (b Blocks) Of(x float64) int64 { return int64(math.Floor((x - b.From) / b.Length)) }
 
 // Floors appends to dst the floors of the complete blocks of a series, in order
 // of time. A block is complete if it began at or after the first point of the
 // series (so that no part of it has left the window) and a point lies after its
-// end. x must not fall. Points before From are skipped.
+// end. x must not decrease. Points before From are skipped.
 func Floors(dst []Floor, x, y []float64, b Blocks) []Floor {
 	var scratch [onStack]float64
 	n := min(len(x), len(y))

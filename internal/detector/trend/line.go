@@ -39,9 +39,9 @@ func (l Line) Interval(confidence float64) (low, high float64, ok bool) {
 	return l.Slope - half, l.Slope + half, true
 }
 
-// Fit fits a line to the points (x[i], y[i]); x must not fall. It takes the
-// first point as origin and then the means, so that neither a late clock nor a
-// large level costs digits. Extra elements of the longer slice are ignored.
+// Fit fits a line to the points (x[i], y[i]); x must not decrease. It subtracts
+// the first point and then the means, so that neither a late clock nor a large
+// level reduces the precision. Extra elements of the longer slice are ignored.
 func Fit(x, y []float64) Line {
 	n := min(len(x), len(y))
 	none := Line{N: n}
@@ -79,7 +79,8 @@ func Fit(x, y []float64) Line {
 	if math.IsInf(syy, 0) || math.IsInf(sxx, 0) || math.IsNaN(sse) {
 		return none
 	}
-	// The residuals of a perfect line are the rounding of the deviations.
+	// The residuals of a perfect line are the rounding errors of the
+	// deviations.
 	if rounding := 4 * epsilon; sse <= rounding*rounding*syy*float64(n) {
 		sse = 0
 	}
@@ -103,7 +104,7 @@ func Fit(x, y []float64) Line {
 // epsilon is the spacing of float64 at 1.
 const epsilon = 1.0 / (1 << 52)
 
-// finite reports whether no sum overflowed; T alone may be infinite.
+// finite reports whether no sum overflowed; only T may be infinite.
 func (l Line) finite() bool {
 	sum := l.Slope + l.Intercept + l.SE + l.ResidualSD + l.R2
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0) && !math.IsNaN(l.T)

@@ -164,7 +164,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestIntervalCovers checks the 95 % against simulation.
+// TestIntervalCovers checks the 95 % by simulation.
 func TestIntervalCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	const runs = 4000
@@ -205,7 +205,7 @@ func FuzzFit(f *testing.F) {
 		if !l.Fitted() {
 			return
 		}
-		// The line passes through the means, and no other slope is better.
+		// The line passes through the means, and no other slope fits better.
 		var sum, best, other float64
 		scale := 0.0
 		for i := range x {

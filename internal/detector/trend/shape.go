@@ -4,23 +4,24 @@ import "math"
 
 // Shapes is how well simple curves fit equally spaced values: the residual sum
 // of squares of each, in units of y squared, and the number of values. Every
-// curve but the line may be fitted at many places; the best is used.
+// curve except the line may be fitted at many places; the best fit is used.
 type Shapes struct {
 	N int
-	// Constant has one parameter; Line two.
+	// Constant has one parameter; Line has two.
 	Constant, Line float64
 	// Onset is flat, then rises to the end.
 	Onset float64
-	// OnsetAt is where it begins to rise, in steps.
+	// OnsetAt is the step at which it begins to rise.
 	OnsetAt int
-	// Step is a sudden rise or fall, TwoSteps two of them, ThreeSteps one more
-	// in the best place of those.
+	// Step is a sudden rise or fall. TwoSteps has two of them, and ThreeSteps
+	// adds a third at the best place.
 	Step, TwoSteps, ThreeSteps float64
-	// Saturating rises as 1-exp(-t/tau), Filled rises to a place, then is flat.
+	// Saturating rises as 1-exp(-t/tau). Filled rises up to some place and is
+	// then flat.
 	Saturating, Filled float64
 }
 
-// maxShape bounds the values of FitShapes.
+// maxShape bounds the number of values of FitShapes.
 const maxShape = 64
 
 // FitShapes fits all shapes to 8 to 64 values. For other lengths N is 0.
@@ -48,15 +49,15 @@ func FitShapes(y []float64) Shapes {
 	return s
 }
 
-// BIC returns the Bayesian information criterion of a curve with so many
-// parameters for independent noise; smaller is better. If every curve is
-// perfect to a billionth of the spread, none is better than another.
+// BIC returns the Bayesian information criterion of a curve with the given
+// number of parameters for independent noise; smaller is better. If every curve
+// fits to a billionth of the spread, none is better than another.
 func (s Shapes) BIC(sse float64, parameters int) float64 {
 	n := float64(s.N)
 	return n*math.Log(max(sse, 1e-18*s.Constant, math.SmallestNonzeroFloat64)/n) + float64(parameters)*math.Log(n)
 }
 
-// prefix holds the sums of a series up to each place, about its mean.
+// prefix holds the sums of a series, relative to its mean, up to each place.
 type prefix struct {
 	n int
 	// y, ty and yy are the sums of y, i*y and y*y before a place.
@@ -124,7 +125,7 @@ func (p *prefix) filled(k int) (sse, slope float64) {
 }
 
 // steps returns the best single step, the best pair, and that pair with one
-// more step; no level is shorter than two values.
+// more step; every level has at least two values.
 func (p *prefix) steps() (one, two, three float64) {
 	one, two = math.Inf(1), math.Inf(1)
 	var places [4]int
@@ -152,7 +153,7 @@ func (p *prefix) steps() (one, two, three float64) {
 }
 
 // saturating regresses on exp(-i/tau) for time constants from a tenth of the
-// series to one and a half.
+// length of the series to one and a half times its length.
 func (p *prefix) saturating(y []float64) float64 {
 	best := p.within(0, p.n)
 	for _, part := range [...]float64{0.1, 0.17, 0.25, 0.35, 0.5, 0.7, 1, 1.5} {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// leaves returns the residual of y after regressors.
+// leaves returns the residual of y after a fit of the regressors.
 func leaves(y []float64, columns ...[]float64) float64 {
 	left, _, _ := project(y, columns...)
 	return dot(left, left)
 }
 
-// rising returns the residual of y after a regressor with a constant, or after
-// the constant alone if the coefficient is not positive.
+// rising returns the residual of y after a fit of a regressor and a constant,
+// or of the constant alone if the coefficient is not positive.
 func rising(y, column []float64) float64 {
 	left, _, slope := project(y, ones(len(y)), column)
 	if slope <= 0 {
@@ -23,7 +23,8 @@ func rising(y, column []float64) float64 {
 	return dot(left, left)
 }
 
-// levelled returns the residual of y after levels between so many places.
+// levelled returns the residual of y after a fit of levels between the given
+// places.
 func levelled(y []float64, places ...int) (sse float64) {
 	from := 0
 	for _, to := range append(slices.Clone(places), len(y)) {
@@ -33,8 +34,8 @@ func levelled(y []float64, places ...int) (sse float64) {
 	return sse
 }
 
-// stepPlaces returns all ways to divide n values at so many places, no part
-// shorter than 2.
+// stepPlaces returns all ways to divide n values at the given number of places,
+// with at least 2 values in each part.
 func stepPlaces(n, count int) (all [][]int) {
 	if count == 0 {
 		return [][]int{nil}
@@ -47,7 +48,7 @@ func stepPlaces(n, count int) (all [][]int) {
 	return all
 }
 
-// bestSteps is the best of all ways.
+// bestSteps returns the best of all ways.
 func bestSteps(y []float64, count int) (sse float64, places []int) {
 	sse = math.Inf(1)
 	for _, p := range stepPlaces(len(y), count) {
@@ -58,7 +59,7 @@ func bestSteps(y []float64, count int) (sse float64, places []int) {
 	return sse, places
 }
 
-// oneMore is the best way to add one place.
+// oneMore returns the best way to add one place.
 func oneMore(y []float64, places []int) float64 {
 	best := levelled(y, places...)
 	for k := 2; k <= len(y)-2; k++ {
@@ -76,7 +77,7 @@ func oneMore(y []float64, places []int) float64 {
 	return best
 }
 
-// taus are the time constants that are tried, as parts of the series.
+// taus are the time constants that are tried, as fractions of the series.
 var taus = []float64{0.1, 0.17, 0.25, 0.35, 0.5, 0.7, 1, 1.5}
 
 func saturation(n int, part float64) []float64 {
@@ -127,8 +128,8 @@ func plainShapes(y []float64) (s Shapes, best3 float64) {
 	return s, min(best3, s.TwoSteps)
 }
 
-// sums are the figures of shapes with their names, those with the constant
-// first.
+// sums returns the figures of shapes with their names, beginning with the
+// constant.
 func (s Shapes) sums() map[string]float64 {
 	return map[string]float64{
 		"Constant": s.Constant, "Line": s.Line, "Onset": s.Onset, "Step": s.Step, "TwoSteps": s.TwoSteps,
@@ -136,7 +137,7 @@ func (s Shapes) sums() map[string]float64 {
 	}
 }
 
-// randomSeries has a shape, noise, a level and a size.
+// randomSeries returns a series with a random shape, noise, level and size.
 func randomSeries(r *rand.Rand, n int) []float64 {
 	y := noisy(r, n, []float64{0, 0.7, 1}[r.IntN(3)], 1)
 	size := []float64{0, 3, 30, -10}[r.IntN(4)]
@@ -199,10 +200,10 @@ func TestLongShapes(t *testing.T) {
 	}
 }
 
-// ordered checks what holds for every series.
+// ordered checks properties that hold for every series.
 func (s Shapes) ordered(t *testing.T, y []float64) {
 	t.Helper()
-	// What rounding may add, as a part of all that was summed.
+	// The possible rounding error, as a fraction of the sum.
 	rounding := 1e-11 * s.Constant
 	for name, v := range s.sums() {
 		if math.IsNaN(v) || v < 0 || v > s.Constant+rounding {
@@ -240,8 +241,9 @@ func TestShapesLengths(t *testing.T) {
 	}
 }
 
-// TestShapesInvariance checks that a level changes nothing, and a unit all sums
-// by its square. Steps and lines do not depend on the sign.
+// TestShapesInvariance checks that the level has no effect, and that a unit
+// scales all sums by its square. The results for steps and lines do not depend
+// on the sign.
 func TestShapesInvariance(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 4))
 	for range 300 {
@@ -272,8 +274,8 @@ func TestShapesInvariance(t *testing.T) {
 	}
 }
 
-// TestFallsAreNotCurves checks that what falls is not an onset, a filling or a
-// saturation.
+// TestFallsAreNotCurves checks that a falling series is not an onset, a filling
+// or a saturation.
 func TestFallsAreNotCurves(t *testing.T) {
 	for _, column := range [][]float64{steps(24), onsetAt(24, 8), filledAt(24, 8), saturation(24, 0.25)} {
 		down := columnOf(24, func(i int) float64 { return -10 * column[i] })
@@ -285,8 +287,8 @@ func TestFallsAreNotCurves(t *testing.T) {
 }
 
 // TestShapesAreDistinguished checks that the BIC ranks the shape that a series
-// has before all others. Steps and more steps, and a line and a line that
-// begins late, differ by few points only: they count as the same here.
+// has before all others. Two shapes that differ by only a few points count as
+// the same here: steps and more steps, or a line and a line that begins late.
 func TestShapesAreDistinguished(t *testing.T) {
 	const flat, line, step, curve = "flat", "line", "step", "curve"
 	named := func(s Shapes) map[string]float64 {
@@ -338,8 +340,8 @@ func TestShapesAreDistinguished(t *testing.T) {
 	}
 }
 
-// TestParametersCost checks that of two shapes that fit as well the BIC prefers
-// the simple one, and that on noise alone a line seldom beats the constant.
+// TestParametersCost checks that if two shapes fit equally well the BIC prefers
+// the simpler one, and that on noise alone a line seldom beats the constant.
 func TestParametersCost(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 6))
 	const runs = 2000
@@ -363,7 +365,7 @@ func TestParametersCost(t *testing.T) {
 	}
 }
 
-// TestPerfectShapes checks that rounding decides nothing if a curve fits to the
+// TestPerfectShapes checks that rounding does not decide if a curve fits to the
 // last digit.
 func TestPerfectShapes(t *testing.T) {
 	for _, n := range []int{8, 24, 36, 64} {
@@ -386,8 +388,8 @@ func TestPerfectShapes(t *testing.T) {
 	}
 }
 
-// FuzzShapes checks that the residuals of finite values are never negative nor
-// more than those of the constant.
+// FuzzShapes checks that the residuals of finite values are never negative and
+// never exceed those of the constant.
 func FuzzShapes(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

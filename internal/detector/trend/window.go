@@ -2,26 +2,27 @@ package trend
 
 import "math"
 
-// Window keeps the last points of a few columns that are mostly measured
+// Window keeps the last points of a few columns that are usually measured
 // together, each up to the same fixed number. Its columns share their times for
-// as long as each of them has a value whenever one has. The points of a column
-// are contiguous, so that they can be fitted without a copy. A push is O(1) on
-// average and does not allocate while the columns stay together. The zero
+// as long as every row has a value in each of them. The points of a column are
+// contiguous, so that they can be fitted without a copy. A push is O(1) on
+// average and does not allocate while the columns share their times. The zero
 // Window holds nothing; create one with [NewWindow].
 type Window struct {
 	size int
-	// The rows are x[:hi]. The columns know how many of the latest they use.
+	// The rows are x[:hi]. Each column stores how many of the latest rows it
+	// uses.
 	x       []float64
 	hi      int
 	columns []Column
 }
 
-// room is the capacity in rows for size points per column. A sixteenth to spare
-// makes a push copy 16 values of each column on average.
+// room is the capacity in rows for size points per column. With a sixteenth to
+// spare, a push copies 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 
-// NewWindow returns a window of columns with size points each; at least one of
-// both.
+// NewWindow returns a window of columns with size points each; both must be at
+// least one.
 func NewWindow(size, columns int) *Window {
 	size, columns = max(size, 1), max(columns, 1)
 	w := &Window{size: size, x: make([]float64, room(size)), columns: make([]Column, columns)}
@@ -34,9 +35,9 @@ func NewWindow(size, columns int) *Window {
 // Column returns one of the columns, counted from 0.
 func (w *Window) Column(i int) *Column { return &w.columns[i] }
 
-// Push adds a row: one value for each column, NaN if it is missing. Values
-// after the last column are ignored, columns after the last value have none. A
-// full column drops its oldest point for a new one. x must not fall.
+// Push adds a row: one value for each column, NaN if it is missing. Extra
+// values are ignored; columns without a value in the list have none in this
+// row. A full column drops its oldest point for a new one. x must not decrease.
 func (w *Window) Push(x float64, values ...float64) {
 	values = values[:min(len(values), len(w.columns))]
 	if !anyKnown(values) {
@@ -64,8 +65,8 @@ func anyKnown(values []float64) bool {
 	return false
 }
 
-// makeRoom moves the latest rows to the front when the capacity is used up. The
-// new row then makes one too many, so the oldest is no longer used.
+// makeRoom moves the latest rows to the front when the capacity is used up.
+// With the new row there is one too many, so the oldest is no longer used.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return

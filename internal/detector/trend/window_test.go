@@ -48,7 +48,8 @@ func (p *plainColumn) check(t *testing.T, c *Column, from float64) {
 }
 
 // TestWindowAgainstSlices checks that each column holds its own last points,
-// whatever the others lack, and whatever is dropped or raised in between.
+// whichever values are missing in other columns, and whatever is dropped or
+// raised in between.
 func TestWindowAgainstSlices(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, size := range []int{1, 2, 3, 7, 60, 240} {
@@ -101,8 +102,9 @@ func TestWindowAgainstSlices(t *testing.T) {
 	}
 }
 
-// TestColumnsComeTogether checks that a column that lacked a value needs no
-// storage of its own once all its points have been measured with the others.
+// TestColumnsComeTogether checks that a column that lacked a value no longer
+// stores its points separately once all its points have been measured together
+// with the other columns.
 func TestColumnsComeTogether(t *testing.T) {
 	w := NewWindow(60, 2)
 	for i := range 100 {
