@@ -7,8 +7,8 @@ import (
 )
 
 // channel is one stream of a link. Each direction has at most one WRTE in
-// flight: the next may be sent when the other side has sent OKAY, which this
-// side does when the data was read.
+// flight: the next may be sent when the other side has sent OKAY. This side
+// sends OKAY when the data was read.
 type channel struct {
 	link          *link
 	local, remote uint32
@@ -36,7 +36,7 @@ func newChannel(l *link, local, remote uint32) *channel {
 		in: make(chan []byte, maxAhead), ready: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
-	// The OKAY that answers OPEN is ours, so we may write first.
+	// We answer OPEN with OKAY, so we may write first.
 	c.ready <- struct{}{}
 	return c
 }
@@ -99,7 +99,8 @@ func (c *channel) next() ([]byte, bool) {
 	}
 }
 
-// consumed lets the peer continue. A failure appears in the next Read.
+// consumed lets the peer continue. If that fails, the next Read returns the
+// error.
 func (c *channel) consumed() {
 	select {
 	case <-c.closed:
@@ -125,7 +126,7 @@ func (c *channel) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Close signals to the peer that the service has ended.
+// Close tells the peer that the service has ended.
 func (c *channel) Close() error {
 	c.once.Do(func() {
 		c.link.forget(c)

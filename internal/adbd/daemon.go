@@ -11,12 +11,13 @@ import (
 // use. Servers may come and go, several at the same time.
 //
 // The state of the phone has the same effects as on a real device. An
-// unauthorized one requests a key and accepts none; once the state is device,
-// waiting servers are let in. An offline one accepts the connection and sends
-// nothing. A phone that turns unauthorized or offline drops its servers.
+// unauthorized phone requests a key and rejects every one; once the state is
+// device, waiting servers are accepted. An offline phone accepts the connection
+// and sends nothing. A phone that becomes unauthorized or offline drops its
+// servers.
 type Daemon struct {
-	// Wire, if set before Listen, wraps every accepted connection: the place
-	// for faults on the line.
+	// Wire, if set before Listen, wraps every accepted connection. It is used
+	// to inject faults.
 	Wire func(net.Conn) net.Conn
 
 	phone Phone

@@ -270,14 +270,15 @@ func TestFlowControl(t *testing.T) {
 			h.greet(maxPayload)
 			h.send(cmdOpen, 7, 0, "exec:read\x00")
 			local := h.want(cmdOkay, -1, 7, "").arg0
-			// The first fits the buffer of the stream, the second does not.
+			// The first WRTE fits the buffer of the stream, the second does
+			// not.
 			h.send(cmdWrite, 7, local, strings.Repeat("x", inletSize))
 			h.want(cmdOkay, int(local), 7, "")
 			h.send(cmdWrite, 7, local, "y")
 			h.want(cmdOkay, int(local), 7, "")
 			h.send(cmdWrite, 7, local, "z")
 			silent(t, conn)
-			// The pending stream blocks no other.
+			// The pending stream does not block any other.
 			h.send(cmdOpen, 8, 0, "exec:write\x00")
 			h.want(cmdOkay, -1, 8, "")
 			h.want(cmdWrite, -1, 8, sent)
@@ -303,8 +304,8 @@ func TestFlowControl(t *testing.T) {
 			for range maxAhead {
 				h.send(cmdWrite, 7, local, "this must not be sent")
 			}
-			// The pipe has accepted the last packet; the link has yet to count
-			// it.
+			// The pipe has accepted the last packet, but the link has not
+			// counted it yet.
 			synctest.Wait()
 			close(read)
 			dropped(t, conn)
@@ -354,7 +355,7 @@ func TestCloseCancels(t *testing.T) {
 	}
 }
 
-// TestCloseCancelsDeafCommand: unread input hides no CLSE.
+// TestCloseCancelsDeafCommand: CLSE is detected even if there is unread input.
 func TestCloseCancelsDeafCommand(t *testing.T) {
 	phone := newMemoryPhone("s")
 	var ended atomic.Bool
@@ -438,8 +439,9 @@ func TestDaemonLifetime(t *testing.T) {
 	}
 }
 
-// FuzzDaemon plays a hostile host. For any input, the device writes complete
-// packets that belong to opened streams, and ends with the host.
+// FuzzDaemon simulates a hostile host. For any input, the device writes
+// complete packets that belong to opened streams, and ends when the host
+// disconnects.
 func FuzzDaemon(f *testing.F) {
 	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
 	open := func(id uint32, service string) []byte { return appendPacket(nil, cmdOpen, id, 0, []byte(service), 0) }
@@ -475,8 +477,8 @@ func FuzzDaemon(f *testing.F) {
 		for {
 			p, err := readPacket(ours)
 			if err != nil {
-				// The end may truncate a packet, but nothing else may be wrong
-				// with it.
+				// The end of the connection may truncate a packet, but every
+				// other packet must be valid.
 				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) &&
 					!errors.Is(err, io.ErrClosedPipe) {
 					t.Errorf("the device wrote an invalid packet: %v", err)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// endpoint accepts and closes connections: the part of a front end that knows
-// sockets and no protocol.
+// endpoint accepts and closes connections: it is the part of a front end that
+// handles sockets, independent of the protocol.
 type endpoint struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -111,7 +111,8 @@ func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle fun
 	return true
 }
 
-// exhausted reports a lack of file descriptors, which is temporary.
+// exhausted reports whether an error is a lack of file descriptors, which is
+// temporary.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
@@ -151,9 +152,9 @@ func (e *endpoint) drop() {
 	}
 }
 
-// shutdown ends everything and waits for nothing. The connections are closed
-// first, so that a command that ends because of it can no longer report an exit
-// status.
+// shutdown ends everything without waiting. The connections are closed first,
+// so that a command that ends because of the shutdown can no longer report an
+// exit status.
 func (e *endpoint) shutdown() {
 	e.mu.Lock()
 	e.ended = true
@@ -167,7 +168,7 @@ func (e *endpoint) shutdown() {
 	e.cancel()
 }
 
-// close ends everything and waits until all of it has ended.
+// close ends everything and waits until it has ended.
 func (e *endpoint) close() error {
 	e.shutdown()
 	e.work.Wait()

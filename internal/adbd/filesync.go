@@ -34,7 +34,7 @@ const (
 	maxSyncData = 64 << 10
 )
 
-// errSyncEnd ends a session without an answer, as requested by the peer.
+// errSyncEnd ends a session without an answer, at the peer's request.
 var errSyncEnd = errors.New("end of the sync session")
 
 // syncFailure is an error that is sent to the peer. It ends the session, like
@@ -186,8 +186,8 @@ func appendStatV2(b []byte, info fs.FileInfo, err error) []byte {
 	return b
 }
 
-// list sends one entry per file, and DONE. An unreadable directory is an empty
-// one: the protocol has no error here.
+// list sends one entry per file, and DONE. An unreadable directory is sent as
+// an empty one, because the protocol has no error for this request.
 func (s *syncSession) list(path, entry string) {
 	infos, _ := s.phone.ReadDir(path)
 	var head []byte
@@ -249,7 +249,7 @@ func (s *syncSession) buffer() []byte {
 }
 
 // send creates a file of the phone; spec is "PATH,MODE". The time that comes
-// with DONE is not kept.
+// with DONE is ignored.
 func (s *syncSession) send(spec string) error {
 	comma := strings.LastIndexByte(spec, ',')
 	if comma < 0 {
@@ -318,8 +318,9 @@ func (s *syncSession) data(chunk []byte) (n int, done bool, err error) {
 	return int(size), false, nil
 }
 
-// refuse sends the error immediately, then reads on until the peer has noticed:
-// a peer that only writes would lose the message when the stream closes.
+// refuse sends the error immediately, then continues to read until the peer has
+// noticed it: a peer that only writes would lose the message when the stream
+// closes.
 func (s *syncSession) refuse(failure error) error {
 	var text syncFailure
 	if !errors.As(failure, &text) {

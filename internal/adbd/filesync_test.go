@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// tape is a stream whose peer has sent everything in advance.
+// tape is a stream whose peer has already sent everything.
 type tape struct {
 	in  io.Reader
 	out bytes.Buffer
@@ -35,7 +35,8 @@ func playSync(svc syncService, phone Phone, requests ...string) string {
 	return s.out.String()
 }
 
-// u32 and u64 write little-endian numbers, ask and data whole sync messages.
+// u32 and u64 write little-endian numbers; ask and data write whole sync
+// messages.
 func u32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
 func u64(n uint64) string { return string(binary.LittleEndian.AppendUint64(nil, n)) }
 
@@ -49,7 +50,7 @@ func TestSyncStat(t *testing.T) {
 	phone.put("/dir", fs.ModeDir|fs.ModeSticky|0o777, nil)
 	phone.put("/huge", 0o600, nil).size = 5<<32 | 7
 	phone.put("/link", fs.ModeSymlink|0o777, nil).target = "/f"
-	// The layouts of file_sync_protocol.h, written out by hand.
+	// The layouts of file_sync_protocol.h, written by hand.
 	v1 := func(mode, size uint32) string { return "STAT" + u32(mode) + u32(size) + u32(fileTime) }
 	v2 := func(id string, mode uint32, size uint64) string {
 		return id + u32(0) + u64(0) + u64(0) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(fileTime) +
@@ -130,7 +131,7 @@ func TestSyncRecv(t *testing.T) {
 	}
 }
 
-// failingPhone has files that cannot be read to their end.
+// failingPhone has files whose reads fail before the end.
 type failingPhone struct{ Phone }
 
 func (failingPhone) Open(string) (io.ReadCloser, error) {
@@ -251,7 +252,8 @@ func TestUnixMode(t *testing.T) {
 	}
 }
 
-// TestAnnouncedSizes: a length costs nothing before its bytes arrive.
+// TestAnnouncedSizes: an announced length allocates no memory before its bytes
+// arrive.
 func TestAnnouncedSizes(t *testing.T) {
 	phone := newMemoryPhone("s")
 	for name, read := range map[string]func(){
@@ -276,8 +278,8 @@ func TestAnnouncedSizes(t *testing.T) {
 	}
 }
 
-// FuzzSync plays a hostile client. A second reading of its requests determines
-// which answers may come, in which order.
+// FuzzSync simulates a hostile client. A second parser of its requests
+// determines which answers may come, in which order.
 func FuzzSync(f *testing.F) {
 	f.Add([]byte(ask("STAT", "/f")+ask("STA2", "/f")+ask("LST2", "/x")+ask("LIST", "/")+ask("LIS2", "/")+
 		ask("QUIT", "")), true)
@@ -299,7 +301,7 @@ func FuzzSync(f *testing.F) {
 	})
 }
 
-// checkAnswers reads requests and answers side by side.
+// checkAnswers compares requests and answers one by one.
 func checkAnswers(in, out []byte, modern bool) error {
 	for len(out) > 0 {
 		id, n, rest, ok := cutMessage(in)

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// inletSize bounds the pending input of a command. Over a Server, the end of a
-// peer that has sent more than its command reads goes unnoticed until the
+// inletSize bounds the pending input of a command. If the peer of a Server has
+// sent more than its command reads, its disconnection is not noticed until the
 // command writes; the adb server has the same limit.
 const inletSize = 256 << 10
 
-// inlet is a command's stdin: a pipe with a bounded buffer, so that detecting
-// the peer's end does not require the command to read.
+// inlet is a command's stdin: a pipe with a bounded buffer, so that the end of
+// the peer is detected even if the command does not read.
 type inlet struct {
 	mu       sync.Mutex
 	moved    *sync.Cond
@@ -26,8 +26,8 @@ func newInlet() *inlet {
 	return in
 }
 
-// Write waits for space. Input after the end, or for a command that has ended,
-// is dropped.
+// Write waits for space. Input that arrives after the end of the input or of
+// the command is dropped.
 func (in *inlet) Write(p []byte) (int, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -65,7 +65,7 @@ func (in *inlet) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// finish is the end of the input; pending input can still be read.
+// finish marks the end of the input; pending input can still be read.
 func (in *inlet) finish() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -73,7 +73,7 @@ func (in *inlet) finish() {
 	in.moved.Broadcast()
 }
 
-// stop is the end of the command.
+// stop marks the end of the command.
 func (in *inlet) stop() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

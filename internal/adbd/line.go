@@ -17,13 +17,14 @@ import (
 //	end := line.CutAfter(1000)
 //
 // The zero value has no fault, and costs one atomic load per write. All methods
-// are safe for concurrent use. Each fault ends with the function that starting
-// it returned, which may be called repeatedly; several faults add up.
+// are safe for concurrent use. The method that starts a fault returns the
+// function that ends it, which may be called repeatedly. Several faults may be
+// active together.
 //
-// Bytes are those that the device's side sends, over all connections of the
-// line together: packets of the transport protocol for a Daemon, answers of the
-// smart socket for a Server. Times are real, even if the phone's clock is
-// faster.
+// Byte counts refer to the bytes that the device's side sends, over all
+// connections of the line together: packets of the transport protocol for a
+// Daemon, answers of the smart socket for a Server. Times are real, even if the
+// phone's clock is faster.
 type Line struct {
 	// faulty reports that a fault is active.
 	faulty atomic.Bool
@@ -34,14 +35,16 @@ type Line struct {
 	on []*lineFault
 }
 
-// lineFault is one fault of a Line. Everything but ended is guarded by Line.mu.
+// lineFault is one fault of a Line. All fields except ended are guarded by
+// Line.mu.
 type lineFault struct {
-	// kind selects the fault; the fields below belong to single kinds.
+	// kind selects the fault; each field below is used by some kinds only.
 	kind lineKind
-	// left is what may still pass: bytes before a cut or the next garbled byte,
-	// services before a cut.
+	// left is how much may still pass: bytes until the cut or the next garbled
+	// byte, or services until the cut.
 	left int64
-	// every is the value to restart left with, 0 for a fault that happens once.
+	// every is the value that left is reset to; 0 for a fault that happens
+	// once.
 	every   int64
 	delay   time.Duration
 	random  *rand.Rand
@@ -60,7 +63,7 @@ const (
 	lineInsert
 )
 
-// Wire puts a connection on the line.
+// Wire attaches a connection to the line.
 func (l *Line) Wire(conn net.Conn) net.Conn {
 	w := &wire{Conn: conn, line: l, closed: make(chan struct{})}
 	l.mu.Lock()
@@ -92,31 +95,31 @@ func (l *Line) cut() {
 	clear(l.conns)
 }
 
-// CutAfter interrupts a connection, once, after n more bytes: they still
-// arrive, the next one does not. A handshake of the transport protocol takes
-// about 150 bytes.
+// CutAfter interrupts a connection, once, after n more bytes: those n bytes
+// still arrive, the next byte does not. A handshake of the transport protocol
+// takes about 150 bytes.
 func (l *Line) CutAfter(n int64) (end func()) {
 	return l.start(&lineFault{kind: lineCut, left: max(n, 0)})
 }
 
-// CutEvery is CutAfter repeatedly, like a loose contact: every n bytes, at
-// least 1, a connection is interrupted.
+// CutEvery is like CutAfter but repeats, like a loose contact: after every n
+// bytes (n is at least 1) a connection is interrupted.
 func (l *Line) CutEvery(n int64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineCut, left: n, every: n})
 }
 
-// CutAtOpen interrupts a connection, once, when the peer opens service number n
-// from now on, counted from 1: a shell or a file session, for a Daemon the
-// packet OPEN. The peer gets no answer to it, and all other streams of the
-// connection are interrupted too. A Wire that wraps the line's connections
-// hides services from it.
+// CutAtOpen interrupts a connection, once, when the peer opens the n-th service
+// after the call, counted from 1: a shell or a file session, or for a Daemon
+// the packet OPEN. The peer receives no answer to it, and all other streams of
+// the connection are interrupted too. It has no effect if a Wire wraps the
+// line's connections, because the line then cannot detect services.
 func (l *Line) CutAtOpen(n int) (end func()) {
 	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
 }
 
-// Unplug interrupts all connections and each new one immediately, until it
-// ends. An adb server retries for minutes, then it forgets the device.
+// Unplug interrupts all connections, and each new one immediately, until the
+// fault is ended. An adb server retries for minutes, then removes the device.
 func (l *Line) Unplug() (end func()) {
 	end = l.start(&lineFault{kind: lineUnplugged})
 	l.Cut()
@@ -124,15 +127,16 @@ func (l *Line) Unplug() (end func()) {
 }
 
 // Delay delays every write by d. Writes of one connection wait for each other,
-// like on a slow line: an hour is a device that hangs. When it ends, or the
-// connection does, pending writes are released.
+// like on a slow line; a delay of an hour simulates a device that hangs. When
+// the fault or the connection ends, pending writes are released.
 func (l *Line) Delay(d time.Duration) (end func()) {
 	return l.start(&lineFault{kind: lineDelay, delay: d})
 }
 
-// Garble replaces every n-th byte, at least the first, by another one chosen by
-// the seed. In the header of a packet it ends the connection; in its payload it
-// is undetected, since the protocol has no checksum since version 0x01000001.
+// Garble replaces every n-th byte, where n is at least 1, by a different one
+// chosen by the seed. A garbled header of a packet ends the connection; a
+// garbled payload is not detected, since the protocol has no checksum since
+// version 0x01000001.
 func (l *Line) Garble(n int64, seed uint64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
@@ -163,7 +167,7 @@ func (l *Line) finish(f *lineFault) {
 	if i < 0 {
 		return
 	}
-	// A new slice: pass may be iterating over the old one.
+	// This creates a new slice, because pass may be iterating over the old one.
 	l.on = slices.Concat(l.on[:i], l.on[i+1:])
 	l.faulty.Store(len(l.on) > 0)
 	close(f.ended)
@@ -182,8 +186,8 @@ func (l *Line) delays() []*lineFault {
 	return out
 }
 
-// pass applies the faults to sent bytes: it returns those to send, and whether
-// the connection is interrupted after them. It does not change p.
+// pass applies the faults to sent bytes: it returns the bytes to send, and
+// whether the connection is interrupted after them. It does not change p.
 func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +217,7 @@ func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	return out, cut
 }
 
-// garble replaces the bytes whose turn it is, in a copy.
+// garble replaces the bytes that are due, in a copy.
 func (f *lineFault) garble(p []byte) []byte {
 	if f.left >= int64(len(p)) {
 		f.left -= int64(len(p))
@@ -293,15 +297,15 @@ func (w *wire) wait() error {
 }
 
 // sever ends the connection so that sent data still arrives: a plain close
-// destroys it if the peer's own bytes are unread.
+// destroys that data if the peer's own bytes are unread.
 func (w *wire) sever() {
 	if (&socketStream{Conn: w.Conn}).Close() != nil {
 		w.Close()
 	}
 }
 
-// CloseWrite closes the sending side, or the whole connection if it has no
-// sides.
+// CloseWrite closes the sending side, or the whole connection if it cannot be
+// closed one side at a time.
 func (w *wire) CloseWrite() error {
 	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -309,7 +313,8 @@ func (w *wire) CloseWrite() error {
 	return w.Close()
 }
 
-// shut closes the connection and its pending writes. Line.mu may be held.
+// shut closes the connection and aborts its pending writes. Line.mu may be
+// held.
 func (w *wire) shut() error {
 	w.once.Do(func() { close(w.closed) })
 	return w.Conn.Close()
@@ -325,8 +330,8 @@ func (w *wire) Close() error {
 
 func (w *wire) opening() bool { return !w.line.faulty.Load() || w.line.opening() }
 
-// opening notifies a connection that may be a Line's of a service; it returns
-// false if the connection is to be interrupted.
+// opening reports a new service to the connection, if it belongs to a Line; it
+// returns false if the connection is to be interrupted.
 func opening(conn net.Conn) bool {
 	w, ok := conn.(*wire)
 	return !ok || w.opening()

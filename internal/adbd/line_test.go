@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// wired returns the two ends of a TCP connection whose near one is on the line.
+// wired returns the two ends of a TCP connection; the near end is on the line.
 func wired(t testing.TB, l *Line) (near, far net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,7 @@ func wired(t testing.TB, l *Line) (near, far net.Conn) {
 	return near, far
 }
 
-// drain returns all that arrives.
+// drain returns all data that arrives.
 func drain(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	got, err := io.ReadAll(conn)
@@ -72,7 +72,7 @@ func TestLineCutAfter(t *testing.T) {
 			if got, want := drain(t, far), strings.Repeat(text, 3)[:n]; got != want {
 				t.Errorf("%d bytes arrived, want %d", len(got), len(want))
 			}
-			// It happens once.
+			// The fault happens once.
 			near, far = wired(t, l)
 			io.WriteString(near, text+text+text)
 			near.Close()
@@ -215,7 +215,7 @@ func TestLineDelay(t *testing.T) {
 		near.Write([]byte("d"))
 		want(14 * time.Second)
 
-		// A hang ends with the fault, and with the connection.
+		// A hang ends when the fault or the connection ends.
 		hang := l.Delay(time.Hour)
 		go func() {
 			time.Sleep(time.Second)
@@ -236,8 +236,8 @@ func TestLineDelay(t *testing.T) {
 	})
 }
 
-// Faults start and end while connections are in use: for the race detector.
-// Without garbling, a prefix of the sent data arrives.
+// Faults start and end while connections are in use: this is for the race
+// detector. Without garbling, a prefix of the sent data arrives.
 func TestLineConcurrency(t *testing.T) {
 	l := new(Line)
 	var wg sync.WaitGroup
@@ -287,8 +287,8 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the in-memory Server: cut in the middle of an answer, and at a
-// service.
+// A line at the in-memory Server is cut in the middle of an answer, and when a
+// service is opened.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
@@ -310,7 +310,7 @@ func TestLineAtServer(t *testing.T) {
 	if got := run(); got != "OKAY"+text {
 		t.Fatalf("%d bytes without a fault", len(got))
 	}
-	// The OKAY of the transport request is the first four.
+	// The first four bytes are the OKAY of the transport request.
 	defer l.CutAfter(4 + 4 + 50_000)()
 	if got := run(); got != "OKAY"+text[:50_000] {
 		t.Errorf("cut after %d bytes", len(got))

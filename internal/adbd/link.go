@@ -40,8 +40,8 @@ type link struct {
 	out     []byte
 
 	greeting sync.Mutex
-	// greeted is the state in the answer to the peer's CNXN; "" before. session
-	// is that of the phone then.
+	// greeted is the state in the answer to the peer's CNXN; "" before the
+	// answer. session is the session of the phone at that time.
 	greeted string
 	session uint64
 
@@ -148,7 +148,7 @@ func (l *link) connect(p packet) error {
 	return l.greet(l.phone.Identity())
 }
 
-// greet answers a CNXN as the phone's state requires. The caller holds
+// greet answers a CNXN according to the phone's state. The caller holds
 // greeting.
 func (l *link) greet(id Identity) error {
 	l.greeted, l.session = id.state(), id.Session
@@ -175,7 +175,7 @@ func (l *link) askForKey() error {
 }
 
 // refuseKey answers each signature with a new token. The public key, which the
-// host sends last, waits for a user who never looks.
+// host sends last, would require a confirmation by the user, which never comes.
 func (l *link) refuseKey(p packet) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
@@ -191,7 +191,7 @@ func (l *link) online() bool {
 	return l.greeted != "" && l.greeted != StateOffline && l.greeted != StateUnauthorized
 }
 
-// follow applies changes of the phone's state to the peer.
+// follow reports changes of the phone's state to the peer.
 func (l *link) follow() {
 	ticker := time.NewTicker(statePoll)
 	defer ticker.Stop()
@@ -210,8 +210,8 @@ func (l *link) follow() {
 	}
 }
 
-// review acts on a changed state or session. A peer that was let in is dropped,
-// since the protocol has no message for it.
+// review handles a changed state or session. An accepted peer is disconnected,
+// since the protocol has no message for the change.
 func (l *link) review(id Identity) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()

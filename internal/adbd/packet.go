@@ -32,7 +32,7 @@ const (
 type packet struct {
 	command, arg0, arg1 uint32
 	payload             []byte
-	// checksum is that of the header; 0 may mean that it was omitted.
+	// checksum is the checksum in the header; 0 may mean that it was omitted.
 	checksum uint32
 }
 
@@ -64,8 +64,8 @@ func (p packet) intact(version uint32) bool {
 	return p.checksum == sum(p.payload) || p.checksum == 0 && version >= skipChecksum
 }
 
-// appendPacket appends a message in its wire form. Only peers older than
-// skipChecksum check the checksum, and they require it.
+// appendPacket appends a message in its wire format. Only peers older than
+// skipChecksum verify the checksum, and they require it.
 func appendPacket(b []byte, command, arg0, arg1 uint32, payload []byte, version uint32) []byte {
 	le := binary.LittleEndian
 	var checksum uint32

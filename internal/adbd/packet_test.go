@@ -10,7 +10,7 @@ import (
 )
 
 func TestPacketBytes(t *testing.T) {
-	// The CNXN of a device as in protocol.txt: six little-endian words.
+	// The CNXN of a device in protocol.txt: six little-endian words.
 	want := "434e584e" + "01000001" + "00001000" + "08000000" + "4f030000" + "bcb1a7b1" +
 		hex.EncodeToString([]byte("device::"))
 	want = strings.Replace(want, "4f030000",
@@ -84,7 +84,7 @@ func FuzzReadPacket(f *testing.F) {
 		}
 		used := data[:len(data)-r.Len()]
 		again := appendPacket(nil, p.command, p.arg0, p.arg1, p.payload, skipChecksum)
-		// All but the checksum must be preserved.
+		// Everything except the checksum must be preserved.
 		copy(again[16:20], used[16:20])
 		if !bytes.Equal(again, used) {
 			t.Errorf("read %x, wrote %x", used, again)
@@ -115,7 +115,8 @@ func (h host) read() packet {
 	return p
 }
 
-// want reads one packet and compares all that is not negative or empty.
+// want reads one packet and compares all arguments that are not negative or
+// empty.
 func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	h.t.Helper()
 	p := h.read()
@@ -128,7 +129,7 @@ func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	return p
 }
 
-// greet does the handshake of a host that accepts payloads of at most size
+// greet performs the handshake of a host that accepts payloads of at most size
 // bytes.
 func (h host) greet(size uint32) {
 	h.t.Helper()

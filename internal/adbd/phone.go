@@ -14,36 +14,37 @@ type Phone interface {
 	// Identity describes the phone; it may change between two calls.
 	Identity() Identity
 	// Shell runs one command line like the phone's shell and returns its exit
-	// code. It returns soon after ctx ends, with everything it started ended.
-	// An empty command starts an interactive shell: the commands come from
-	// stdin.
+	// code. Soon after ctx ends, it ends everything that it started, and
+	// returns. An empty command starts an interactive shell: the commands come
+	// from stdin.
 	//
 	// stdin often stays open for longer than the command runs, so Shell must
 	// not wait for its end; a Read that is blocked when Shell returns is
 	// released with an error. If the protocol mixes the two outputs, stdout and
 	// stderr are the same value. Nothing may be written after Shell has
-	// returned. An exit code of NoExit ends the stream without one.
+	// returned. The exit code NoExit ends the stream without an exit code.
 	Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int)
-	// Stat, Open, Create and ReadDir serve the sync protocol. Errors that wrap
-	// those of io/fs or syscall reach the client with their meaning. Stat
-	// follows symbolic links, see LinkStater.
+	// Stat, Open, Create and ReadDir serve the sync protocol. For errors that
+	// wrap errors of io/fs or syscall, the client receives the corresponding
+	// error. Stat follows symbolic links, see LinkStater.
 	Stat(path string) (fs.FileInfo, error)
 	Open(path string) (io.ReadCloser, error)
-	// Create creates a file whose content is permanent once Close has returned
-	// nil, and its parent directories. The writer may also be an Aborter.
+	// Create creates a file and its parent directories. The content is
+	// permanent once Close has returned nil. The writer may also be an Aborter.
 	Create(path string, mode fs.FileMode) (io.WriteCloser, error)
 	ReadDir(path string) ([]fs.FileInfo, error)
 }
 
 // NoExit is returned by Phone.Shell for a command whose exit status is lost, as
-// when adbd dies under it: the client sees the end of the stream and no status.
+// when adbd is killed during the command: the client reads the end of the
+// stream without a status.
 const NoExit = math.MinInt
 
-// Notifier is a Phone that reports changes of its Identity. The identity of
-// other phones is polled every quarter of a second where that matters.
+// Notifier is a Phone that reports changes of its Identity. For other phones
+// the Identity is polled every quarter of a second where necessary.
 type Notifier interface {
 	// Changed returns a channel that is closed at the next change. Call it
-	// before the Identity that it is about.
+	// before Identity, so that no change is missed.
 	Changed() <-chan struct{}
 }
 
@@ -68,8 +69,8 @@ type Aborter interface {
 	Abort() error
 }
 
-// The states of a phone with a meaning to this package. Any other state, such
-// as recovery, is sent to the client and serves like StateDevice.
+// The states of a phone that this package handles. Any other state, such as
+// recovery, is sent to the client and behaves like StateDevice.
 const (
 	StateDevice       = "device"
 	StateOffline      = "offline"
@@ -79,7 +80,7 @@ const (
 // The features that affect the answers of this package.
 const (
 	// FeatureShell is the shell protocol: exit codes, separate stderr, end of
-	// stdin. Phones before Android 7 lack it.
+	// stdin. Phones before Android 7 do not have it.
 	FeatureShell = "shell_v2"
 	// FeatureStat and FeatureList are 64-bit sizes in the sync protocol.
 	FeatureStat = "stat_v2"
@@ -98,10 +99,10 @@ type Identity struct {
 	// State is device, offline or unauthorized; empty means device.
 	State string
 	// Session changes with each restart of the phone's adbd, by a reboot or by
-	// adb root: earlier connections are interrupted.
+	// adb root; connections from before the restart are interrupted.
 	Session uint64
-	// Features is the list that the phone offers, such as shell_v2 and stat_v2.
-	// Without shell_v2 it is an old phone; see ModernFeatures.
+	// Features are the features of the phone, such as shell_v2 and stat_v2. A
+	// phone without shell_v2 behaves like an old phone; see ModernFeatures.
 	Features []string
 }
 
@@ -112,7 +113,7 @@ func (id Identity) state() string {
 	return id.State
 }
 
-// serves reports whether a phone in this state opens services at all.
+// serves reports whether a phone in this state opens services.
 func (id Identity) serves() bool {
 	return id.state() != StateOffline && id.state() != StateUnauthorized
 }

@@ -23,7 +23,7 @@ type memoryPhone struct {
 	mu    sync.Mutex
 	id    Identity
 	files map[string]*memoryFile
-	// created, closed and aborted count the drafts.
+	// created, closed and aborted count the writers that Create returned.
 	created, closed, aborted int
 }
 

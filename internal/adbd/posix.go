@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// errno is an error in the phone's terms: the number of Linux, whatever the
-// host, and the text of bionic's strerror.
+// errno is an error as the phone reports it: the error number of Linux,
+// whatever the host, and the text of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string
@@ -42,7 +42,7 @@ func errnoOf(err error) errno {
 	return errno{5, "I/O error"}
 }
 
-// File types and bits of st_mode (Linux, the same on every phone).
+// File types and bits of st_mode (Linux; they are the same on every phone).
 const (
 	modeType    = 0o170000
 	modeSocket  = 0o140000
@@ -57,7 +57,7 @@ const (
 	modeSticky  = 0o1000
 )
 
-// unixMode returns st_mode for a mode of Go.
+// unixMode converts a mode of Go to st_mode.
 func unixMode(m fs.FileMode) uint32 {
 	mode := uint32(m.Perm())
 	switch {

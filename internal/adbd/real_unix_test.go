@@ -23,20 +23,20 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// A bench is one phone that the adb program reaches, through one of the two
+// A bench is one phone that the adb program reaches through one of the two
 // front ends.
 type bench struct {
 	phone   *shellPhone
 	serial  string
 	command func(ctx context.Context, args ...string) *exec.Cmd
-	// addr is the adb server's.
+	// addr is the address of the adb server.
 	addr string
 	// unplug interrupts the phone's connections.
 	unplug func()
 }
 
 // fronts lists both: the real server with a Daemon, and the in-memory Server.
-// The adb program is real in both.
+// Both are used by the real adb program.
 var fronts = map[string]func(t *testing.T, features []string) bench{
 	"daemon": func(t *testing.T, features []string) bench {
 		server := adbtest.StartServer(t)
@@ -158,7 +158,7 @@ func TestRealFiles(t *testing.T) {
 			}
 		})
 		t.Run("missing", func(t *testing.T) {
-			// The program prints this to stdout if that is not a terminal.
+			// The program prints this to stdout if stdout is not a terminal.
 			errs, _, exit := b.adb(t, "", "pull", "/no/such", t.TempDir())
 			if want := "adb: error: failed to stat remote object '/no/such': No such file or directory"; exit != 1 ||
 				strings.TrimSpace(errs) != want {
@@ -262,7 +262,7 @@ func openShell(t testing.TB, b bench, service string) net.Conn {
 
 func TestRealSlowConsumer(t *testing.T) {
 	onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
-		// A stream that nobody reads and one that never reads its input: both
+		// One stream is never read and another never reads its input: both
 		// stop, and the phone stays usable.
 		endless := openShell(t, b, "exec:cat /dev/zero")
 		mustRead(t, endless, 1)
@@ -342,14 +342,15 @@ func TestRealReconnect(t *testing.T) {
 		d.Drop()
 		// A server is offline for a quarter of a second, which polling can
 		// miss, and before that lists the device of the old connection. A new
-		// transport has done both.
+		// transport shows that both are over.
 		waitFor(t, "both servers to reconnect", func() bool { return accepted.Load() >= before+2 })
 		hello()
 	}
 }
 
-// TestRealServerForgets: a device that a test has connected is gone when the
-// test ends, and not listed as offline beside the device of the next.
+// TestRealServerForgets: a device that a test has connected is removed when the
+// test ends, and not listed as offline together with the device of the next
+// test.
 func TestRealServerForgets(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
@@ -362,7 +363,8 @@ func TestRealServerForgets(t *testing.T) {
 	}
 }
 
-// TestRealStates: the states that the real server shows for the daemon's.
+// TestRealStates compares the states that the real server shows with those of
+// the daemon.
 func TestRealStates(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
@@ -396,7 +398,7 @@ func TestRealServerAgrees(t *testing.T) {
 		for _, requests := range sequences {
 			want, got := converse(t, real.Addr, requests), converse(t, memory.Addr(), requests)
 			if strings.HasSuffix(requests[len(requests)-1], "features") {
-				// The real server has an unordered set.
+				// The features of the real server are in no particular order.
 				want, got = sortedList(want), sortedList(got)
 			}
 			if got != want {
@@ -469,8 +471,8 @@ func sortedList(answer string) string {
 	return answer[:8] + strings.Join(names, ",")
 }
 
-// converse sends requests over one connection, each after the OKAY of the one
-// before, and returns all that arrived until the server closed.
+// converse sends requests over one connection, each after the OKAY of the
+// previous one, and returns everything that arrived until the server closed.
 func converse(t testing.TB, addr string, requests []string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// refusal is an error in adb's words; it is sent to the client unchanged.
+// refusal is an error with the wording of adb; it is sent to the client
+// unchanged.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -21,7 +22,7 @@ const unauthorizedText = "device unauthorized.\n" +
 	"Try 'adb kill-server' if that seems wrong.\n" +
 	"Otherwise check for a confirmation dialog on your device."
 
-// plug is one plugged-in phone, from Add to Remove.
+// plug is the time that one phone is plugged in, from Add to Remove.
 type plug struct {
 	id     uint64
 	phone  Phone
@@ -33,7 +34,8 @@ type plug struct {
 	conns map[io.Closer]struct{}
 }
 
-// hold ties a connection to the phone; it returns false if the phone is gone.
+// hold registers a connection of the phone; it returns false if the phone is
+// gone.
 func (p *plug) hold(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +64,7 @@ func (p *plug) pull() {
 	p.cancel()
 }
 
-// roster is the phones of a Server.
+// roster contains the phones of a Server.
 type roster struct {
 	mu      sync.Mutex
 	plugs   []*plug
@@ -72,7 +74,7 @@ type roster struct {
 
 func newRoster() *roster { return &roster{changed: make(chan struct{})} }
 
-// add plugs a phone in; one with the same serial is removed.
+// add plugs a phone in and removes an earlier one with the same serial.
 func (r *roster) add(ctx context.Context, phone Phone) {
 	ctx, cancel := context.WithCancel(ctx)
 	serial := phone.Identity().Serial
@@ -98,7 +100,8 @@ func (r *roster) remove(serial string) {
 	}
 }
 
-// take removes the plugs of a serial from the list. The caller holds the lock.
+// take removes the entries of a serial from the list. The caller holds the
+// lock.
 func (r *roster) take(serial string) []*plug {
 	var taken, kept []*plug
 	for _, p := range r.plugs {
@@ -117,8 +120,7 @@ func (r *roster) notify() {
 	r.changed = make(chan struct{})
 }
 
-// view returns the phones, and a channel that is closed when others are plugged
-// in.
+// view returns the phones, and a channel that is closed when the list changes.
 func (r *roster) view() ([]*plug, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +155,7 @@ func (r *roster) find(t target) (*plug, Identity, error) {
 	return found, as, nil
 }
 
-// acquire is find for a phone that must be ready to work.
+// acquire is like find, but the phone must be ready to work.
 func (r *roster) acquire(t target) (*plug, Identity, error) {
 	p, id, err := r.find(t)
 	if err != nil {
@@ -211,8 +213,8 @@ func (r *roster) list(long bool) string {
 		}
 		fmt.Fprintf(&b, "%-22s %s", id.Serial, id.state())
 		if id.state() != StateUnauthorized {
-			// The server knows these from the banner, which comes after the
-			// approval.
+			// The server reads these values from the banner, which comes after
+			// the authorization.
 			describe(&b, "product:", id.Product)
 			describe(&b, "model:", alphanumeric(id.Model))
 			describe(&b, "device:", id.Device)

@@ -25,9 +25,9 @@ const (
 // Server is an adb server with phones in memory. Create one with NewServer; all
 // methods are safe for concurrent use.
 type Server struct {
-	// Wire, if set before Serve or Dial, wraps every accepted connection: the
-	// place for faults on the line. A connection without CloseWrite is closed
-	// as a whole after its last service.
+	// Wire, if set before Serve or Dial, wraps every accepted connection. It is
+	// used to inject faults. A connection without CloseWrite is closed as a
+	// whole after its last service.
 	Wire func(net.Conn) net.Conn
 
 	end    *endpoint
@@ -61,9 +61,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.end.accept(l, s.Wire, s.handle)
 }
 
-// Dial connects to the server in memory, by net.Pipe, whether it listens or
-// not: in a synctest bubble its clock is the only one. A write waits for the
-// peer to read.
+// Dial connects to the server in memory, by net.Pipe, even if it does not
+// listen. In a synctest bubble, no clock but that of the bubble is used. A
+// write waits for the peer to read.
 func (s *Server) Dial(context.Context) (net.Conn, error) { return s.end.dial(s.Wire, s.handle) }
 
 // Addr returns the address of the first listener, or "" before there is one.
@@ -82,7 +82,8 @@ func (s *Server) Drop() { s.end.drop() }
 // Close ends every connection and command, and returns when all have ended.
 func (s *Server) Close() error { return s.end.close() }
 
-// handle answers the requests of one connection until one takes it over.
+// handle answers the requests of one connection until a request takes over the
+// connection.
 func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	c := &client{server: s, ctx: ctx, conn: conn}
 	for {
@@ -158,7 +159,7 @@ func (c *client) host(t target, service string) (more bool) {
 	return false
 }
 
-// query answers the requests whose answer is one text.
+// query answers the requests whose answer is a single text.
 func (c *client) query(t target, service string) (string, error) {
 	r := c.server.roster
 	switch service {
@@ -233,7 +234,7 @@ func (c *client) open(name string) {
 	io.Copy(io.Discard, c.conn)
 }
 
-// follow interrupts the connection when the phone is gone for adb, or has
+// follow interrupts the connection when the phone is gone or not usable, or has
 // restarted since id was read. The caller must call stop at the end.
 func (c *client) follow(id Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(c.bound.ctx)
@@ -254,8 +255,8 @@ func (c *client) follow(id Identity) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// watch ends when the client hangs up. The caller must close the connection and
-// then wait for the channel.
+// watch reads until the client hangs up; it then calls cancel and closes the
+// channel. The caller must close the connection and then wait for the channel.
 func (c *client) watch(cancel context.CancelFunc) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -290,8 +291,8 @@ func (c *client) track(long bool) {
 	}
 }
 
-// pause waits for a change, at most statePoll; it returns false when ctx has
-// ended.
+// pause waits for a change, for at most statePoll; it returns false when ctx
+// has ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(statePoll)
 	defer timer.Stop()
@@ -304,8 +305,8 @@ func pause(ctx context.Context, changed <-chan struct{}) bool {
 	return true
 }
 
-// wait answers OKAY immediately and again when the phone is in the state, or
-// FAIL if the request is ambiguous.
+// wait answers OKAY immediately, and OKAY again when the phone is in the state,
+// or FAIL if the request is ambiguous.
 func (c *client) wait(t target, text string) {
 	kind, state, ok := parseWait(text)
 	if !ok {
@@ -353,8 +354,8 @@ type socketStream struct {
 	net.Conn
 }
 
-// Close ends the output and waits until linger for the client to close its
-// side.
+// Close ends the output and waits for the client to close its side, for at most
+// linger.
 func (s *socketStream) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok {

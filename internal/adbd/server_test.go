@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// dial connects to a server and sends requests, each after the OKAY of the one
-// before. An empty last one is not sent: then every OKAY has been read.
+// dial connects to a server and sends requests, each after the OKAY of the
+// previous one. If the last request is empty, it is not sent, but all OKAYs
+// have then been read.
 func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -38,7 +39,7 @@ func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	return conn
 }
 
-// answer is all that the server sends until it closes.
+// answer returns everything that the server sends until it closes.
 func answer(t testing.TB, addr string, requests ...string) string {
 	t.Helper()
 	got, err := io.ReadAll(dial(t, addr, requests...))
@@ -183,7 +184,7 @@ func TestServerWaits(t *testing.T) {
 	if got := mustRead(t, gone, 4); got != "OKAY" {
 		t.Errorf("wait for the end: %s", got)
 	}
-	// A client that disconnects leaves nothing behind; see expectNoGoroutines.
+	// No goroutine is left when a client disconnects; see expectNoGoroutines.
 	dial(t, s.Addr(), "host:wait-for-any-device", "").Close()
 }
 
@@ -227,7 +228,8 @@ func TestServerInterruptsServices(t *testing.T) {
 	}
 }
 
-// TestServerInterruptsIdle: a file session that waits for a request ends too.
+// TestServerInterruptsIdle: a file session that waits for a request is ended
+// too.
 func TestServerInterruptsIdle(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
@@ -276,7 +278,7 @@ func TestServerLifetime(t *testing.T) {
 }
 
 // TestServerLastBytes: an exit status arrives although the client has sent
-// input that nobody read, because of which a plain close would destroy data in
+// input that nobody read. With such input, a plain close would destroy data in
 // flight.
 func TestServerLastBytes(t *testing.T) {
 	expectNoGoroutines(t)
@@ -386,8 +388,8 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// FuzzServer plays a hostile client: each answer begins with OKAY or FAIL, and
-// the connection ends with the client.
+// FuzzServer simulates a hostile client: each answer begins with OKAY or FAIL,
+// and the connection ends when the client disconnects.
 func FuzzServer(f *testing.F) {
 	for _, requests := range [][]string{
 		{"host:version"}, {"host:devices-l"}, {"host-serial:x:features"}, {"host:transport:x", "shell,v2,raw:x"},

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// stream is one open service as both front ends see it. Reads come from one
-// goroutine; Read ends with io.EOF when the peer has closed its side, which
-// means that it no longer wants an answer.
+// stream is one open service, the same for both front ends. Reads come from one
+// goroutine; Read returns io.EOF when the peer has closed its side, which means
+// that it no longer expects an answer.
 type stream interface {
 	io.Reader
 	io.Writer
@@ -17,14 +17,14 @@ type stream interface {
 	Close() error
 }
 
-// service is what a peer opened; run returns when it and all it started have
-// ended.
+// service is what a peer opened; run returns when it and everything that it
+// started have ended.
 type service interface {
 	run(ctx context.Context, phone Phone, s stream)
 }
 
-// lookup finds a service by the name that the peer sent. A phone refuses
-// unknown ones, which the peer sees as "closed".
+// lookup finds a service by the name that the peer sent. A phone rejects
+// unknown services, which the peer reports as "closed".
 func lookup(id Identity, name string) (service, bool) {
 	kind, rest, found := strings.Cut(name, ":")
 	if !found {
@@ -46,7 +46,7 @@ func lookup(id Identity, name string) (service, bool) {
 // and TERM=x; others are ignored, like on a phone (ShellService in
 // daemon/services.cpp).
 func lookupShell(id Identity, options, command string) (service, bool) {
-	// Only the interactive shell has a terminal by default. Phones without the
+	// By default only the interactive shell has a terminal. Phones without the
 	// shell protocol provided one to every command.
 	s := shellService{command: command, terminal: command == "" || !id.has(FeatureShell)}
 	for option := range strings.SplitSeq(options, ",") {

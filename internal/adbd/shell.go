@@ -18,13 +18,13 @@ const (
 	shellCloseStdin = 4
 
 	shellHeader = 5
-	// shellChunk bounds one outgoing packet.
+	// shellChunk bounds the size of one outgoing packet.
 	shellChunk = 32 << 10
 )
 
-// shellService runs one command. With packets it uses the shell protocol, or
-// else both outputs are sent raw and mixed, without an exit status. With
-// terminal the outputs are mixed too and processed like by a terminal.
+// shellService runs one command. With packets it uses the shell protocol;
+// without, both outputs are sent raw and mixed, without an exit status. With
+// terminal the outputs are mixed too, and processed as by a terminal.
 type shellService struct {
 	command  string
 	packets  bool
@@ -37,8 +37,8 @@ func (c shellService) run(ctx context.Context, phone Phone, s stream) {
 	in := newInlet()
 	var pump sync.WaitGroup
 	pump.Go(func() {
-		// The peer's end of the stream is the only sign that it has given up,
-		// so it is read for as long as the command runs.
+		// The end of the peer's stream is the only sign that the peer no longer
+		// waits, so it is read for as long as the command runs.
 		defer cancel()
 		defer in.finish()
 		if c.packets {
@@ -95,7 +95,7 @@ func readShellPackets(r io.Reader, in *inlet) error {
 }
 
 // outlet accepts the outputs of one command, one write at a time, and nothing
-// more once it was stopped.
+// after it was stopped.
 type outlet struct {
 	mu      sync.Mutex
 	w       io.Writer

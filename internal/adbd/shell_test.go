@@ -57,7 +57,7 @@ func playShell(t *testing.T, svc shellService, in string,
 	return s.out.String()
 }
 
-// waitingTape is a tape whose peer closes once the service has.
+// waitingTape is a tape whose peer closes once the service has closed.
 type waitingTape struct {
 	tape
 	end func()
@@ -153,8 +153,8 @@ func TestShellStdin(t *testing.T) {
 	}
 }
 
-// TestShellEnds: what a command left behind is released, and can write nothing
-// after the exit status.
+// TestShellEnds: whatever a command left behind is released, and can write
+// nothing after the exit status.
 func TestShellEnds(t *testing.T) {
 	expectNoGoroutines(t)
 	var left sync.WaitGroup
@@ -232,7 +232,7 @@ func FuzzShellPackets(f *testing.F) {
 	})
 }
 
-// stdinOf is readShellPackets for input that is complete.
+// stdinOf parses input that is complete, like readShellPackets.
 func stdinOf(data []byte) []byte {
 	var out []byte
 	for len(data) >= shellHeader && data[0] != shellCloseStdin {

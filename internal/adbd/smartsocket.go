@@ -8,10 +8,10 @@ import (
 )
 
 // serverVersion is ADB_SERVER_VERSION of the releases 29 to 35. A client that
-// expects another one would kill the server and start its own.
+// expects another version would kill the server and start its own.
 const serverVersion = 41
 
-// maxText is the longest text that four hex digits can announce.
+// maxText is the longest text whose length four hex digits can represent.
 const maxText = 0xffff
 
 // readRequest reads one smart-socket request: four hex digits of length, then
@@ -35,8 +35,8 @@ func readRequest(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// withLength puts four hex digits of length before text. A text that is too
-// long is truncated, like in the adb server.
+// withLength puts the length, in four hex digits, before text. A text that is
+// too long is truncated, as in the adb server.
 func withLength(text string) string {
 	text = text[:min(len(text), maxText)]
 	return fmt.Sprintf("%04x%s", len(text), text)
@@ -62,7 +62,7 @@ func transportOf(serial string) transport {
 	return transportUSB
 }
 
-// target is the phone that a request selects. The zero value is the only one.
+// target selects a phone for a request. The zero value selects the only phone.
 type target struct {
 	kind   transport
 	serial string
@@ -151,8 +151,8 @@ func parseTransport(service string) (t target, withID, ok bool) {
 	return target{kind: kind}, false, found && known
 }
 
-// waitStates are the states that wait-for can name, with those that satisfy it;
-// an empty list means any.
+// waitStates maps each state that wait-for can name to the states that satisfy
+// it; an empty list means any.
 var waitStates = map[string][]string{
 	"device": {StateDevice}, "recovery": {"recovery"}, "rescue": {"rescue"},
 	"sideload": {"sideload"}, "bootloader": {"bootloader"}, "any": nil,
@@ -161,7 +161,7 @@ var waitStates = map[string][]string{
 // waitDisconnect waits for the phone to disappear.
 const waitDisconnect = "disconnect"
 
-// parseWait parses KIND-STATE of wait-for-KIND-STATE.
+// parseWait parses the part KIND-STATE of wait-for-KIND-STATE.
 func parseWait(text string) (kind transport, state string, ok bool) {
 	name, state, found := strings.Cut(text, "-")
 	kind, known := transportNames[name]

@@ -32,13 +32,13 @@ const (
 	maxLog        = 1 << 20
 )
 
-// filesystem begins the address of a server that listens on a path.
+// filesystem is the prefix of the address of a server that listens on a path.
 const filesystem = "localfilesystem:"
 
 // Server is a running adb server.
 type Server struct {
-	// Addr is where it listens, as host:port, or localfilesystem:PATH; Port is
-	// the port alone, 0 without one.
+	// Addr is where the server listens, as host:port or localfilesystem:PATH;
+	// Port is the port alone, 0 for a path.
 	Addr string
 	Port int
 
@@ -49,8 +49,8 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Program returns the path of the adb program. Without one the test is skipped,
-// see recorded.Missing.
+// Program returns the path of the adb program. If it is missing, the test is
+// skipped; see recorded.Missing.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("adb")
@@ -61,8 +61,8 @@ func Program(t testing.TB) string {
 }
 
 // StartServer starts a server and waits until it answers. The test's cleanup
-// ends it and waits for its end. On Linux the server also dies with a test
-// binary that is killed before its cleanups.
+// ends the server and waits until it has exited. On Linux the server is also
+// killed if the test binary is killed before its cleanups.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
 	s, err := startAnew(Program(t), environment(t.TempDir()))
@@ -73,8 +73,8 @@ func StartServer(t testing.TB) *Server {
 	return s
 }
 
-// startAnew tries one free port after another: another process may take it
-// first.
+// startAnew tries one free port after another, since another process may take a
+// port first.
 func startAnew(program string, env []string) (*Server, error) {
 	var failures []string
 	for range starts {
@@ -94,7 +94,8 @@ func At(t testing.TB, addr string) *Server {
 	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
 }
 
-// environment is the caller's without variables that redirect adb.
+// environment returns the caller's environment without variables that redirect
+// adb.
 func environment(home string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -107,8 +108,8 @@ func environment(home string) []string {
 	}
 	return append(env,
 		"HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home,
-		// The scan for emulators on the ports 5555 to 5585 of this machine
-		// would find those of other tests or of the developer.
+		// The scan for emulators on ports 5555 to 5585 of this machine would
+		// find emulators of other tests or of the developer.
 		"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 	)
 }
@@ -130,7 +131,7 @@ func (s *Server) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	s.cancel, s.ended = cancel, ended
-	// The server of release 29 listens on no other host name than localhost.
+	// The server of release 29 listens on no host name except localhost.
 	cmd := exec.CommandContext(ctx, s.program, "-L", fmt.Sprintf("tcp:localhost:%d", s.Port), "server", "nodaemon")
 	cmd.Env = s.env
 	cmd.Stdout, cmd.Stderr = s.log, s.log
@@ -153,8 +154,8 @@ func (s *Server) run() error {
 // with Restart.
 func (s *Server) Kill() { s.stop() }
 
-// Restart starts another server at the address of a killed one. It knows no
-// device that was added by `adb connect`.
+// Restart starts another server at the address of a killed one. The new server
+// has no devices that were added by `adb connect`.
 func (s *Server) Restart() error {
 	var err error
 	for range starts {
@@ -186,8 +187,8 @@ func (s *Server) waitReady() error {
 		default:
 		}
 		if err == nil {
-			// A foreign server that holds the port answers too, while ours is
-			// about to fail to bind it.
+			// A foreign server that holds the port would answer too, while our
+			// server is about to fail to bind it.
 			select {
 			case <-s.ended:
 				return fmt.Errorf("the server on %s exited immediately", s.Addr)
@@ -227,8 +228,8 @@ func Client(ctx context.Context, program string, env []string, addr string, args
 	return cmd
 }
 
-// Environment returns the variables that keep an adb client from the caller's
-// home and the default server.
+// Environment returns the variables that keep an adb client from using the
+// caller's home and the default server.
 func Environment(t testing.TB) []string {
 	t.Helper()
 	return environment(t.TempDir())
@@ -264,8 +265,8 @@ func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) 
 	}
 }
 
-// disconnect has the server forget a device, and waits until it has: the answer
-// comes while the device is still listed, as offline.
+// disconnect requests that the server remove a device, and waits until it has:
+// the server answers while the device is still listed, as offline.
 func (s *Server) disconnect(addr string) {
 	if _, err := s.Ask("host:disconnect:" + addr); err != nil {
 		return

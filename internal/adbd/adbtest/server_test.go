@@ -45,8 +45,8 @@ func TestServersBesideEachOther(t *testing.T) {
 	)
 	for range 4 {
 		wg.Go(func() {
-			// In one home two servers may both find no .android and create it:
-			// one exits.
+			// Two servers with the same home may both find no .android and try
+			// to create it: one of them then exits.
 			s, err := startAnew(Program(t), environment(t.TempDir()))
 			if err != nil {
 				t.Error(err)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// runTied runs cmd until it exits and lets the kernel kill it if the test
+// runTied runs cmd until it exits, and makes the kernel kill it if the test
 // binary is killed before its cleanups. The signal is tied to the thread that
 // starts the process, so that thread is kept until the end.
 func runTied(cmd *exec.Cmd) error {
