@@ -9,7 +9,7 @@
 // previous one has grown, and the node above it holds what grows.
 //
 // Merge makes the tree of one dump, Add compares it with the remaining nodes of
-// the previous ones. No dump is kept, and of their trees only what may still
-// grow. Except for the references in Ignored, the package knows no classes of
-// Android.
+// the previous ones. Dumps are not kept, and of their trees only the nodes that
+// may still be growing are. Except for the references in Ignored, nothing in
+// the package is specific to Android.
 package growth

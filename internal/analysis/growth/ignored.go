@@ -2,10 +2,10 @@ package growth
 
 import "github.com/leakgate/leakgate/internal/analysis/trace"
 
-// Ignored are the references below which the runtime, a platform or a test
-// library lets something grow that is not a leak of the app, if a build has
-// them. They are ignored in addition to those that never explain what holds an
-// object.
+// Ignored are references of the runtime, a platform or a test library below
+// which something grows that is not a leak of the app. Each applies only to
+// builds that have it. They are ignored in addition to the references that
+// never explain what holds an object.
 func Ignored(b trace.Build) (list []trace.Matcher) {
 	for _, m := range ignored {
 		if m.Applies(b) {

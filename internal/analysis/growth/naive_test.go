@@ -11,25 +11,28 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// naive merges paths like Shark: nodes with lists of objects in two queues,
-// objects that are visited when their node is taken, paths as texts. Only a
-// reference to an object that is already in another batch makes no batch; in
-// Shark it makes one that is empty in the end, which can come before others.
+// naive merges paths like Shark: its nodes have lists of objects, there are two
+// queues, objects are visited when their node is taken, and paths are texts.
+// There is one difference: if all objects of a new batch are already in other
+// batches, naive makes no batch, while Shark makes one that ends up empty, and
+// that can affect the order of batches.
 type naive struct {
 	loaded
 	nodes   map[string]*naiveNode
 	visited map[heap.Object]*naiveNode
-	// waits are objects in queues: true for one that is only in the second.
+	// waits are the objects in queues; the value is true for an object that is
+	// only in the second queue.
 	waits     map[heap.Object]bool
 	high, low []naiveBatch
 	lasting   bool
-	// twins are nodes that are one with another.
+	// twins maps a node to the node it is merged into.
 	twins map[*naiveNode]*naiveNode
 }
 
 type naiveNode struct {
 	path, class string
-	// name is the last part of the path, made the number of nodes before.
+	// name is the last part of the path; made is the number of nodes made
+	// before this one.
 	name         string
 	made         int
 	inner, field bool
@@ -114,7 +117,7 @@ func (n *naive) pair(a, b *naiveNode) {
 	}
 }
 
-// join rewrites all paths, with those of twins instead of their own.
+// join rewrites all paths: nodes that have a twin get the path of the twin.
 func (n *naive) join() {
 	old := slices.SortedFunc(maps.Values(n.nodes), func(a, b *naiveNode) int { return a.made - b.made })
 	into := map[*naiveNode]*naiveNode{}
@@ -162,8 +165,8 @@ func (n *naive) class(o heap.Object) string {
 	return n.graph.Class(o)
 }
 
-// naiveEdges are those of one batch: the objects of each in the order in which
-// they were first met, by any edge.
+// naiveEdges are the edges of one batch. The objects of each edge are in the
+// order in which any edge first led to them.
 type naiveEdges struct {
 	list []naiveEdge
 	met  []heap.Object
@@ -175,8 +178,8 @@ type naiveEdge struct {
 	has  map[heap.Object]bool
 }
 
-// One node may have a batch in each queue: that of the edges to the class of
-// the objects themselves.
+// A node may have a batch in each queue, namely the node of the edges from
+// objects to their own class.
 func (s *naiveEdges) add(node *naiveNode, o heap.Object, low bool) {
 	i := slices.IndexFunc(s.list, func(e naiveEdge) bool { return e.node == node && e.low == low })
 	if i < 0 {
@@ -235,8 +238,8 @@ func lowRules() trace.Rules {
 	return rules
 }
 
-// Each object has the node that Shark's algorithm assigns, and what grows is
-// what a comparison of texts finds.
+// Each object has the node that Shark's algorithm assigns, and the places that
+// grow are those that a comparison of texts finds.
 func TestSeriesAgainstShark(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -292,8 +295,8 @@ func checkNodes(t *testing.T, w *walk, n *naive) {
 	}
 }
 
-// checkBytes: a node retains at least the union of what its objects dominate,
-// and at most what goes with them.
+// checkBytes checks that a node retains at least the union of what its objects
+// dominate, and at most what is freed with them.
 func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 	t.Helper()
 	last := tree.bytes[len(tree.bytes)-1]
@@ -363,8 +366,8 @@ func count(n *naiveNode) int {
 	return len(n.objects)
 }
 
-// Of two paths from one batch to an object, the one counts by which something
-// was first met, also if only paths are left that come last.
+// If two paths lead from one batch to an object, the one by which any object
+// was found first counts, even if only low-priority paths are left.
 func TestFirstWay(t *testing.T) {
 	h := hproftest.Java(1)
 	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")

@@ -26,13 +26,13 @@ var kinds = map[trace.EdgeKind]string{
 // edge is the key by which references of different objects are equal.
 type edge struct {
 	kind, owner, name string
-	// low references are followed last, so that they make paths of their own;
-	// inner ones lead into a collection, whose elements came before.
+	// low references are followed last, so their paths are separate; inner
+	// references lead into a collection whose elements were visited before.
 	low, inner bool
 }
 
 // names numbers the edges and classes of all dumps of a series. Numbers begin
-// where 0 can mean none.
+// with 1 where 0 means none.
 type names struct {
 	edges      map[edge]uint32
 	classes    map[string]uint32
@@ -50,7 +50,8 @@ func newNames() *names {
 func (n *names) edge(e edge) uint32 {
 	id, ok := n.edges[e]
 	if !ok {
-		// Cloned, so that they do not keep all texts of a dump in memory.
+		// Cloned, because a part of a text would keep all texts of a dump in
+		// memory.
 		e.owner, e.name = strings.Clone(e.owner), strings.Clone(e.name)
 		id = uint32(len(n.edgeList))
 		n.edges[e] = id

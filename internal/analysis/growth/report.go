@@ -19,31 +19,32 @@ type Place struct {
 	// without what compilers and runtimes number in their names.
 	Key string `json:"key"`
 	// GrowthBytes is a lower bound of the growth from the first dump to the
-	// last: the larger of two bounds. What the place retains lacks what
-	// something else also holds; what its children retain lacks what only
-	// several of them hold together.
+	// last: the larger of two bounds. The first is what the place retains,
+	// which excludes what something else also holds; the second is what its
+	// children retain, which excludes what only several of them hold together.
 	GrowthBytes int64 `json:"growth_bytes"`
-	// RetainedBytes is what the objects of the place retain together, Java and
-	// native, for each dump; 0 for GC roots as a whole.
+	// RetainedBytes has, for each dump, what the objects of the place retain
+	// together, Java and native; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
-	// CreditedBytes is that of the last dump, minus what other places in the
-	// list retain below. The sum over the list counts nothing twice.
+	// CreditedBytes is RetainedBytes of the last dump, minus what other places
+	// in the list retain below. The sum over the list counts nothing twice.
 	CreditedBytes int64 `json:"credited_bytes"`
-	// Delta is the growth of its children from the first dump to the last, in
-	// objects; PerLoop is the growth per repetition.
+	// Delta is the number of objects by which its children grew from the first
+	// dump to the last; PerLoop is the growth per repetition.
 	Delta   int64   `json:"objects_delta"`
 	PerLoop float64 `json:"objects_per_loop"`
-	// Increments are the growth of its children from each dump to the next, in
-	// objects. Slowing is true if the last increment is clearly less than the
-	// first: something fills up.
+	// Increments are the numbers of objects by which its children grew from
+	// each dump to the next. Slowing is true if the last increment is clearly
+	// less than the first, as when something fills up.
 	Increments []int64 `json:"increments"`
 	Slowing    bool    `json:"slowing,omitempty"`
-	// Larger is true if the objects of the place grow in size, not in number;
-	// Stepwise if they do not do so in every dump, like a buffer that doubles.
+	// Larger is true if the objects of the place grow in size, not in number.
+	// Stepwise is true if the size does not grow in every dump, as for a buffer
+	// that doubles.
 	Larger   bool `json:"larger,omitempty"`
 	Stepwise bool `json:"stepwise,omitempty"`
-	// Children are what grows, largest first; LeftOut is the number of the
-	// others.
+	// Children are what grows, largest first; LeftOut is the number of children
+	// that are not listed.
 	Children        []Child `json:"children"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
@@ -52,38 +53,40 @@ type Place struct {
 type PathEdge struct {
 	// Kind is one of the constants.
 	Kind string `json:"kind"`
-	// Owner is the class that declares the field, or that of the array or
+	// Owner is the class that declares the field, or the class of the array or
 	// collection; "" for a GC root. Name is the field, "[x]" for elements, or
 	// the kind of root.
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
-	// Class is that of the objects; for class objects, "class " and the name.
+	// Class is the class of the objects; for class objects, "class " and the
+	// name.
 	Class string `json:"class"`
-	// Linked objects lead to each other: a list or a tree.
+	// Linked is true if the objects reference each other, as in a list or a
+	// tree.
 	Linked bool `json:"linked,omitempty"`
-	// Objects is their number, for each dump.
+	// Objects is the number of objects in each dump.
 	Objects []int64 `json:"objects"`
 }
 
 // Child is a group of objects that grows in number.
 type Child struct {
 	PathEdge
-	// RetainedBytes is what they retain together, for each dump; Delta is the
-	// last minus the first.
+	// RetainedBytes has, for each dump, what the objects retain together; Delta
+	// is the last value minus the first.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
 	// Children are the growing objects that they hold, down to four levels, or
-	// to the first class that is not of a library. LeftOut is the number of the
-	// others.
+	// to the first class that does not belong to a library. LeftOut is the
+	// number of children that are not listed.
 	Children        []Child `json:"children,omitempty"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
 const (
-	// levels and branches bound what is reported below a child. If all of that
-	// is of libraries, the largest branch is followed to the first class that
-	// is not, for at most mostLevels.
+	// levels and branches bound what is reported below a child. If all classes
+	// there belong to libraries, the largest branch is followed to the first
+	// class that does not, for at most mostLevels levels.
 	levels     = 4
 	branches   = 3
 	mostLevels = 12
@@ -91,9 +94,9 @@ const (
 	mostChildren = 100
 )
 
-// Places returns the first top of the places that hold what has grown in every
-// dump, ordered by their growth in bytes, and the number of all; none before
-// the second dump.
+// Places returns the places that hold what has grown in every dump, ordered by
+// their growth in bytes, but at most top of them, and the total number of
+// places. There are no places before the second dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0
@@ -126,7 +129,7 @@ func (s *Series) Places(top int) (list []Place, found int) {
 type reading struct {
 	*tree
 	names *names
-	// grown are the children of each node that grew.
+	// grown are, for each node, the children that grew.
 	grown [][]uint32
 	loops int64
 }
@@ -145,7 +148,7 @@ func (r *reading) findGrown() {
 	}
 }
 
-// growth is GrowthBytes, more is Delta.
+// growth returns GrowthBytes of a place, and more returns Delta.
 func (r *reading) growth(n uint32) (sum int64) {
 	if r.large(n) {
 		return rise(r.own, n)
@@ -184,7 +187,7 @@ func (r *reading) place(n uint32) Place {
 	return p
 }
 
-// KeyOf is the key of a place, made of its path.
+// KeyOf returns the key of a place, computed from its path.
 func KeyOf(path []PathEdge) string {
 	var text strings.Builder
 	for _, s := range path {
@@ -217,8 +220,8 @@ func slowing(increments []int64) bool {
 	return 5*last < 4*first && first-last > 2
 }
 
-// Explained returns the growth in bytes of all places together: what is below
-// another one counts there.
+// Explained returns the growth in bytes of all places together. A place below
+// another place is counted only with that one.
 func (s *Series) Explained() (sum int64) {
 	if s.dumps < 2 {
 		return 0
@@ -247,9 +250,9 @@ func (r *reading) step(n uint32) PathEdge {
 	}
 }
 
-// children returns what grows in a node, with what grows below: the first most
-// of them, and the number of the others. Own is true if a class that is not of
-// a library was met above.
+// children returns what grows in a node, and what grows below: at most most
+// children, and the number of the rest. own is true if a class that does not
+// belong to a library was found above.
 func (r *reading) children(n uint32, level, most int, own bool) (list []Child, rest int) {
 	nodes := slices.Clone(r.grown[n])
 	slices.SortFunc(nodes, func(a, b uint32) int {

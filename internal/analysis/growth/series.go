@@ -23,14 +23,14 @@ func NewSeries(loops int) *Series {
 	return &Series{least: uint32(max(loops, 1)), names: newNames(), most: mostNodes}
 }
 
-// Tree is the merged shortest paths of one dump, with its graph. The caller
+// Tree has the merged shortest paths of one dump, and its graph. The caller
 // must call Close.
 type Tree struct{ walk *walk }
 
 // Nodes returns the number of different paths.
 func (t *Tree) Nodes() int { return t.walk.len() - 1 }
 
-// Objects returns the number of objects on them.
+// Objects returns the number of objects on the paths.
 func (t *Tree) Objects() (n int64) {
 	for _, count := range t.walk.counts {
 		n += int64(count)
@@ -38,14 +38,15 @@ func (t *Tree) Objects() (n int64) {
 	return n
 }
 
-// Full reports whether there were too many different paths, so that the rest
-// was counted with the objects before.
+// Full reports whether there were too many different paths, so that the
+// remaining objects were counted with those that lead to them.
 func (t *Tree) Full() bool { return t.walk.full }
 
-// Close releases the memory, which is the graph's. It may be called twice.
+// Close releases the memory of the graph. It may be called twice.
 func (t *Tree) Close() { t.walk.close() }
 
-// Merge visits all that the roots reach. The reader is not needed afterwards.
+// Merge visits all objects that are reachable from the roots. The reader is not
+// needed afterwards.
 func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tree, error) {
 	w, err := merge(ctx, g, r, s.names, s.most)
 	if err != nil {
@@ -54,7 +55,8 @@ func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tr
 	return &Tree{w}, nil
 }
 
-// Add compares a dump with those before. The graph is not needed afterwards.
+// Add compares a dump with the previous ones. The graph is not needed
+// afterwards.
 func (s *Series) Add(ctx context.Context, t *Tree) error {
 	w := t.walk
 	if s.before != nil {

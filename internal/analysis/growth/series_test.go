@@ -57,8 +57,8 @@ func TestPlaces(t *testing.T) {
 		"a set": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.HashSet(objects(h, "a.Item", times(1)(d), nil)...))
 		}, classOf + "a.Cache > all java.util.HashSet\n  [x] a.Item [3 4 5]\n"},
-		// The same objects are in the list before: the internals of the second
-		// collection grow.
+		// The same objects are already in the list, so the internals of the
+		// second collection grow.
 		"the same elements twice": {1, 3, func(h *hproftest.Heap, d int) {
 			list := objects(h, "a.Item", times(1)(d), nil)
 			first := h.ArrayList(list...).Ref
@@ -78,8 +78,8 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "head", head)
 		}, classOf + "a.Log\n  head* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
-		// Coroutines have their jobs in such a ring: each end would lead to
-		// half of them.
+		// The jobs of coroutines are in such a ring: if the ends were separate,
+		// each would lead to half of the jobs.
 		"a ring by both ends": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object prev", "object value")
 			ring := h.New(h.Declare("a.Ring", nil, "object next", "object prev"), nil)
@@ -94,7 +94,7 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "ring", ring)
 		}, classOf + "a.Log > ring a.Ring\n  next* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
-		// Two lists of one holder stay separate.
+		// Two lists with one holder stay separate.
 		"two lists": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next")
 			heads := make([]hproftest.Ref, 2)
@@ -216,8 +216,8 @@ func doubled(list []hproftest.Ref) (pairs []hproftest.Ref) {
 	return pairs
 }
 
-// Bytes of a series by hand: items of 4 bytes of a reference, with an array
-// each, and a large array that only all items together hold.
+// The bytes of a series, calculated by hand. Each item has a reference of 4
+// bytes and holds an array; a large array is held only by all items together.
 func TestBytes(t *testing.T) {
 	const own, array, shared = 8, 100, 5000
 	places := grown(t, 2, 3, func(h *hproftest.Heap, d int) {
@@ -228,7 +228,7 @@ func TestBytes(t *testing.T) {
 			}
 			return h.Bytes(make([]byte, array))
 		})
-		// No element is null: the array has as many as there are items.
+		// No element is null: the array is as long as the number of items.
 		h.Hold("a.Cache", "all", h.Objects(h.Class("a.Item"), items...))
 	})
 	if len(places) != 1 || len(places[0].Children) != 1 {
@@ -250,7 +250,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A place below another one: its bytes are in both, and credited only to it.
+// If one place is below another, both retain its bytes, but only the lower
+// place is credited with them.
 func TestCredited(t *testing.T) {
 	places := grown(t, 1, 3, func(h *hproftest.Heap, d int) {
 		inner := h.ArrayList(objects(h, "a.Inner", 5+d, nil)...)
@@ -271,7 +272,7 @@ func TestCredited(t *testing.T) {
 	}
 }
 
-// Structures that are as deep as they are long make few nodes, and all of their
+// Very deep structures, such as long lists, make few nodes, and all of their
 // objects count.
 func TestDeepStructures(t *testing.T) {
 	const n = 20_000
@@ -299,8 +300,8 @@ func TestDeepStructures(t *testing.T) {
 	}
 }
 
-// Beyond the node limit, objects are counted with those that lead to them, and
-// all are counted.
+// Beyond the node limit, an object is counted with the objects that lead to it;
+// no object is missing.
 func TestTooManyPaths(t *testing.T) {
 	free, bound := NewSeries(1), NewSeries(1)
 	bound.most = 40
@@ -312,8 +313,8 @@ func TestTooManyPaths(t *testing.T) {
 	}
 }
 
-// The memory for all objects is a few tables: ten thousand more objects make no
-// additional allocation each.
+// All objects share a few tables: ten thousand more objects cause no allocation
+// per object.
 func TestFewAllocations(t *testing.T) {
 	allocations := func(n int) uint64 {
 		h := hproftest.Java(1)
@@ -350,7 +351,7 @@ func TestInterrupted(t *testing.T) {
 	l.add(t, s)
 }
 
-// Damaged dumps have places, or none; sums are consistent.
+// A damaged dump may or may not have places, but the sums are consistent.
 func TestDamagedDumps(t *testing.T) {
 	for seed := range uint64(20) {
 		s := NewSeries(1)
@@ -406,7 +407,7 @@ func damaged(t *testing.T, dump []byte) (*heap.Graph, *heap.Outbound) {
 	return g, b
 }
 
-// Only builds that have a reference ignore it.
+// A reference is ignored only in builds that have it.
 func TestIgnored(t *testing.T) {
 	has := func(b trace.Build, field string) bool {
 		return slices.ContainsFunc(Ignored(b), func(m trace.Matcher) bool { return m.Name == field && m.Ignored })

@@ -8,28 +8,29 @@ import (
 // top is the node above all GC roots. It has no objects.
 const top = 0
 
-// tree is the merged shortest paths of a dump. Nodes are numbered so that each
+// tree has the merged shortest paths of a dump. Nodes are numbered so that each
 // comes after its parent.
 type tree struct {
 	parents, edges, classes []uint32
-	// linked are nodes whose objects lead to each other, inner those inside of
-	// a collection, or below.
+	// linked are nodes whose objects reference each other; inner are nodes
+	// inside a collection, or below one.
 	linked, inner []bool
-	// counts and bytes are the objects of each node, and what they retain
-	// together, in each dump of the series so far. own is their own size.
+	// counts and bytes have, for each dump of the series so far, the number of
+	// objects of each node and what they retain. own is the size of the objects
+	// themselves.
 	counts [][]uint32
 	bytes  [][]int64
 	own    [][]int64
-	// grew marks the nodes that have grown in each dump, credited is what
-	// reported nodes retain in the last one, minus what other reported nodes
-	// retain below them. Both are nil for the first dump.
+	// grew marks the nodes that have grown in each dump. credited is what a
+	// reported node retains in the last dump, minus what other reported nodes
+	// retain below it. Both are nil for the first dump.
 	grew []bool
 	// swelled marks the nodes whose objects have grown in size in each dump,
 	// without growing in number.
 	swelled  []bool
 	credited []int64
-	// index finds nodes by parent, edge and class: a table with open
-	// addressing, of nodes, 0 for none.
+	// index is an open-addressing hash table that finds nodes by parent, edge
+	// and class; 0 marks an empty slot.
 	index []uint32
 	seed  maphash.Seed
 }
@@ -56,7 +57,7 @@ func (t *tree) slot(k nodeKey) uint64 {
 	}
 }
 
-// find returns a node, 0 for none.
+// find returns a node, or 0 if there is none.
 func (t *tree) find(k nodeKey) uint32 { return t.index[t.slot(k)] }
 
 // add adds a new node.
@@ -81,8 +82,8 @@ func (t *tree) rehash() {
 // last returns the counts of the latest dump.
 func (t *tree) last() []uint32 { return t.counts[len(t.counts)-1] }
 
-// holders returns which nodes hold something that grows: those above one that
-// grew.
+// holders returns which nodes hold something that grows: the parents of nodes
+// that grew.
 func (t *tree) holders() []bool {
 	list := make([]bool, t.len())
 	for n := 1; n < t.len(); n++ {
@@ -94,18 +95,18 @@ func (t *tree) holders() []bool {
 }
 
 // reported returns which nodes to report: those that hold what grows, and have
-// not grown themselves. What is below a node that grew grew because of that.
-// The internals of a collection are another view of its elements, and are
-// reported if those do not grow.
+// not grown themselves. Growth below a node that grew is a consequence of it,
+// and is not reported. The internals of a collection are another view of its
+// elements, and are reported only if the elements do not grow.
 //
 // Shark omits everything below a node that holds what grows
 // (ObjectGrowthDetector.kt: "Parent already growing"), which hides the static
-// fields of all classes as soon as a class loader has one class more.
+// fields of all classes as soon as a class loader has one more class.
 func (t *tree) reported() []bool {
 	holds := t.holders()
 	list := slices.Clone(holds)
-	// outside are the collections that contain nodes; for others, the nodes
-	// themselves.
+	// outside maps a node inside a collection to the collection, and any other
+	// node to itself.
 	outside := make([]uint32, t.len())
 	for n := 1; n < t.len(); n++ {
 		p := t.parents[n]
@@ -120,8 +121,9 @@ func (t *tree) reported() []bool {
 	return list
 }
 
-// compare takes the series of the previous tree, and finds what also grew in
-// this dump, by least or more. New nodes count as 0 before.
+// compare takes over the series of the previous tree, and finds which nodes
+// grew again in this dump, by least or more. A new node counts as 0 objects
+// before.
 func (t *tree) compare(before *tree, least uint32) {
 	dumps := len(before.counts)
 	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1),
@@ -153,16 +155,16 @@ func (t *tree) compare(before *tree, least uint32) {
 
 // The growth in size that a node needs to be reported if it does not grow in
 // number: buffers and tables change by some hundred bytes all the time. A node
-// that grows in steps, like a buffer that doubles, needs more than one that
-// grows in each dump.
+// that grows in steps, like a buffer that doubles, needs more growth than one
+// that grows in each dump.
 const (
 	leastSwell  = 16 << 10
 	leastStride = 64 << 10
 )
 
-// swell finds the nodes that grow in size and never shrink, once they are
-// weighed. What is below a node that grew, or in a reported place, is reported
-// there.
+// swell finds the nodes that grow in size and never shrink. It needs the
+// retained sizes. Nodes below a node that grew, or below a reported place, are
+// reported as part of that.
 func (t *tree) swell() {
 	if t.swelled == nil {
 		return
@@ -199,8 +201,8 @@ func (t *tree) stepwise(n uint32) bool {
 	return false
 }
 
-// prune drops what has not grown and is not on the path to what has: it can no
-// longer be reported.
+// prune drops the nodes that have not grown and are not on the path to one that
+// has: they can no longer be reported.
 func (t *tree) prune() *tree {
 	keep := slices.Clone(t.grew)
 	for n, swelled := range t.swelled {

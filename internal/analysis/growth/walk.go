@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// deepest is the distance from the roots up to which paths are
-	// distinguished. Repeating structures below are counted where they occurred
-	// before: a list of two alternating classes is as deep as it is long.
+	// deepest is the depth down to which paths are distinguished. Below,
+	// repeating structures are counted where they first occurred: a list of two
+	// alternating classes is as deep as it is long.
 	deepest = 256
-	// window is the distance within which a structure may repeat itself.
+	// window is the distance, in nodes, within which a repetition of a
+	// structure is recognized.
 	window = 64
 	// mostNodes bounds the memory of a tree, at about 100 bytes per node
 	// including the comparison. Real heaps have some ten thousand nodes.
@@ -32,58 +33,59 @@ func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
 func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
 
 // walk merges the paths of one dump. It goes breadth first, not from object to
-// object but from batch to batch: a batch is objects of one node that were met
-// together, from objects of one batch.
+// object but from batch to batch. A batch has the objects of one node that were
+// reached together, from the objects of one other batch.
 type walk struct {
 	*tree
 	graph  *heap.Graph
 	reader *trace.Reader
 	names  *names
 
-	// places are the batches of pending objects, as keys, 0 for none; for those
-	// in visited, their nodes.
+	// places has the key of the batch in which a pending object is, or 0 if the
+	// object is not pending; for an object in visited, it has the node.
 	places  []uint32
 	visited bits
-	// high is visited first, low when high is empty; lasting is true once that
-	// has happened (Shark: toVisitQueue and toVisitLastQueue).
+	// high is visited first, and low whenever high is empty; lasting is true
+	// once high was empty (Shark: toVisitQueue and toVisitLastQueue).
 	high, low line
 	lasting   bool
-	// now is the node and from the object being visited.
+	// now is the node being visited, and from the object.
 	now  uint32
 	from heap.Object
 
-	// depths is the distance of nodes from the top.
+	// depths are the distances of nodes from the top.
 	depths []uint16
 	counts []uint32
-	// twins are nodes that are one with another, which comes before them.
+	// twins maps a node to the earlier node it is merged into.
 	twins map[uint32]uint32
-	// most bounds the nodes, full is true if there were more, wide if there
-	// were more batches than keys.
+	// most bounds the number of nodes. full is true if there were more nodes,
+	// wide if there were more batches than keys.
 	most       int
 	full, wide bool
 	known      known
 }
 
-// line is a queue of batches. The key of a batch identifies its line, and which
-// of two in one line comes first.
+// line is a queue of batches. The key of a batch identifies its line; within
+// one line, the batch with the lower key comes first.
 type line struct {
-	// order has the objects of all batches, concatenated, up to tail. Those of
-	// the pending batches begin at next, those of the batches being made at
-	// base.
+	// order has the objects of all batches, concatenated, up to tail. The
+	// objects of the pending batches begin at next, and those of the batches
+	// being made begin at base.
 	order            []uint32
 	next, base, tail int64
 	batches          []batch
 	taken            int
-	// first is the key of the first batch being made, made that of the last
-	// one, opened those of the latest batch of each node.
+	// first is the key of the first batch being made, and made that of the
+	// last. opened are the keys of the latest batch of each node.
 	first, made uint32
 	opened      []uint32
-	// unsorted and ends are scratch space of end.
+	// unsorted and ends are buffers used by end.
 	unsorted []uint32
 	ends     []int64
 }
 
-// batch has a number of objects of a node; 0 until it is made.
+// batch is a batch of size objects of a node; size is 0 until the batch is
+// complete.
 type batch struct{ node, size uint32 }
 
 // lowKeys is where the keys of the second line begin.
@@ -98,7 +100,8 @@ func (l *line) pop() (objects []uint32, node, key uint32) {
 	objects = l.order[l.next : l.next+int64(b.size)]
 	l.next += int64(b.size)
 	l.taken++
-	// Keeps the list as long as its pending part, not as all that it ever had.
+	// This keeps the list as long as its pending part, instead of keeping all
+	// batches.
 	if l.taken >= 1<<12 && 2*l.taken > len(l.batches) {
 		l.batches = l.batches[:copy(l.batches, l.batches[l.taken:])]
 		l.taken = 0
@@ -106,11 +109,11 @@ func (l *line) pop() (objects []uint32, node, key uint32) {
 	return objects, b.node, key
 }
 
-// begin begins to make batches.
+// begin starts to make batches.
 func (l *line) begin() { l.base, l.first = l.tail, l.made+1 }
 
-// end sorts the objects of the new batches. An object may be in another line
-// since.
+// end sorts the objects of the new batches. An object may have moved to the
+// other line since it was added.
 func (l *line) end(places []uint32) {
 	fresh := l.batches[len(l.batches)-int(l.made-l.first+1):]
 	if len(fresh) == 0 {
@@ -143,7 +146,7 @@ func (l *line) end(places []uint32) {
 
 var errTooLarge = errors.New("there are more paths than can be numbered")
 
-// merge makes the tree of a dump, of about most nodes.
+// merge makes the tree of a dump, with about most nodes at most.
 func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most int) (w *walk, err error) {
 	w = &walk{
 		tree: newTree(), graph: g, reader: r, names: n, visited: newBits(g.Objects), known: newKnown(g),
@@ -176,8 +179,8 @@ func (w *walk) close() {
 	w.graph.Release(&w.low.order)
 }
 
-// roots are distinguished by kind and class, while Shark has only the kinds: a
-// class is a static holder of its own.
+// roots are distinguished by kind and class, while Shark distinguishes only
+// kinds: a class is a static holder of its own.
 func (w *walk) roots() {
 	w.high.begin()
 	w.low.begin()
@@ -210,7 +213,8 @@ func (w *walk) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 			w.from = heap.Object(o)
-			// One in the second line may have been met by a better path.
+			// An object in the second line may have been reached by a better
+			// path meanwhile.
 			if w.visited.has(w.from) || w.places[o] != key {
 				continue
 			}
@@ -236,10 +240,10 @@ func (w *walk) visit(e trace.Edge) {
 	}
 }
 
-// pair records a node to whose objects those of the current one lead, if both
-// are of one class and in fields of one holder: a list held by both ends. Which
-// of its objects are met from which end is random, and neither of the two may
-// gain as many as were added.
+// pair records that objects of the current node reference those of another
+// node, if both nodes are of one class and in fields of one holder: a list with
+// both ends held. Which of its objects are reached from which end is random, so
+// neither node may gain as many objects as were added.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
 	if a == b || w.parents[a] != w.parents[b] || w.inner[a] != w.inner[b] || !w.isField(a) || !w.isField(b) {
@@ -259,8 +263,8 @@ func (w *walk) isField(n uint32) bool {
 	return kind == KindInstance || kind == KindStatic
 }
 
-// join merges the nodes of each pair, and what is below them by the same
-// references.
+// join merges the nodes of each pair, and the nodes below them that the same
+// references lead to.
 func (w *walk) join() {
 	if len(w.twins) == 0 {
 		return
@@ -290,8 +294,8 @@ func (w *walk) join() {
 	w.tree, w.counts, w.depths, w.twins = t, counts, nil, nil
 }
 
-// waits reports whether an object was visited, or has been pending since before
-// this batch, and not in a worse line.
+// waits reports whether an object was visited, or was already pending before
+// this batch in the same line or a better one.
 func (w *walk) waits(o heap.Object, low bool) bool {
 	key := w.places[o]
 	switch {
@@ -305,8 +309,8 @@ func (w *walk) waits(o heap.Object, low bool) bool {
 	return low && key < w.low.first
 }
 
-// meet puts an object into the batch of a node, if that comes before the one
-// that it is in.
+// meet puts an object into the batch of a node, if that batch comes before the
+// one that the object is in.
 func (w *walk) meet(o heap.Object, node uint32, low bool) {
 	l := &w.high
 	if low {
@@ -335,11 +339,11 @@ func (w *walk) meet(o heap.Object, node uint32, low bool) {
 	}
 }
 
-// child returns the node of a reference's target. Objects that others of their
-// own class lead to are counted with those: a list, a tree, the entries of a
-// table that are chained. Which of them the table or the root has, and how deep
-// the others are, changes from dump to dump. Shark merges only those of a list,
-// behind the first one.
+// child returns the node of a reference's target. If an object of the same
+// class leads to the target, both are counted in one node: a list, a tree, the
+// chained entries of a table. Which of them the table or the root references,
+// and how deep the rest is, changes from dump to dump. Shark merges only the
+// elements of a list after the first one.
 func (w *walk) child(e trace.Edge) uint32 {
 	class := w.class(e.To)
 	if w.classes[w.now] == class {
@@ -355,8 +359,8 @@ func (w *walk) child(e trace.Edge) uint32 {
 	return w.node(nodeKey{w.now, via, class})
 }
 
-// repeated finds the node on the path to the current one to which an edge led
-// before, top for none.
+// repeated finds the node, on the path to the current one, to which the same
+// edge led before; top if there is none.
 func (w *walk) repeated(edge, class uint32) uint32 {
 	n := w.now
 	for range window {
@@ -371,8 +375,8 @@ func (w *walk) repeated(edge, class uint32) uint32 {
 	return top
 }
 
-// node finds or makes a node. If there are too many, the current one takes the
-// new objects.
+// node finds or makes a node. If there are too many nodes, the current one
+// takes the new objects.
 func (w *walk) node(k nodeKey) uint32 {
 	if n := w.find(k); n != 0 {
 		return n
@@ -387,15 +391,16 @@ func (w *walk) node(k nodeKey) uint32 {
 	return n
 }
 
-// known are the numbers of the edges and classes of one dump, by their place in
-// it.
+// known has the numbers of the edges and classes of one dump, by their position
+// in it.
 type known struct {
-	// fields are by the class of the object and the place, items and locals by
-	// the class alone, statics by the class object and the place.
+	// fields are indexed by the class of the object and the position of the
+	// field, items and locals by the class alone, statics by the class object
+	// and the position.
 	fields        [][]uint32
 	items, locals []uint32
 	statics       map[heap.Object][]uint32
-	// classes are by class, objects are those of class objects.
+	// classes are indexed by class; objects are the numbers of class objects.
 	classes []uint32
 	objects map[heap.Object]uint32
 }
@@ -414,7 +419,8 @@ func (w *walk) edge(e trace.Edge) uint32 {
 	var slot *uint32
 	switch {
 	case e.Name != "" && e.Kind == trace.FieldEdge:
-		// It is not a field of the object itself, and there are few.
+		// Such a field does not belong to the object itself, and there are few
+		// of them.
 		return w.newEdge(e)
 	case e.Kind == trace.FieldEdge:
 		slot = place(&w.known.fields[class], int(e.Place))

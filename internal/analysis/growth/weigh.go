@@ -7,27 +7,27 @@ import (
 )
 
 // weigh computes a lower bound of what the objects of each node retain
-// together: the bytes of the dominator subtrees of its objects, each once, or
-// the cost of the group, whichever is more. It walks the dominator tree from
-// the tops down, and keeps track of the nodes above the current object.
+// together. It is the larger of two sizes: the union of the dominator subtrees
+// of its objects, and the cost of the group. weigh walks the dominator tree
+// from the top down, and keeps track of the nodes above the current object.
 type weigh struct {
 	*walk
 	reported []bool
 	bytes    []int64
 	credited []int64
 	met      bits
-	// stack are objects to visit, path those above the current one that have
-	// nodes.
+	// stack are the objects to visit; path are the objects above the current
+	// one that have nodes.
 	stack []uint32
 	path  []above
-	// within is the number of objects of each node on the path, owners the
-	// reported nodes on it.
+	// within is, for each node, the number of its objects on the path; owners
+	// are the reported nodes on the path.
 	within []uint32
 	owners []uint32
 }
 
-// above is an object on the path: its subtree is done when the stack is this
-// high.
+// above is an object on the path: its subtree is complete when the stack is
+// back at this height.
 type above struct {
 	node   uint32
 	height int
@@ -75,9 +75,9 @@ func (w *walk) weigh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// groups treats the nodes as groups: what only several objects of a node hold
-// together is not in the union of what each dominates. It returns the nodes'
-// own sizes.
+// groups treats the nodes as groups, because the union of what each object
+// dominates excludes what only several objects of a node hold together. It
+// returns the nodes' own sizes.
 func (x *weigh) groups(ctx context.Context) ([]int64, error) {
 	costs, err := x.graph.GroupCosts(ctx, heap.Groups{Count: x.len() - 1, Of: func(o heap.Object) uint32 {
 		if !x.visited.has(o) {

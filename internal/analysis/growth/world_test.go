@@ -59,8 +59,8 @@ func (l loaded) add(t testing.TB, s *Series) *Tree {
 	return tree
 }
 
-// grown returns the places of a series of heaps that one function makes, by the
-// number of the dump from 0.
+// grown returns the places of a series of heaps; a function makes each heap,
+// given the number of the dump from 0.
 func grown(t testing.TB, loops, dumps int, build func(h *hproftest.Heap, dump int)) []Place {
 	t.Helper()
 	s := NewSeries(loops)
@@ -72,7 +72,7 @@ func grown(t testing.TB, loops, dumps int, build func(h *hproftest.Heap, dump in
 	return placesOf(s)
 }
 
-// placesOf are all places of a series.
+// placesOf returns all places of a series.
 func placesOf(s *Series) []Place {
 	list, found := s.Places(1 << 30)
 	if len(list) != found {
@@ -112,8 +112,8 @@ func word(s PathEdge) string {
 	return s.Name + " " + s.Class
 }
 
-// randomHeap is a heap of random links, with a list, arrays, runs and low
-// references, to which each dump adds.
+// randomHeap returns a heap of random links, with a list, arrays, runs and low
+// references. Each dump adds objects to it.
 func randomHeap(seed uint64, dumps int) *hproftest.Heap {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	h := hproftest.Java(seed)

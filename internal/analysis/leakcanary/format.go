@@ -31,7 +31,7 @@ func wide(input []byte, order binary.ByteOrder) []byte {
 
 // detect returns the format of an input. The line at which a report begins
 // decides between a logcat and plain text; without such a line the first lines
-// do.
+// decide.
 func detect(input []byte) Form {
 	if trimmed := bytes.TrimSpace(input[:min(len(input), 4<<10)]); bytes.HasPrefix(trimmed, []byte("<")) {
 		return JUnit

@@ -25,9 +25,9 @@ type element struct {
 	text    strings.Builder
 }
 
-// readXML reads JUnit XML: one or more suites, also several documents one after
-// the other. It searches the text of every element, because runners differ in
-// where they put an output.
+// readXML reads JUnit XML: one or more suites, or several documents one after
+// the other. It searches the text of every element, because runners write the
+// output to different elements.
 func (c *collection) readXML(input []byte) {
 	d := xml.NewDecoder(bytes.NewReader(legal(input)))
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
@@ -47,7 +47,7 @@ func (c *collection) readXML(input []byte) {
 			err = fmt.Errorf("elements are nested more than %d deep", maxDepth)
 		}
 		if err != nil {
-			// The contents of a truncated file count.
+			// The contents of a truncated file are still used.
 			for _, e := range open {
 				c.readElement(e, test)
 			}
@@ -80,8 +80,8 @@ func (c *collection) readXML(input []byte) {
 	}
 }
 
-// readElement reads the reports of an element's text, or else of its message:
-// runners write the same into both.
+// readElement reads the reports in an element's text or, if there are none, in
+// its message: runners write the same into both.
 func (c *collection) readElement(e *element, test string) {
 	before := len(c.analyses) + len(c.failures) + c.repeated
 	for _, content := range []string{e.text.String(), e.message} {
@@ -95,8 +95,8 @@ func (c *collection) readElement(e *element, test string) {
 		}
 	}
 	// NoLeakAssertionFailedError throws the exception of an analysis that
-	// failed. That one prints the stack trace of its cause instead of its own
-	// (HeapAnalysisException.kt).
+	// failed. This exception prints the stack trace of its cause instead of its
+	// own (HeapAnalysisException.kt).
 	if e.name == "failure" || e.name == "error" {
 		for _, content := range []string{e.text.String(), e.message} {
 			if strings.Contains(content, "shark.HeapAnalysisException") ||
@@ -137,11 +137,11 @@ func attribute(list []xml.Attr, name string) int {
 	return -1
 }
 
-// character is a numeric reference to a character.
+// character matches a numeric character reference.
 var character = regexp.MustCompile(`&#(?:x([0-9a-fA-F]+)|([0-9]+));`)
 
-// legal replaces the characters that XML 1.0 does not allow: runners write
-// escape sequences of an output into reports, and one of them must not make a
+// legal replaces the characters that XML 1.0 does not allow. Runners write the
+// escape sequences of an output into reports, and a single one must not make a
 // report unreadable.
 func legal(input []byte) []byte {
 	input = bytes.Map(func(r rune) rune {
@@ -163,7 +163,7 @@ func legal(input []byte) []byte {
 	})
 }
 
-// isLegal is Char of XML 1.0.
+// isLegal reports whether a character is a Char of XML 1.0.
 func isLegal(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd ||
 		r >= 0x10000 && r <= 0x10ffff

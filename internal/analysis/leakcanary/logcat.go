@@ -23,13 +23,13 @@ var headers = []*regexp.Regexp{
 	// message.
 	regexp.MustCompile(`^\s*\d{4}-\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+)-(?P<tid>\d+) +(?P<tag>\S+) +\S+ +` +
 		`[VDIWEFA] ? ?(?P<message>.*)$`),
-	// long: the message is in the lines below.
+	// long: the message is on the lines below.
 	regexp.MustCompile(`^\[ +(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+): *(?P<tid>\d+) ` +
 		`[VDIWEFA]/(?P<tag>.*?) *\]$`),
 }
 
-// origin identifies the source of a line of a logcat: one thread writes a
-// report.
+// origin identifies the source of a line of a logcat: a report is written by
+// one thread.
 type origin struct{ pid, tid, tag string }
 
 // entry is a line of a logcat that has a header.
@@ -38,7 +38,7 @@ type entry struct {
 	message string
 }
 
-// parseEntry returns the entry of a line, false if it has no header.
+// parseEntry returns the entry of a line, or false if the line has no header.
 func parseEntry(line string) (entry, bool) {
 	if !mayBeEntry(line) {
 		return entry{}, false
@@ -67,8 +67,8 @@ func parseEntry(line string) (entry, bool) {
 	return entry{}, false
 }
 
-// mayBeEntry is a quick check of a line before the expressions: each header
-// begins with a digit, a bracket or a priority.
+// mayBeEntry is a quick check before a line is matched with the regular
+// expressions: each header begins with a digit, a bracket or a priority.
 func mayBeEntry(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return line != "" && (line[0] == '[' || line[0] >= '0' && line[0] <= '9' || len(line) > 1 && line[1] == '/')
@@ -83,9 +83,9 @@ func entryMessage(line string) string {
 // started: METHOD(CLASS).
 var started = regexp.MustCompile(`^(started|finished): (.+)\(([^()]+)\)$`)
 
-// readLogcat reads the reports of a logcat: a report goes line by line or in
-// several messages, and those of other tags, threads and processes are between
-// them. A line without a header belongs to the message above it.
+// readLogcat reads the reports of a logcat. A report is logged line by line or
+// in several messages, with lines of other tags, threads and processes in
+// between. A line without a header belongs to the message above it.
 func (c *collection) readLogcat(input []byte, test string) {
 	var (
 		open    = map[origin]*parser{}

@@ -17,13 +17,14 @@ type collection struct {
 	failures  []string
 	undecided []string
 	warnings  []string
-	// seen are the reports by their identity; repeated counts duplicates.
+	// seen are the reports by their identity; repeated is the number of
+	// duplicates.
 	seen     map[string]int
 	repeated int
 }
 
-// add adds a report, false if the input had it before: a runner prints the
-// failure of a test into its log and into its result.
+// add adds a report; it returns false if the input already had the report. A
+// runner prints the failure of a test into its log and into its result.
 func (c *collection) add(a *analysis) bool {
 	key := a.identity()
 	if at, ok := c.seen[key]; ok && key != "" {
@@ -36,8 +37,9 @@ func (c *collection) add(a *analysis) bool {
 	return true
 }
 
-// identity is equal for duplicates of one report: its time or, if that is
-// missing, its test. "" if nothing distinguishes it from others.
+// identity returns the same text for duplicates of one report: its time or, if
+// that is missing, its test. It returns "" if nothing distinguishes the report
+// from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""
@@ -52,7 +54,7 @@ func (a *analysis) identity() string {
 	return fmt.Sprintf(" %q %x", a.test, sha256.Sum256(content))
 }
 
-// merge puts the leaks of all reports together.
+// merge combines the leaks of all reports.
 func (r *Report) merge(list []*analysis, most int) error {
 	type identity struct {
 		signature string
@@ -122,13 +124,13 @@ func (l *leak) signed(signature string) SignedLeak {
 	return s
 }
 
-// The sums of an input are bounded, whatever it says.
+// Sums are bounded, because the input is not trusted.
 const (
 	maxTraces = 1 << 30
 	maxBytes  = 1 << 50
 )
 
-// add adds what another report says about the leak.
+// add adds what another report contains about the leak.
 func (s *SignedLeak) add(l *leak) {
 	s.Traces = min(s.Traces+l.traces, maxTraces)
 	if s.RetainedBytes == nil || l.bytes == nil {
@@ -138,7 +140,7 @@ func (s *SignedLeak) add(l *leak) {
 	s.RetainedBytes = new(min(*s.RetainedBytes+min(*l.bytes, maxBytes), maxBytes))
 }
 
-// found adds a report that has the leak, and its test.
+// found adds a report that has the leak, and the test of the report.
 func (s *SignedLeak) found(test string) {
 	s.Analyses++
 	if test != "" && len(s.Tests) < maxTests && !slices.Contains(s.Tests, test) {

@@ -18,7 +18,8 @@ const (
 	beginFailed = "HEAP ANALYSIS FAILED"
 )
 
-// isBegin reports whether a report begins at a line, or is all of it.
+// isBegin reports whether a line is the beginning of a report, or a whole
+// report.
 func isBegin(line string) bool {
 	line = trim(line)
 	return line == beginResult || line == beginFailed || line == noLeaks
@@ -30,8 +31,8 @@ func isBegin(line string) bool {
 func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 
 // stray records a line outside of a report that occurs only in reports: the
-// beginning of the report is missing, because it exceeds the buffer of logcat,
-// or is hidden by a prefix of another tool.
+// beginning of the report is missing, because the report exceeds the buffer of
+// logcat, or the beginning is hidden by a prefix of another tool.
 func (c *collection) stray(line string) {
 	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
 		note(&c.undecided, "part of a report without its beginning: %s", text.Quote(trim(line), 80))
@@ -66,10 +67,11 @@ var (
 // analysis is one report: what a heap dump showed.
 type analysis struct {
 	test string
-	// made is when it was analyzed, in ms; "" if the report does not say.
+	// made is when the dump was analyzed, in ms; "" if the report does not
+	// contain the time.
 	made  string
 	leaks []*leak
-	// declared are how many leaks there should be.
+	// declared is the number of leaks that the report announces.
 	declared int
 	// counts is the number of sections that declared their number of leaks.
 	counts int
@@ -113,7 +115,7 @@ func (p *parser) begin(line string) {
 	}
 }
 
-// separate ends a section. That of the metadata is the last one.
+// separate ends a section. The section of the metadata is the last one.
 func (p *parser) separate() {
 	p.closeLeak()
 	if p.section != metadata {
@@ -198,8 +200,8 @@ func (p *parser) heading(line string) bool {
 	return true
 }
 
-// leakLine parses a line about a leak. The lines before its trace are its own
-// and come in one order, so that the first of them begins a leak.
+// leakLine parses a line about a leak. The lines before a trace belong to its
+// leak and have a fixed order, so the first of them begins a new leak.
 func (p *parser) leakLine(line, trimmed string) {
 	if p.leak != nil && p.leak.inTrace {
 		if p.leak.traceLine(line, trimmed) {
@@ -209,7 +211,7 @@ func (p *parser) leakLine(line, trimmed string) {
 	}
 	if m := retained.FindStringSubmatch(trimmed); m != nil {
 		p.next()
-		// Shark's sum is an Int: if it overflows, it is negative.
+		// Shark's sum is an Int: a negative number is an overflow.
 		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil && n >= 0 {
 			p.open().bytes = &n
 		}
@@ -255,7 +257,7 @@ func (p *parser) open() *leak {
 	return p.leak
 }
 
-// next ends a leak that already has its signature, and no trace.
+// next ends a leak that already has its signature but no trace.
 func (p *parser) next() {
 	if p.leak != nil && p.leak.printed != "" {
 		p.closeLeak()
@@ -276,13 +278,13 @@ func (p *parser) closeLeak() {
 // maxJoined bounds a joined line, in bytes.
 const maxJoined = 8 << 10
 
-// longWord is the length of a word, in bytes, from which on a line may end
-// within it.
+// longWord is the minimum length of a word, in bytes, for a line to end within
+// it.
 const longWord = 40
 
 // joined joins the parts of a line that LeakTraceWrapper has wrapped: at a full
-// stop, which it keeps, at a blank, which it drops, or within a word that is
-// longer than a line.
+// stop, which the wrapper keeps, at a blank, which it drops, or within a word
+// that is longer than a line.
 func joined(line, next string) string {
 	if len(line) > maxJoined {
 		return line

@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// The tests' own writer of reports: what HeapAnalysis.kt, LeakTrace.kt and
-// LeakTraceWrapper.kt print, from a model.
+// The tests have a writer of reports of their own. From a model, it prints what
+// HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt would print.
 
 type modelStep struct {
 	class, kind, field string
@@ -23,7 +23,7 @@ type modelLeak struct {
 	library  bool
 	pattern  string
 	traces   int
-	retained int64 // -1: not computed
+	retained int64 // -1 if not computed
 	steps    []modelStep
 	class    string
 }
@@ -132,9 +132,9 @@ func (r *modelReport) text() string {
 		strings.TrimSuffix(line, "\n")
 }
 
-// wrap wraps lines like LeakTraceWrapper: at the last blank, which it drops, or
-// full stop of what fits, with the indentation of the line; an underline goes
-// below the part that it is about.
+// wrap wraps lines like LeakTraceWrapper: at the last blank or full stop that
+// fits, dropping the blank. It keeps the indentation of the line, and an
+// underline goes below the part that it belongs to.
 func wrap(report string, width int) string {
 	var out []string
 	list := strings.Split(report, "\n")
@@ -150,7 +150,7 @@ func wrap(report string, width int) string {
 			i++
 		}
 		offset := indentation(string(line))
-		start := len(line) - under // of what is underlined
+		start := len(line) - under // the start of the underlined text
 		shown := 0                 // characters of the line above
 		for first := true; len(line) > 0; first = false {
 			room := width
@@ -240,7 +240,7 @@ func junitOf(r *rand.Rand, reports []modelReport) string {
 			reports[i].text() +
 			"\n\tat leakcanary.AndroidDetectLeaksAssert.assertNoLeaks(AndroidDetectLeaksAssert.kt:34)\n"
 		var escaped bytes.Buffer
-		_ = xml.EscapeText(&escaped, []byte(content)) // a buffer takes everything
+		_ = xml.EscapeText(&escaped, []byte(content)) // writing to a buffer cannot fail
 		fmt.Fprintf(&out, "<testcase name='%s' classname='%s' time='1.5'>", method, class)
 		switch r.IntN(3) {
 		case 0:
@@ -301,8 +301,8 @@ func randomReports(r *rand.Rand) []modelReport {
 	return reports
 }
 
-// wanted is the expected contents of reports, by the tests' own rules:
-// signature and more of each leak, sorted.
+// wanted returns the expected contents of reports, computed by the tests' own
+// rules: the signature and further properties of each leak, sorted.
 func wanted(reports []modelReport) map[string]SignedLeak {
 	out := map[string]SignedLeak{}
 	for i := range reports {

@@ -12,7 +12,7 @@ import (
 // Form is the form of an input.
 type Form string
 
-// The formats. Auto detects which of the others an input has.
+// The formats. Auto detects the format of an input.
 const (
 	Auto   Form = ""
 	Text   Form = "text"
@@ -20,25 +20,26 @@ const (
 	Logcat Form = "logcat"
 )
 
-// ErrNoReport says that an input has no report of LeakCanary: leaks are
-// unknown.
+// ErrNoReport is the error for an input without a report of LeakCanary: leaks
+// are unknown.
 var ErrNoReport = errors.New("no report of LeakCanary")
 
-// Report is what an input says about leaks.
+// Report has what an input contains about leaks.
 type Report struct {
 	Form Form
-	// Analyses counts the analyzed heap dumps, including those with only a part
-	// of a report; each once, though an input may have its report twice.
+	// Analyses is the number of analyzed heap dumps, including those with only
+	// a part of a report. Each counts once, even if the input has its report
+	// twice.
 	Analyses int
 	// Leaks are in the order of the input.
 	Leaks []SignedLeak
-	// Tests counts the test cases of JUnit XML.
+	// Tests is the number of test cases of JUnit XML.
 	Tests int
-	// Failures say why heap dumps could not be analyzed, at most 100. Their
-	// leaks are unknown.
+	// Failures are the reasons why heap dumps could not be analyzed, at most
+	// 100. The leaks of these dumps are unknown.
 	Failures []string
-	// Undecided says why there may be leaks that are not in Leaks, at most 100
-	// reasons: a report is truncated, or a leak has no signature.
+	// Undecided are the reasons why there may be leaks that are not in Leaks,
+	// at most 100: a report is truncated, or a leak has no signature.
 	Undecided []string
 	// Warnings are uncertainties about the leaks, at most 100.
 	Warnings []string
@@ -46,36 +47,38 @@ type Report struct {
 
 // SignedLeak is a leak that LeakCanary found.
 type SignedLeak struct {
-	// Signature is that of LeakCanary, 40 digits of lowercase hex: the SHA-1 of
-	// its suspect references, or of the pattern of a library leak.
+	// Signature is LeakCanary's signature, 40 digits of lowercase hex: the
+	// SHA-1 of the suspect references, or of the pattern of a library leak.
 	Signature string
-	// Library leaks are known ones of the platform or a library. Pattern is the
-	// reference that Description is about.
+	// Library is true for a known leak of the platform or a library. Pattern is
+	// the reference that Description is about.
 	Library     bool
 	Pattern     string
 	Description string
-	// Class is that of the object that leaks, Root the kind of GC root that
-	// holds it, HeldBy the first suspect reference, CLASS.FIELD, CLASS[x] or
-	// CLASS<Java Local>, "" if there is none.
+	// Class is the class of the leaking object, and Root is the kind of GC root
+	// that holds it. HeldBy is the first suspect reference, as CLASS.FIELD,
+	// CLASS[x] or CLASS<Java Local>; "" if there is none.
 	Class  string
 	Root   string
 	HeldBy string
-	// Traces counts the objects that leak this way over all reports. LeakCanary
-	// stops watching an object once it has reported it
+	// Traces is the number of objects that leak this way, over all reports.
+	// LeakCanary stops watching an object once it has reported it
 	// (ObjectWatcher.clearObjectsWatchedBefore), so each is counted once.
-	// Analyses counts the reports.
+	// Analyses is the number of reports.
 	Traces   int
 	Analyses int
-	// RetainedBytes is what they retain together, nil if a report does not say.
+	// RetainedBytes is what the objects retain together; nil if a report lacks
+	// it.
 	RetainedBytes *int64
-	// TraceLines are the leak trace of the first of them, at most 1,000 lines.
+	// TraceLines are the leak trace of the first object, at most 1,000 lines.
 	TraceLines []string
-	// Tests are those that found it, CLASS#METHOD, at most 100; empty if
-	// unknown.
+	// Tests are the tests that found the leak, as CLASS#METHOD, at most 100;
+	// empty if unknown.
 	Tests []string
 }
 
-// Test returns the name of the first test that found the leak, "" if unknown.
+// Test returns the name of the first test that found the leak, or "" if
+// unknown.
 func (l *SignedLeak) Test() string {
 	if len(l.Tests) == 0 {
 		return ""
@@ -86,10 +89,11 @@ func (l *SignedLeak) Test() string {
 const (
 	maxInput = 64 << 20
 	maxLeaks = 10_000
-	// maxRead bounds the leaks of all reports together, which may have the same
-	// signatures.
+	// maxRead bounds the number of leaks in all reports together, of which
+	// several may have the same signature.
 	maxRead = 100_000
-	// maxNotes bounds each list of reasons, maxNote one of them, in characters.
+	// maxNotes bounds each list of reasons; maxNote bounds each reason, in
+	// characters.
 	maxNotes = 100
 	maxNote  = 300
 	// maxName bounds names of classes, fields and tests, in characters; the JVM
@@ -102,8 +106,8 @@ const (
 // caps bound an input; tests have smaller ones.
 type caps struct{ input, leaks int }
 
-// Read reads the reports of an input of at most 64 MB and 10,000 leaks; more is
-// an error. The error is ErrNoReport if there is none.
+// Read reads the reports of an input. It returns an error for more than 64 MB
+// or 10,000 leaks, and ErrNoReport if there is no report.
 func Read(r io.Reader, format Form) (Report, error) {
 	return read(r, format, caps{maxInput, maxLeaks})
 }
@@ -146,7 +150,7 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 	return report, nil
 }
 
-// sought says what was searched for and not found.
+// sought describes what was searched for and not found.
 func (c *collection) sought(format Form) string {
 	const marker = `a line "HEAP ANALYSIS RESULT" or "HEAP ANALYSIS FAILED"`
 	switch {

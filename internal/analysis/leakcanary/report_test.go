@@ -24,8 +24,8 @@ func mustRead(t *testing.T, input string, format Form) Report {
 	return report
 }
 
-// A report by hand, in the words of LeakCanary 2.14; @ stands for the character
-// of no width.
+// A report written by hand, in the words of LeakCanary 2.14; @ stands for the
+// zero-width character.
 var byHand = strings.ReplaceAll(`====================================
 HEAP ANALYSIS RESULT
 ====================================
@@ -88,7 +88,7 @@ Heap dump timestamp: 1600000000000
 Heap dump duration: Unknown
 ====================================`, "@", "\u200b")
 
-// checkByHand checks what the report by hand says.
+// checkByHand checks the result of reading the report written by hand.
 func checkByHand(t *testing.T, name string, report Report) {
 	t.Helper()
 	if report.Analyses != 1 || len(report.Leaks) != 2 || len(report.Failures)+len(report.Undecided)+
@@ -183,8 +183,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A report of no leaks is a result. A failure, a truncated report and a missing
-// report are not.
+// A report of no leaks is a result. A failure, a truncated report or a missing
+// report is not.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{
@@ -230,8 +230,8 @@ func TestReadWithoutLeaks(t *testing.T) {
 	}
 }
 
-// A truncated report is never mistaken for a complete one: each leak is there,
-// or the result says that some may be missing.
+// A truncated report is never mistaken for a complete one: either each leak is
+// found, or the result has the reason why some may be missing.
 func TestReadTruncated(t *testing.T) {
 	begin := strings.Index(byHand, beginResult) + len(beginResult)
 	for end := begin; end < len(byHand)-len("====================================")+1; end++ {
@@ -250,7 +250,8 @@ func TestReadTruncated(t *testing.T) {
 	}
 }
 
-// Signatures of early versions lack zeros, and the first ones print none.
+// Signatures of early versions lack zeros, and the earliest versions print
+// none.
 func TestReadSignatures(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -288,8 +289,8 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// The same reports have the same result in all three forms, wrapped or not, and
-// interleaved with other lines.
+// The same reports have the same result in all three formats, whether they are
+// wrapped or interleaved with other lines.
 func TestReadForms(t *testing.T) {
 	for seed := range uint64(300) {
 		checkForms(t, seed)
@@ -346,8 +347,8 @@ func checkLeaks(t *testing.T, name string, report Report, want map[string]Signed
 	}
 }
 
-// sorted returns want, in the order of got if both have the same: a logcat has
-// reports in the order in which they end.
+// sorted returns want, in the order of got if both have the same elements: a
+// logcat has reports in the order in which they end.
 func sorted(got, want []string) []string {
 	a, b := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if slices.Equal(a, b) {
@@ -414,7 +415,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkReport checks what holds for every report of some number of bytes.
+// checkReport checks what must hold for every report of an input with some
+// number of bytes.
 func checkReport(t *testing.T, r Report, size int) {
 	t.Helper()
 	if len(r.Leaks) > size/10 || len(r.Leaks) > maxLeaks || r.Tests > size/9 {
@@ -445,8 +447,8 @@ func checkReport(t *testing.T, r Report, size int) {
 	}
 }
 
-// A report whose beginning is missing or prefixed is not hidden by one without
-// leaks: the result is undecided.
+// A report whose beginning is missing or prefixed is not hidden by a report
+// without leaks: the result is undecided.
 func TestReadStray(t *testing.T) {
 	each := func(prefix, s string) string { return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n" }
 	const header = "11-02 10:00:00.000  1234  1256 D LeakCanary: "

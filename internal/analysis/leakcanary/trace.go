@@ -18,7 +18,7 @@ type leak struct {
 	library     bool
 	pattern     string
 	description []string
-	// printed is the signature as in the report.
+	// printed is the signature as printed in the report.
 	printed string
 	// described is true if a line that follows the description was read.
 	described bool
@@ -26,14 +26,14 @@ type leak struct {
 	bytes     *int64
 
 	inTrace bool
-	// first and last are lines of the trace, last is a ring; omitted counts
-	// those between them.
+	// first and last are lines of the trace; last is a ring buffer. omitted is
+	// the number of lines between them.
 	first, last []string
 	omitted     int
 	indent      int
 	root        string
-	// node is the line of the current object, reference that of its reference,
-	// underline how much of its end is suspect.
+	// node is the line of the current object, and reference the line of its
+	// reference. underline is the length of the suspect part at its end.
 	node, reference string
 	inReference     bool
 	underline       int
@@ -43,10 +43,12 @@ type leak struct {
 	suspects        hash.Hash
 }
 
-// half is the number of first and of last lines of a trace that are kept.
+// half is the maximum number of lines kept from the beginning of a trace, and
+// from its end.
 const half = 500
 
-// traceLine parses a line of a trace, false if it is not part of it.
+// traceLine parses a line of a trace; it returns false if the line is not part
+// of the trace.
 func (l *leak) traceLine(line, trimmed string) bool {
 	switch {
 	case !l.inTrace:
@@ -92,14 +94,14 @@ func (l *leak) lines() []string {
 	}
 	oldest := l.omitted % half
 	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
-	// The note replaces a line, so that the bound holds.
+	// The note replaces a line, so that the limit is not exceeded.
 	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
 	return append(out, last[1:]...)
 }
 
-// structure parses a line of a trace. The object of a line may continue in the
-// next one, indented by two columns, and so may a reference: LeakTraceWrapper
-// wraps lines.
+// structure parses a line of a trace. LeakTraceWrapper wraps lines, so the line
+// of an object may continue in the next one, indented by two columns, and so
+// may the line of a reference.
 func (l *leak) structure(line string) {
 	if node, ok := strings.CutPrefix(line, "╰→ "); ok {
 		l.closeNode()
@@ -143,8 +145,8 @@ func (l *leak) structure(line string) {
 	}
 }
 
-// className returns the class of the line of an object, which its kind follows;
-// false if the line is not complete.
+// className returns the class in the line of an object, which is followed by
+// the kind; it returns false if the line is not complete.
 func className(node string) (string, bool) {
 	for _, kind := range []string{" class", " array", " instance"} {
 		if class, ok := strings.CutSuffix(node, kind); ok {
@@ -160,7 +162,8 @@ func typed(node string) bool {
 	return ok
 }
 
-// joinedName joins the parts of the line of an object: a name has no blank.
+// joinedName joins the parts of the line of an object. A name contains no
+// blank.
 func joinedName(line, next string) string {
 	if len(line) > maxJoined {
 		return line
@@ -188,9 +191,9 @@ func (l *leak) closeNode() {
 	l.node, l.reference, l.inReference, l.underline = "", "", false, 0
 }
 
-// suspectName returns the underlined name in a reference, as in a signature: it
-// is at the end of the line, which a wrapped underline does not change. Lengths
-// are in UTF-16 (LeakTrace.getNextElementString).
+// suspectName returns the underlined name in a reference, as in a signature. It
+// is at the end of the line, which holds even if the underline is wrapped.
+// Lengths are in UTF-16 (LeakTrace.getNextElementString).
 func suspectName(reference string, underline int) string {
 	if strings.HasSuffix(reference, "Local>") { // "<Java Local>", which may be wrapped
 		return "<Java Local>"
@@ -210,15 +213,15 @@ func heldBy(class, name string) string {
 	return class + "." + name
 }
 
-// complete reports whether the whole trace is there.
+// complete reports whether the trace is complete.
 func (l *leak) complete() bool { return l.final && l.class != "" }
 
 // hexDigits are the digits of a signature.
 var hexDigits = regexp.MustCompile(`^[0-9a-f]{20,40}$`)
 
-// signature returns the signature of the leak, false if unknown. Early versions
-// print a hash without the leading zeros of its bytes, or none at all: then it
-// is computed from the pattern or the suspect references.
+// signature returns the signature of the leak, or false if it is unknown. Early
+// versions print a hash without the leading zeros of its bytes, or no hash:
+// then it is computed from the pattern or the suspect references.
 func (l *leak) signature() (string, bool) {
 	printed := strings.ToLower(l.printed)
 	if len(printed) == 40 && hexDigits.MatchString(printed) {

@@ -1,6 +1,6 @@
 // Package query selects objects by the values of their fields: `state=CLOSED`
-// or `total>100`, compared according to the type of the field. It sees texts
-// unredacted; hiding them is up to the caller.
+// or `total>100`, compared according to the type of the field. It works on
+// unredacted texts; the caller must hide them if necessary.
 package query
 
 import (
@@ -20,8 +20,8 @@ type Comparison struct {
 	Field, Operator, Value string
 }
 
-// operators are those of a comparison; of two with a common prefix the longer
-// comes first.
+// operators are the operators of a comparison; if one is a prefix of another,
+// the longer one comes first.
 var operators = []string{"==", "!=", "<=", ">=", "=", "<", ">"}
 
 // Parse reads a comparison such as state=CLOSED.
@@ -48,7 +48,7 @@ func (c Comparison) String(show func(string) string) string {
 	return c.Field + c.Operator + show(c.Value)
 }
 
-// ordered reports whether the operator compares which of two values is larger.
+// ordered reports whether the operator compares the order of two values.
 func (c Comparison) ordered() bool { return c.Operator != "=" && c.Operator != "!=" }
 
 // ValueError is the error for a comparison whose value does not fit the field's
@@ -56,7 +56,7 @@ func (c Comparison) ordered() bool { return c.Operator != "=" && c.Operator != "
 type ValueError struct {
 	Comparison
 
-	// Type is that of the field, Want describes its values.
+	// Type is the type of the field; Want describes the values that fit it.
 	Type hprof.Type
 	Want string
 }
@@ -72,7 +72,7 @@ func (e *ValueError) Error() string {
 
 // test is a comparison for fields of one type.
 type test struct {
-	// passes compares the value of a field; nil if text is compared.
+	// passes compares the value of a field; it is nil if text is compared.
 	passes func(heap.FieldValue) bool
 	// text is the text that a referenced String is compared with.
 	text string
@@ -127,8 +127,8 @@ func parseID(s string) (hprof.ID, bool) {
 	return hprof.ID(id), err == nil
 }
 
-// quoted returns the text between double quotes: one that would be null or an
-// ID without them.
+// quoted returns the text between double quotes; quotes are needed for a text
+// that looks like null or an ID.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false
@@ -162,8 +162,8 @@ func (c Comparison) integerTest(t hprof.Type, bits int) (test, error) {
 	}}, nil
 }
 
-// integer reads a decimal number, or a color or mask: 0xff00ff00 is a negative
-// number of 32 bits.
+// integer reads a decimal number, or a color or mask in hexadecimal: 0xff00ff00
+// is a negative number of 32 bits.
 func integer(s string, bits int) (int64, bool) {
 	digits, isHex := strings.CutPrefix(strings.ToLower(s), "0x")
 	if !isHex {
@@ -189,7 +189,7 @@ func (c Comparison) floatTest(t hprof.Type, bits int) (test, error) {
 	}}, nil
 }
 
-// holds reports whether what cmp.Compare returned passes.
+// holds reports whether a result of cmp.Compare satisfies the operator.
 func (c Comparison) holds(order int) bool {
 	switch c.Operator {
 	case "=":

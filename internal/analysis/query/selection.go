@@ -13,30 +13,31 @@ import (
 // FieldError is the error for a field that none of the objects has.
 type FieldError struct {
 	Field string
-	// Has lists the fields that they have, those of the most derived class
-	// first.
+	// Has lists the fields that the objects have, those of the most derived
+	// class first.
 	Has []string
 }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("there is no field %s", e.Field) }
 
-// mostFields bounds the fields of an error.
+// mostFields bounds the number of fields that an error lists.
 const mostFields = 1 << 10
 
 // Selection is the result of a query.
 type Selection struct {
-	// Objects pass all comparisons, in the given order.
+	// Objects are the objects that pass all comparisons, in the given order.
 	Objects []heap.Object
-	// Unread counts the Strings whose text is not in the dump. It is neither
-	// equal to a text nor different from it.
+	// Unread counts the Strings whose text is not in the dump. Such a String is
+	// neither equal to a text nor different from it.
 	Unread int
-	// Text are the comparisons with the texts of Strings, by index.
+	// Text reports for each comparison, by index, whether it compares texts of
+	// Strings.
 	Text []bool
 }
 
-// Select returns those of some objects that pass all comparisons. A field of a
-// subclass hides one of the same name that a superclass declares. The error is
-// a *FieldError, a *ValueError, ctx's or the reader's.
+// Select returns the objects that pass all comparisons. A field of a subclass
+// hides a field of the same name that a superclass declares. The error is a
+// *FieldError, a *ValueError, ctx's or the reader's.
 func Select(ctx context.Context, g *heap.Graph, objects []heap.Object, all []Comparison) (*Selection, error) {
 	s := &selector{
 		graph: g, name: g.Field("java.lang.Enum", "name"), all: all, tests: map[testKey]test{},
@@ -83,13 +84,13 @@ type pending struct {
 
 type selector struct {
 	graph *heap.Graph
-	// name is that of an enum constant: an enum may declare a field called
-	// name.
+	// name is the field with the name of an enum constant; an enum may declare
+	// another field called name.
 	name  *heap.Field
 	all   []Comparison
 	tests map[testKey]test
-	// met are the comparisons whose field some object has; fields are those of
-	// the first one.
+	// met are the comparisons whose field at least one object has; fields are
+	// the fields of the first object.
 	met    []bool
 	fields []string
 	// left are the objects that have passed so far.
@@ -139,7 +140,8 @@ func (s *selector) test(i int, of hprof.Type) (t test, err error) {
 	return t, err
 }
 
-// apply reports whether a value passes, as far as known before texts are read.
+// apply reports whether a value passes, as far as this is known before texts
+// are read.
 func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)

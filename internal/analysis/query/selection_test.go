@@ -150,8 +150,8 @@ func ordered[T int64 | float64](op string, a, b T) bool {
 }
 
 // TestSelect compares random queries with the description, in dumps of each
-// runtime: a JVM's String has a byte[] and a coder, one of a phone a char[] or
-// ASCII.
+// runtime: a String of a JVM has a byte[] and a coder, and a String of a phone
+// has a char[] or ASCII.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	found, missed := 0, 0
@@ -220,8 +220,8 @@ func load(t *testing.T, data []byte) *heap.Graph {
 	return g
 }
 
-// TestSelectStripped: whether a stripped text is the one compared with is
-// unknown, unless its length differs.
+// TestSelectStripped checks that it is unknown whether a stripped text equals
+// another one, unless their lengths differ.
 func TestSelectStripped(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -280,8 +280,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 		if r.Sub != hprof.SubPrimitiveArray {
 			continue
 		}
-		// A tag, the ID, a serial number, the length and the type come first
-		// (hprof.md).
+		// In the dump, the text is preceded by a tag, the ID, a serial number,
+		// the length and the type (hprof.md).
 		at := r.Offset + 1 + header.IDSize + 4 + 4
 		data := out[at+1:][:len(r.Data)]
 		for i := range data {
@@ -294,8 +294,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	return out
 }
 
-// TestSelectErrors: an impossible field or value is an error, not an empty
-// answer.
+// TestSelectErrors checks that an impossible field or value is an error, not an
+// empty answer.
 func TestSelectErrors(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Java(1)
@@ -337,7 +337,7 @@ func TestSelectErrors(t *testing.T) {
 			}) {
 		t.Errorf("%v, %+v", err, e)
 	}
-	// A String without characters is neither.
+	// A String without characters is neither equal nor different.
 	for _, op := range []string{"=", "!="} {
 		s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Note"),
 			[]query.Comparison{{Field: "text", Operator: op, Value: "b"}})
