@@ -10,9 +10,10 @@ import (
 // Family selects the objects of a class and of its subclasses.
 type Family struct {
 	Class string
-	// Limit bounds Objects; 0 requests only Count.
+	// Limit bounds Objects; if it is 0, only Count is set.
 	Limit int
-	// Objects are those with the lowest numbers, Count is the number of all.
+	// Objects are the matching objects with the lowest numbers; Count is the
+	// number of all matching objects.
 	Objects []Object
 	Count   int64
 }
@@ -64,8 +65,9 @@ func (g *Graph) masks(families []*Family) []uint64 {
 			}
 			k = list[k].super
 		}
-		// Classes above the path are done; from its top down, each adds its own
-		// bits.
+		// Families were already inherited by the classes before the path; going
+		// down from its top, each class adds its own families to the inherited
+		// ones.
 		above := uint64(0)
 		if known[k] {
 			above = masks[k]
@@ -82,7 +84,8 @@ func (g *Graph) masks(families []*Family) []uint64 {
 	return masks
 }
 
-// LargestArrays returns up to n arrays, those with most bytes first.
+// LargestArrays returns the n arrays with the most bytes, largest first, or
+// fewer if the dump has fewer.
 func (g *Graph) LargestArrays(n int) []Object {
 	if n <= 0 {
 		return nil
@@ -134,7 +137,8 @@ type Field struct {
 	place  fieldPlace
 }
 
-// Field finds a field. If the dump does not have it, no object has it.
+// Field returns the field of this name that the class declares. If the dump
+// does not have the field, no object has it.
 func (g *Graph) Field(class, name string) *Field {
 	f := &Field{graph: g, own: map[slot]fieldPlace{}, places: map[slot]fieldPlace{}, last: ^slot(0)}
 	for _, s := range g.named(class) {
@@ -193,8 +197,8 @@ func (f *Field) find(s slot) fieldPlace {
 	return fieldPlace{}
 }
 
-// value returns the bytes of a field of an instance, none if it has no such
-// field.
+// value returns the bytes of the field in an instance, or nil if the instance
+// does not have the field.
 func (r *Record) value(f *Field) ([]byte, hprof.Type) {
 	if r.Kind != hprof.SubInstance {
 		return nil, 0
@@ -260,15 +264,16 @@ func (g *Graph) HasStatic(class, field string) bool {
 	return ok
 }
 
-// StackFrame is one frame of a stack trace. Line is positive, or -1 for
-// unknown, -2 for compiled and -3 for native code.
+// StackFrame is one frame of a stack trace. Line is a positive line number, or
+// -1 (unknown), -2 (compiled) or -3 (native code).
 type StackFrame struct {
 	Class, Method, Source string
 	Line                  int32
 }
 
-// Stacks returns the stack traces with some serial numbers, innermost frame
-// first, up to depth frames each; nil if the dump does not have them.
+// Stacks returns the stack traces with the given serial numbers, innermost
+// frame first, up to depth frames each. It returns nil if the dump has no stack
+// traces.
 func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	traces := map[uint32]*hprof.Trace{}
 	for _, s := range serials {
@@ -319,7 +324,7 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	return list
 }
 
-// frames returns a frame, or what was inlined into it.
+// frames returns a frame, or the frames that were inlined into it.
 func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
 	method, _ := g.file.Strings.Get(f.Method)
 	source, _ := g.file.Strings.Get(f.Source)

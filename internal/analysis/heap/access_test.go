@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestGather compares families with InstancesOf, for more families than one
-// pass takes.
+// TestGather compares the families with InstancesOf, using more families than
+// one pass can handle.
 func TestGather(t *testing.T) {
 	for seed := range uint64(20) {
 		d, w := randomWorld(seed, 200)
@@ -34,7 +34,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestLargestArrays compares with sorting all.
+// TestLargestArrays compares the result with sorting all arrays.
 func TestLargestArrays(t *testing.T) {
 	for seed := range uint64(20) {
 		_, w := randomWorld(seed, 300)

@@ -15,38 +15,42 @@ import (
 // many parts. The place may be above the tree: objects that are each held by a
 // GC root of their own.
 type Accumulation struct {
-	// Object is the place, Retained what it retains. If GC roots hold the
-	// objects, Object is the one that retains most, and Retained is Size.
+	// Object is the place; Retained is its retained size. If GC roots hold the
+	// objects, Object is the one with the largest retained size, and Retained
+	// equals Size.
 	Object   Object
 	Retained Size
 	// Root is the kind of the GC roots that hold the objects, 0 if Object holds
 	// them.
 	Root hprof.SubTag
-	// Class is that of the accumulated objects, Count their number.
+	// Class is the class of the accumulated objects, Count is their number.
 	Class string
 	Count int64
 	// If Linked, Object itself is one of them, and each dominates the next, as
 	// in a list or tree of nodes. Otherwise Object dominates them.
 	Linked bool
-	// Size is what they retain together.
+	// Size is the number of bytes that the objects retain together.
 	Size Size
-	// Holds is the class of which they dominate most bytes, "" if they dominate
-	// nothing; Held is the number of its objects, HeldSize what those retain.
+	// Holds is the class whose instances account for most of the bytes that the
+	// objects dominate, "" if they dominate nothing; Held is the number of
+	// these instances, HeldSize their retained size.
 	Holds    string
 	Held     int64
 	HeldSize Size
-	// Beside are other classes of objects that Object dominates, HeldBeside
-	// classes other than Holds of what the objects dominate. Both contain up to
-	// three classes with at least AccumulationOptions.Fewest objects that
-	// retain at least a fifth of Retained, the one with most bytes first.
+	// Beside lists other classes of objects that Object dominates; HeldBeside
+	// lists classes other than Holds that the objects dominate. Both contain up
+	// to three classes, largest first; each has at least
+	// AccumulationOptions.Fewest objects, which retain at least a fifth of
+	// Retained.
 	Beside, HeldBeside []ClassSum
-	// If Holds is a class that AccumulationOptions.Through selects, Behind is
-	// the class of which most bytes are behind it, and about as many objects;
-	// otherwise it is zero.
+	// If AccumulationOptions.Through selects Holds, Behind is the class with
+	// most bytes among the objects that the instances of Holds reference,
+	// provided that there are about as many of those; otherwise it is zero.
 	Behind ClassSum
 }
 
-// ClassSum is a number of objects of one class, and what they retain together.
+// ClassSum is a number of objects of one class, and the size that they retain
+// together.
 type ClassSum struct {
 	Class string
 	Count int64
@@ -54,56 +58,60 @@ type ClassSum struct {
 }
 
 const (
-	// worthBeside divides what a place retains: a further class must retain at
-	// least that part to be reported. mostBeside bounds those classes.
+	// worthBeside sets the minimum for reporting a further class: the retained
+	// size of the place divided by worthBeside. mostBeside is the maximum
+	// number of such classes.
 	worthBeside = 5
 	mostBeside  = 3
 )
 
 // AccumulationOptions define what counts as an accumulation.
 type AccumulationOptions struct {
-	// Least is the bytes that an object must retain, Java and native together.
+	// Least is the minimum number of bytes, Java and native together, that an
+	// object must retain.
 	Least int64
-	// Fewest is the number of objects of one class that are many; at least two.
+	// Fewest is the minimum number of objects of one class that counts as many;
+	// at least two.
 	Fewest int64
-	// Leave selects the heaps of Graph.Heaps whose bytes do not count anywhere
-	// in the answer; nil selects none.
+	// Leave selects the heaps of Graph.Heaps whose bytes are ignored; nil
+	// selects no heap.
 	Leave func(Heap) bool
-	// Roots are the kinds of GC roots of which many may be an accumulation, the
-	// most informative first: an object with several roots counts for the first
-	// kind.
+	// Roots are the kinds of GC roots whose objects may form an accumulation,
+	// the most informative kind first: an object with several roots counts for
+	// the first kind.
 	Roots []hprof.SubTag
-	// Through selects, by name, the classes that say nothing about what they
-	// hold; nil selects none.
+	// Through selects, by name, classes that do not describe their contents;
+	// nil selects no class.
 	Through func(class string) bool
 }
 
-// Accumulations finds, from the tops down, the first objects that retain at
-// least Least and of which either
-//   - no child retains more than half of that, while Fewest or more children of
-//     one class together do; or
-//   - the object and those of its own class that it dominates without another
-//     class in between are Fewest or more, and none of them has more than half
-//     by itself.
+// Accumulations searches down from the tops for the first objects that retain
+// at least Least and meet one of two conditions:
+//   - no child retains more than half of the object's retained size, but Fewest
+//     or more children of one class together do; or
+//   - the object, together with the objects of its class that it dominates
+//     through this class only, makes Fewest or more, and none of them accounts
+//     for more than half by itself.
 //
-// No accumulation is below another. Classes do not accumulate: programs
+// No accumulation is below another. Class objects do not accumulate: programs
 // normally have many with static fields. An object without references that only
-// one other object references counts everywhere except in whether objects are
+// one other object references is ignored only when deciding whether objects are
 // linked.
 //
 // Fewest or more objects of one class that GC roots of one kind hold are also
-// an accumulation, if they retain at least Least together, and none of them
-// more than half of that by itself. An object that contains an accumulation of
-// the first two kinds does not count, nor does one in a heap that Leave
-// selects. Local variables of a thread (JAVA_FRAME) count with their thread if
-// Roots has THREAD_OBJECT: which of them a dump names depends on what the
-// runtime compiled.
+// an accumulation, if they retain at least Least together and none of them
+// retains more than half of that by itself. An object that contains an
+// accumulation of the first two kinds does not count, nor does one in a heap
+// that Leave selects. Local variables of a thread (JAVA_FRAME) count with their
+// thread if Roots has THREAD_OBJECT: which of them a dump names depends on what
+// the runtime compiled.
 //
-// The accumulation that retains most comes first.
+// The accumulation with the largest retained size comes first.
 //
 // The running time is that of a few visits of each vertex below an object that
-// retains Least, up to two of each object of the dump, and sorting the GC roots
-// of the kinds that count. The error is ctx's, or one of memory.
+// retains Least, up to two visits of each object of the dump, and sorting the
+// GC roots of the kinds that count. The error is the context's or a failed
+// memory allocation.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
@@ -143,12 +151,12 @@ type accumulator struct {
 	// heaps are those whose bytes count.
 	heaps         []int
 	least, fewest int64
-	// names are those of the rows, through the rows that
+	// names are the class names of the rows, through the rows that
 	// AccumulationOptions.Through selects.
 	names   []string
 	through []bool
-	// found are accumulations, unsure are vertices that the leaves without a
-	// vertex decide.
+	// found are the accumulations; unsure are the vertices for which leaves
+	// without a vertex decide.
 	found, unsure []pile
 	steps         []step
 	sums          groups
@@ -163,8 +171,8 @@ type pile struct {
 	vertex uint32
 	row    uint32
 	linked bool
-	// largest is the most that a child retains. Of sums, the first inTree
-	// classes have vertices.
+	// largest is the largest retained size of a child. The first inTree entries
+	// of sums are classes that have vertices.
 	largest int64
 	sums    groups
 	inTree  int
@@ -174,13 +182,14 @@ type pile struct {
 	beside groups
 	// behind are the classes behind what the objects hold.
 	behind groups
-	// If counted, the count, size and beside are known, and nothing is held.
+	// If counted, count, size and beside are already known, and the objects
+	// hold nothing.
 	counted bool
 }
 
-// step is a vertex to visit. Its class was checked for linked objects from
-// further up: down to the vertex settled, which has more than half by itself,
-// they are not linked.
+// step is a vertex to visit. An ancestor has already checked its class for
+// linked objects: they are not linked down to the vertex settled, which alone
+// accounts for more than half.
 type step struct {
 	vertex, settled uint32
 }
@@ -215,8 +224,8 @@ func (a *accumulator) walk(ctx context.Context) error {
 	return nil
 }
 
-// look decides about a vertex, and continues with its children if it is not an
-// accumulation.
+// look decides whether a vertex is an accumulation, and continues with its
+// children if it is not.
 func (a *accumulator) look(s step) {
 	whole, own := a.weigh(s.vertex), a.row(s.vertex)
 	below, largest, related := Size{}, int64(0), false
@@ -263,15 +272,15 @@ func (a *accumulator) look(s step) {
 	}
 }
 
-// many reports whether objects of a class are an accumulation in an object that
-// retains whole.
+// many reports whether the objects of a class are an accumulation in an object
+// whose retained size is whole.
 func (a *accumulator) many(sum group, whole Size) bool {
 	return sum.count >= a.fewest && 2*sum.size.Total() > whole.Total()
 }
 
-// link reports whether a vertex and those of its class that it dominates
-// without another class in between are an accumulation: unsettled if so,
-// otherwise the vertex down to which they are not.
+// link reports whether a vertex and the vertices of its class that it dominates
+// through this class only are an accumulation. It returns unsettled if they
+// are; otherwise it returns the vertex down to which they are not.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
 	for u := v; u < a.t.ends[v]; {
@@ -280,7 +289,8 @@ func (a *accumulator) link(v uint32) uint32 {
 			continue
 		}
 		count++
-		// Those with more than half below them form a chain.
+		// The vertices with more than half of the bytes below them form a
+		// chain.
 		if 2*a.weigh(u).Total() > whole {
 			heavy = u
 		}
@@ -301,7 +311,7 @@ func (a *accumulator) link(v uint32) uint32 {
 	return unsettled
 }
 
-// decide adds the leaves to the unsure vertices.
+// decide adds the leaves to the unsure vertices and decides about them.
 func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	if len(a.unsure) == 0 {
 		return nil
@@ -385,8 +395,8 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 	return list, nil
 }
 
-// around returns the accumulation that contains a vertex, if any: the last one
-// that does not begin after it.
+// around returns the accumulation that contains a vertex, or none. Only the
+// last accumulation that begins at or before the vertex can contain it.
 func (a *accumulator) around(v uint32) int {
 	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i - 1
@@ -431,9 +441,9 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 	}
 }
 
-// lookThrough counts what is behind a vertex that objects of an accumulation
-// hold, and marks the vertices that it looks through. What is behind another
-// object of the accumulation's class does not count.
+// lookThrough counts the objects behind a vertex that objects of an
+// accumulation hold, and marks the vertices that it looks through. It does not
+// count objects behind another object of the accumulation's class.
 func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
@@ -470,7 +480,7 @@ func (a *accumulator) leaf(p *pile, o, v uint32) {
 	p.count++
 }
 
-// leafBehind is lookThrough for an object without a vertex.
+// leafBehind does the same as lookThrough for an object without a vertex.
 func (a *accumulator) leafBehind(p *pile, row, o uint32) {
 	if row != p.row && !a.through[row] {
 		p.behind.add(row, a.shallow(o))
@@ -490,7 +500,7 @@ func (a *accumulator) accumulation(p *pile) Accumulation {
 	return r
 }
 
-// tellHeld sets what the objects of an accumulation hold.
+// tellHeld records which objects the objects of an accumulation hold.
 func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	best := a.best(held)
 	if best.count == 0 {
@@ -500,8 +510,8 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the main one, in a place
-// that retains whole.
+// others returns the classes to report in addition to the main one, for a place
+// whose retained size is whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
 		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
@@ -552,7 +562,7 @@ func (g *Graph) rowNames() (names []string) {
 	return names
 }
 
-// weigh returns what a vertex retains, in the heaps that count.
+// weigh returns the retained size of a vertex in the heaps that count.
 func (a *accumulator) weigh(v uint32) (s Size) {
 	for _, h := range a.heaps {
 		s.Java += a.t.retained[h][v]
@@ -582,8 +592,8 @@ func (a *accumulator) counts(o uint32) bool {
 	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
-// best returns the class with most bytes; of several the one with most objects,
-// then the first by name.
+// best returns the class with most bytes. If several have the same size, it
+// returns the one with most objects, then the first by name.
 func (a *accumulator) best(t *groups) (best group) {
 	for i, s := range t.list {
 		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))
@@ -594,14 +604,14 @@ func (a *accumulator) best(t *groups) (best group) {
 	return best
 }
 
-// group is the objects of a class, and what they retain together.
+// group is the objects of a class, and the size that they retain together.
 type group struct {
 	row   uint32
 	count int64
 	size  Size
 }
 
-// groups count by class. Adjacent objects are often of one class.
+// groups counts objects by class. Adjacent objects often have the same class.
 type groups struct {
 	places map[uint32]int
 	list   []group

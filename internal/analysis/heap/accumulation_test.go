@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plainTree is a dominator tree as lists of children, from one visit of each
-// object.
+// plainTree is a dominator tree as lists of children, built by visiting each
+// object once.
 type plainTree struct {
 	*heap.Graph
 	options  heap.AccumulationOptions
@@ -45,7 +45,7 @@ func newPlainTree(g *heap.Graph, o heap.AccumulationOptions) *plainTree {
 	return p
 }
 
-// weight returns what an object retains in the heaps that count.
+// weight returns the retained size of an object in the heaps that count.
 func (p *plainTree) weight(o heap.Object) heap.Size {
 	s := heap.Size{Native: p.Retained(o).Native}
 	for h := range p.Heaps {
@@ -56,7 +56,8 @@ func (p *plainTree) weight(o heap.Object) heap.Size {
 	return s
 }
 
-// leaf reports which objects do not count for whether others are linked.
+// leaf reports which objects are ignored when checking whether objects are
+// linked.
 func (p *plainTree) leaf(o heap.Object) bool {
 	d, ok := p.Dominator(o)
 	return ok && p.HoldsAlone(d, o)
@@ -172,7 +173,8 @@ func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accu
 	return a
 }
 
-// lookThrough counts the first objects that are not looked through.
+// lookThrough counts the first objects on each path that are not looked
+// through.
 func (p *plainTree) lookThrough(o heap.Object, class string, behind plainSums) {
 	if p.options.Through == nil || p.Class(o) == class {
 		return
@@ -186,7 +188,7 @@ func (p *plainTree) lookThrough(o heap.Object, class string, behind plainSums) {
 	}
 }
 
-// plainSums count by class.
+// plainSums counts objects by class.
 type plainSums map[string]heap.ClassSum
 
 func (t plainSums) add(class string, size heap.Size) {
@@ -194,7 +196,7 @@ func (t plainSums) add(class string, size heap.Size) {
 	t[class] = heap.ClassSum{Class: class, Count: s.Count + 1, Size: plus(s.Size, size)}
 }
 
-// sorted has the class with most bytes first.
+// sorted returns the classes, the one with most bytes first.
 func (t plainSums) sorted() []heap.ClassSum {
 	return slices.SortedFunc(maps.Values(t), func(a, b heap.ClassSum) int {
 		return cmp.Or(cmp.Compare(b.Size.Total(), a.Size.Total()), cmp.Compare(b.Count, a.Count),
@@ -202,7 +204,7 @@ func (t plainSums) sorted() []heap.ClassSum {
 	})
 }
 
-// worth returns the classes with at least a fifth of what is retained.
+// worth returns the classes with at least a fifth of the retained size.
 func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum) {
 	for _, s := range t.sorted() {
 		if s.Count >= p.options.Fewest && 5*s.Size.Total() >= retained.Total() && len(list) < 3 {
@@ -212,7 +214,8 @@ func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum
 	return list
 }
 
-// holds returns what is held, with the class with most bytes separately.
+// holds returns the classes of the held objects, with the largest class
+// separately.
 func (p *plainTree) holds(a *heap.Accumulation, held plainSums) {
 	if len(held) == 0 {
 		return
@@ -265,7 +268,8 @@ func (p *plainTree) rooted(found []heap.Accumulation) (list []heap.Accumulation)
 	return list
 }
 
-// kind is the first kind of GC root of an object, 0 for none.
+// kind is the first kind of GC root of an object, 0 if the object is not a
+// root.
 func (p *plainTree) kind(o heap.Object) hprof.SubTag {
 	for _, kind := range p.options.Roots {
 		for _, r := range p.roots[o] {
@@ -277,8 +281,8 @@ func (p *plainTree) kind(o heap.Object) hprof.SubTag {
 	return 0
 }
 
-// owners returns the thread of each local variable, and other objects
-// themselves.
+// owners returns the thread of each local variable; any other object is its own
+// owner.
 func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Object {
 	told := map[heap.Object]bool{}
 	for _, a := range found {
@@ -319,8 +323,8 @@ func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Objec
 	return owners
 }
 
-// thicket is a world in which each object has one reference to it, and few
-// classes are many: lists, fans and trees in all mixtures, with arrays of bytes
+// thicket is a world in which each object is referenced once and few classes
+// have many objects: lists, fans and trees in all mixtures, with byte arrays
 // below.
 func thicket(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 11))
@@ -388,36 +392,36 @@ func firstFree(o *object) **object {
 	return nil
 }
 
-// rootedKinds are kinds of GC roots in a thicket, the last of which does not
-// count.
+// rootedKinds are the kinds of GC roots in a thicket; the last one is not in
+// AccumulationOptions.Roots.
 var rootedKinds = []hprof.SubTag{
 	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootMonitorUsed, hprof.SubRootJavaFrame,
 	hprof.SubRootVMInternal,
 }
 
-// rootMany makes many objects GC roots, some several times, some of them
-// classes.
+// rootMany makes many objects GC roots; some get several roots, and some are
+// class objects.
 func (w *world) rootMany(r *rand.Rand) {
 	for range r.IntN(60) {
 		w.root(rootedKinds[r.IntN(len(rootedKinds))], w.objects[r.IntN(len(w.objects))])
 	}
 }
 
-// threaded writes a world as a dump whose roots are of few threads.
+// threaded writes a world as a dump whose roots belong to a few threads.
 func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	written := w.write(t, f)
 	for i, end := range written.roots {
 		switch w.roots[i].kind {
 		case hprof.SubRootThreadObject, hprof.SubRootJavaFrame:
-			// The serial number of the thread, and another number.
+			// The serial number of the thread, followed by another number.
 			binary.BigEndian.PutUint32(written.dump[end-8:], serials[i])
 		}
 	}
 	return written.dump
 }
 
-// medley is a world in which objects of some classes are in one array, each
-// with others of some classes.
+// medley is a world in which one array references objects of some classes, each
+// with further objects of some classes.
 func medley(r *rand.Rand) *world {
 	w := &world{idSize: 4}
 	super := w.class("java.lang.Object", nil, 8)
@@ -482,8 +486,8 @@ func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	return w, o, serials
 }
 
-// Brute force, on random graphs and on random trees, with few GC roots and with
-// many.
+// Compares with brute force, on random graphs and on random trees, with few GC
+// roots and with many.
 func TestAccumulationsByBruteForce(t *testing.T) {
 	seeds := uint64(4000)
 	if racing {
@@ -531,8 +535,8 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 	}
 }
 
-// weighs returns what the objects of an accumulation retain without local
-// variables.
+// weighs returns the retained size of the objects of an accumulation without
+// local variables.
 func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	for o := range p.roots {
 		if p.Class(o) == a.Class && p.kind(o) == a.Root {
@@ -775,10 +779,10 @@ func TestAccumulationsEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkAccumulations finds one accumulation in a million objects. Limit: a
-// hundredth of the time of Load if little accumulates, and a tenth if
-// everything does (measured: below a thousandth, and 20 ns an object of the 240
-// of Load); a quarter if every second object is a GC root (measured: 35 to 50
+// BenchmarkAccumulations finds one accumulation in a million objects. Limits
+// relative to the time of Load: a hundredth if little accumulates and a tenth
+// if everything does (measured: below a thousandth, and 20 of Load's 240 ns per
+// object); a quarter if every second object is a GC root (measured: 35 to 50
 // ns). None of them allocates per object.
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
@@ -810,7 +814,7 @@ func BenchmarkAccumulations(b *testing.B) {
 	}
 }
 
-// pile is an array of nodes with a string each, a third of n.
+// pile is an array of n/3 nodes, each with a string.
 func pile(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	for k, name := range []string{"Box", "String", "Node2", "Node3"} {
@@ -846,7 +850,7 @@ func leafPile(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// globals are nodes, half of n, each held by a JNI global, with a box each.
+// globals are n/2 nodes, each held by a JNI global and each with a box.
 func globals(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)

@@ -14,7 +14,7 @@ type arena struct {
 	held int64
 }
 
-// number is what the arrays hold.
+// number is the element type of the arrays.
 type number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | edge | cell
 }
@@ -23,7 +23,7 @@ type number interface {
 // system.
 const smallest = 1 << 20
 
-// array returns n zeros.
+// array returns an array of n zeros.
 func array[T number](a *arena, n int64) ([]T, error) {
 	var zero T
 	size := n * int64(unsafe.Sizeof(zero))
@@ -61,7 +61,7 @@ func drop[T number](a *arena, p *[]T) {
 	}
 }
 
-// close releases everything.
+// close releases all arrays.
 func (a *arena) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestArena releases arrays one by one and all together.
+// TestArena releases arrays one by one and all at once.
 func TestArena(t *testing.T) {
 	a := &arena{}
 	sizes := []int64{0, 1, 1000, smallest/8 - 1, smallest / 8, smallest, 3*smallest + 5}
@@ -36,7 +36,8 @@ func TestArena(t *testing.T) {
 	if *last != nil || a.held != want {
 		t.Errorf("a dropped array has %d elements; %d bytes are held, want %d", len(*last), a.held, want)
 	}
-	// A second release, a part or another arena's array has no effect.
+	// Releasing an array twice, a part of an array or another arena's array has
+	// no effect.
 	drop(a, last)
 	part, other := arrays[5][1:], make([]uint64, smallest)
 	drop(a, &part)
@@ -51,7 +52,7 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// TestArenaRefused requests more than there can be.
+// TestArenaRefused requests more memory than the system can provide.
 func TestArenaRefused(t *testing.T) {
 	a := &arena{}
 	if s, err := array[uint64](a, 1<<50); err == nil {

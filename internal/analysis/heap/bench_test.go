@@ -10,8 +10,8 @@ import (
 )
 
 // mixture is a dump of n objects in the proportions of an app: strings with
-// their bytes, nodes with three references to objects nearby or anywhere,
-// arrays of ten, boxes; every thousandth object is a root.
+// their bytes, nodes with three references to nearby or arbitrary objects,
+// arrays of ten elements, and boxes. Every thousandth object is a root.
 func mixture(tb testing.TB, n int) []byte {
 	tb.Helper()
 	dice := rand.New(rand.NewPCG(1, 4))
@@ -53,8 +53,8 @@ func mixture(tb testing.TB, n int) []byte {
 }
 
 // BenchmarkLoad loads a million objects of an app, in segments of 4 kB like
-// those of ART. Limit on two cores: 4 million objects a second, 12 bytes an
-// object when loaded (measured: 6 million, 9).
+// those of ART. Limits on two cores: at least 4 million objects per second, at
+// most 12 bytes per object after loading (measured: 6 million, 9 bytes).
 func BenchmarkLoad(b *testing.B) {
 	const objects = 1_000_000
 	dump := mixture(b, objects)
@@ -74,8 +74,8 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // BenchmarkDominators loads graphs that are hard for dominator algorithms, and
-// reports the share of the dominator phase. Limit on two cores: 600 ns an
-// object, 150 of them for dominators, and 1500 and 400 in the random graph
+// reports the share of the dominator phase. Limits on two cores: 600 ns per
+// object, 150 ns of which for dominators; in the random graph 1500 and 400 ns
 // (measured: 180 to 480 and 20 to 80; 1100 and 300).
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()

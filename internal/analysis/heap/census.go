@@ -17,10 +17,10 @@ type Census struct {
 	// Truncated is the offset of the record in which the file ends, or -1.
 	Truncated  int64
 	RootCounts map[hprof.SubTag]int64
-	// Damage is what Options.Partial skipped.
+	// Damage lists what was skipped because of Options.Partial.
 	Damage []error
-	// Rows have no reachable and no retained sizes. The class with most bytes
-	// is first.
+	// Rows have no reachable or retained counts. The class with most bytes is
+	// first.
 	Rows []Row
 }
 
@@ -68,7 +68,7 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	return l.addUp(counters), nil
 }
 
-// pass records damage that is skipped.
+// pass records skipped damage.
 func (c *counter) pass(err error) error {
 	if !c.options.Partial || !errors.As(err, new(*hprof.DamageError)) {
 		return err
@@ -84,7 +84,7 @@ func (c *counter) at(s slot) *tally {
 	return &c.tallies[s]
 }
 
-// count reads a chunk.
+// count counts the objects of a chunk.
 func (c *counter) count(ctx context.Context, chunk []hprof.Segment) error {
 	s := c.scanner
 	s.Reset(chunk)

@@ -60,7 +60,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestCensusCancelled ends with its context.
+// TestCensusCancelled checks that a census stops when its context is cancelled.
 func TestCensusCancelled(t *testing.T) {
 	_, w := randomWorld(1, 100)
 	dump := w.dump(t)

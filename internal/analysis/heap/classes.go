@@ -8,46 +8,47 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// slot is the number of a class as stored with objects: first class objects,
-// then arrays of each primitive type, then the classes of the dump, in the
-// order in which they are met.
+// slot is the number of a class as stored with objects. Slots are numbered in
+// this order: class objects, arrays of each primitive type, then the classes of
+// the dump in the order in which they are found.
 type slot uint32
 
 const (
 	classSlot slot = 0
-	// primitives is the slot of type 0: arrays of type t have primitives+t.
+	// primitives is the slot of primitive type 0: arrays of type t have slot
+	// primitives+t.
 	primitives slot = 1
 	named      slot = 16
 )
 
-// class is the meaning of a slot.
+// class is the class that a slot represents.
 type class struct {
 	id hprof.ID
 	// dump is the CLASS_DUMP, nil if there is none.
 	dump *hprof.Class
 	// at is the offset of dump in the file.
 	at int64
-	// arrays is true if object arrays of this class were met.
+	// arrays is true if object arrays of this class were found.
 	arrays bool
 	name   string
-	// super is the slot of the superclass, 0 for none.
+	// super is the slot of the superclass, 0 if there is no superclass.
 	super slot
-	// size is the bytes of an instance, and what an array of this class has in
-	// addition to its elements, as the dump declares them.
+	// size is the number of bytes of an instance, or of an array of this class
+	// without its elements, as the dump declares.
 	size uint32
 	// offsets are the positions of the references in an instance's bytes.
 	offsets []uint32
-	// referent is the position of a Reference's referent that is held more
-	// weakly than by a field; -1 if there is none. It is not among offsets.
+	// referent is the position of a Reference's referent field if it holds its
+	// object more weakly than other fields do; otherwise -1. It is not among
+	// offsets.
 	referent int32
 	strength Reachability
 	// part and parts are for native.go.
 	part  part
 	parts []partField
 	// link is the number of the class object that objects of this class
-	// reference in addition to their fields, none for no such reference.
-	// recorded is true if the class object itself references what its record
-	// names.
+	// reference in addition to their fields, or none. recorded is true if the
+	// class object also references the objects that its class record names.
 	link     uint32
 	recorded bool
 	// leaf is true if no object of this class has references.
@@ -66,7 +67,7 @@ type Names interface {
 	Frame(StackFrame) []StackFrame
 }
 
-// registry assigns slots. It is safe for concurrent use.
+// registry assigns slots to classes. It is safe for concurrent use.
 type registry struct {
 	// rename is nil if names are not translated.
 	rename Names
@@ -100,8 +101,8 @@ func (r *registry) locked(id hprof.ID) slot {
 	return s
 }
 
-// dumped records a CLASS_DUMP at an offset of the file. If a class has two, the
-// last one counts.
+// dumped records a CLASS_DUMP at an offset of the file. If a class has two of
+// them, the last one counts.
 func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)
@@ -113,15 +114,15 @@ func (r *registry) dumped(c *hprof.Class, at int64) {
 	}
 }
 
-// arrayed records that there are object arrays of a slot.
+// arrayed records that the dump has object arrays of a slot.
 func (r *registry) arrayed(s slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list[s].arrays = true
 }
 
-// lookup is a goroutine's own copy of the registry's map: open addressing, one
-// probe for nearly all objects.
+// lookup is a goroutine's own copy of the registry's map. It uses open
+// addressing; nearly all objects need one probe.
 type lookup struct {
 	shared *registry
 	keys   []uint64
@@ -179,7 +180,7 @@ func (l *lookup) array(id hprof.ID) slot {
 
 func hash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 20 }
 
-// primitiveNames are the arrays of each type, as Java writes them.
+// primitiveNames are the names of the array types, as Java writes them.
 var primitiveNames = [...]string{
 	hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
 	hprof.Byte: "byte[]", hprof.Short: "short[]", hprof.Int: "int[]", hprof.Long: "long[]"}
@@ -241,7 +242,7 @@ func (r *registry) className(text string) string {
 	return name
 }
 
-// fieldName returns the name in the source of a field that a class declares.
+// fieldName returns the source name of a field that a class declares.
 func (r *registry) fieldName(names *hprof.Strings, owner *class, id hprof.ID, t hprof.Type) (string, bool) {
 	text, ok := names.Get(id)
 	if ok && r.rename != nil {
@@ -261,10 +262,12 @@ type layouts struct {
 }
 
 const (
-	// longestChain bounds superclasses, so that a cycle in a damaged dump ends.
+	// longestChain bounds the number of superclasses, so that a cycle in a
+	// damaged dump terminates.
 	longestChain = 1 << 10
-	// mostPlaces bounds the references that all classes together declare, those
-	// of superclasses counted for each: a large app has some hundred thousand.
+	// mostPlaces bounds the number of references that all classes declare, with
+	// the references of superclasses counted for each class: a large app has a
+	// few hundred thousand.
 	mostPlaces = 1 << 24
 )
 
@@ -272,7 +275,7 @@ func (l *layouts) lay(s slot) error {
 	c := &l.list[s]
 	at, strength := uint32(0), Strong
 	// An ART dump lists the hidden field through which every object references
-	// its class. If the class is a root anyway, the reference changes nothing.
+	// its class. If the class is a root anyway, that reference is not needed.
 	rooted, hidden := l.links.rooted(c.id), false
 	k := s
 	for range longestChain {
@@ -311,8 +314,8 @@ func (l *layouts) lay(s slot) error {
 	return nil
 }
 
-// unify ensures that no class is a leaf if another class of its name is not: a
-// class that was loaded twice. Sums by name count leaves separately.
+// unify ensures that classes of the same name, which were loaded several times,
+// are all leaves or all not. Sums by name count leaves separately.
 func (l *layouts) unify() {
 	inner := map[string]bool{}
 	for i := range l.list {
@@ -330,8 +333,8 @@ func (l *layouts) named(owner *class, f hprof.Field, name string) bool {
 	return ok && text == name
 }
 
-// strengths are the classes whose field referent is weaker than a reference
-// (AOSP ahat, AhatClassObj; java.lang.ref).
+// strengths are the classes whose referent field is weaker than a normal
+// reference (AOSP ahat, AhatClassObj; java.lang.ref).
 var strengths = map[string]Reachability{
 	"java.lang.ref.SoftReference":      Soft,
 	"java.lang.ref.WeakReference":      Weak,

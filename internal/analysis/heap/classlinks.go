@@ -9,16 +9,16 @@ import (
 // classLinks returns the references that class records imply under the model
 // Leakgate.
 type classLinks struct {
-	// rooted reports whether a class object is a GC root, declared or implied:
-	// a reference to it holds nothing.
+	// rooted reports whether a class object is a GC root, declared or implied.
+	// A reference to a root does not affect what is retained.
 	rooted func(hprof.ID) bool
-	// find returns the number of an object, none if the dump lacks it. It is
-	// nil under the model Ahat, which has no such references.
+	// find returns the number of an object, or none if the dump lacks it. find
+	// is nil under the model Ahat, which has no such references.
 	find func(hprof.ID) uint32
 }
 
 // ofInstance returns the class object that the instances and arrays of a class
-// reference, none if they do not.
+// reference, or none.
 func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	if k.find == nil || hidden || c.dump == nil || k.rooted(c.id) {
 		return none
@@ -27,17 +27,18 @@ func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 }
 
 // classReferences are the references of a class record other than static
-// fields, under the names that leak traces show.
+// fields, by the names that leak traces show.
 var classReferences = [...]string{"<super>", "<loader>", "<signers>", "<protection domain>"}
 
-// ofClass returns what a class references in its record, in the order of
-// classReferences; 0 for none.
+// ofClass returns the objects that a class references in its record, in the
+// order of classReferences; 0 stands for a missing one.
 func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
 }
 
 // recorded reports whether the references of ofClass count. They do not if
-// static fields have them, as written by ART since Android 7.
+// static fields have the same references, as ART has written them since Android
+// 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {
 		return false
@@ -57,8 +58,8 @@ func (g *Graph) Linked(o Object) (Object, bool) {
 	return Object(to), to != none && g.Model == Leakgate
 }
 
-// Implied calls f with the classes that are roots although the dump does not
-// say so: the boot loader's.
+// Implied calls f with the classes of the boot loader, which are roots even
+// where the dump does not declare them.
 func (g *Graph) Implied(f func(Object)) {
 	for _, r := range g.roots[len(g.roots)-g.implied:] {
 		f(Object(g.ids.find(r.Object)))

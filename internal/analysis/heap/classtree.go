@@ -7,35 +7,39 @@ import (
 )
 
 // ClassNode is the set of objects of the dominator tree with the same path:
-// objects of the same classes, one below the other. An object of the class of
-// its dominator counts with that one, so that a list of any length is one step.
+// their dominators, from the root down, have the same classes. An object of the
+// same class as its dominator counts with its dominator, so that a list of any
+// length is one step.
 type ClassNode struct {
 	// Parent is the index of the node above; -1 for the root.
 	Parent int
 	// Class is the name of the class; for class objects, "class " and its name;
 	// for the root "".
 	Class string
-	// Count is the number of objects, Size what they retain together.
+	// Count is the number of objects; Size is the size that they retain
+	// together.
 	Count int64
 	Size  Size
 }
 
 // ClassTreeOptions bound a tree of ClassNodes.
 type ClassTreeOptions struct {
-	// Least is the bytes, Java and native together, that a node must retain; at
-	// least 1.
+	// Least is the minimum number of bytes, Java and native together, that a
+	// node must retain; at least 1.
 	Least int64
-	// Nodes bounds their number, 0 for no bound; Levels bounds the depth.
+	// Nodes bounds the number of nodes, 0 means no bound; Levels bounds the
+	// depth.
 	Nodes, Levels int
 }
 
 // ClassTree merges the objects of the dominator tree with the same path. The
 // root is first and retains everything reachable. Each node comes after its
-// parent; those of one parent are ordered by retained size.
+// parent; children of the same parent are ordered by retained size.
 //
-// Nodes that are too small are omitted with everything below them, and counted
-// in the nodes above. A node can lack less than Least bytes if some of its
-// objects are leaves that nothing else references, and some are not.
+// Nodes that are too small are omitted together with all nodes below them, and
+// counted in the nodes above. A node's count can be up to Least bytes too low
+// if some of its objects are leaves that nothing else references, and some are
+// not.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))
@@ -73,7 +77,7 @@ type merged struct {
 	count  int64
 	size   Size
 	level  int
-	// first is the first of its vertices, chained by merger.next.
+	// first is the first vertex of the node; merger.next chains the others.
 	first uint32
 	// crowded is true if the leaves without vertices are worth counting.
 	crowded bool
@@ -86,7 +90,7 @@ type merger struct {
 	most, levels int
 	names        []string
 	nodes        []merged
-	// next chains the vertices of a node, places is the node of each vertex.
+	// next chains the vertices of a node; places is the node of each vertex.
 	next, places []uint32
 	groups       []merged
 	byKey        map[classKey]int
@@ -150,7 +154,7 @@ func (m *merger) bySize(a, b merged) int {
 	return cmp.Or(cmp.Compare(b.size.Total(), a.size.Total()), cmp.Compare(m.name(a.key), m.name(b.key)))
 }
 
-// below adds what a vertex of a node dominates.
+// below adds the vertices that a vertex of a node dominates.
 func (m *merger) below(n *merged, v uint32) {
 	last := 0
 	for c := v + 1; c < m.t.ends[v]; c = m.t.ends[c] {
@@ -182,8 +186,8 @@ func (m *merger) group(k classKey) int {
 	return i
 }
 
-// leaves counts the objects without vertices, in the nodes that have many bytes
-// of them.
+// leaves counts the objects without vertices, in the nodes where they have many
+// bytes.
 func (m *merger) leaves(ctx context.Context) error {
 	type place struct {
 		node uint32

@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// way is a ClassNode; sure of its objects have bytes or are not leaves.
+// way is a ClassNode; sure counts the objects that have bytes or are not
+// leaves.
 type way struct {
 	heap.ClassNode
 	sure int64
@@ -79,8 +80,8 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	return all
 }
 
-// Brute force: the whole tree, and with a bound everything that is large all
-// the way down.
+// Compares with brute force: the whole tree, and, with a bound, every node that
+// is large along its whole path.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {

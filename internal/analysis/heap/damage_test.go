@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// boundaries are the offsets at which a complete record outside of the heap's
-// own ends, and at which the first segment's body begins.
+// boundaries are the offsets at which a complete record outside the heap ends,
+// and the offset at which the first segment's body begins.
 func boundaries(dump []byte) (ends map[int]bool, body int) {
 	ends = map[int]bool{}
 	for at := len(hprof.Format103) + 1 + 12; at < len(dump); {
@@ -47,8 +47,8 @@ func (w *world) prefix(written written, n int) *world {
 	return p
 }
 
-// TestTruncated truncates dumps at each byte: everything that is there is
-// loaded, and nothing else.
+// TestTruncated truncates dumps at each byte, and checks that exactly the
+// remaining objects are loaded.
 func TestTruncated(t *testing.T) {
 	step := 1
 	if racing {
@@ -91,9 +91,9 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestPartial corrupts one record of a long dump. Without Partial its place is
-// reported; with it, everything is loaded except the rest of that part of the
-// file.
+// TestPartial corrupts one record of a long dump. Without Partial, the position
+// of the damage is reported; with Partial, everything is loaded except the rest
+// of that part of the file.
 func TestPartial(t *testing.T) {
 	const objects = 30_000
 	w := newScribe(4)
@@ -121,7 +121,7 @@ func TestPartial(t *testing.T) {
 	if len(g.Damage) != 1 || !errors.As(g.Damage[0], &damage) || damage.Offset != broken {
 		t.Errorf("damage %v, want one at offset %d", g.Damage, broken)
 	}
-	// A part has about 64 kB, an instance 21 bytes.
+	// A part has about 64 kB, and an instance takes 21 bytes.
 	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
 		t.Errorf("%d objects are missing, %d references dangle", lost, g.Dangling)
 	}
@@ -131,10 +131,10 @@ func TestPartial(t *testing.T) {
 	readAll(t, g)
 }
 
-// survives loads a dump that may be damaged. The result is either an error that
-// says where, or a consistent graph, in bounded memory.
+// survives loads a dump that may be damaged. The result must be either an error
+// that names the position, or a consistent graph, in bounded memory.
 func survives(t *testing.T, dump []byte) {
-	// The read buffers take a few MB for any dump.
+	// The read buffers take a few MB, regardless of the dump.
 	limit := int64(4<<20 + 100*len(dump))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -182,8 +182,9 @@ func survives(t *testing.T, dump []byte) {
 	}
 }
 
-// weighAll computes the cost of some sets of objects: at least the union of
-// what they dominate, at most everything reachable, and at most that as groups.
+// weighAll computes the cost of several sets of objects. Each cost must be at
+// least the union of the subtrees that the objects dominate, and at most
+// everything reachable; the costs as groups must not be higher.
 func weighAll(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	ctx := context.Background()
@@ -244,8 +245,8 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm damages a dump like storage, transports and editors do: each 4 bytes of
-// edits are a position, an operation, and a value.
+// harm damages a dump like storage, transports and editors do: every 4 bytes of
+// edits encode a position, an operation and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
 	dump = slices.Clone(dump)
@@ -302,9 +303,9 @@ func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
 	}
-	// The ID of a class is also that of an object without references.
+	// A class and an object without references have the same ID.
 	f.Add(uint16(199), []byte("\x00\xd700"))
-	// An array's class is also an instance's.
+	// An array class and the class of an instance are the same.
 	f.Add(uint16(74), []byte("\xff\x7f10"))
 	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {
 		survives(t, harm(victim(t, uint64(seed)), edits[:min(len(edits), 64)]))

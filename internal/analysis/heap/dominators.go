@@ -6,21 +6,22 @@ import "context"
 // "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), with
 // path compression only, which takes O(m log n) on any graph. SEMI-NCA is as
 // fast on most heaps, but climbs the tree once for each vertex with several
-// references: on two linked lists of the same million elements that is
-// quadratic.
+// references: on two linked lists of the same million elements, this takes
+// quadratic time.
 //
-// Four arrays serve for seven: a vertex needs its place in the list of sources
-// until its semidominator is known, the head of its bucket until it gets a
-// label, and a place in a bucket until its dominator is known.
+// Four arrays serve seven purposes: a vertex needs its place in the list of
+// sources until its semidominator is known, the head of its bucket until it
+// gets a label, and a place in a bucket until its dominator is known.
 type dominance struct {
-	// ancestors start as the parents of the search and are compressed.
+	// ancestors are initially the parents of the search and are then
+	// compressed.
 	ancestors []uint32
-	// semis hold the starts of sources before.
+	// semis initially hold the starts of sources.
 	semis []uint32
-	// labels hold the heads of buckets before: the vertices with this
+	// labels initially hold the heads of buckets: the vertices with this
 	// semidominator.
 	labels []uint32
-	// idoms hold the next vertex of a bucket before.
+	// idoms initially hold the next vertex of a bucket.
 	idoms   []uint32
 	sources []uint32
 	path    []uint32
@@ -40,7 +41,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// The other core counts the classes meanwhile.
+	// Another core counts the classes meanwhile.
 	counted := make(chan struct{})
 	go func() {
 		defer close(counted)
@@ -105,7 +106,8 @@ func (d *dominance) find(ctx context.Context, count uint32) error {
 }
 
 // eval returns the vertex with the least semidominator on the path from v up to
-// the last linked ancestor; vertices from first on are linked.
+// the last linked ancestor; the linked vertices are those numbered first or
+// higher.
 func (d *dominance) eval(v, first uint32) uint32 {
 	top := d.ancestors[v]
 	if top < first {

@@ -5,8 +5,9 @@ import "fmt"
 // Held returns the bytes of a graph outside the garbage collector's heap.
 func Held(g *Graph) int64 { return g.arena.held }
 
-// BrokenOrder returns where the tree is not in preorder: a vertex comes after
-// its dominator, and everything it dominates are the vertices up to its end.
+// BrokenOrder returns where the tree is not in preorder. In preorder, a vertex
+// comes after its dominator, and the vertices that it dominates follow it, up
+// to its end.
 func BrokenOrder(g *Graph) error {
 	t := &g.tree
 	for v := uint32(1); v < uint32(len(t.parents)); v++ {
@@ -21,7 +22,8 @@ func BrokenOrder(g *Graph) error {
 	return nil
 }
 
-// SetMaxSweeps sets how often a removal sweeps, and returns the previous value.
+// SetMaxSweeps sets the maximum number of sweeps of a removal, and returns the
+// previous value.
 func SetMaxSweeps(n int) int {
 	before := maxSweeps
 	maxSweeps = n

@@ -2,11 +2,12 @@ package heap
 
 import "math/bits"
 
-// Waiting are objects that only a finalizer leads to: they are garbage for the
-// app, and stay until the finalizer has run.
+// Waiting describes the objects that are reachable only through a finalizer:
+// the app can no longer use them, but they stay in memory until the finalizer
+// has run.
 type Waiting struct {
-	// Objects counts those with a finalizer, Count those of Class, the most
-	// frequent class.
+	// Objects counts the objects with a finalizer; Count counts those of Class,
+	// the most frequent class among them.
 	Objects int64
 	Class   string
 	Count   int64

@@ -11,32 +11,33 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// SizeModel names how retained sizes are counted. In every model an object has
-// the bytes that AOSP's ahat counts: an instance those that its class declares,
-// an array its elements, a class object those of java.lang.Class and of its
-// static fields. Sizes of different models must not be compared.
+// SizeModel names how retained sizes are counted. In every model, objects have
+// the sizes that AOSP's ahat counts: for an instance the bytes that its class
+// declares, for an array its elements, for a class object the bytes of
+// java.lang.Class and of its static fields. Sizes of different models must not
+// be compared.
 type SizeModel string
 
 const (
 	// Leakgate adds the references that a JVM, and ART up to Android 6, write
-	// only into class records: from an instance and an object array to its
-	// class, from a class to its superclass, loader, signers and protection
+	// only into class records: from an instance or an object array to its
+	// class, and from a class to its superclass, loader, signers and protection
 	// domain. The boot loader's classes are never unloaded, so they are roots,
 	// declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
 	Leakgate SizeModel = "leakgate"
-	// Ahat has only the references of fields and elements.
+	// Ahat counts only the references of fields and elements.
 	Ahat SizeModel = "ahat"
 )
 
 // Options configure how a dump is loaded.
 type Options struct {
-	// Snapshot is the heap to load from a file with several; -1 is the last
-	// one.
+	// Snapshot is the index of the heap to load from a file with several heaps;
+	// -1 selects the last one.
 	Snapshot int
 	// Workers is the number of goroutines that read; 0 means one per core.
 	Workers int
 	// Limit bounds the memory, in bytes; 0 means no limit. Loading a dump that
-	// needs more returns a *MemoryError.
+	// needs more memory returns a *MemoryError.
 	Limit int64
 	// Model is the size model; "" is Ahat.
 	Model SizeModel
@@ -48,9 +49,9 @@ type Options struct {
 	Inbound bool
 	// Partial loads the readable part of a damaged dump.
 	Partial bool
-	// Phase is called with the name of each phase as it begins. Progress is
-	// called with the bytes read so far and their total, both passes together,
-	// from several goroutines.
+	// Phase is called with the name of each phase when it begins. Progress is
+	// called with the bytes read so far and the total bytes, for both passes
+	// together, from several goroutines.
 	Phase    func(name string)
 	Progress func(done, total int64)
 }
@@ -59,9 +60,11 @@ type Options struct {
 // memory.
 type MemoryError = hprof.MemoryError
 
-// Heap is one of the heaps of an Android app, or the only one of another dump.
+// Heap is one of the heaps of an Android app, or the only heap of any other
+// dump.
 type Heap struct {
-	// ID is ART's: 0 default, 'A' app, 'I' image, 'Z' zygote.
+	// ID is the heap ID that ART writes: 0 default, 'A' app, 'I' image, 'Z'
+	// zygote.
 	ID   uint32
 	Name string
 	// Objects and Bytes count all objects in the dump, reachable or not.
@@ -71,21 +74,21 @@ type Heap struct {
 // Graph is the heap of one dump.
 type Graph struct {
 	hprof.Header
-	// Truncated is the offset of the incomplete record at the end of the file,
-	// inside a segment that of the inner record; -1 if the file ends after a
-	// complete one.
+	// Truncated is the offset of the incomplete record at the end of the file
+	// (inside a segment, the offset of the inner record); -1 if the file ends
+	// after a complete record.
 	Truncated int64
-	// Damage is what Options.Partial skipped.
+	// Damage lists what was skipped because of Options.Partial.
 	Damage []error
 	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes count the
 	// contents of the dump, reachable or not.
 	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
-	// Duplicates counts objects with an ID that occurred before, Dangling
+	// Duplicates counts objects whose ID occurred before; Dangling counts
 	// references to objects that are not in the dump.
 	Duplicates, Dangling int64
 	// Model is the size model of the graph.
 	Model SizeModel
-	// ReferenceCount is the number of references without null and dangling
+	// ReferenceCount is the number of references, excluding null and dangling
 	// ones.
 	ReferenceCount int64
 	// RootCounts are the GC roots by kind, including those of absent objects.
@@ -95,9 +98,10 @@ type Graph struct {
 	arena   arena
 	file    *hprof.File
 	workers int
-	// stretches are the positions of objects in the file, for Read.
+	// stretches are the positions of objects in the file, used by Read.
 	stretches []stretch
-	// twice has the position of the last record of each object with several.
+	// twice has the position of the last record of each object that has several
+	// records.
 	twice    map[uint32]int64
 	fields   map[fieldKey]fieldPlace
 	ids      *ids
@@ -118,7 +122,7 @@ type Graph struct {
 	empty   []string
 }
 
-// mostClasses is the number of values of three bytes.
+// mostClasses is the number of values that fit into three bytes.
 const mostClasses = 1 << 24
 
 // slotArray holds a slot for each object in two bytes, or in three if a dump
@@ -174,7 +178,7 @@ func (a *sizeArray) set(i uint32, n int64) {
 var errNoHeap = errors.New("load the heap: the file has none")
 
 // Load builds the graph of one snapshot of a dump. The graph reads the file
-// again for details. The caller must call Close.
+// again when details are requested. The caller must call Close.
 func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	l, err := newLoader(f, o, 2)
 	if err != nil {
@@ -187,7 +191,7 @@ func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	return l.Graph, nil
 }
 
-// newLoader returns a loader that reads the file in passes passes.
+// newLoader returns a loader that reads the file passes times.
 func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 	if len(f.Snapshots) == 0 {
 		return nil, errNoHeap
@@ -248,8 +252,8 @@ func (g *Graph) Memory() int64 {
 // Close releases the graph's memory. The graph must not be used afterwards.
 func (g *Graph) Close() { g.arena.close() }
 
-// fits returns an error as soon as a dump is known to be too large for the
-// available memory, after n objects.
+// fits returns an error if a dump of n objects or more does not fit into the
+// available memory.
 func (l *loader) fits(n int64) error {
 	need := n * l.bytesPerObject()
 	if l.options.Limit <= 0 || need <= l.options.Limit {
@@ -261,8 +265,8 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
-// The maximum size of the tables, for an object with one and a half references,
-// and what Options.Inbound adds (docs/performance.md).
+// The maximum size of the tables for an object with one and a half references,
+// plus the bytes that Options.Inbound adds (docs/performance.md).
 const (
 	bytesOfObject     = 18
 	bytesOfInbound    = 6

@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Groups puts objects into groups, numbered from 1; 0 is none.
+// Groups assigns objects to groups, numbered from 1; 0 means no group.
 type Groups struct {
-	// Of returns the group of an object.
+	// Of returns the group of an object, or 0.
 	Of func(Object) uint32
 	// Count is the number of groups.
 	Count int
@@ -17,19 +17,19 @@ type Groups struct {
 
 // GroupCosts are indexed by the number of each group.
 type GroupCosts struct {
-	// Bytes is a lower bound of what becomes unreachable if all objects of the
-	// group go: everything in groups that paths from the GC roots reach only
-	// through it. A path may leave a group at another object than the one at
-	// which it enters, so that the bound can be below the cost of the group;
-	// but a single search computes it for all groups.
+	// Bytes is a lower bound of the size that becomes unreachable if all
+	// objects of the group are removed: everything in groups that paths from
+	// the GC roots reach only through this group. A path may enter a group at
+	// one object and leave it at another, so the bound can be below the cost of
+	// the group; in return, a single search computes it for all groups.
 	Bytes []int64
-	// Own is the bytes of the group itself, plus what it dominates outside of
-	// any group.
+	// Own is the size of the group itself, plus everything that it dominates
+	// outside any group.
 	Own []int64
 }
 
-// GroupCosts weighs groups. The local variables of a thread count with the
-// thread. It needs Options.Inbound.
+// GroupCosts computes the costs of groups. The local variables of a thread
+// count with the thread. It needs Options.Inbound.
 func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, err error) {
 	if g.inbound.place == nil {
 		return c, errNoInbound
@@ -47,14 +47,14 @@ func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, er
 	return c, q.weigh(ctx)
 }
 
-// quotient is the graph of groups: one references another if one of its objects
-// does.
+// quotient is the graph of groups: one group references another if one of its
+// objects does.
 type quotient struct {
 	*Graph
 	// group is indexed by vertex of the dominator tree.
 	group []uint32
-	// costs are the bytes of the groups' own objects, and in the end their
-	// costs.
+	// costs are initially the bytes of the groups' own objects, and finally the
+	// groups' costs.
 	costs []int64
 	// starts and targets are the references from each group.
 	starts, targets []uint32
@@ -78,7 +78,7 @@ func (q *quotient) assign(of func(Object) uint32) (err error) {
 	return nil
 }
 
-// connect finds the references between groups, each once.
+// connect finds the references between groups, and records each once.
 func (q *quotient) connect(ctx context.Context) error {
 	met, b := newPairs(), &q.inbound
 	locals := q.locals()
@@ -119,8 +119,8 @@ func (q *quotient) connect(ctx context.Context) error {
 	return nil
 }
 
-// locals are the objects that only local variables make roots, with their
-// threads, by vertex.
+// locals maps the vertices of objects that are roots only as local variables to
+// their threads.
 func (q *quotient) locals() map[uint32][]uint32 {
 	threads, locals, others := map[uint32]uint32{}, map[uint32][]uint32{}, map[uint32]bool{}
 	for _, r := range q.roots {
@@ -149,7 +149,7 @@ func (q *quotient) weigh(ctx context.Context) error {
 	for d, group := range groups {
 		numbers[group] = uint32(d)
 	}
-	// Sources, by target, in the order of the search.
+	// Sources are listed by target, in the order of the search.
 	starts := make([]uint32, len(groups)+1)
 	each := func(f func(from, to uint32)) {
 		for d, group := range groups {
@@ -210,7 +210,8 @@ func (q *quotient) search() (groups, parents []uint32) {
 	return groups, parents
 }
 
-// pairs is a set of pairs of different numbers: a table with open addressing.
+// pairs is a set of pairs of different numbers: a hash table with open
+// addressing.
 type pairs struct {
 	table []uint64
 	count int

@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// TestGroupCostsByBruteForce compares the costs of random groups with what goes
-// when their objects are removed: never more, and exactly that in at least half
-// of the cases.
+// TestGroupCostsByBruteForce compares the costs of random groups with the bytes
+// lost when their objects are removed: costs are never higher, and exact in at
+// least half of the cases.
 func TestGroupCostsByBruteForce(t *testing.T) {
 	exact, all, graphs := 0, 0, uint64(2000)
 	if racing {

@@ -10,24 +10,25 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// ids numbers objects by address. If addresses are dense, a bitmap over them
-// with the count before each word answers in one cache miss, at an eighth of a
-// byte for each 8 bytes of heap, plus half of that for the counts. If they are
-// sparse, a sorted list is used.
+// ids numbers objects by address. If addresses are dense, it uses a bitmap with
+// the count before each word: a lookup takes one cache miss, and the bitmap
+// takes an eighth of a byte per 8 bytes of heap, plus half of that for the
+// counts. If addresses are sparse, it uses a sorted list.
 type ids struct {
-	// shift drops the bits that are 0 in every address of an object: 3 for ART
-	// and HotSpot, which align objects to 8 bytes.
+	// shift is the number of low bits that are 0 in every object address: 3 for
+	// ART and HotSpot, which align objects to 8 bytes.
 	shift uint
 	base  uint64
-	// regions has the cells of a stretch of 1<<regionBits grains, plus 1.
+	// regions has the cells of each stretch of 1<<regionBits grains; indexes
+	// are stored plus 1.
 	regions []uint32
 	cells   []cell
-	// firsts is the count of objects before each stretch that has cells, and
-	// starts its index in regions.
+	// firsts is the count of objects before each stretch that has cells. Its
+	// index is stored in regions.
 	firsts, starts []uint32
-	// dense is the number of objects that cells hold. Objects at addresses
-	// between grains are numbered after them, in the order of odd: ART names
-	// the overhead of a class by its address plus 1.
+	// dense is the number of objects in cells. Objects at addresses between
+	// grains are numbered after them, in the order of odd: ART identifies the
+	// overhead of a class by the class's address plus 1.
 	dense uint32
 	odd   []uint64
 }
@@ -40,13 +41,13 @@ type cell struct {
 const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
-	// sparse is the bytes that an object may cost in cells, least the number of
-	// stretches that is always acceptable: 12 MB.
+	// sparse is the maximum number of bytes that an object may cost in cells;
+	// least is the number of stretches that is always acceptable: 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )
 
-// none is the number of no object.
+// none is not the number of any object; it means "no object".
 const none = ^uint32(0)
 
 // find returns the number of an object, or none.
@@ -91,8 +92,8 @@ func (x *ids) id(n uint32) hprof.ID {
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
 
-// addresses are those of some objects: each calls f with all of them, in the
-// same order each time.
+// addresses are functions that each iterate over some objects' addresses, in
+// the same order each time.
 type addresses interface{ each(f func(uint64)) }
 
 // newIDs numbers the objects of several lists of addresses. spread describes
@@ -133,7 +134,7 @@ func parallel(workers, n int, do func(i int)) {
 	wg.Wait()
 }
 
-// spread is what addresses have in common.
+// spread describes common properties of addresses.
 type spread struct {
 	least, most uint64
 	count       int64
@@ -179,8 +180,8 @@ func (s *spread) shift() uint {
 	return 0
 }
 
-// regioned finds the stretches with objects, and reports whether cells for them
-// are small enough.
+// regioned finds the stretches with objects, and reports whether the cells for
+// them are small enough.
 func regioned[T addresses](x *ids, workers int, s spread, lists []T) bool {
 	n := (s.most-x.base)>>x.shift>>regionBits + 1
 	allowed := max(s.count*sparse/(regionCells*12), least)
@@ -254,7 +255,7 @@ func (x *ids) sum() {
 	}
 }
 
-// list is used for sparse addresses.
+// list builds the sorted list for sparse addresses.
 func list[T addresses](x *ids, a *arena, n int64, lists []T) error {
 	odd, err := array[uint64](a, n)
 	if err != nil {

@@ -41,7 +41,8 @@ func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	return x, a
 }
 
-// places are sets of addresses as allocated by runtimes, and unrealistic ones.
+// places are sets of addresses as different runtimes allocate them, and
+// unrealistic sets.
 func places(dice *rand.Rand) map[string][]uint64 {
 	run := func(n int, base, step uint64, most int) (list []uint64) {
 		for range n {
@@ -131,8 +132,8 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 	ascend(t, x)
 }
 
-// ascend checks that objects on grains are numbered by address, followed by the
-// others by address.
+// ascend checks that objects on grains are numbered by address, and that all
+// other objects follow by address.
 func ascend(t *testing.T, x *ids) {
 	t.Helper()
 	for n := uint32(1); int64(n) < x.len(); n++ {
@@ -154,7 +155,7 @@ func TestIDsMemory(t *testing.T) {
 				list[i] = 0x1000 + step*uint64(i)
 			}
 			x, a := numbered(t, 1, list)
-			// The tables may always take 12 MB.
+			// The tables may take 12 MB in any case.
 			if all := a.held + 4*int64(len(x.regions)) + 8*int64(len(x.starts)); all > 12<<20+32*n {
 				t.Errorf("%d bytes for %d addresses", all, n)
 			}
@@ -163,8 +164,8 @@ func TestIDsMemory(t *testing.T) {
 }
 
 // BenchmarkFind looks up 2.5 million addresses of a dense heap in random order.
-// Limit: 25 ns and 1 byte an object (measured: 11 ns, 0.7 bytes; a map of Go
-// takes 120 ns and 30 bytes, a sorted list 290 ns and 8).
+// Limit per object: 25 ns and 1 byte (measured: 11 ns, 0.7 bytes; a Go map
+// takes 120 ns and 30 bytes, a sorted list 290 ns and 8 bytes).
 func BenchmarkFind(b *testing.B) {
 	dice := rand.New(rand.NewPCG(1, 1))
 	list := make([]uint64, 2_500_000)

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// inbound is the strong and soft references to each vertex, by the numbers of
-// the depth-first search: the one by which it was found, and the sources of
+// inbound holds the strong and soft references to each vertex, by depth-first
+// number: the reference by which the vertex was found, and the sources of
 // joins.
 type inbound struct {
-	// parents are those of vertices that were not found from the previous one;
-	// most were.
+	// parents holds the parents of vertices that were not found from the
+	// preceding number; most vertices were.
 	parents scattered
-	// starts is the beginning of the sources of those that have any.
+	// starts is where the sources of each vertex that has any begin.
 	starts  scattered
 	sources []uint32
-	// place is the vertex in the dominator tree.
+	// place maps a depth-first number to its vertex in the dominator tree.
 	place []uint32
 }
 
-// scattered holds values of some numbers.
+// scattered holds values for a few of the numbers.
 type scattered struct {
 	ranks
 	values []uint32
 }
 
-// newScattered keeps the results of value for the numbers from 1 to count.
+// newScattered stores the results of value for the numbers from 1 to count.
 func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
 	b, err := newBitset(a, int64(count)+1)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *scattered) drop(a *arena) {
 	drop(a, &s.values)
 }
 
-// keep copies the data that the dominators overwrite.
+// keep copies the data that computing the dominators overwrites.
 func (b *inbound) keep(a *arena, o *order) (err error) {
 	b.parents, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
 		return o.parents[d], o.parents[d] != d-1
@@ -73,7 +73,8 @@ func (b *inbound) keep(a *arena, o *order) (err error) {
 	return err
 }
 
-// parent returns the number from which one was found; 0 is a GC root.
+// parent returns the number from which a number was found; 0 stands for a GC
+// root.
 func (b *inbound) parent(d uint32) uint32 {
 	if !b.parents.bits.has(d) {
 		return d - 1
@@ -81,7 +82,7 @@ func (b *inbound) parent(d uint32) uint32 {
 	return b.parents.values[b.parents.of(d)]
 }
 
-// of returns the sources of a number without its parent.
+// of returns the sources of a number except its parent.
 func (b *inbound) of(d uint32) []uint32 {
 	if !b.starts.bits.has(d) {
 		return nil
@@ -110,8 +111,8 @@ type Set struct {
 	bits  bitset
 }
 
-// NewSet returns an empty set. It takes a bit for each object of the dump until
-// Close.
+// NewSet returns an empty set. It uses one bit for each object of the dump
+// until Close.
 func (g *Graph) NewSet() (*Set, error) {
 	bits, err := newBitset(&g.arena, g.Objects)
 	return &Set{g, bits}, err
@@ -131,10 +132,10 @@ func (s *Set) Len() int64 { return s.bits.count() }
 
 var errNoInbound = errors.New("find holders: the graph was loaded without them")
 
-// AddAncestors adds to a set the objects from which references lead to some
-// objects, strongly, softly or by the referent of any Reference, and those
-// objects. It follows the references that only class records have if records is
-// true: through those, most of the heap leads to any static field.
+// AddAncestors adds to a set the given objects and all objects from which
+// references lead to them, strongly, softly or by the referent of any
+// Reference. If records is true, it also follows the references that only class
+// records have: through those, most of the heap leads to any static field.
 func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {
 	if g.inbound.place == nil {
 		return errNoInbound
@@ -152,7 +153,8 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 		if err := g.climb(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
-		// A Reference holds nothing, but some are followed anyway.
+		// The referent of a Reference does not keep it alive, but some
+		// referents are followed anyway.
 		objects = objects[:0:0]
 		for _, w := range g.weaker.links {
 			if s.bits.has(w.to) && !s.bits.has(w.from) && g.tree.vertices[w.from] != 0 {
@@ -163,9 +165,10 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 	return nil
 }
 
-// addWeak adds to a set what is reachable only by finalizers, which is little.
-// If one of some objects is reachable only through weaker References, it adds
-// everything that is: the references to those are not known.
+// addWeak adds to a set the objects that are reachable only by finalizers,
+// which are few. If one of the given objects is reachable only through weaker
+// References, it adds all such objects, because the references to them are not
+// known.
 func (g *Graph) addWeak(s *Set, objects []Object) {
 	weak := func(o Object) bool {
 		r := g.Reachability(o)
@@ -181,8 +184,8 @@ func (g *Graph) addWeak(s *Set, objects []Object) {
 	}
 }
 
-// seeds returns the numbers of objects. An object without a vertex has that of
-// the object that references it.
+// seeds returns the depth-first numbers of objects. An object without a vertex
+// gets the number of the object that references it.
 func (g *Graph) seeds(objects []Object) (list []uint32) {
 	wanted := map[uint32]bool{}
 	for _, o := range objects {
@@ -205,8 +208,8 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 	return list
 }
 
-// notByRecord returns a function that reports whether a reference from one
-// vertex to another is not just that of a class record. nil means all are.
+// notByRecord returns a function that reports whether a vertex references
+// another by more than its class record. A nil function accepts all references.
 func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 	if records || g.Model != Leakgate {
 		return nil
@@ -232,7 +235,8 @@ func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 			return true
 		}
 		if g.slots.at(o) != classSlot {
-			// An object with a field for its own class counts as one without.
+			// An object with a field for its own class is treated like one
+			// without.
 			return g.registry.list[g.slots.at(o)].link != x
 		}
 		return g.hasStatic(Object(o), Object(x))
@@ -246,8 +250,8 @@ func (g *Graph) hasStatic(class, o Object) (has bool) {
 	return has
 }
 
-// climb visits everything that references some numbers, along the references
-// that counts accepts.
+// climb visits all vertices from which the given numbers can be reached along
+// the references that counts accepts.
 func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32,
 	counts func(from, to uint32) bool) error {
 	b := &g.inbound

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// TestInbound compares what leads to some objects, and what only they hold,
-// with the brute-force answers of the world.
+// TestInbound compares the ancestors of some objects, and the objects that only
+// they hold, with brute-force answers.
 func TestInbound(t *testing.T) {
 	for seed := range uint64(400) {
 		d, w := randomWorld(seed, 60)
@@ -64,7 +64,7 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		want := all[i] && !without[i]
-		// A requested leaf holds nothing but itself.
+		// A requested leaf holds only itself.
 		if got := held.Has(n); got != want && !(is(i) && len(a.follow(o)) == 0) {
 			return fmt.Errorf("%#x is held: %t", o.id, got)
 		}
@@ -72,8 +72,9 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	return a.askAncestors(g, targets, is)
 }
 
-// TestCostByBruteForce compares the cost of random sets with what goes when
-// they are removed, with sweeps only, and with references followed one by one.
+// TestCostByBruteForce compares the cost of random sets with the bytes lost
+// when they are removed, once with sweeps only, and once with references
+// followed one by one.
 func TestCostByBruteForce(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -105,8 +106,9 @@ func TestCostByBruteForce(t *testing.T) {
 	}
 }
 
-// TestSharesByBruteForce compares what sets share with what goes with all of
-// them and with none alone, where each leads there.
+// TestSharesByBruteForce compares the shares of sets with brute force: the
+// objects that are lost when all sets are removed, but not when any single one
+// is, counted for each set that leads to them.
 func TestSharesByBruteForce(t *testing.T) {
 	shared, graphs := 0, uint64(1600)
 	if racing {
@@ -193,7 +195,7 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 	return shares
 }
 
-// askCost removes the targets: what goes is their cost.
+// askCost removes the targets: the size of all lost objects is their cost.
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {
@@ -219,8 +221,9 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 	return nil
 }
 
-// askAncestors finds the ancestors in rounds. If something is reachable by
-// finalizers, or a target weakly, that and what leads there may be included.
+// askAncestors finds the ancestors in rounds. If an object is reachable by
+// finalizers, or a target only weakly, that object and its ancestors may be
+// included.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	s, err := g.NewSet()
 	if err != nil {

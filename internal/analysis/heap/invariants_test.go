@@ -60,8 +60,8 @@ func brokenIDs(g *heap.Graph) error {
 }
 
 // brokenTree adds each object's retained size to its dominator. Together with
-// the own size this must be what each retains; the roots must retain
-// everything.
+// the object's own size, the sum must equal its retained size; the roots must
+// retain everything.
 func brokenTree(g *heap.Graph) error {
 	below, top, all := make([]heap.Size, g.Objects), heap.Size{}, heap.Size{}
 	for o := range heap.Object(g.Objects) {
@@ -99,7 +99,7 @@ func plus(a, b heap.Size) heap.Size {
 	return heap.Size{Java: a.Java + b.Java, Native: a.Native + b.Native}
 }
 
-// brokenChildren goes down from the tops: it must visit the whole tree once,
+// brokenChildren walks down from the tops: it must visit the whole tree once,
 // except for the leaves that Children omits.
 func brokenChildren(g *heap.Graph) error {
 	met := make([]bool, g.Objects)
@@ -159,7 +159,7 @@ func brokenRows(g *heap.Graph) error {
 	return brokenSums(g, rows)
 }
 
-// brokenSums subtracts each object from its row.
+// brokenSums subtracts each object from its row; nothing may remain.
 func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	for o := range heap.Object(g.Objects) {
 		r, ok := rows[g.Class(o)]
@@ -181,8 +181,8 @@ func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	return nil
 }
 
-// portrait is everything a graph says about objects and classes, by ID, so that
-// two graphs of one heap can be compared.
+// portrait is everything that a graph reports about objects and classes, by ID,
+// so that two graphs of one heap can be compared.
 func portrait(g *heap.Graph) []string {
 	list := make([]string, 0, g.Objects)
 	for o := range heap.Object(g.Objects) {

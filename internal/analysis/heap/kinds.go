@@ -1,14 +1,14 @@
 package heap
 
-// ClassNumber identifies the class of an object, for tables by class. Numbers
-// are below ClassCount; classes of one name may have several.
+// ClassNumber identifies the class of an object, for tables indexed by class.
+// Numbers are below ClassCount; several classes may have the same name.
 func (g *Graph) ClassNumber(o Object) int { return int(g.slots.at(uint32(o))) }
 
 // ClassCount is greater than each ClassNumber.
 func (g *Graph) ClassCount() int { return len(g.registry.list) }
 
-// Hierarchy returns the names of a class and of its superclasses, from itself
-// up; none if the dump does not name it.
+// Hierarchy returns the names of a class and of its superclasses, starting with
+// the class itself. It returns nil if the dump does not name the class.
 func (g *Graph) Hierarchy(number int) (names []string) {
 	s := slot(number)
 	for range longestChain {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// longest is the bytes of the longest code: 34 bits.
+	// longest is the number of bytes of the longest code, which has 34 bits.
 	longest = 5
-	// slab is the bytes of links that a goroutine reserves at a time.
+	// slab is the number of bytes of links that a goroutine reserves at a time.
 	slab = 64 << 10
 )
 
-// second is the second pass: references.
+// second is the second pass, which reads the references.
 func (l *loader) second(ctx context.Context) error {
 	if err := l.room(); err != nil {
 		return err
@@ -53,8 +53,8 @@ func compare(a, b, c, d uint32) int {
 	return int(int64(c) - int64(d))
 }
 
-// shareRoots marks leaves that are GC roots as shared: what references them
-// does not dominate them.
+// shareRoots marks leaves that are GC roots as shared, because no object that
+// references them dominates them.
 func (l *loader) shareRoots() error {
 	kept := l.roots[:0]
 	for _, r := range l.roots {
@@ -77,9 +77,9 @@ func (l *loader) shareRoots() error {
 	return nil
 }
 
-// share marks the object of a root as shared if it is a leaf; false if there is
-// none. In a damaged dump the object with the ID of a class may be something
-// else.
+// share marks the object of a root as shared if it is a leaf; it returns false
+// if there is no such object. In a damaged dump the object with the ID of a
+// class may be something else.
 func (l *loader) share(r hprof.Root) bool {
 	n := l.ids.find(r.Object)
 	if n == none {
@@ -115,7 +115,7 @@ func (l *loader) room() (err error) {
 	if l.links.starts, err = array[uint32](&l.arena, l.links.inner.len()); err != nil {
 		return err
 	}
-	// Twice the maximum, for the unused ends of slabs.
+	// Twice the maximum, to allow for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*l.links.inner.len()) + int64(l.options.Workers+1)*slab
 	if size > 1<<32 {
 		if l.links.high, err = array[uint8](&l.arena, l.links.inner.len()); err != nil {
@@ -125,7 +125,7 @@ func (l *loader) room() (err error) {
 	if l.links.bytes, err = array[byte](&l.arena, size); err != nil {
 		return err
 	}
-	// Objects without references in fields share these.
+	// Objects without references in fields share this end code.
 	l.links.bytes[endCode], l.links.bytes[classCode] = endCode, classCode
 	l.links.used.Store(2)
 	return nil
@@ -174,12 +174,12 @@ func (l *loader) census(inner bitset) (most int64) {
 	if l.Duplicates > 0 {
 		most = math.MaxInt64
 	}
-	// Each reference has its bytes in the file.
+	// Each reference takes up its own bytes in the file.
 	return min(most, l.total/int64(l.IDSize))
 }
 
-// linkClasses makes the table of references to classes. In a damaged dump the
-// ID of a class may be that of another object: such references do not count.
+// linkClasses builds the table of references to classes. In a damaged dump the
+// ID of a class may belong to another object: such references do not count.
 func (l *loader) linkClasses() {
 	l.links.classes = make([]uint32, len(l.registry.list))
 	for s := range l.registry.list {
@@ -192,7 +192,7 @@ func (l *loader) linkClasses() {
 }
 
 // needed returns an error for a dump whose graph does not fit into memory,
-// before the larger part is built.
+// before the larger tables are allocated.
 func (l *loader) needed(n, references int64) error {
 	need := n*l.bytesPerObject() + references*bytesPerReference
 	if l.options.Limit > 0 && need > l.options.Limit {
@@ -207,8 +207,8 @@ type linker struct {
 	scanner *hprof.Scanner
 	lookup  *lookup
 	class   hprof.Class
-	// object is the one whose references are written, from start to at; end is
-	// the end of this goroutine's space.
+	// object is the object whose references are written, from start to at; end
+	// is the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
 	// last is the last object that it referenced.
@@ -218,7 +218,7 @@ type linker struct {
 	native          nativeParts
 }
 
-// hand adds the counts to the loader's.
+// hand adds this goroutine's counts to the loader's.
 func (w *linker) hand() {
 	w.loader.weaker.links = append(w.loader.weaker.links, w.weak...)
 	w.loader.Dangling += w.dangling
@@ -279,8 +279,8 @@ func (w *linker) instance(c *class, s *hprof.Scanner) {
 	if c.leaf || !w.begin(s, min(len(c.offsets), len(s.Body)/w.IDSize)+1) {
 		return
 	}
-	// Offsets ascend. An instance may be shorter than its class declares: the
-	// hidden fields of ART's strings.
+	// Offsets ascend. An instance may be shorter than its class declares,
+	// because of the hidden fields of ART's strings.
 	body := s.Body
 	if w.IDSize == 4 {
 		for _, at := range c.offsets {
@@ -303,8 +303,9 @@ func (w *linker) instance(c *class, s *hprof.Scanner) {
 	w.finish()
 }
 
-// referent records the referent of a Reference. A soft one holds it like a
-// field: the runtime clears it only when memory is short.
+// referent records the referent of a Reference. A soft reference holds it like
+// a field, because the runtime clears soft references only when memory is
+// short.
 func (w *linker) referent(id hprof.ID, strength Reachability) {
 	to := w.ids.find(id)
 	if id == 0 || to == none {
@@ -312,7 +313,8 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 	}
 	w.weak = append(w.weak, weakLink{w.object, to, strength})
 	if strength == Soft {
-		// Even if a field references it too: that reference is stronger.
+		// This applies even if a field references it too: that reference is
+		// stronger.
 		w.last = none
 		w.add(id)
 	}
@@ -344,8 +346,8 @@ func (w *linker) elements(s *hprof.Scanner) {
 	}
 }
 
-// begin reserves space for n references of the object of a record; false if
-// they do not count.
+// begin reserves space for n references of the object of a record; it returns
+// false if they do not count.
 func (w *linker) begin(s *hprof.Scanner, n int) bool {
 	w.object = w.ids.find(s.Object)
 	if w.superseded(w.object, s.Offset) || !w.links.inner.bits.has(w.object) {
@@ -372,7 +374,7 @@ func (w *linker) add(id hprof.ID) {
 		return
 	}
 	w.count++
-	// An array is often filled with one object, which it needs to reference
+	// An array is often filled with the same object, which needs to be recorded
 	// only once.
 	if to == w.object || to == w.last {
 		return
@@ -385,8 +387,8 @@ func (w *linker) add(id hprof.ID) {
 	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
-// finish ends the references of an object. Objects without any share the code
-// at the beginning.
+// finish ends the references of an object. Objects without references share the
+// code at the beginning.
 func (w *linker) finish() {
 	at, end := w.start, byte(endCode)
 	if w.links.classes[w.slots.at(w.object)] != none {
@@ -398,8 +400,8 @@ func (w *linker) finish() {
 		w.links.bytes[w.at] = end
 		w.at++
 	}
-	// Space for a large array of nulls or near neighbors is returned if nothing
-	// was reserved since.
+	// Unused space of a large array of nulls or near neighbors is returned if
+	// nothing has been reserved since.
 	if w.end-w.at > slab && w.links.used.CompareAndSwap(w.end, w.at) {
 		w.end = w.at
 	}

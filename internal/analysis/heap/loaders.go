@@ -11,15 +11,17 @@ import (
 // Loaded are classes of one name that different class loaders have loaded.
 type Loaded struct {
 	Class string
-	// Loaders are the existing loaders, Objects those and all classes that they
-	// loaded, Classes the number of names of those.
+	// Loaders are the existing loaders, Objects the loaders and all classes
+	// that they loaded, and Classes the number of different names of these
+	// classes.
 	Loaders []Object
 	Objects []Object
 	Classes int
 }
 
-// LoadedByMany returns classes that at least least loaders have loaded, without
-// the boot loader: one for each set of loaders, the name with most instances.
+// LoadedByMany returns classes that at least least loaders have loaded, not
+// counting the boot loader. For each set of loaders it returns one class, the
+// one with most instances.
 func (g *Graph) LoadedByMany(least int) (list []Loaded) {
 	type named struct{ loaders []hprof.ID }
 	byName, byLoader := map[string]*named{}, map[hprof.ID][]Object{}

@@ -7,9 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Locations are the positions of some objects in the file, to read single
-// objects: for callers that follow references one by one, for whom the passes
-// of Read would be too many.
+// Locations are the positions of some objects in the file. They serve callers
+// that follow references one by one, for whom Read would need too many passes.
 type Locations struct {
 	graph   *Graph
 	located ranks
@@ -76,8 +75,8 @@ func (l *Locations) Close() {
 }
 
 // Record reads an object, up to most bytes of its body. It returns false for an
-// object that was not wanted, or whose record can no longer be read. The record
-// is valid until the next call. It is not safe for concurrent use.
+// object that was not in wanted, or whose record can no longer be read. The
+// record is valid until the next call. It is not safe for concurrent use.
 func (l *Locations) Record(o Object, most int) (Record, bool) {
 	n := uint32(o)
 	if int64(n) >= l.graph.Objects || !l.located.bits.has(n) {

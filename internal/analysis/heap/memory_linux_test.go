@@ -19,15 +19,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// synthetic is a dump that is never in memory: a sequence of parts, each a
-// repeated pattern.
+// synthetic is a dump that is generated while it is read: a sequence of parts,
+// each a repeated pattern.
 type synthetic struct {
 	parts []part
 	size  int64
 }
 
-// part is a repeated pattern. If its last 4 bytes are counted, they are those
-// of the pattern plus the number of patterns before.
+// part is a repeated pattern. If counted is set, the number of preceding
+// patterns is added to the last 4 bytes of each.
 type part struct {
 	at, length int64
 	pattern    []byte
@@ -70,8 +70,8 @@ func (s *synthetic) segment(tag hprof.Tag, body int64) {
 	s.add(binary.BigEndian.AppendUint32([]byte{byte(tag), 0, 0, 0, 0}, uint32(body)), 1)
 }
 
-// begin adds the header, a class C of one reference and a root, which is object
-// 0x1000.
+// begin adds the header, a class C with one reference, and a root, which is
+// object 0x1000.
 func (s *synthetic) begin(tb testing.TB) {
 	w := newScribe(4)
 	w.class(0x100, "C", 8, 1)
@@ -98,8 +98,8 @@ func (s *synthetic) array(id uint32, class uint32, count uint32, element []byte)
 	s.add(bytes.Repeat(element, 1<<14), int64(count)>>14)
 }
 
-// giants are dumps of 500 MB with almost no objects, or of 100 MB that must be
-// refused although everything is in one segment.
+// giants are dumps of 500 MB with almost no objects, or of 100 MB that Load
+// must refuse although everything is in one segment.
 var giants = map[string]struct {
 	make func(tb testing.TB, s *synthetic)
 	// most is the peak of the whole process, in MB.
@@ -133,8 +133,8 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs are one small record, repeated, in one segment. The last word counts
-// in an array, so that each is of another class.
+// crumbs are one small record, repeated, in one segment. In an array, the last
+// word is counted, so that each array has a different class.
 func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)
@@ -159,7 +159,7 @@ func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 
 const peakOf = "LEAKGATE_TEST_HEAP_PEAK"
 
-// TestPeak loads giants, each in its own process, and checks the peak of its
+// TestPeak loads giants, each in its own process, and checks the process's peak
 // memory.
 func TestPeak(t *testing.T) {
 	if name := os.Getenv(peakOf); name != "" {
@@ -193,7 +193,7 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// loadGiant runs in the child.
+// loadGiant loads a giant in the child process.
 func loadGiant(t *testing.T, name string) {
 	giant := giants[name]
 	s := &synthetic{}
@@ -216,7 +216,7 @@ func loadGiant(t *testing.T, name string) {
 	}
 }
 
-// status is a line of this process's status.
+// status returns a line of this process's status file.
 func status(t *testing.T, key string) string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -264,7 +264,7 @@ func TestCancelGivesBack(t *testing.T) {
 			before = lost()
 		}
 	}
-	// A load takes 10 MB or more; the runtime may reserve 64 MB at a time for
+	// A load takes at least 10 MB; the runtime may reserve 64 MB at a time for
 	// itself.
 	if grown := lost() - before; grown > 100 {
 		t.Errorf("%d MB of address space leaked", grown)

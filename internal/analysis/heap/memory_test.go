@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// watched is a dump that counts the bytes read, and that can fail.
+// watched is a dump that counts the bytes read and whose reads can be made to
+// fail.
 type watched struct {
 	*bytes.Reader
 	read atomic.Int64
@@ -38,7 +39,7 @@ func (w *watched) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// watch opens a dump; the reads of opening are not counted.
+// watch opens a dump; it does not count the reads of opening.
 func watch(tb testing.TB, dump []byte) (*hprof.File, *watched) {
 	tb.Helper()
 	w := &watched{Reader: bytes.NewReader(dump)}
@@ -56,7 +57,8 @@ func chain(tb testing.TB, objects int) []byte {
 	return s.dump(tb)
 }
 
-// TestLimitObjects refuses a dump of many objects after a part of it.
+// TestLimitObjects checks that a dump with too many objects is refused after
+// only a part of it was read.
 func TestLimitObjects(t *testing.T) {
 	dump := chain(t, 200_000)
 	for name, workers := range map[string]int{"one": 1, "two": 2} {
@@ -75,7 +77,7 @@ func TestLimitObjects(t *testing.T) {
 	}
 }
 
-// checkRefused checks a refusal.
+// checkRefused checks that a load was refused.
 func checkRefused(t *testing.T, err error, limit int64) {
 	t.Helper()
 	var refused *heap.MemoryError
@@ -85,8 +87,9 @@ func checkRefused(t *testing.T, err error, limit int64) {
 	}
 }
 
-// TestLimitReferences refuses a dump of few objects and many references before
-// the references are read, and loads it with the memory that the error named.
+// TestLimitReferences checks that a dump with few objects and many references
+// is refused before the references are read, and that it loads with the memory
+// that the error named.
 func TestLimitReferences(t *testing.T) {
 	const objects, references, limit = 1000, 1_500_000, 4 << 20
 	w := newScribe(4)
@@ -116,7 +119,7 @@ func TestLimitReferences(t *testing.T) {
 	}
 	var refused *heap.MemoryError
 	errors.As(err, &refused)
-	// Inbound references take more, and are counted.
+	// Inbound references take additional memory, which counts.
 	_, err = heap.Load(t.Context(), f, heap.Options{Limit: refused.Need, Inbound: true})
 	checkRefused(t, err, refused.Need)
 	g, err := heap.Load(t.Context(), f, heap.Options{Limit: refused.Need})
@@ -175,8 +178,8 @@ func TestCancel(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestCancelReading cancels a load in the middle of both passes, also for a
-// heap in a single segment.
+// TestCancelReading cancels a load in the middle of each pass, also for a heap
+// in a single segment.
 func TestCancelReading(t *testing.T) {
 	const objects = 300_000
 	one := newScribe(4)
@@ -213,11 +216,13 @@ func TestCancelReading(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestReadErrors returns the error of the reader, in all passes, with and
-// without Partial: a failing read is not damage, even if a later read succeeds.
+// TestReadErrors checks that a load returns the reader's error, in all passes,
+// with and without Partial: a failing read is not damage, even if a later read
+// succeeds.
 func TestReadErrors(t *testing.T) {
 	twice := bytes.Clone(chain(t, 50_000))
-	// The last object gets the ID of the first one, which takes another pass.
+	// The last object gets the ID of the first one, which requires another
+	// pass.
 	last := bytes.LastIndexByte(twice[:len(twice)-9], byte(hprof.SubInstance))
 	copy(twice[last+1:], []byte{0, 1, 0, 0})
 	goroutines := runtime.NumGoroutine()
@@ -242,7 +247,7 @@ func TestReadErrors(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestClose releases all memory, also when called twice.
+// TestClose checks that Close releases all memory and may be called twice.
 func TestClose(t *testing.T) {
 	f, _ := watch(t, chain(t, 300_000))
 	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1})
@@ -261,7 +266,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestProgress reaches the total, and never goes back.
+// TestProgress checks that progress reaches the total and never decreases.
 func TestProgress(t *testing.T) {
 	dump := chain(t, 60_000)
 	for _, workers := range []int{1, 4} {

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// answer is what naive algorithms say about a world: each removes something and
-// checks what is still there.
+// answer is the result of naive algorithms for a world: each algorithm removes
+// something and checks what remains.
 type answer struct {
 	*world
 	edges [][]edge
@@ -20,10 +20,10 @@ type answer struct {
 	starts []int
 	sizes  []heap.Size
 	reach  []heap.Reachability
-	// lost are the objects that go with each, itself first; nil if it is not in
-	// the tree.
+	// lost are the objects that become unreachable when each object is removed,
+	// the object itself first; nil if it is not in the tree.
 	lost [][]int
-	// dominators are the immediate ones, -1 for none.
+	// dominators are the immediate dominators, -1 for none.
 	dominators           []int
 	references, dangling int64
 }
@@ -34,15 +34,15 @@ type edge struct {
 	strength heap.Reachability
 }
 
-// solve computes everything. The world has to be written first, which numbers
-// it.
+// solve computes everything. The world has to be written first, because writing
+// numbers the objects.
 func (w *world) solve() *answer {
 	a := w.read()
 	a.dominate()
 	return a
 }
 
-// read computes everything except what goes with each object.
+// read computes everything except the lost objects.
 func (w *world) read() *answer {
 	a := &answer{world: w}
 	for _, o := range w.objects {
@@ -104,7 +104,7 @@ func (a *answer) follow(o *object) (list []edge) {
 	return list
 }
 
-// record returns the references of class records, under the model that has
+// record returns the references of class records, under the model that counts
 // them.
 func (a *answer) record(o *object) (list []*object) {
 	if a.model != heap.Leakgate {
@@ -127,8 +127,8 @@ func (a *answer) record(o *object) (list []*object) {
 	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
 }
 
-// boot reports whether a class is one of the boot loader, if that makes it a
-// root.
+// boot reports whether a class is one of the boot loader's, if the model makes
+// these roots.
 func (a *answer) boot(c *class) bool {
 	return a.model == heap.Leakgate && c.loader == nil &&
 		slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
@@ -152,9 +152,9 @@ func (a *answer) known(c *class) []placed {
 	return list
 }
 
-// implied reports whether a field is the hidden one for the class of an object
-// whose class is a root: such references are omitted, since they keep nothing
-// alive.
+// implied reports whether a field is the hidden reference from an object to its
+// class and this class is a root: such references are omitted, since they keep
+// nothing alive.
 func (a *answer) implied(c *class, f placed) bool {
 	if f.name != "shadow$_klass_" || f.owner.super != nil {
 		return false
@@ -162,7 +162,7 @@ func (a *answer) implied(c *class, f placed) bool {
 	return a.declaredRoot(c.object) || a.boot(c)
 }
 
-// strengthOf returns how strongly a field of a class holds.
+// strengthOf returns the strength of a field's reference.
 func strengthOf(c *class, f placed) heap.Reachability {
 	if f.owner.name != "java.lang.ref.Reference" || f.name != "referent" {
 		return heap.Strong
@@ -199,7 +199,7 @@ func (w *world) shallow(o *object) int64 {
 	return w.declared(w.named(o.element.String()+"[]")) + int64(o.count)*int64(o.element.Size(w.idSize))
 }
 
-// declared is the instance size of a class, 0 if it was not dumped.
+// declared is the instance size of a class, 0 if the class was not dumped.
 func (w *world) declared(c *class) int64 {
 	if c == nil || !w.has(c.object) {
 		return 0
@@ -230,7 +230,8 @@ func (w *world) className(o *object) string {
 	return o.class.name
 }
 
-// addNative adds to each referent what its cleaners' registries say.
+// addNative adds to each referent the native bytes that its cleaners'
+// registries record.
 func (a *answer) addNative() {
 	for _, o := range a.objects {
 		if o.kind != hprof.SubInstance || o.class.name != "sun.misc.Cleaner" {
@@ -251,7 +252,7 @@ func (a *answer) addNative() {
 	}
 }
 
-// fieldOf returns a field's value, the nearest declaration first.
+// fieldOf returns a field's value; the nearest declaration counts.
 func (a *answer) fieldOf(o *object, name string) value {
 	if o.kind != hprof.SubInstance {
 		return value{}
@@ -264,8 +265,8 @@ func (a *answer) fieldOf(o *object, name string) value {
 	return value{}
 }
 
-// strengths finds the strongest path to each object: a path is as strong as its
-// weakest reference.
+// strengths finds the strongest path to each object: a path is only as strong
+// as its weakest reference.
 func (a *answer) strengths() {
 	a.reach = make([]heap.Reachability, len(a.objects))
 	for i := range a.reach {
@@ -283,8 +284,8 @@ func (a *answer) strengths() {
 	}
 }
 
-// reached returns what the roots reach through references of a strength or
-// stronger, if some objects are removed.
+// reached returns the objects that the roots reach through references of at
+// least a given strength, after some objects are removed.
 func (a *answer) reached(r heap.Reachability, removed func(int) bool) []bool {
 	there := make([]bool, len(a.objects))
 	var pending []int
@@ -309,7 +310,8 @@ func (a *answer) reached(r heap.Reachability, removed func(int) bool) []bool {
 	return there
 }
 
-// without returns what goes when objects are removed.
+// without returns the objects that become unreachable when some objects are
+// removed.
 func (a *answer) without(removed func(int) bool) (lost []int) {
 	there := a.reached(heap.Soft, removed)
 	for i, r := range a.reach {
@@ -320,8 +322,9 @@ func (a *answer) without(removed func(int) bool) (lost []int) {
 	return lost
 }
 
-// dominate removes each object. The immediate dominator of an object is the
-// one, of all whose removal cuts it off, that takes the fewest objects with it.
+// dominate removes each object in turn. The immediate dominator of an object is
+// found among the objects whose removal makes it unreachable: the one whose
+// removal loses the fewest objects.
 func (a *answer) dominate() {
 	a.lost = make([][]int, len(a.objects))
 	a.dominators = make([]int, len(a.objects))
@@ -351,7 +354,7 @@ func (a *answer) sum(list []int) (s heap.Size, in map[string]int64) {
 	return s, in
 }
 
-// rows makes the histogram.
+// rows computes the histogram.
 func (a *answer) rows() map[string]*heap.Row {
 	rows := map[string]*heap.Row{}
 	row := func(name string) *heap.Row {
@@ -378,7 +381,8 @@ func (a *answer) rows() map[string]*heap.Row {
 	return rows
 }
 
-// lostClass returns what goes with at least one instance of a class.
+// lostClass returns the objects that become unreachable with the instances of a
+// class, or with a single instance.
 func (a *answer) lostClass(name string) (list []int) {
 	met := map[int]bool{}
 	for i, o := range a.objects {
@@ -395,7 +399,7 @@ func (a *answer) lostClass(name string) (list []int) {
 	return list
 }
 
-// check compares a graph with all answers.
+// check compares a graph with the naive results.
 func (a *answer) check(t testing.TB, g *heap.Graph) {
 	t.Helper()
 	if err := a.differs(g); err != nil {
@@ -449,7 +453,7 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 			return fmt.Errorf("%d of %v, want %d", n, kind, kinds[kind])
 		}
 	}
-	// What occurs twice is counted twice.
+	// An object that occurs twice is counted twice.
 	if len(a.older) == 0 && (g.ReferenceCount != a.references || g.Dangling != a.dangling) {
 		return fmt.Errorf("%d references, %d dangling, want %d, %d", g.ReferenceCount, g.Dangling, a.references,
 			a.dangling)

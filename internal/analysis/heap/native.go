@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Native memory that Java objects own is found the way AOSP's
-// NativeAllocationRegistry records it: a sun.misc.Cleaner watches the referent,
-// its thunk is a CleanerThunk, whose this$0 is the registry, which knows the
+// The native memory that Java objects own is found as AOSP's
+// NativeAllocationRegistry records it: a sun.misc.Cleaner watches the referent;
+// its thunk is a CleanerThunk, whose this$0 is the registry, which has the
 // size.
 
-// part is the role of an instance in this.
+// part is the role of an instance in these structures.
 type part uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	bufferPart
 )
 
-// partFields are the classes, and the fields that are read from each.
+// partFields are the classes, and the fields to read from each.
 var partFields = map[string]struct {
 	part   part
 	fields []string
@@ -36,17 +36,18 @@ var partFields = map[string]struct {
 }
 
 // mallocedFlag is the bit of NativeAllocationRegistry.size that is not part of
-// the size: whether the memory is malloc's (since Android 10, libcore
+// the size: it is set if the memory is malloc's (since Android 10, libcore
 // NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
-// mostNative is more bytes than any object has: a larger size is damage.
+// mostNative is more bytes than any object can have: a larger size is damage.
 const mostNative = 1 << 40
 
 // nativeParts are the parts found.
 type nativeParts struct {
 	cleaners []cleaner
-	// thunks maps each thunk to its registry, registries to the bytes of each.
+	// thunks maps each thunk to its registry; registries maps each registry to
+	// its bytes.
 	thunks     map[hprof.ID]hprof.ID
 	registries map[hprof.ID]int64
 	buffers    []buffer
@@ -125,7 +126,7 @@ type partField struct {
 	size int
 }
 
-// findParts looks up the fields of a class of native memory.
+// findParts looks up the fields of the classes involved in native memory.
 func (l *layouts) findParts(s slot) {
 	c := &l.list[s]
 	p, ok := partFields[c.name]
@@ -143,7 +144,7 @@ func (l *layouts) findParts(s slot) {
 	}
 }
 
-// field finds an instance field by name, the nearest declaration first.
+// field finds an instance field by name; the nearest declaration counts.
 func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) {
 	for range longestChain {
 		c := &l.list[s]
@@ -191,7 +192,7 @@ func (l *loader) register(id hprof.ID, size int64) {
 	l.native[n] += size
 }
 
-// natives are the objects with native bytes, by number.
+// natives maps the numbers of objects to their native bytes.
 func (g *Graph) natives() []uint32 {
 	list := make([]uint32, 0, len(g.native))
 	for n := range g.native {

@@ -29,7 +29,7 @@ func load(tb testing.TB, dump []byte, o heap.Options) *heap.Graph {
 	return g
 }
 
-// TestOracle compares each object that AOSP's ahat computed with ours.
+// TestOracle compares each object with the values that AOSP's ahat computed.
 func TestOracle(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) == 0 {
@@ -58,8 +58,8 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// checkRow: id, class, kind, heap, shallow_java, native, retained_total,
-// reachability, idom, roots.
+// The columns of checkRow: id, class, kind, heap, shallow_java, native,
+// retained_total, reachability, idom, roots.
 func checkRow(t *testing.T, g *heap.Graph, c []string) {
 	t.Helper()
 	id, err := strconv.ParseUint(c[0], 0, 64)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestOrder writes one heap in many orders and reads it with few and many
-// goroutines: the answers are byte for byte the same.
+// goroutines: the results must be identical byte for byte.
 func TestOrder(t *testing.T) {
 	objects := 12_000
 	if racing {
@@ -72,8 +72,8 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// double adds predecessors with the same ID to some objects, of any kind,
-// except that a class is always a class.
+// double adds predecessors with the same ID to some objects. They may be of
+// another kind, but the predecessor of a class is always a class.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {
@@ -96,7 +96,7 @@ func (d *dice) double() {
 	}
 }
 
-// TestDuplicates has objects twice: the last one counts, for everything.
+// TestDuplicates writes objects twice: in every respect, the last one counts.
 func TestDuplicates(t *testing.T) {
 	worlds := uint64(2000)
 	if racing {
@@ -119,8 +119,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestDuplicatesApart has duplicates in other chunks of the file, which other
-// goroutines may read earlier or later.
+// TestDuplicatesApart places duplicates in other chunks of the file, which
+// other goroutines may read earlier or later.
 func TestDuplicatesApart(t *testing.T) {
 	worlds := uint64(100)
 	if racing {
@@ -132,7 +132,8 @@ func TestDuplicatesApart(t *testing.T) {
 			w.primitives(hprof.Byte, 80_000).id = hprof.ID(0xfff00000 + 8*len(w.objects))
 		}
 		d.double()
-		// The long arrays come between the first and the second of each kind.
+		// The long arrays are between the first and the second object of each
+		// kind.
 		order := d.Perm(len(w.objects))
 		slices.SortStableFunc(order, func(a, b int) int { return int(w.objects[b].count) - int(w.objects[a].count) })
 		var beyond atomic.Int64
@@ -154,8 +155,8 @@ func TestDuplicatesApart(t *testing.T) {
 	}
 }
 
-// TestOneSegment has more objects in one segment than are handled at a time,
-// with heaps in stretches of odd lengths, and duplicate objects far apart.
+// TestOneSegment has more objects in one segment than one batch holds, with
+// heap changes at odd intervals, and duplicate objects far apart.
 func TestOneSegment(t *testing.T) {
 	if racing {
 		t.Skip("TestOrder has the same with fewer objects")
@@ -207,8 +208,8 @@ func TestOneSegment(t *testing.T) {
 	}
 }
 
-// TestSuperclassCycle has classes that are their own superclasses: the
-// traversal ends.
+// TestSuperclassCycle has classes that are their own superclasses, and checks
+// that the traversal terminates.
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)
@@ -229,7 +230,7 @@ func TestSuperclassCycle(t *testing.T) {
 	for i := range objects {
 		w.instance(at(i), []hprof.ID{0x100, 0x200, 0x300}[i%3], 0, at(i+1))
 	}
-	// The file has 20 kB: what it declares does not count.
+	// The file has 20 kB; the sizes that it declares do not matter.
 	g := load(t, w.dump(t), heap.Options{Limit: 4 << 20})
 	for i := range objects {
 		o, _ := g.Find(at(i))
@@ -239,7 +240,7 @@ func TestSuperclassCycle(t *testing.T) {
 	}
 }
 
-// TestSnapshots has several heaps in one file.
+// TestSnapshots loads files with several heaps.
 func TestSnapshots(t *testing.T) {
 	for name, segments := range map[string]hproftest.Segmentation{
 		"segments": hproftest.ARTSegments(), "old": {Single: true},
@@ -289,7 +290,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestNoHeap returns an error for files without a heap.
+// TestNoHeap checks that files without a heap are an error.
 func TestNoHeap(t *testing.T) {
 	w := newScribe(4)
 	w.String(1, "a")

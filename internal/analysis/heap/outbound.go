@@ -10,42 +10,43 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Outbound is what the objects of a graph reference, with the places that hold
-// the references: fields, static fields, elements. It has everything in the
-// dump, including weak referents, except for the fields of java.lang.Object.
-// What class records reference in addition to static fields is included if the
-// size model has it; the reference of an object to its class is not
+// Outbound holds the references of the objects of a graph, with the places that
+// hold the references: fields, static fields, elements. It includes everything
+// in the dump, also weak referents, except for the fields of java.lang.Object.
+// The references of class records other than static fields are included if the
+// size model has them; the reference of an object to its class is not
 // (Graph.Linked).
 //
-// It is a sequence of bytes like links: for each object its places in order, a
-// reference as the zigzag coded distance in numbers plus 1, shifted left;
-// places without one as their count, shifted, with the lowest bit set; then a
-// 0.
+// The references are encoded as a sequence of bytes like links. It lists the
+// places of each object in order and ends with a 0. A reference is the zigzag
+// coded distance in numbers plus 1, shifted left; a series of places without a
+// reference is its length, shifted, with the lowest bit set.
 type Outbound struct {
 	graph *Graph
-	// members are the objects that may have references here. whole is true if
-	// it covers all objects: then members are all that are not leaves.
+	// members are the objects that may have references here. If whole is true,
+	// it covers all objects: then members are all objects that are not leaves.
 	members ranks
 	whole   bool
-	// counts are the members of each slot.
+	// counts is the number of members of each slot.
 	counts []int64
 	bytes  []byte
 	starts []uint32
 	high   []uint8
 	used   atomic.Int64
-	// places are those of the instances of each slot, statics those of class
-	// objects.
+	// places are the places of the instances of each slot; statics are those of
+	// class objects.
 	places  [][]Place
 	statics map[uint32][]Place
 }
 
 // Place is a field that holds a reference.
 type Place struct {
-	// Class declares it.
+	// Class is the class that declares the field.
 	Class, Name string
 	// Record is true if it is not a field but a reference in the class record.
 	Record bool
-	// at is its position in an instance, or its number among a class's statics.
+	// at is the position in an instance, or the index among a class's static
+	// fields.
 	at uint32
 }
 
@@ -53,9 +54,9 @@ type Place struct {
 func (g *Graph) Outbound(ctx context.Context) (*Outbound, error) { return g.OutboundOf(ctx, nil) }
 
 // OutboundOf reads the references of the objects of a set, in one pass over the
-// file; nil means all objects. An object's fields are ordered by name, and
-// those of one name as in the dump, which has the most derived class first
-// (Shark, FieldInstanceReferenceReader.kt); static fields are in the dump's
+// file; nil means all objects. An object's fields are ordered by name; fields
+// of the same name are in the order of the dump, most derived class first
+// (Shark, FieldInstanceReferenceReader.kt). Static fields are in the dump's
 // order. The referenced objects need not be in the set. Close releases the
 // memory.
 func (g *Graph) OutboundOf(ctx context.Context, within *Set) (*Outbound, error) {
@@ -78,7 +79,7 @@ func (g *Graph) OutboundOf(ctx context.Context, within *Set) (*Outbound, error) 
 	return b, nil
 }
 
-// limit bounds the members to a set.
+// limit restricts the members to a set.
 func (b *Outbound) limit(within *Set) (err error) {
 	if within == nil {
 		b.whole = true
@@ -93,8 +94,8 @@ func (b *Outbound) limit(within *Set) (err error) {
 	return err
 }
 
-// few is the number of members up to which they are looked up in the parts of
-// the file.
+// few is the maximum number of members for which only the parts of the file
+// that contain them are read.
 const few = 1 << 16
 
 // chunks returns the parts of the file that may have members.
@@ -116,8 +117,8 @@ func (b *Outbound) Len() int64 {
 	return b.members.len()
 }
 
-// Number numbers the objects that it covers, from 0, in order; false for other
-// objects.
+// Number returns the index of an object among the objects that b covers, in
+// order; false for other objects.
 func (b *Outbound) Number(o Object) (uint32, bool) {
 	switch {
 	case b.whole:
@@ -139,7 +140,7 @@ func (b *Outbound) Close() {
 	drop(&b.graph.arena, &b.high)
 }
 
-// lay finds the places of all classes.
+// lay determines the places of all classes.
 func (b *Outbound) lay() {
 	g := b.graph
 	b.places = make([][]Place, len(g.registry.list))
@@ -222,7 +223,7 @@ func (b *Outbound) room() (err error) {
 		most += int64(len(list))
 	}
 	members := b.members.len()
-	// Twice the maximum, for the unused ends of slabs.
+	// Twice the maximum, to allow for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*members) + int64(g.workers+1)*slab
 	if b.bytes, err = array[byte](&g.arena, size); err != nil {
 		return err
@@ -243,8 +244,8 @@ type outboundWriter struct {
 	*Outbound
 	class  hprof.Class
 	lookup *lookup
-	// object is the one whose places are written, from start to at; end is the
-	// end of this goroutine's space.
+	// object is the object whose places are written, from start to at; end is
+	// the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
 	// gap is the number of places without a reference since the last one.
@@ -269,8 +270,8 @@ func (w *outboundWriter) visit(s *hprof.Scanner) error {
 	return nil
 }
 
-// has reports whether there is any member of a class, which is cheaper to check
-// than whether an object is one.
+// has reports whether a class has any members, which is cheaper to check than
+// whether an object is a member.
 func (w *outboundWriter) has(class hprof.ID) bool {
 	s := w.lookup.of(class)
 	return int(s) >= len(w.counts) || w.counts[s] > 0
@@ -282,8 +283,8 @@ func (w *outboundWriter) instance(s *hprof.Scanner) {
 	}
 	size := w.graph.IDSize
 	for _, p := range w.places[w.graph.slots.at(w.object)] {
-		// An instance may be shorter than its class declares: the hidden fields
-		// of ART's strings.
+		// An instance may be shorter than its class declares, because of the
+		// hidden fields of ART's strings.
 		if int(p.at)+size > len(s.Body) {
 			w.gap++
 			continue
@@ -329,8 +330,8 @@ func (w *outboundWriter) classDump(s *hprof.Scanner) {
 	w.finish()
 }
 
-// begin reserves space for the object of a record; false if it has no places,
-// or if a later record is of the same object.
+// begin reserves space for the object of a record. It returns false if the
+// object has no places, or if a later record describes the same object.
 func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 	g, n := w.graph, w.graph.ids.find(s.Object)
 	w.object = none
@@ -344,8 +345,8 @@ func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 		w.end = w.used.Add(size)
 		w.at = w.end - size
 		if w.end > int64(len(w.bytes)) {
-			// Reached only if records differ from those read when the graph was
-			// made.
+			// This happens only if the records differ from those read when the
+			// graph was loaded.
 			w.end, w.at = 0, 0
 			return false
 		}
@@ -388,8 +389,8 @@ func (w *outboundWriter) finish() {
 
 // References iterates over the references of one object.
 type References struct {
-	// To is the referenced object, Place the number of the field in Places, or
-	// of the element.
+	// To is the referenced object; Place is the index of the field in Places,
+	// or of the array element.
 	To    Object
 	Place uint32
 
@@ -399,7 +400,7 @@ type References struct {
 	next  uint32
 }
 
-// Of returns the references of an object, for its places in order:
+// Of returns the references of an object, in the order of its places:
 //
 //	for r := b.Of(o); r.Next(); {
 //		r.To ...
@@ -437,8 +438,8 @@ func (r *References) Next() bool {
 }
 
 // Places returns the fields of an instance, or the static fields of a class
-// object, by the numbers of References. It is nil for arrays. The caller must
-// not change it.
+// object; References.Place is an index into them. It is nil for arrays. The
+// caller must not change it.
 func (b *Outbound) Places(o Object) []Place {
 	if s := b.graph.slots.at(uint32(o)); s != classSlot {
 		return b.places[s]

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestOutbound compares what objects reference, and by which field, with the
-// world.
+// TestOutbound compares the references of objects, and the fields that hold
+// them, with the world.
 func TestOutbound(t *testing.T) {
 	for seed := range uint64(150) {
 		d, w := randomWorld(seed, 60)
@@ -114,8 +114,8 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 		body = slices.Clone(whole.Body)
 		return nil
 	})
-	// Of two records with one ID the last one counts, and comes last here: a
-	// single chunk.
+	// If two records have the same ID, the last one counts; it also comes last
+	// here, because there is a single chunk.
 	if err != nil || !slices.Equal(r.Body, body) {
 		return fmt.Errorf("the body is %x, want %x: %w", r.Body, body, err)
 	}

@@ -22,14 +22,15 @@ import (
 )
 
 // peerVersion is the release of hprof-analyzer whose rules peerRules describes.
-// Its authors compare it with Eclipse MAT, byte by byte.
+// Its authors compare its results with those of Eclipse MAT, byte by byte.
 const peerVersion = "0.3.2"
 
 var peerRules = rules{layout: true, referents: true, frames: true, sticky: true}
 
-// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, what a
-// frame of main and a thread local hold, weak and soft references, a queue of
-// finalizers, and native memory in a JVM whose references take 8 bytes.
+// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, objects
+// held by a frame of main and by a thread local, weak and soft references, a
+// queue of finalizers, and native memory in a JVM whose references take 8
+// bytes.
 var madeDumps = []struct {
 	shape   string
 	options []string
@@ -40,9 +41,9 @@ var madeDumps = []struct {
 }
 
 // TestPeer compares the trees of JVM dumps with hprof-analyzer's. A textbook
-// tree is between the two: under the engine's rules it agrees with the engine,
-// under the peer's with the peer, object by object and class by class. So the
-// tools differ only by their rules.
+// tree is in between: under the engine's rules it agrees with the engine, under
+// the peer's rules with the peer, object by object and class by class. So the
+// tools differ only in their rules.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("builds hprof-analyzer if it is missing; LEAKGATE_E2E=long")
@@ -87,9 +88,9 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// findPeer returns the program: that of make bench-heap, or one built for
-// tests, without the parts that take a quarter of an hour. If it is not
-// available, the test ends according to recorded.Missing.
+// findPeer returns the program: the one that make bench-heap uses, or one built
+// for tests without the parts whose build takes a quarter of an hour. If it is
+// not available, the test ends as recorded.Missing decides.
 func findPeer(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -121,7 +122,7 @@ func findPeer(t *testing.T) string {
 	return path
 }
 
-// isPeer reports whether a program is that release.
+// isPeer reports whether a program is release peerVersion.
 func isPeer(path string) bool {
 	out, err := exec.Command(path, "--version").Output()
 	words := strings.Fields(string(out))
@@ -129,7 +130,8 @@ func isPeer(path string) bool {
 }
 
 // ruleSteps lead from the engine's rules to the peer's, one rule per step. All
-// count the same bytes, so that only references and roots make a difference.
+// rules count the same bytes, so that only references and roots make a
+// difference.
 var ruleSteps = []struct {
 	name string
 	rules
@@ -143,13 +145,14 @@ var ruleSteps = []struct {
 
 // tally counts what was compared.
 type tally struct {
-	// objects agree with the peer, and so do classes.
+	// objects and classes are the numbers of objects and classes that agree
+	// with the peer.
 	objects, classes int
 	// wide are the dumps of a JVM whose references take 8 bytes.
 	wide int
-	// explained counts the objects whose dominator or retained size another
-	// rule changes, by the last step that does; the first entry counts those
-	// that do not differ.
+	// explained counts the objects whose dominator or retained size differs
+	// under another rule, by the last step that makes a difference; the first
+	// entry counts the objects without a difference.
 	explained [5]int
 }
 
@@ -170,8 +173,8 @@ func (c *tally) String() string {
 	return text
 }
 
-// comparePeer compares the engine and the peer with the tree under the rules of
-// each.
+// comparePeer compares the engine and the peer with the tree under their
+// respective rules.
 func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	p := readPlain(t, dump)
 	checkEngine(t, p.tree(engineRules), load(t, dump, heap.Options{Model: heap.Leakgate}))
@@ -204,11 +207,11 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	return c
 }
 
-// peerAnswer is hprof-analyzer's answer for a dump.
+// peerAnswer is hprof-analyzer's result for a dump.
 type peerAnswer struct {
-	// ids, sizes, retained and dominators are those of reachable objects, after
-	// an object 0 that represents the class loader of the boot classes. The
-	// number of a dominator has 2 added, and 1 means none.
+	// ids, sizes, retained and dominators describe the reachable objects, after
+	// an object 0 that represents the class loader of the boot classes.
+	// Dominators are numbers plus 2; 1 means none.
 	ids, sizes, retained, dominators []int64
 	rows                             []peerRow
 }
@@ -221,8 +224,8 @@ type peerRow struct {
 	Retained  int64  `json:"retained"`
 }
 
-// runPeer runs the peer, which writes its report, and the indices with which
-// Eclipse MAT opens a dump.
+// runPeer runs the peer, which writes its report and the indices that Eclipse
+// MAT needs to open a dump.
 func runPeer(t *testing.T, program, path string) *peerAnswer {
 	t.Helper()
 	dir := t.TempDir()
@@ -261,8 +264,9 @@ func runPeer(t *testing.T, program, path string) *peerAnswer {
 }
 
 // readIndex reads an index of Eclipse MAT (IndexReader.IntIndexReader,
-// LongIndexReader): pages of numbers, the offset of each page and of the end of
-// the last one, the numbers of a full page, and the count of all numbers.
+// LongIndexReader). It consists of pages of numbers, the offset of each page
+// and of the end of the last one, the number of entries of a full page, and the
+// count of all numbers.
 func readIndex(path string) (list []int64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -282,8 +286,8 @@ func readIndex(path string) (list []int64, err error) {
 	return list, nil
 }
 
-// unpack reads a page: the bits of a number, the zero bits that follow each,
-// the bits (ArrayIntCompressed, ArrayLongCompressed).
+// unpack reads a page: the number of bits per entry, the number of zero bits
+// after each, then the entries (ArrayIntCompressed, ArrayLongCompressed).
 func unpack(page []byte, count int) (list []int64) {
 	bits, zeros, data := int(page[0]), page[1], page[2:]
 	at := 0
@@ -331,8 +335,8 @@ func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 }
 
 // checkClasses compares the rows of the histogram, and returns their count.
-// Several classes may have one name and one loader, so all rows of one of these
-// are compared together.
+// Several classes may have the same name and loader, so their rows are compared
+// as a group.
 func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	t.Helper()
 	wanted := want.byClass()
@@ -356,9 +360,9 @@ func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	return len(wanted) - wrong
 }
 
-// byClass makes the rows of MAT's histogram: one for each class of each loader.
-// What is below another instance of the class, or below the class object,
-// counts there; the class object counts with its class.
+// byClass computes the rows of MAT's histogram: one row for each class of each
+// loader. Objects below another instance of the class, or below the class
+// object, count there; the class object counts with its class.
 func (t *ruledTree) byClass() (list []peerRow) {
 	above, retained, instances, shallow := map[rowKey]int{}, map[rowKey]int64{}, map[rowKey]int64{}, map[rowKey]int64{}
 	for _, o := range t.objects {
@@ -388,9 +392,9 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	})
 	rows := map[rowKey]*peerRow{}
 	for k := range retained {
-		// The objects of int.class and similar are instances of java.lang.Class
-		// in the dump, and not classes: they are in one row with the classes,
-		// and are not looked for above them.
+		// The objects for int.class and similar types are instances of
+		// java.lang.Class in the dump, not classes: they share a row with the
+		// classes, but are ignored as ancestors.
 		folded := t.fold(k)
 		if rows[folded] == nil {
 			rows[folded] = t.newRow(folded)
@@ -406,13 +410,13 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	return list
 }
 
-// rowKey is a class, or a name if all classes of the name have one row.
+// rowKey is a class, or a name if all classes of this name share a row.
 type rowKey struct {
 	class hprof.ID
 	name  string
 }
 
-// keyOf is the row of an object.
+// keyOf returns the row key of an object.
 func (p *plain) keyOf(o plainObject) rowKey {
 	if o.kind == hprof.SubInstance || o.kind == hprof.SubObjectArray {
 		return rowKey{class: o.class}
@@ -420,12 +424,13 @@ func (p *plain) keyOf(o plainObject) rowKey {
 	return rowKey{name: p.className(o)}
 }
 
-// classKey is the row of the instances of a class.
+// classKey returns the row key of the instances of a class.
 func (p *plain) classKey(class hprof.ID) rowKey { return p.fold(rowKey{class: class}) }
 
-// fold makes one row of all classes java.lang.Class, and of all arrays of a
-// primitive type. To the peer those are classes of these names as written by
-// HotSpot: the hprof agent's byte[] has a row of its own, without objects.
+// fold merges the rows of all classes named java.lang.Class, and the rows of
+// all arrays of a primitive type. The peer recognizes those classes by their
+// names as HotSpot writes them: the hprof agent's byte[] has a row of its own,
+// without objects.
 func (p *plain) fold(k rowKey) rowKey {
 	if p.primitiveArray(k.class) || p.written[k.class] == "java/lang/Class" {
 		return rowKey{name: p.names[k.class]}
@@ -433,9 +438,9 @@ func (p *plain) fold(k rowKey) rowKey {
 	return k
 }
 
-// newRow is a row without objects. MAT makes an object for the loader of the
-// boot classes, which no dump has and which references nothing; the peer does
-// so if the name of its class is written as by HotSpot.
+// newRow is a row without objects. MAT creates an object for the loader of the
+// boot classes, which is not in any dump and references nothing; the peer does
+// so if the name of its class is written as HotSpot writes it.
 func (t *ruledTree) newRow(k rowKey) *peerRow {
 	r := &peerRow{Class: cmp.Or(k.name, t.names[k.class])}
 	if c := t.classes[k.class]; c != nil {

@@ -15,15 +15,16 @@ import (
 )
 
 // plain is the heap of a JVM as written in its dump, with every reference that
-// a tool may follow. Its dominator trees are computed by a textbook algorithm,
-// under the rules of one tool or another.
+// any tool may follow. A textbook algorithm computes its dominator trees under
+// the rules of different tools.
 type plain struct {
 	idSize  int
 	numbers map[hprof.ID]int32
 	objects []plainObject
 	edges   [][]plainEdge
 	classes map[hprof.ID]*hprof.Class
-	// written are the names of classes in the dump, names what Java writes.
+	// written are the class names in the dump; names are the same names as Java
+	// writes them.
 	written, names map[hprof.ID]string
 	roots          []hprof.Root
 	// threads are the thread objects by serial number.
@@ -33,9 +34,10 @@ type plain struct {
 type plainObject struct {
 	id   hprof.ID
 	kind hprof.SubTag
-	// class is that of an instance or an object array.
+	// class is the class of an instance or an object array.
 	class hprof.ID
-	// element is of a primitive array, count of any array.
+	// element is the element type of a primitive array; count is the length of
+	// any array.
 	element hprof.Type
 	count   int64
 }
@@ -46,32 +48,33 @@ type plainEdge struct {
 	kind edgeKind
 }
 
-// edgeKind is where a reference is recorded.
+// edgeKind is the kind of place where a reference is recorded.
 type edgeKind uint8
 
 const (
-	// byField: a field, a static field, an element, the class of an object, the
-	// superclass and the loader of a class. All tools follow these.
+	// byField: a field, a static field, an element, the class of an object, or
+	// the superclass or loader of a class. All tools follow these references.
 	byField edgeKind = iota
 	// byReferent: the referent of a weak, phantom or final reference.
 	byReferent
 	// byRecord: the signers and the protection domain of a class.
 	byRecord
-	// byFrame: from a thread to what its frames hold.
+	// byFrame: from a thread to the objects that its frames hold.
 	byFrame
 )
 
-// rules are the differences between tools.
+// rules are the rules in which the tools differ.
 type rules struct {
 	// layout: sizes are those of HotSpot's layout, with headers and padding, as
-	// computed by Eclipse MAT. Otherwise they are those that the dump declares.
+	// computed by Eclipse MAT. Otherwise sizes are as declared in the dump.
 	layout bool
 	// referents, records: these references are followed.
 	referents, records bool
-	// frames: what a frame holds is below its thread. Otherwise it is a GC
-	// root.
+	// frames: an object that a frame holds is referenced by its thread.
+	// Otherwise it is a GC root.
 	frames bool
-	// sticky: a class of the boot loader is a GC root only if the dump says so.
+	// sticky: a class of the boot loader is a GC root only if the dump declares
+	// it as one.
 	sticky bool
 }
 
@@ -141,7 +144,7 @@ func (p *plain) readObject(s *hprof.Scanner) {
 	}
 }
 
-// add adds a reference, unless it is null or leads out of the dump.
+// add adds a reference, unless it is null or its target is not in the dump.
 func (p *plain) add(from int32, to hprof.ID, kind edgeKind) {
 	if n, ok := p.numbers[to]; ok && to != 0 {
 		p.edges[from] = append(p.edges[from], plainEdge{n, kind})
@@ -203,8 +206,8 @@ type plainField struct {
 	kind edgeKind
 }
 
-// layoutOf lists the references of the instances of a class, followed by its
-// superclasses'.
+// layoutOf lists the references of the instances of a class, then those of its
+// superclasses.
 func (p *plain) layoutOf(id hprof.ID, names *hprof.Strings) (list []plainField) {
 	at, referent := 0, byField
 	for c := p.classes[id]; c != nil; c = p.classes[c.Super] {
@@ -237,18 +240,18 @@ func (p *plain) className(o plainObject) string {
 	return p.names[o.class]
 }
 
-// The dominator of an object without one: only the roots together dominate it,
-// or nothing reaches it.
+// This marks an object that only the roots together dominate, or that is
+// unreachable.
 const (
 	topLevel  = int32(-1)
 	unreached = int32(-2)
 )
 
-// ruledTree is the dominator tree under some rules.
+// ruledTree is the dominator tree under a set of rules.
 type ruledTree struct {
 	*plain
 	rules
-	// dominators are the immediate ones. order lists what is reached,
+	// dominators are the immediate dominators. order lists the reached objects,
 	// dominators first.
 	dominators, order []int32
 	sizes, retained   []int64
@@ -297,9 +300,10 @@ func (t *ruledTree) starts() (list []int32) {
 	return slices.Compact(list)
 }
 
-// implied reports whether MAT treats a class of the boot loader as a root that
-// the dump does not name: always for arrays of primitives, for others if the
-// dump names no such root (HprofParserHandlerImpl.fillIn).
+// implied reports whether MAT treats a class of the boot loader as a root
+// although the dump does not declare it: always for arrays of primitives, for
+// other classes if the dump declares no such roots
+// (HprofParserHandlerImpl.fillIn).
 func (t *ruledTree) implied(class hprof.ID, declared bool) bool {
 	return t.primitiveArray(class) || !declared && !strings.HasPrefix(t.written[class], "[")
 }
@@ -317,7 +321,8 @@ func (t *ruledTree) dominate() {
 	n := int32(len(t.objects))
 	starts := t.starts()
 	t.order = t.search(starts)
-	// Vertices are numbered in that order, from 1; 0 is the roots together.
+	// Vertices are numbered in this order, from 1; 0 represents all roots
+	// together.
 	vertices := make([]int32, n)
 	for i, o := range t.order {
 		vertices[o] = int32(i) + 1
@@ -343,7 +348,7 @@ func (t *ruledTree) dominate() {
 	}
 }
 
-// search lists what the roots reach, in reverse postorder.
+// search lists the objects that the roots reach, in reverse postorder.
 func (t *ruledTree) search(starts []int32) (order []int32) {
 	met := make([]bool, len(t.objects))
 	type step struct {
@@ -374,8 +379,8 @@ func (t *ruledTree) search(starts []int32) (order []int32) {
 	return order
 }
 
-// settle returns the immediate dominator of each vertex, from its references.
-// Vertices are in reverse postorder, the root is 0.
+// settle returns the immediate dominator of each vertex, given the references.
+// Vertices are in reverse postorder, and the root is 0.
 func settle(from [][]int32) []int32 {
 	up := slices.Repeat([]int32{-1}, len(from))
 	up[0] = 0
@@ -421,7 +426,8 @@ func (t *ruledTree) measure() {
 	}
 }
 
-// declaredSizes are those of docs/formats/analysis.md, "How bytes are counted".
+// declaredSizes are the sizes described in docs/formats/analysis.md, "How bytes
+// are counted".
 func (t *ruledTree) declaredSizes() (sizes []int64) {
 	instance := map[string]int64{}
 	for id, c := range t.classes {
@@ -448,9 +454,9 @@ func (t *ruledTree) declaredSizes() (sizes []int64) {
 	return sizes
 }
 
-// layoutSizes are those of Eclipse MAT
+// layoutSizes are the sizes that Eclipse MAT computes
 // (HprofParserHandlerImpl.calculateSizeRecursive, ClassImpl.setUsedHeapSize),
-// for a JVM whose references take 4 bytes or 8.
+// for a JVM whose references take 4 or 8 bytes.
 func (t *ruledTree) layoutSizes() (sizes []int64) {
 	reference := t.referenceSize()
 	header := int64(t.idSize) + reference
@@ -489,8 +495,9 @@ func (p *plain) instanceSize(class hprof.ID, reference int64) int64 {
 
 func align(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// referenceSize returns the size of a reference in the JVM: 4 bytes if IDs have
-// 8 and an array begins before its neighbor would end with references of 8.
+// referenceSize returns the size of a reference in the JVM. It is 4 bytes if
+// IDs have 8 bytes and an array begins before the end that the preceding array
+// would have with 8-byte references.
 func (p *plain) referenceSize() int64 {
 	if p.idSize == 4 {
 		return 4
@@ -517,8 +524,8 @@ var jvmDumps = []string{
 	"hprof-64.bin", "pyhprof-example-java.hprof", "mat-openjdk_jdk11_04_x64.hprof.gz",
 }
 
-// TestPlain compares the tree of the engine with a textbook one, on the dumps
-// of JVMs.
+// TestPlain compares the engine's tree with a textbook one, for the dumps of
+// JVMs.
 func TestPlain(t *testing.T) {
 	for _, name := range jvmDumps {
 		if !recorded.Long() && strings.HasSuffix(name, ".gz") {
@@ -532,7 +539,7 @@ func TestPlain(t *testing.T) {
 }
 
 // checkEngine compares each object and each row of the histogram with the
-// engine's. Native memory is not in the dump of a JVM's heap.
+// engine's results. Heap dumps of JVMs do not contain native memory.
 func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 	t.Helper()
 	if g.Objects != int64(len(want.objects)) {
@@ -570,8 +577,8 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 	t.Logf("%d objects and %d classes agree with the engine", len(want.objects), len(g.Histogram()))
 }
 
-// byName adds up the objects of the classes of one name: what is below another
-// one of the name counts there.
+// byName adds up the objects of the classes of one name: an object below
+// another one of the same name counts there.
 func (t *ruledTree) byName() map[string]int64 {
 	rows, above := map[string]int64{}, map[string]int{}
 	for _, o := range t.objects {
@@ -587,7 +594,7 @@ func (t *ruledTree) byName() map[string]int64 {
 	return rows
 }
 
-// walk goes down the tree, and up again.
+// walk visits the tree depth first.
 func (t *ruledTree) walk(enter, leave func(int32)) {
 	below := make([][]int32, len(t.objects))
 	var pending []int32
@@ -598,7 +605,7 @@ func (t *ruledTree) walk(enter, leave func(int32)) {
 			pending = append(pending, o)
 		}
 	}
-	// The bits of the rest are inverted.
+	// Inverting the bits marks an entry whose children were visited.
 	for len(pending) > 0 {
 		o := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]

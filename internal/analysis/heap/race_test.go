@@ -2,5 +2,5 @@
 
 package heap_test
 
-// racing is true with the race detector, which makes everything slow.
+// racing is true under the race detector, which slows everything down.
 const racing = true

@@ -18,9 +18,9 @@ import (
 type dice struct {
 	*rand.Rand
 	*world
-	// own are the classes of instances, arrays those of arrays.
+	// own are the classes of instances; arrays are the array classes.
 	own, arrays []*class
-	// gone are the targets of dangling references.
+	// gone are missing objects, the targets of dangling references.
 	gone []*object
 	// instances are the objects of each class.
 	instances map[string][]*object
@@ -35,10 +35,10 @@ func newDice(seed uint64) *dice {
 	return d
 }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
 
-// randomWorld makes a heap of up to n objects in addition to its classes.
+// randomWorld generates a heap of up to n objects in addition to its classes.
 func randomWorld(seed uint64, n int) (*dice, *world) {
 	d := newDice(seed)
 	d.declareRuntime()
@@ -88,9 +88,9 @@ func (d *dice) declareReferences(object *class) {
 	phantom := d.class("java.lang.ref.PhantomReference", ref, 24)
 	finalizer := d.class("java.lang.ref.FinalizerReference", ref, 36, of("next", "prev", "zombie")...)
 	keyed := d.class("leakcanary.KeyedWeakReference", weak, 40, of("key", "name")...)
-	// A field of the same name in a subclass holds like any other.
+	// A field of the same name in a subclass is an ordinary strong reference.
 	traitor := d.class("com.example.Shadowing", soft, 44, of("referent")...)
-	// A class below two kinds is of the nearer one.
+	// A class with two special superclasses is treated like the nearer one.
 	both := d.class("java.lang.ref.Finalizer", weak, 24)
 	cleaner := d.class("sun.misc.Cleaner", phantom, 36, of("next", "prev", "thunk")...)
 	thunk := d.class("libcore.util.NativeAllocationRegistry$CleanerThunk", object, 20, field{"nativePtr", hprof.Long},
@@ -107,7 +107,7 @@ func (d *dice) declareReferences(object *class) {
 }
 
 // declareOwn declares the classes of an app: leaves and others, with static
-// fields, some twice under one name, some that the dump does not have.
+// fields. Some names are declared twice, and some classes are not in the dump.
 func (d *dice) declareOwn() {
 	types := []hprof.Type{hprof.Object, hprof.Object, hprof.Object, hprof.Boolean, hprof.Int, hprof.Long, hprof.Short}
 	for i := range 1 + d.IntN(6) {
@@ -138,7 +138,8 @@ func (d *dice) declareOwn() {
 	}
 }
 
-// load sets loaders of some classes, and the rest of their records.
+// load sets the loaders of some classes, and the other references of their
+// records.
 func (d *dice) load(seed uint64) {
 	own := &dice{Rand: rand.New(rand.NewPCG(seed, 9)), world: d.world, gone: d.gone}
 	some := func() *object {
@@ -173,7 +174,7 @@ func (d *dice) leave(o *object) {
 	}
 }
 
-// make makes an object without references.
+// make creates an object without references.
 func (d *dice) make() *object {
 	switch d.IntN(8) {
 	case 0:
@@ -186,9 +187,9 @@ func (d *dice) make() *object {
 	return d.instance(d.own[d.IntN(len(d.own))])
 }
 
-// wire sets the targets of all references: mostly objects nearby, so that there
-// are lists and trees; sometimes anything, null, the object itself, a previous
-// target, or a missing object.
+// wire sets the targets of all references. Most are objects nearby, which
+// creates lists and trees; some are arbitrary objects, null, the object itself,
+// a previous target, or a missing object.
 func (d *dice) wire() {
 	d.number()
 	d.instances = map[string][]*object{}
@@ -274,7 +275,7 @@ func (d *dice) any(name string) *object {
 	return nil
 }
 
-// place assigns IDs, in the ways of different runtimes, and heaps.
+// place assigns heaps, and IDs as different runtimes do.
 func (d *dice) place() {
 	at, step := uint64(0x1000+d.IntN(1<<30)), uint64(8)
 	switch d.IntN(6) {
@@ -305,8 +306,8 @@ func (d *dice) place() {
 	d.placeGone()
 }
 
-// placeGone assigns missing objects IDs that no object has, some of them
-// between those that objects have.
+// placeGone assigns missing objects IDs that no object has; some lie between
+// the IDs of objects.
 func (d *dice) placeGone() {
 	used := map[hprof.ID]bool{0: true}
 	for _, o := range d.objects {
@@ -344,7 +345,7 @@ func (d *dice) rootSome() {
 	}
 }
 
-// form shuffles what a dump may have in any order.
+// form shuffles those parts of a dump whose order is free.
 func (d *dice) form() form {
 	f := form{rootsAt: d.IntN(len(d.objects) + 2), namesLast: d.one(3)}
 	switch d.IntN(3) {

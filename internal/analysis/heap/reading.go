@@ -12,26 +12,26 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// batch is the result of the first pass for one chunk of segments: its objects
-// in the order of the file.
+// batch is the result of the first pass for a chunk of segments: its objects in
+// the order of the file.
 type batch struct {
-	// ids are relative to base; wide are complete, for a chunk that spans more
-	// than 4 GiB.
+	// ids are relative to base; wide are complete IDs, used if a chunk spans
+	// more than 4 GiB.
 	base uint64
 	ids  []uint32
 	wide []uint64
-	// slots is that of each object; counts are the elements of each array, in
-	// order.
+	// slots is the slot of each object; counts is the number of elements of
+	// each array, in order.
 	slots  []slot
 	counts []uint32
-	// heaps are the positions in the batch at which another heap begins.
+	// heaps are the positions in the batch at which the heap changes.
 	heaps  []run
 	spread spread
-	// block is the array that ids, slots and counts are parts of.
+	// block is the array that backs ids, slots and counts.
 	block []uint32
 }
 
-// run is a stretch of objects in one heap, beginning with the object first.
+// run is a series of objects in one heap; first is the first of these objects.
 type run struct {
 	first uint32
 	heap  uint32
@@ -56,11 +56,11 @@ func (b *batch) id(i int) hprof.ID {
 	return hprof.ID(b.base + uint64(b.ids[i]))
 }
 
-// arrayed marks the slot of an object array in a batch: a damaged dump may have
-// an instance of the same class.
+// arrayed is set in the slot of an object array, because a damaged dump may
+// have an instance of the same class.
 const arrayed slot = 1 << 31
 
-// reading is the result of the first pass for one chunk.
+// reading is the result of the first pass for a chunk.
 type reading struct {
 	batches []*batch
 	roots   []hprof.Root
@@ -80,17 +80,18 @@ type reader struct {
 	slots   []slot
 	counts  []uint32
 	heaps   []run
-	// weight is what was met and not yet reported to the loader, in objects.
+	// weight is what was found and not yet reported to the loader, in objects.
 	weight int64
 }
 
 const (
-	// fullBatch bounds the objects of a batch: one segment may have them all.
+	// fullBatch bounds the objects of a batch, because a single segment may
+	// contain all objects.
 	fullBatch = 1 << 19
 	// shortPatience is the number of records between two checks of the context
-	// and the memory.
+	// and the memory limit.
 	shortPatience = 1 << 16
-	// rootWeight and classWeight are the memory of roots and classes, in
+	// rootWeight and classWeight are the memory of a root and of a class, in
 	// objects.
 	rootWeight  = 6
 	classWeight = 40
@@ -145,7 +146,7 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 	return c
 }
 
-// enter begins another heap; one without objects is dropped.
+// enter begins another heap and drops the previous one if it has no objects.
 func (r *reader) enter(h run) {
 	if last := len(r.heaps) - 1; last >= 0 && r.heaps[last].first == h.first {
 		r.heaps[last] = h
@@ -154,7 +155,7 @@ func (r *reader) enter(h run) {
 	r.heaps = append(r.heaps, h)
 }
 
-// look stops reading if the context or the memory limit demands it.
+// look stops reading if the context is done or the memory limit is exceeded.
 func (r *reader) look(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (r *reader) look(ctx context.Context) error {
 	return r.fits(met + int64(len(r.ids)) + classWeight*r.registry.count.Load())
 }
 
-// hand makes a batch of what was read.
+// hand makes a batch of the objects read so far.
 func (r *reader) hand(c *reading) error {
 	r.weight += int64(len(r.ids))
 	b := &batch{heaps: slices.Clone(r.heaps)}
@@ -179,7 +180,7 @@ func (r *reader) object(id hprof.ID, s slot) {
 	r.slots = append(r.slots, s)
 }
 
-// pack moves what was read out of the reader's arrays.
+// pack moves the objects read so far out of the reader's arrays.
 func (r *reader) pack(b *batch) (err error) {
 	for _, id := range r.ids {
 		b.spread.add(id)
@@ -218,7 +219,7 @@ type loader struct {
 	file    *hprof.File
 	options Options
 	chunks  [][]hprof.Segment
-	// total is the bytes of a pass, passes the number of passes.
+	// total is the bytes of a pass; passes is the number of passes.
 	total, passes int64
 	done          atomic.Int64
 	objects       atomic.Int64
@@ -232,8 +233,8 @@ type loader struct {
 	order order
 }
 
-// pool runs work on each chunk, on all cores. newWorker returns the function of
-// one goroutine. ctx and the first error end it.
+// pool runs work on each chunk, on all cores. newWorker returns the function
+// for one goroutine. Cancelling ctx or the first error stops it.
 func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []hprof.Segment) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -283,7 +284,7 @@ func (l *loader) cut(s hprof.Snapshot) {
 	l.chunks = s.Chunks(max(min(size, largestChunk), smallestChunk))
 }
 
-// first is the first pass.
+// first is the first pass, which collects the objects.
 func (l *loader) first(ctx context.Context) error {
 	readings := make([]*reading, len(l.chunks))
 	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
@@ -361,7 +362,8 @@ func (l *loader) number(ctx context.Context) (err error) {
 	}
 	workers, seen := l.options.Workers, duplicates{twice: map[uint32]int64{}}
 	if l.Duplicates > 0 {
-		// The last one counts, so the order of the file matters.
+		// If an object has several records, the last one counts, so the order
+		// of the file matters.
 		workers = 1
 		if seen.seen, err = newBitset(&l.arena, n); err != nil {
 			return err
@@ -391,7 +393,8 @@ func (l *loader) classLinks() classLinks {
 	}
 	links.find = l.ids.find
 	if !slices.ContainsFunc(l.roots, l.holds) {
-		// A dump that ends before its roots does not say what is alive.
+		// A dump that ends before its roots does not contain which objects are
+		// alive.
 		return links
 	}
 	l.impliedList = l.impliedRoots(rooted)
@@ -494,7 +497,7 @@ func (g *Graph) superseded(n uint32, offset int64) bool {
 	return ok && last != offset
 }
 
-// scatter stores the data of a batch under the objects' numbers.
+// scatter stores the data of a batch by object number.
 func (l *loader) scatter(b *batch, seen *duplicates) {
 	arrays, heap, next, objectArrays := 0, uint8(0), 0, int64(0)
 	for i, s := range b.slots {
@@ -537,7 +540,7 @@ func (l *loader) staticBytes(id hprof.ID) (n int64) {
 	return n
 }
 
-// nameHeaps assigns the heaps their indexes, in the order of the file.
+// nameHeaps assigns indexes to the heaps, in the order of the file.
 func (l *loader) nameHeaps() {
 	for _, b := range l.batches {
 		for i := range b.heaps {
@@ -546,8 +549,8 @@ func (l *loader) nameHeaps() {
 	}
 }
 
-// heapNumber returns the index of a heap in Heaps. Its name is that in the
-// dump.
+// heapNumber returns the index of a heap in Heaps, and names it as the dump
+// does.
 func (l *loader) heapNumber(r run) uint8 {
 	if r.heap == 0 {
 		return 0

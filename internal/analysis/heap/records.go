@@ -11,13 +11,13 @@ import (
 )
 
 // Record is an object in the file: an instance's fields, or elements of an
-// array. A large array is passed in several consecutive records, with First
-// advanced. It is valid only during the call.
+// array. A large array is passed in several consecutive records with increasing
+// First. A record is valid only during the call.
 type Record struct {
 	Object Object
 	Kind   hprof.SubTag
-	// Type is that of a primitive array's elements, Count their number, First
-	// the index of the first one in Body.
+	// Type is the element type of a primitive array, Count the number of
+	// elements of the array, and First the index of the first element in Body.
 	Type  hprof.Type
 	Count uint32
 	First uint32
@@ -34,9 +34,9 @@ type stretch struct {
 }
 
 // Read calls visit with each of the objects, in no particular order and one at
-// a time: it reads the parts of the file that contain them again, on all cores.
-// Classes are not read again: Static has their contents. Objects that a damaged
-// dump has twice are passed twice. The error is ctx's, visit's, or the
+// a time: it rereads the parts of the file that contain them, on all cores.
+// Classes are not read again: Static has their contents. Objects that occur
+// twice in a damaged dump are passed twice. The error is ctx's, visit's or the
 // reader's.
 func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) error) error {
 	if len(objects) == 0 {
@@ -70,7 +70,7 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 	})
 }
 
-// chunksOf returns the parts of the file that may contain some objects, by
+// chunksOf returns the parts of the file that may contain some objects, given
 // their IDs in order.
 func (g *Graph) chunksOf(ids []uint64) (list [][]hprof.Segment) {
 	for _, s := range g.stretches {
@@ -90,8 +90,8 @@ func (g *Graph) chunks() (list [][]hprof.Segment) {
 }
 
 // scan calls a visit function per goroutine with each record of some chunks
-// that is neither a root nor a heap's name, on all cores. Damage was reported,
-// or skipped, when the graph was made, and ends a chunk.
+// except roots and heap names, on all cores. Damage ends a chunk; it was
+// reported, or skipped, when the graph was loaded.
 func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool,
 	newVisit func() func(*hprof.Scanner) error) error {
 	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}
@@ -120,9 +120,9 @@ func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents boo
 	})
 }
 
-// Ref returns the object that a field references, the nearest declaration of
-// that name first; false for null, for objects that are not in the dump, and if
-// there is no such field.
+// Ref returns the object that a field references; of several fields with this
+// name, the nearest declaration counts. It returns false for null, for objects
+// that are not in the dump, and if there is no such field.
 func (r *Record) Ref(field string) (Object, bool) {
 	b, t, ok := r.bytes(field)
 	if !ok || t != hprof.Object {
@@ -142,7 +142,7 @@ func (r *Record) Int(field string) (int64, bool) {
 }
 
 // integer returns the value of a field of type boolean, byte, char, short, int
-// or long; false for one of another type.
+// or long; false for a field of another type.
 func integer(b []byte, t hprof.Type) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
@@ -171,8 +171,8 @@ func (r *Record) Has(field string) bool {
 	return ok
 }
 
-// Element returns the i-th reference in Body, of an object array; false for
-// null and for what is not in the dump.
+// Element returns the i-th reference in Body, for an object array; false for
+// null and for objects that are not in the dump.
 func (r *Record) Element(i int) (Object, bool) {
 	size := r.graph.IDSize
 	if r.Kind != hprof.SubObjectArray || (i+1)*size > len(r.Body) {
@@ -201,7 +201,8 @@ func (r *Record) bytes(name string) ([]byte, hprof.Type, bool) {
 	return r.Body[at:][:size], t, true
 }
 
-// fieldKey is a field of a class by name; fieldPlace is its position.
+// fieldKey identifies a field of a class by name; fieldPlace is the field's
+// position.
 type fieldKey struct {
 	slot slot
 	name string
@@ -213,8 +214,8 @@ type fieldPlace struct {
 	ok bool
 }
 
-// field finds an instance field, and caches it. It is not safe for concurrent
-// use.
+// field finds an instance field and caches the result. It is not safe for
+// concurrent use.
 func (g *Graph) field(s slot, name string) (uint32, hprof.Type, bool) {
 	k := fieldKey{s, name}
 	p, known := g.fields[k]
@@ -258,8 +259,8 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	return 0, false
 }
 
-// static searches all classes of a name: a class that was loaded twice has a
-// stale copy, whose fields may have no values.
+// static searches all classes of a name: if a class was loaded twice, the
+// fields of the stale copy may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump
@@ -276,7 +277,7 @@ func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	return found, ok
 }
 
-// named returns the slots of the classes of a name.
+// named returns the slots of the classes with a name.
 func (g *Graph) named(class string) (list []slot) {
 	for s := named; s < slot(len(g.registry.list)); s++ {
 		if g.registry.list[s].name == class {
@@ -289,8 +290,8 @@ func (g *Graph) named(class string) (list []slot) {
 // HasClass reports whether the dump has a class of this name.
 func (g *Graph) HasClass(name string) bool { return len(g.named(name)) > 0 }
 
-// InstancesOf returns the objects of a class and of its subclasses, in the
-// order of their IDs; reachable or not.
+// InstancesOf returns the objects of a class and of its subclasses, reachable
+// or not, in the order of their IDs.
 func (g *Graph) InstancesOf(class string) []Object { return g.instances(g.family(class)) }
 
 // Exactly returns the objects of a class, without those of its subclasses.
@@ -357,8 +358,9 @@ func (g *Graph) Tops(f func(Object)) {
 	}
 }
 
-// Children calls f with what an object immediately dominates, except for leaves
-// that only it references: those are among what it references.
+// Children calls f with the objects that an object immediately dominates,
+// except for leaves that only this object references: References and Read
+// return those.
 func (g *Graph) Children(o Object, f func(Object)) {
 	v := g.tree.vertices[o]
 	if v == 0 || !g.ownVertex(uint32(o)) {
@@ -369,8 +371,8 @@ func (g *Graph) Children(o Object, f func(Object)) {
 	}
 }
 
-// References calls f with what the fields of an instance, or the elements in
-// Body, reference: strongly, softly or weakly.
+// References calls f with the objects that the fields of an instance, or the
+// elements in Body, reference: strongly, softly or weakly.
 func (r *Record) References(f func(Object)) {
 	if r.Kind == hprof.SubObjectArray {
 		for i := range r.Elements() {
@@ -400,8 +402,8 @@ func (r *Record) reference(at int, f func(Object)) {
 	}
 }
 
-// StaticReferences calls f with what the static fields of a class object
-// reference.
+// StaticReferences calls f with the objects that the static fields of a class
+// object reference.
 func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	dump := g.registry.list[g.registry.slots[g.ID(class)]].dump
 	if dump == nil {
@@ -414,8 +416,7 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	}
 }
 
-// StaticsTo returns the static fields that reference an object, up to most of
-// them.
+// StaticsTo returns up to most of the static fields that reference an object.
 func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 	id := g.ID(o)
 	for i := range g.registry.list {
@@ -436,7 +437,7 @@ func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 }
 
 // HoldsAlone reports whether the second object is a leaf that only the first
-// one references: it is dominated by it, and not among Children.
+// one references. The first object then dominates it, but Children omits it.
 func (g *Graph) HoldsAlone(o, leaf Object) bool {
 	v := g.tree.vertices[leaf]
 	return v != 0 && !g.ownVertex(uint32(leaf)) && g.ownVertex(uint32(o)) && g.tree.vertices[o] == v

@@ -29,7 +29,7 @@ func newReading(a *answer, g *heap.Graph) *reading {
 	return &reading{a, g, map[hprof.ID][]byte{}, map[hprof.ID]int{}}
 }
 
-// visit adds a record, and checks its header.
+// visit adds a record, and checks the values other than Body.
 func (r *reading) visit(rec *heap.Record) error {
 	id := r.graph.ID(rec.Object)
 	o := r.byID(id)
@@ -60,7 +60,7 @@ func (r *reading) byID(id hprof.ID) *object {
 	return r.objects[i]
 }
 
-// ask compares the accessors of a record with the world.
+// ask compares the results of the record's accessors with the world.
 func (r *reading) ask(rec *heap.Record, o *object) error {
 	var got []hprof.ID
 	rec.References(func(to heap.Object) { got = append(got, r.graph.ID(to)) })
@@ -140,7 +140,7 @@ func extend(t hprof.Type, bits uint64) (int64, bool) {
 	return 0, false
 }
 
-// compare compares the contents of the wanted objects.
+// compare compares the contents of the wanted objects with the world.
 func (r *reading) compare(wanted []*object) error {
 	d := dumper{world: r.world}
 	for _, o := range wanted {
@@ -199,7 +199,7 @@ func numbersOf(t *testing.T, g *heap.Graph, list []*object) (numbers []heap.Obje
 	return numbers
 }
 
-// TestRead reads objects again: all, a few, one twice, none.
+// TestRead rereads objects: all, a few, one twice, none.
 func TestRead(t *testing.T) {
 	for seed := range uint64(3) {
 		w, g := contents(t, seed+20)
@@ -225,7 +225,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadStops ends with the error of visit, of the context and of the reader.
+// TestReadStops checks that Read stops with the error of visit, of the context
+// and of the reader.
 func TestReadStops(t *testing.T) {
 	const objects = 200_000
 	f, w := watch(t, chain(t, objects))
@@ -246,7 +247,7 @@ func TestReadStops(t *testing.T) {
 		}
 		return nil
 	})
-	// The other goroutine may be in the middle of its chunk.
+	// The other goroutine may still be in the middle of its chunk.
 	if !errors.Is(err, io.ErrShortBuffer) || visits > objects/2 {
 		t.Errorf("%v, after %d visits", err, visits)
 	}
@@ -333,14 +334,14 @@ func (a *answer) askClass(g *heap.Graph, c *class) error {
 	return a.askStatics(g, c)
 }
 
-// classOf is the class of an object; for a class object and a primitive array
-// only if the dump has it.
+// classOf returns the class of an object; for a class object and a primitive
+// array only if the dump has that class.
 func (a *answer) classOf(o *object) *class {
 	switch o.kind {
 	case hprof.SubInstance, hprof.SubObjectArray:
 		return o.class
 	}
-	// These have no superclass here.
+	// These classes have no superclass in the dump.
 	return &class{name: a.className(o), object: &object{n: len(a.objects)}}
 }
 
@@ -364,7 +365,7 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 		return fmt.Errorf("references %#x, want %#x", got, want)
 	}
 	if slices.ContainsFunc(a.classes, func(other *class) bool { return other != c && other.name == c.name }) {
-		// Which of two classes is meant is tested elsewhere.
+		// TestStaleClass tests which of two classes is meant.
 		return nil
 	}
 	for _, s := range c.statics {
@@ -379,8 +380,8 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 	return nil
 }
 
-// TestStaleClass has a class twice: the static field of the one in use is
-// found, whichever comes first.
+// TestStaleClass has a class twice: the static field of the class in use must
+// be found, whichever comes first.
 func TestStaleClass(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		w := &world{idSize: 8}
@@ -456,8 +457,8 @@ func TestNormalName(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads one object in a thousand again. Limit: 200 MB of dump a
-// second (measured: 400), since they are in all parts of it.
+// BenchmarkRead rereads one object in a thousand. Limit: 200 MB of dump per
+// second (measured: 400), since the objects are in all parts of the dump.
 func BenchmarkRead(b *testing.B) {
 	dump := chain(b, 500_000)
 	g := load(b, dump, heap.Options{})

@@ -3,21 +3,21 @@ package heap
 import "sync/atomic"
 
 // links are the references of all objects, as bytes: for each object the
-// distances to what it references, in numbers, as variable-length integers,
-// then a 0. Connected objects were mostly made at the same time and are close
-// together, so that most references take one or two bytes. An object's
-// reference to itself says nothing about what holds it, and is omitted.
+// distances to its targets, in object numbers, as variable-length integers,
+// then a 0. Connected objects were mostly allocated at the same time and are
+// close together, so that most references take one or two bytes. An object's
+// reference to itself does not affect what holds it, and is omitted.
 //
-// A distance is zigzag coded, with the lowest bit set if the target is a leaf,
-// an object without references. No object has the distance 0 to another, so
-// that 1 can end the list instead of 0: the object also references its class,
-// which its slot identifies.
+// A distance is zigzag coded, and the lowest bit is set if the target is a
+// leaf, an object without references. The distance to another object is never
+// 0, so that 1 can end the list instead of 0: the object then also references
+// its class, which its slot identifies.
 type links struct {
 	bytes []byte
-	// starts is the beginning of each object that is not a leaf, by its rank
-	// among those.
+	// starts is the offset of each object that is not a leaf, by its rank among
+	// these objects.
 	starts []uint32
-	// high holds further bits of starts, in a graph of more than 4 GiB of
+	// high holds the upper bits of starts, in a graph of more than 4 GiB of
 	// bytes.
 	high []uint8
 	// inner are the objects that are not leaves.
@@ -25,14 +25,14 @@ type links struct {
 	// shared are the leaves that are referenced more than once, or are GC
 	// roots.
 	shared bitset
-	// classes are the class objects that the objects of each slot reference
-	// beside their fields, none if they do not.
+	// classes are the class objects that the objects of each slot reference in
+	// addition to their fields, or none.
 	classes []uint32
 	// used is the part of bytes that is reserved.
 	used atomic.Int64
 }
 
-// The codes at the end of an object's references.
+// The codes that end an object's references.
 const (
 	endCode   = 0
 	classCode = 1
@@ -84,7 +84,7 @@ func putUvarint(b []byte, at int64, x uint64) int64 {
 	return at + 1
 }
 
-// zigzag makes small numbers of either sign small.
+// zigzag maps small positive and negative numbers to small unsigned numbers.
 func zigzag(d int64) uint64   { return uint64(d<<1 ^ d>>63) }
 func unzigzag(z uint64) int64 { return int64(z>>1) ^ -int64(z&1) }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCodes writes references of all distances and reads them again.
+// TestCodes writes references of all distances and reads them back.
 func TestCodes(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 8))
 	type reference struct {
@@ -53,7 +53,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestStarts keeps offsets of more than 32 bits.
+// TestStarts checks that offsets of more than 32 bits are stored.
 func TestStarts(t *testing.T) {
 	b := bitset{1<<3 | 1<<9 | 1<<40}
 	r, err := newRanks(&arena{}, b)

@@ -6,29 +6,31 @@ import (
 	"slices"
 )
 
-// removal finds what becomes unreachable when some objects go. Only objects
-// that the depth-first search found below them can: the search path to
-// everything else avoids them. Below, an object stays if anything that stays
-// references it.
+// removal finds the objects that become unreachable when some objects are
+// removed. Only objects that the depth-first search found below the removed
+// ones can become unreachable, because the search path to all other objects
+// avoids those. An object below them stays if any object that stays references
+// it.
 type removal struct {
 	*Graph
 	// cut are the numbers of the removed objects, in the order of the search.
 	cut []uint32
-	// below are the subtrees of the search below them.
+	// below are the subtrees of the search below the removed objects.
 	below []subtree
-	// gone are numbers that are not known to stay; fixed are those of cut.
+	// gone are the numbers that are not known to stay; fixed are the numbers of
+	// cut, which are always gone.
 	gone, fixed bitset
 }
 
-// subtree is the numbers from first up to end.
+// subtree is the numbers from first up to, but not including, end.
 type subtree struct{ first, end uint32 }
 
-// maxSweeps is the number of sweeps over the subtrees before what stays is
-// followed reference by reference, which takes more memory. Most heaps need two
-// or three.
+// maxSweeps is the maximum number of sweeps over the subtrees. After these,
+// references are followed one by one, which takes more memory. Most heaps need
+// two or three sweeps.
 var maxSweeps = 12
 
-// newRemoval returns a removal of the objects with some numbers, which it
+// newRemoval returns a removal of the objects with the given numbers, which it
 // sorts. The caller must call Close.
 func (g *Graph) newRemoval(cut []uint32) (r *removal, err error) {
 	slices.Sort(cut)
@@ -63,7 +65,7 @@ func (r *removal) close() {
 	drop(&r.arena, (*[]uint64)(&r.fixed))
 }
 
-// size returns the count of numbers to visit.
+// size returns the count of numbers in the subtrees.
 func (r *removal) size() (n int64) {
 	for _, s := range r.below {
 		n += int64(s.end - s.first)
@@ -71,7 +73,7 @@ func (r *removal) size() (n int64) {
 	return n
 }
 
-// run finds what goes.
+// run finds the objects that become unreachable.
 func (r *removal) run(ctx context.Context) error {
 	if len(r.below) == 0 {
 		return ctx.Err()
@@ -95,8 +97,8 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep visits what is not known to stay once, up or down, and reports whether
-// it found anything that stays.
+// sweep visits each number that is not known to stay once, upwards or
+// downwards, and reports whether it found any that stays.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {
@@ -116,7 +118,7 @@ func (r *removal) sweep(down bool) (changed bool) {
 	return changed
 }
 
-// stays reports whether something that stays references a number.
+// stays reports whether an object that stays references a number.
 func (r *removal) stays(d uint32) bool {
 	if !r.gone.has(r.inbound.parent(d)) {
 		return true
@@ -129,8 +131,8 @@ func (r *removal) stays(d uint32) bool {
 	return false
 }
 
-// follow finishes what sweeps did not: it reverses the references between the
-// remaining numbers, and follows them from what stays.
+// follow completes the search after the sweeps: it reverses the references
+// between the remaining numbers, and follows them from the numbers that stay.
 func (r *removal) follow(ctx context.Context) error {
 	out, err := r.outgoing()
 	if err != nil {
@@ -164,7 +166,7 @@ func (r *removal) follow(ctx context.Context) error {
 	return nil
 }
 
-// forward are the references between the numbers from first on.
+// forward are the references between the numbers starting at first.
 type forward struct {
 	first          uint32
 	starts, target []uint32
@@ -221,14 +223,15 @@ func (r *removal) pairs(f func(from, to uint32)) {
 	}
 }
 
-// eachGone calls f with the vertex of each number that goes.
+// eachGone calls f with the vertex of each number that becomes unreachable.
 func (r *removal) eachGone(f func(v uint32)) {
 	for _, s := range r.below {
 		r.gone.each(s.first, s.end, func(d uint32) { f(r.inbound.place[d]) })
 	}
 }
 
-// vertices is the set of what goes by vertex of the dominator tree.
+// vertices is the set of the unreachable objects, by vertex of the dominator
+// tree.
 func (r *removal) vertices() (bitset, error) {
 	set, err := newBitset(&r.arena, int64(len(r.inbound.place)))
 	if err != nil {
@@ -238,7 +241,7 @@ func (r *removal) vertices() (bitset, error) {
 	return set, nil
 }
 
-// fill sets the members from first up to end.
+// fill adds the members from first up to, but not including, end.
 func (b bitset) fill(first, end uint32) {
 	for i := first; i < end; {
 		if i&63 == 0 && end-i >= 64 {
@@ -251,8 +254,8 @@ func (b bitset) fill(first, end uint32) {
 	}
 }
 
-// each calls f with the members from first up to end, without those that f
-// removes ahead.
+// each calls f with the members from first up to, but not including, end. It
+// skips members that f has removed in the meantime.
 func (b bitset) each(first, end uint32, f func(uint32)) {
 	for i := first; i < end; {
 		w := b[i>>6] >> (i & 63)
@@ -269,7 +272,7 @@ func (b bitset) each(first, end uint32, f func(uint32)) {
 	}
 }
 
-// eachDown is each from the last member down.
+// eachDown is like each, starting from the last member.
 func (b bitset) eachDown(first, end uint32, f func(uint32)) {
 	for i := end; i > first; {
 		last := i - 1

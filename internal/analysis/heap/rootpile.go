@@ -13,16 +13,16 @@ type rootPile struct {
 	row   uint32
 	count int64
 	size  Size
-	// largest is what the object that retains most retains, first the lowest
-	// number of those objects.
+	// largest is the largest retained size of one of the objects; first is the
+	// lowest number of these objects.
 	largest      int64
 	first        uint32
 	held         groups
 	accumulation bool
 }
 
-// holding says that a GC root holds an object, by its vertex. The owner is the
-// object itself, or the thread whose local variable it is. The rank is the
+// holding records that a GC root holds an object, by its vertex. The owner is
+// the object itself, or the thread whose local variable it is. The rank is the
 // index of the kind of root in AccumulationOptions.Roots, from 1.
 type holding struct {
 	vertex, owner uint32
@@ -33,9 +33,9 @@ type holding struct {
 // accumulation in accumulator.rooted.
 type member struct{ vertex, pile uint32 }
 
-// pileRoots finds the accumulations of what GC roots of some kinds hold, and
-// counts their contents except for leaves, which may be below what it marks.
-// The accumulations found before are in order.
+// pileRoots finds the accumulations of objects that GC roots of some kinds
+// hold, and counts their contents except for leaves, which may belong to the
+// vertices that it marks. The accumulations found before are in order.
 func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	piles := rootPiles{places: map[uint64]int{}}
@@ -66,7 +66,7 @@ func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	a.rooted = piles.list
 }
 
-// holdings returns those of GC roots of some kinds, of objects that may
+// holdings returns the holdings for GC roots of some kinds, of objects that may
 // accumulate.
 func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	var ranks [256]uint8
@@ -100,13 +100,13 @@ func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	return list
 }
 
-// thread is a thread by its serial number.
+// thread is a thread and its serial number.
 type thread struct{ serial, vertex uint32 }
 
 func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
 
-// threads are ordered by serial number; of several with one number, the first
-// object has it.
+// threads are ordered by serial number; if several objects have the same
+// number, the first object counts.
 func (a *accumulator) threads() (list []thread) {
 	for _, r := range a.g.roots {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -119,9 +119,10 @@ func (a *accumulator) threads() (list []thread) {
 	return slices.CompactFunc(list, func(x, y thread) bool { return x.serial == y.serial })
 }
 
-// single keeps one holding per object, that of the first rank, grouped by owner
-// with the owner's own first. A local variable of several threads belongs to
-// none, and an object that contains an accumulation is reported there.
+// single keeps one holding per object, the one with the lowest rank. They are
+// grouped by owner, the owner's own holding first. A local variable of several
+// threads belongs to none of them; an object that contains an accumulation is
+// not repeated, because the accumulation is reported.
 func (a *accumulator) single(list []holding) []holding {
 	slices.SortFunc(list, byObject)
 	kept, locals := list[:0], false
@@ -150,7 +151,7 @@ func byObject(x, y holding) int {
 	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.owner, y.owner))
 }
 
-// byOwner orders by owner, followed by its local variables.
+// byOwner orders by owner; local variables follow their owner.
 func byOwner(x, y holding) int {
 	switch {
 	case x.owner != y.owner:
@@ -171,8 +172,7 @@ func (a *accumulator) hasAccumulation(v uint32) bool {
 }
 
 // eachOwner calls f with the holdings of each object that may be in an
-// accumulation, its own first. Local variables of threads that may not be are
-// dropped.
+// accumulation, its own first. Local variables of other threads are dropped.
 func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	for len(list) > 0 {
 		n := 1
@@ -186,8 +186,8 @@ func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	}
 }
 
-// together returns what an owner and its local variables retain: none is below
-// another, as each is a GC root.
+// together returns what an owner and its local variables retain: none of them
+// is below another, as each is a GC root.
 func (a *accumulator) together(own []holding) (sum Size) {
 	for _, h := range own {
 		sum.add(a.weigh(h.vertex))
@@ -195,7 +195,8 @@ func (a *accumulator) together(own []holding) (sum Size) {
 	return sum
 }
 
-// hold adds what an owner holds: what it dominates, and its local variables.
+// hold adds what an owner holds: the objects that it dominates, and its local
+// variables.
 func (a *accumulator) hold(t *groups, own []holding) {
 	v := own[0].vertex
 	for c := v + 1; c < a.t.ends[v]; c = a.t.ends[c] {
@@ -207,8 +208,8 @@ func (a *accumulator) hold(t *groups, own []holding) {
 }
 
 // rootLeaf counts an object without a vertex that an object of an accumulation
-// has, given its index among the members. Adjacent objects often have adjacent
-// owners.
+// holds; at is the holder's index among the members. Adjacent objects often
+// have adjacent owners.
 func (a *accumulator) rootLeaf(near int, o, v uint32) int {
 	for _, i := range [...]int{near, near + 1, near - 1} {
 		if i >= 0 && i < len(a.members) && a.members[i].vertex == v {
@@ -235,7 +236,7 @@ func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
 	return r
 }
 
-// rootPiles are piles by kind of root and class.
+// rootPiles are rootPile values by kind of root and class.
 type rootPiles struct {
 	places map[uint64]int
 	list   []rootPile

@@ -1,7 +1,7 @@
 package heap
 
-// Scratch returns n zeros outside the garbage collector's heap, for callers
-// that visit all objects. Release, or Close of the graph, frees them.
+// Scratch returns a slice of n zeros outside the garbage collector's heap, for
+// callers that visit all objects. Release, or Close of the graph, frees it.
 func (g *Graph) Scratch(n int64) ([]uint32, error) { return array[uint32](&g.arena, n) }
 
 // Release frees memory returned by Scratch, and sets it to nil.

@@ -5,21 +5,21 @@ import (
 	"errors"
 )
 
-// order is the result of the depth-first search. Vertices are what it reaches,
-// in preorder from 1; 0 is above all GC roots.
+// order is the result of the depth-first search. Vertices are the objects that
+// it reaches, numbered in preorder from 1; 0 is above all GC roots.
 type order struct {
 	count uint32
-	// parents is the vertex from which each was found.
+	// parents is the vertex from which each vertex was found.
 	parents []uint32
 	// joins are the references that the search did not follow because their
-	// targets had been found: most objects have none, so that these are far
-	// fewer than all inbound references.
+	// targets had already been found. Most objects have none, so there are far
+	// fewer joins than inbound references.
 	joins joins
 }
 
-// search numbers what the GC roots reach through strong and soft references.
-// Graph.tree.vertices gets the vertex of each object; for a leaf with one
-// reference, which gets no vertex of its own, that of the object that
+// search numbers the objects that the GC roots reach through strong and soft
+// references. It sets Graph.tree.vertices to the vertex of each object. A leaf
+// with one reference gets no vertex of its own, but that of the object that
 // references it.
 func (l *loader) search(ctx context.Context) (err error) {
 	n := l.links.inner.len() + l.links.shared.count() + 1
@@ -30,8 +30,8 @@ func (l *loader) search(ctx context.Context) (err error) {
 	if o.parents, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
-	// An object is pending once for each reference at most, a class once for
-	// each object.
+	// An object is pending at most once per reference, a class at most once per
+	// object.
 	most := l.ReferenceCount + int64(len(l.roots)) + 1
 	if o.joins.log, err = array[byte](&l.arena, 2*longest*most); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (l *loader) search(ctx context.Context) (err error) {
 }
 
 // visitBoth runs the search concurrently with the walk that separates strong
-// from soft.
+// from soft reachability.
 func (l *loader) visitBoth(ctx context.Context, pending []edge) error {
 	s, err := l.newStrong()
 	if err != nil || s == nil {
@@ -69,7 +69,7 @@ func (l *loader) visitBoth(ctx context.Context, pending []edge) error {
 	return s.rest()
 }
 
-// edge is a reference that the search has still to follow: from a vertex to an
+// edge is a reference that the search has not followed yet: from a vertex to an
 // object.
 type edge struct {
 	object, from uint32
@@ -78,8 +78,9 @@ type edge struct {
 // patience is the number of steps of a loop between two checks of its context.
 const patience = 1 << 20
 
-// visit is the search. All references of a vertex are stacked when it is found,
-// and the last one is followed first, so the order is depth first.
+// visit performs the search. All references of a vertex are pushed onto a stack
+// when it is found, and the last one is followed first, so the order is depth
+// first.
 func (l *loader) visit(ctx context.Context, pending []edge) error {
 	vertices, parents, joins := l.tree.vertices, l.order.parents, &l.order.joins
 	bytes, inner, shared := l.links.bytes, l.links.inner.bits, l.links.shared
@@ -138,8 +139,8 @@ func (l *loader) visitClass(object, vertex uint32, pending []edge, n int) int {
 }
 
 // joins are references between vertices: first a log of differences, in the
-// order of the search, then the sources of each target, one target behind the
-// other.
+// order of the search; after sort, the sources of each target, ordered by
+// target.
 type joins struct {
 	log         []byte
 	used, count int64
@@ -176,7 +177,7 @@ func (j *joins) end(v uint32) uint32 {
 	return uint32(len(j.sources))
 }
 
-// sort makes the lists of sources of count vertices out of the log.
+// sort converts the log into the lists of sources of count vertices.
 func (j *joins) sort(a *arena, workers int, count uint32) (err error) {
 	if j.count >= 1<<32 {
 		return errors.New("find dominators: more than 2^32 objects are referenced more than once")
@@ -187,7 +188,7 @@ func (j *joins) sort(a *arena, workers int, count uint32) (err error) {
 	if j.sources, err = array[uint32](a, j.count); err != nil {
 		return err
 	}
-	// Each goroutine reads all of the log, for the targets that are its own.
+	// Each goroutine reads the whole log, for its own share of the targets.
 	part := count/uint32(workers) + 1
 	parallel(workers, workers, func(i int) {
 		least, most := uint32(i)*part, min(uint32(i+1)*part, count+1)

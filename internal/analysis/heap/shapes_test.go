@@ -71,14 +71,15 @@ func (s *scribe) dump(tb testing.TB) []byte {
 }
 
 // shape is a graph of n objects, of which 0 is the only root, and its dominator
-// tree. All reached objects come after their dominators.
+// tree. Every reached object comes after its dominator.
 type shape struct {
 	n int
-	// refs appends what an object references.
+	// refs appends the references of an object.
 	refs func(list []int, i int) []int
-	// dominator is -1 below the roots, -2 where an object is not reached.
+	// dominator returns -1 for objects directly below the roots, and -2 for
+	// unreached objects.
 	dominator func(i int) int
-	// id permutes the addresses; nil leaves them.
+	// id permutes the addresses; if nil, they are in order.
 	id func(i int) int
 }
 
@@ -89,10 +90,10 @@ func (s *shape) object(i int) hprof.ID {
 	return hprof.ID(0x10000 + 8*i)
 }
 
-// size returns that of an object with some number of references.
+// size returns the size of an object with n references.
 func size(references int) int64 { return int64(10 + 3*references) }
 
-// widest is the number of references from which on objects are arrays.
+// widest is the number of references at which objects become arrays.
 const widest = 4
 
 func (s *shape) dump(tb testing.TB) []byte {
@@ -120,7 +121,7 @@ func (s *shape) dump(tb testing.TB) []byte {
 	return w.dump(tb)
 }
 
-// check compares all dominators and retained sizes.
+// check compares all dominators and retained sizes with the shape.
 func (s *shape) check(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	retained := make([]int64, s.n)
@@ -155,8 +156,7 @@ func (s *shape) check(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// scattered is a bijection on the numbers below n that keeps no neighbors
-// together.
+// scattered is a random permutation of the numbers below n.
 func scattered(n int) func(int) int {
 	perm := rand.New(rand.NewPCG(1, 2)).Perm(n)
 	return func(i int) int { return perm[i] }
@@ -180,9 +180,9 @@ func shapes() map[string]shape {
 		"list":           {n: deep, refs: list, dominator: before},
 		"list backwards": {n: deep, refs: list, dominator: before, id: func(i int) int { return deep - i }},
 		"list scattered": {n: deep, refs: list, dominator: before, id: scattered(deep)},
-		// The cells of two lists of the same elements: 0, then those of one
-		// list, those of the other, the elements. Algorithms that climb the
-		// dominator tree from each element need many steps for each.
+		// Object 0 is followed by the cells of one list, the cells of the other
+		// list, and the elements that both lists share. Algorithms that climb
+		// the dominator tree from each element need many steps for each.
 		"two lists": {n: 1 + 3*wide, refs: func(refs []int, i int) []int {
 			switch {
 			case i == 0:
@@ -266,16 +266,16 @@ func shapes() map[string]shape {
 	}
 }
 
-// TestShapes loads graphs on which naive algorithms are recursive, quadratic or
-// wrong, with known dominators.
+// TestShapes loads graphs with known dominators on which naive algorithms
+// recurse too deeply, take quadratic time or are wrong.
 func TestShapes(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) { s.check(t, load(t, s.dump(t), heap.Options{})) })
 	}
 }
 
-// TestSecondDominators compares with another algorithm, on graphs too large for
-// brute force.
+// TestSecondDominators compares the result with that of another algorithm, on
+// graphs too large for brute force.
 func TestSecondDominators(t *testing.T) {
 	objects := 30_000
 	if racing {
@@ -289,8 +289,8 @@ func TestSecondDominators(t *testing.T) {
 	}
 }
 
-// tangle is a random graph, from hardly connected to dense, with many
-// references to neighbours or few.
+// tangle is a random graph, from sparse to dense, in which few or many
+// references lead to neighbors.
 func tangle(seed uint64, n int) *shape {
 	dice := rand.New(rand.NewPCG(seed, 3))
 	refs := make([][]int, n)
@@ -307,7 +307,8 @@ func tangle(seed uint64, n int) *shape {
 		refs[0] = append(refs[0], dice.IntN(n))
 	}
 	dominators := cooper(refs)
-	// The shape wants dominators first: the objects in the order of the search.
+	// A shape requires dominators first: here the objects are in the order of
+	// the search.
 	order := preorder(refs)
 	place := make([]int, n)
 	for at, i := range order {
@@ -326,7 +327,8 @@ func tangle(seed uint64, n int) *shape {
 	}}
 }
 
-// preorder is a depth-first search from 0; unreached objects come last.
+// preorder lists the objects in the order of a depth-first search from 0;
+// unreached objects come last.
 func preorder(refs [][]int) (order []int) {
 	met := make([]bool, len(refs))
 	pending := []int{0}
@@ -348,7 +350,8 @@ func preorder(refs [][]int) (order []int) {
 }
 
 // cooper finds dominators by iteration: Cooper, Harvey and Kennedy, "A simple,
-// fast dominance algorithm". -1 is for the root, -2 for what is not reached.
+// fast dominance algorithm". The result is -1 for the root and -2 for unreached
+// objects.
 func cooper(refs [][]int) []int {
 	sources, rank := make([][]int, len(refs)), make([]int, len(refs))
 	order := postorder(refs)
@@ -391,7 +394,8 @@ func cooper(refs [][]int) []int {
 	return idom
 }
 
-// postorder is that of a depth-first search from 0, which comes last.
+// postorder lists the objects in the postorder of a depth-first search from 0,
+// which comes last.
 func postorder(refs [][]int) (order []int) {
 	next := make([]int, len(refs))
 	met := make([]bool, len(refs))
@@ -413,7 +417,7 @@ func postorder(refs [][]int) (order []int) {
 	return order
 }
 
-// TestLargeSizes sums sizes that do not fit into 31 and 32 bits.
+// TestLargeSizes adds up sizes that do not fit into 31 and 32 bits.
 func TestLargeSizes(t *testing.T) {
 	w := &world{idSize: 4}
 	huge := w.class("Huge", nil, math.MaxUint32, field{"a", hprof.Object}, field{"b", hprof.Object})
@@ -435,7 +439,7 @@ func TestLargeSizes(t *testing.T) {
 	}
 }
 
-// TestManyClasses has more classes than 16 bits can number.
+// TestManyClasses has more classes than can be numbered with 16 bits.
 func TestManyClasses(t *testing.T) {
 	const classes = 1<<16 + 100
 	w := newScribe(8)
@@ -453,7 +457,8 @@ func TestManyClasses(t *testing.T) {
 		}
 		w.Class(c)
 	}
-	// Each references the next one in all its fields; one of three has none.
+	// Each object references the next one in all its fields; one of three has
+	// no fields.
 	for i := range classes {
 		w.instance(instance(i), class(i), []hprof.ID{instance(i + 1), instance(i + 1)}[:i%3]...)
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: instance(i/3*3 + 1)})

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Share is what one of several sets leads to that stays until others of them
-// go, too.
+// Share is what one of several sets holds together with other sets: it stays in
+// memory until those are removed, too.
 type Share struct {
 	Size Size
-	// With is the number of others that lead to parts of these.
+	// With is the number of other sets that hold parts of these objects.
 	With int
 }
 
-// mostShares bounds the sets that are distinguished.
+// mostShares is the maximum number of sets that are distinguished.
 const mostShares = 64
 
-// Shares returns what each of several sets shares with others: what becomes
-// unreachable when all of them go, but not when any single one does. It returns
-// nil if the search would take too long. It needs Options.Inbound.
+// Shares returns what each of several sets shares with other sets: what becomes
+// unreachable when all sets are removed, but not when any single one is. It
+// returns nil if the search would take too long. It needs Options.Inbound.
 func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *Patience) ([]Share, error) {
 	if len(sets) < 2 || len(sets) > mostShares {
 		return nil, nil
@@ -54,14 +54,14 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *Patience) ([]Sha
 // sharing is what several sets hold together.
 type sharing struct {
 	*removal
-	// lead are the sets that lead to each number that no single set holds, as
-	// bits.
+	// lead are, as bits, the sets that lead to each number that no single set
+	// holds.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }
 
 func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
-	// alone are the numbers that go with a single set.
+	// alone are the numbers that a single set holds.
 	alone, err := newBitset(&s.arena, int64(len(s.inbound.place)))
 	if err != nil {
 		return err
@@ -87,7 +87,8 @@ func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
 	return ctx.Err()
 }
 
-// removed are the numbers that go with a set alone.
+// removed are the numbers that become unreachable when only this set is
+// removed.
 func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32, err error) {
 	r, err := s.newRemoval(slices.Clone(numbers))
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32,
 	return list, nil
 }
 
-// reach walks from what a set holds to what it shares.
+// reach walks from the objects that a set holds to those that it shares.
 func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	bit := uint64(1) << set
 	for len(pending) > 0 {
@@ -119,7 +120,8 @@ func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	}
 }
 
-// shares adds up. What a number dominates and is also shared counts separately.
+// shares adds up the sizes. A shared number below another shared number counts
+// separately.
 func (s *sharing) shares(sets int) []Share {
 	shares, with := make([]Share, sets), make([]uint64, sets)
 	vertices := map[uint32]uint32{}
@@ -128,7 +130,7 @@ func (s *sharing) shares(sets int) []Share {
 		vertices[v] = d
 		s.size[d] = s.tree.size(v)
 	}
-	// A child's bytes are its own, whatever holds it.
+	// A child's bytes count only for the child, whatever holds it.
 	for _, b := range s.below {
 		s.gone.each(b.first, b.end, func(d uint32) {
 			v := s.inbound.place[d]

@@ -7,30 +7,30 @@ import (
 )
 
 // SharedPile is many objects of one class that several static fields hold
-// together, so that nothing these reference dominates them. They are dominated
-// by the class that has the fields, the class loader of their classes, or only
-// the GC roots together.
+// together, so that none of the objects that these fields reference dominates
+// them. They are dominated by the class that has the fields, by the class
+// loader of their classes, or only by the GC roots together.
 type SharedPile struct {
-	// Accumulation has the object that dominates them, unless Top says that
-	// there is none.
+	// Accumulation.Object is their dominator; if Top is true, they have none.
 	Accumulation
 
 	Top bool
-	// Sample are some of the objects, from the first to the last.
+	// Sample are some of the objects, at equal distances from the first to the
+	// last.
 	Sample []Object
 
-	// above is the vertex of their dominator, row their class.
+	// above is the vertex of their dominator; row is the row of their class.
 	above, row uint32
 }
 
-// sampled bounds SharedPile.Sample.
+// sampled is the maximum length of SharedPile.Sample.
 const sampled = 32
 
-// SharedPiles finds the classes of which at least Fewest objects, none of them
-// with more than half, retain Least together, and whose immediate dominator is
-// a class, also dominates classes, or does not exist. GC roots and classes are
-// not counted. The one that retains most comes first. What the objects hold is
-// not filled in yet. The error is ctx's.
+// SharedPiles finds the classes of which at least Fewest objects retain Least
+// together, none of them with more than half, if the immediate dominator of
+// these objects is a class, also dominates classes, or does not exist. GC roots
+// and classes are not counted. The pile with the largest retained size comes
+// first. The contents of the objects are not filled in yet. The error is ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedPile
@@ -44,8 +44,8 @@ func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]Share
 	return piles, nil
 }
 
-// FillPiles fills in what the objects of SharedPiles hold. The error is ctx's,
-// or one of memory.
+// FillPiles fills in the contents of the objects of SharedPiles. The error is
+// ctx's, or a failed memory allocation.
 func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*SharedPile) error {
 	a := newAccumulator(g, o)
 	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
@@ -76,8 +76,8 @@ func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*S
 	return err
 }
 
-// dominatorsOfClasses returns vertices that retain what counts, beginning with
-// the virtual root 0: those of classes and of what dominates them.
+// dominatorsOfClasses returns the vertices of classes and of the dominators of
+// classes that retain enough, beginning with the virtual root 0.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {
@@ -108,7 +108,7 @@ func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	}
 }
 
-// sharedBelow adds the piles among the children of a vertex.
+// sharedBelow adds the piles that the children of a vertex form.
 func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 	largest := map[uint32]int64{}
 	a.sums.reset()
@@ -144,7 +144,7 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 	return piles
 }
 
-// sample takes objects of piles below a vertex, by their classes, at equal
+// sample selects objects of piles below a vertex, by their classes, at equal
 // distances.
 func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
 	met := map[uint32]int64{}
@@ -160,7 +160,7 @@ func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
 	})
 }
 
-// end returns the end of what a vertex dominates; 0 dominates all.
+// end returns the end of the vertices that a vertex dominates; 0 dominates all.
 func (a *accumulator) end(v uint32) uint32 {
 	if v == 0 {
 		return uint32(len(a.t.ends))
@@ -168,7 +168,7 @@ func (a *accumulator) end(v uint32) uint32 {
 	return a.t.ends[v]
 }
 
-// rootVertices are those of objects that are GC roots; only 0 has such
+// rootVertices are the vertices of objects that are GC roots; only 0 has such
 // children.
 func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 	if v != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestSharedPiles compares them with a plain grouping of what is immediately
-// below each object that dominates a class.
+// TestSharedPiles compares the piles with a simple grouping of the objects
+// immediately below each object that dominates a class.
 func TestSharedPiles(t *testing.T) {
 	t.Parallel()
 	met, held := 0, 0

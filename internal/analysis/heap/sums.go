@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Size is bytes of Java heap, and bytes of native memory that Java objects
+// Size is a size in bytes of Java heap, and of native memory that Java objects
 // registered.
 type Size struct {
 	Java, Native int64
@@ -19,26 +19,27 @@ func (s Size) Total() int64 { return s.Java + s.Native }
 
 func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
 
-// Row is one line of a histogram: all objects of the classes of one name.
+// Row is one line of a histogram: all objects of the classes with one name.
 type Row struct {
 	Class string
 	// Classes is the number of classes with this name; several class loaders
 	// may load one.
 	Classes int
-	// Instances and Shallow count all objects in the dump, Reachable and
-	// Retained those that are reachable, strongly or softly.
+	// Instances and Shallow count all objects in the dump; Reachable and
+	// Retained count those that are strongly or softly reachable.
 	Instances, Reachable int64
 	Shallow              Size
-	// Retained is the union of the dominator subtrees of all reachable
-	// instances: a lower bound of what would go if all of them went. What only
-	// several of them together hold would go as well.
+	// Retained is the size of the union of the dominator subtrees of all
+	// reachable instances: a lower bound of the memory that would be freed if
+	// all instances were removed. Objects that only several instances hold
+	// together would be freed as well.
 	Retained Size
 	// RetainedIn is Retained.Java by heap, in the order of Graph.Heaps; nil if
 	// there is only one heap.
 	RetainedIn []int64
 }
 
-// sum adds the sizes up the dominator tree and over classes.
+// sum adds up the sizes, along the dominator tree and by class.
 func (l *loader) sum(ctx context.Context) error {
 	t, n := &l.tree, int64(len(l.tree.objects))
 	t.retained = make([][]int64, l.heapCount())
@@ -75,7 +76,7 @@ func (g *Graph) heapCount() int {
 	return len(g.Heaps)
 }
 
-// climb adds each vertex's sum to its dominator, from the last one up.
+// climb adds each vertex's sum to its dominator's, from the last vertex up.
 func climb(sizes []int64, parents []uint32) {
 	for v := len(sizes) - 1; v > 0; v-- {
 		sizes[parents[v]] += sizes[v]
@@ -94,8 +95,8 @@ func (l *loader) sumObjects() {
 			retained[v] += size
 		}
 		l.Heaps[0].Objects = l.Objects
-		// Unreachable objects were added to the top, where they are not
-		// retained.
+		// Unreachable objects were added to vertex 0, which does not retain
+		// them.
 		retained[0] = 0
 		return
 	}
@@ -110,8 +111,8 @@ func (l *loader) sumObjects() {
 	}
 }
 
-// countClasses counts the objects of each class, and adds what leaves without a
-// vertex retain: themselves.
+// countClasses counts the objects of each class, and adds the retained size of
+// leaves without a vertex, which is their own size.
 func (l *loader) countClasses() {
 	l.nameRows()
 	list := l.registry.list
@@ -133,9 +134,9 @@ func (l *loader) countClasses() {
 	}
 }
 
-// sumClasses adds up what the instances of each class retain. In preorder, an
-// instance is below another of the same class if it comes before the end of the
-// last one that was not.
+// sumClasses adds up the retained sizes of the instances of each class. In
+// preorder, an instance is below another of the same class if it comes before
+// the end of the last outermost instance.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
@@ -185,7 +186,7 @@ func (l *loader) retainVertex(row *Row, v uint32) {
 	}
 }
 
-// nameRows makes a row for each existing class name.
+// nameRows creates a row for each existing class name.
 func (l *loader) nameRows() {
 	byName := map[string]uint32{}
 	for s := range l.registry.list {
@@ -216,12 +217,12 @@ func (l *loader) nameRows() {
 // particular order. The caller must not modify the list.
 func (g *Graph) Empty() []string { return g.empty }
 
-// Histogram returns the classes, those that retain most first. The caller must
+// Histogram returns the classes, largest retained size first. The caller must
 // not change it.
 func (g *Graph) Histogram() []Row { return g.rows }
 
-// ReachableBytes returns the size of what the GC roots reach, strongly or
-// softly.
+// ReachableBytes returns the size of the objects that the GC roots reach,
+// strongly or softly.
 func (g *Graph) ReachableBytes() (s Size) {
 	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
 		s.add(g.tree.size(v))
@@ -229,7 +230,7 @@ func (g *Graph) ReachableBytes() (s Size) {
 	return s
 }
 
-// size is what a vertex retains.
+// size returns the retained size of a vertex.
 func (t *tree) size(v uint32) (s Size) {
 	for _, retained := range t.retained {
 		s.Java += retained[v]
@@ -240,7 +241,7 @@ func (t *tree) size(v uint32) (s Size) {
 	return s
 }
 
-// Object is an object by its number.
+// Object identifies an object by its number.
 type Object uint32
 
 // Find returns the object with an ID.
@@ -249,7 +250,7 @@ func (g *Graph) Find(id hprof.ID) (Object, bool) {
 	return Object(n), n != none
 }
 
-// find returns what a reference leads to; false for null.
+// find returns the object that a reference leads to; false for null.
 func (g *Graph) find(id hprof.ID) (Object, bool) {
 	if id == 0 {
 		return 0, false
@@ -263,10 +264,11 @@ func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
 // Class returns the name of an object's class as Java writes it.
 func (g *Graph) Class(o Object) string { return g.registry.list[g.slots.at(uint32(o))].name }
 
-// IsClass reports whether an object is a class; ClassName returns its name.
+// IsClass reports whether an object is a class object; ClassName returns the
+// name of its class.
 func (g *Graph) IsClass(o Object) bool { return g.slots.at(uint32(o)) == classSlot }
 
-// ClassName returns the name of the class that a class object is.
+// ClassName returns the name of the class that a class object represents.
 func (g *Graph) ClassName(o Object) string {
 	return g.registry.list[g.registry.slots[g.ID(o)]].name
 }
@@ -298,9 +300,9 @@ func (g *Graph) Reachability(o Object) Reachability {
 	return Unreachable
 }
 
-// Retained returns what would go if an object went: everything it dominates,
-// itself included. It is 0 for objects that are neither strongly nor softly
-// reachable.
+// Retained returns the size that would become unreachable if an object were
+// removed: everything it dominates, including itself. It is 0 for objects that
+// are neither strongly nor softly reachable.
 func (g *Graph) Retained(o Object) Size {
 	v := g.tree.vertices[o]
 	switch {
@@ -312,7 +314,8 @@ func (g *Graph) Retained(o Object) Size {
 	return g.Shallow(o)
 }
 
-// RetainedIn is Retained in one heap of Heaps, without native memory.
+// RetainedIn returns the part of Retained in one heap of Heaps, without native
+// memory.
 func (g *Graph) RetainedIn(o Object, heap int) int64 {
 	v := g.tree.vertices[o]
 	switch {
@@ -327,7 +330,7 @@ func (g *Graph) RetainedIn(o Object, heap int) int64 {
 }
 
 // Dominator returns the immediate dominator of an object; false for objects
-// that only the GC roots together dominate, and for unreachable ones.
+// that only the GC roots together dominate, and for unreachable objects.
 func (g *Graph) Dominator(o Object) (Object, bool) {
 	v := g.tree.vertices[o]
 	if v == 0 {

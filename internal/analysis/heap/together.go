@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// SetCost is what becomes unreachable if all of some objects go.
+// SetCost is the size that becomes unreachable if all of some objects are
+// removed.
 type SetCost struct {
 	Size Size
 	// In is Size.Java by heap, in the order of Graph.Heaps; nil if there is
@@ -17,13 +18,13 @@ type SetCost struct {
 	AtLeast bool
 }
 
-// Patience bounds the objects that a series of costs visits. Costs computed
-// after it is used up are bounds.
+// Patience is the number of objects that a series of cost computations may
+// visit. Costs computed after it is used up are lower bounds.
 type Patience struct{ Left int64 }
 
-// Cost returns what becomes unreachable if some objects go, including the
-// objects if they are reachable now. Without Options.Inbound it is a bound for
-// all but single objects.
+// Cost returns the size that becomes unreachable if some objects are removed,
+// including the objects themselves if they are reachable now. Without
+// Options.Inbound it is a lower bound, except for single objects.
 func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCost, error) {
 	costs, err := g.Costs(ctx, [][]Object{objects}, p)
 	if err != nil {
@@ -32,7 +33,7 @@ func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCos
 	return costs[0], nil
 }
 
-// Costs is Cost of several sets, each on its own, in their order.
+// Costs returns the Cost of each of several sets, in their order.
 func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *Patience) ([]SetCost, error) {
 	costs := make([]SetCost, len(sets))
 	if g.inbound.place == nil {
@@ -59,12 +60,13 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *Patience) ([]SetC
 	return costs, nil
 }
 
-// numbersOf finds the numbers of the objects of several sets, in one pass over
-// all. An object without a vertex of its own holds nothing, and has none.
+// numbersOf finds the depth-first numbers of the objects of several sets, in
+// one pass over all objects. An object without a vertex of its own holds
+// nothing, and has no number.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first is a set that has each vertex, from 1; more are the others that
-	// have it as well.
+	// first is one set for each vertex, from 1; more are the other sets that
+	// contain the vertex.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
 		return nil, err
@@ -123,7 +125,8 @@ func (g *Graph) cost(ctx context.Context, objects []Object, numbers []uint32, p 
 	defer drop(&g.arena, (*[]uint64)(&gone))
 	c = g.newCost()
 	r.eachGone(func(v uint32) {
-		// What it dominates goes with it, and is in its size.
+		// The objects that it dominates are removed with it, and included in
+		// its size.
 		if !gone.has(g.tree.parents[v]) {
 			g.addVertex(&c, v)
 		}
@@ -147,7 +150,7 @@ func (g *Graph) addVertex(c *SetCost, v uint32) {
 }
 
 // addLeaves adds the objects that have no vertex of their own and whose holder
-// does not go.
+// is not removed.
 func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool) {
 	var leaves []Object
 	for _, o := range objects {
@@ -165,11 +168,11 @@ func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool
 	}
 }
 
-// union returns the union of what the objects dominate: what several of them
-// dominate counts once.
+// union returns the size of the union of the objects' dominator subtrees: an
+// object that several of them dominate counts once.
 func (g *Graph) union(objects []Object) SetCost {
 	c := g.newCost()
-	// One object holds what it dominates.
+	// A single object holds exactly the objects that it dominates.
 	c.AtLeast = len(objects) > 1
 	var order []uint32
 	for _, o := range objects {
@@ -195,8 +198,9 @@ func (g *Graph) union(objects []Object) SetCost {
 	return c
 }
 
-// AddHeld adds to a set what would go if some objects went: themselves, and
-// everything that paths from the GC roots reach only through one of them.
+// AddHeld adds to a set everything that would become unreachable if some
+// objects were removed: the objects themselves, and everything that paths from
+// the GC roots reach only through one of them.
 func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
 	if g.inbound.place == nil {
 		return errNoInbound

@@ -1,27 +1,28 @@
 package heap
 
 // tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and
-// what a vertex dominates are the vertices after it, up to its end. So a
-// subtree is a range, and the sum over one is a difference.
+// the vertices that a vertex dominates follow it, up to its end. So a subtree
+// is a range, and the sum over a subtree is a difference.
 type tree struct {
-	// vertices is the vertex of each object, 0 for unreachable ones. A leaf
-	// that one object references has no vertex of its own: it has that
+	// vertices is the vertex of each object, 0 for unreachable objects. A leaf
+	// that only one object references has no vertex of its own, but that
 	// object's.
 	vertices []uint32
-	// objects is the inverse, without those leaves.
+	// objects maps vertices to objects, without those leaves.
 	objects []uint32
 	// parents are the immediate dominators.
 	parents []uint32
-	// ends is the vertex after the last one that each dominates.
+	// ends is, for each vertex, the vertex after the last one that it
+	// dominates.
 	ends []uint32
-	// retained is the bytes that each retains, in one array per heap.
+	// retained is the retained size of each vertex, with one array per heap.
 	retained [][]int64
 	native   []int64
 }
 
-// plant renumbers the vertices from the order of the search to preorder of the
-// dominator tree. A vertex comes after its dominator in both, so two sweeps
-// suffice.
+// plant renumbers the vertices from the order of the search to the preorder of
+// the dominator tree. A vertex comes after its dominator in both orders, so two
+// sweeps suffice.
 func (l *loader) plant(idoms []uint32) (err error) {
 	t, n := &l.tree, int64(len(idoms))
 	sizes, err := array[uint32](&l.arena, n)
@@ -33,8 +34,8 @@ func (l *loader) plant(idoms []uint32) (err error) {
 		sizes[idoms[v]] += sizes[v]
 	}
 	sizes[0]++
-	// next is the place of the next child of each vertex. When all children
-	// have their places, it is reused for the vertex's own place and its size.
+	// next is the position of the next child of each vertex. When all children
+	// have positions, it is reused for the vertex's own position and its size.
 	place, err := array[uint32](&l.arena, n)
 	if err != nil {
 		return err

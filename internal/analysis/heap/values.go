@@ -9,18 +9,18 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// FieldValue is the value of a field, or of an element of an array.
+// FieldValue is the value of a field or of an array element.
 type FieldValue struct {
-	// Class declares the field, "" for an element; Name is that of the field,
-	// "[3]" of an element.
+	// Class declares the field; it is "" for an element. Name is the field's
+	// name, or "[3]" for an element.
 	Class, Name string
 	Type        hprof.Type
-	// ID is what a reference leads to, 0 for null; Object is that object if
-	// There.
+	// ID is the ID of the referenced object, 0 for null; Object is that object
+	// if There is true.
 	ID     hprof.ID
 	Object Object
 	There  bool
-	// Text is the value of another type, as Java writes it.
+	// Text is the value of any other type, as Java writes it.
 	Text string
 }
 
@@ -48,8 +48,8 @@ func (r *Record) Values(most int) (list []FieldValue) {
 	return list
 }
 
-// Value returns the value of an instance's field; of several with one name that
-// of the most derived class.
+// Value returns the value of an instance's field. If several fields have this
+// name, the one of the most derived class counts.
 func (r *Record) Value(field string) (v FieldValue, ok bool) {
 	b, t, ok := r.bytes(field)
 	if !ok {
@@ -126,9 +126,9 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 	}
 }
 
-// Holders returns up to most objects that reference an object strongly or
-// softly, by fields, elements or class records, and their total number. A GC
-// root may have none. It needs Options.Inbound.
+// Holders returns up to most of the objects that reference an object strongly
+// or softly, by fields, elements or class records, and their total number. A GC
+// root may have no holders. It needs Options.Inbound.
 func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error) {
 	if g.inbound.place == nil {
 		return nil, 0, errNoInbound

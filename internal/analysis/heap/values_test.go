@@ -70,7 +70,7 @@ func valueLine(v heap.FieldValue) string {
 	return fmt.Sprintf("%s.%s %s", v.Class, v.Name, v.Type)
 }
 
-// valueLines are those in the records, as far as classes are known.
+// valueLines are the fields in the records, as far as the classes are known.
 func (a *answer) valueLines(o *object) (list []string) {
 	line := func(class, name string, kind hprof.Type, v value) {
 		text := kind.String()
@@ -96,8 +96,8 @@ func (a *answer) valueLines(o *object) (list []string) {
 	return list
 }
 
-// holdersOf are the reachable objects that reference another strongly or
-// softly.
+// holdersOf returns the reachable objects that reference another object
+// strongly or softly.
 func (a *answer) holdersOf(g *heap.Graph, o *object) (list []heap.Object) {
 	if a.reach[o.n] > heap.Soft {
 		return nil

@@ -6,18 +6,19 @@ import (
 	"sort"
 )
 
-// weakLink is the referent of a Reference that does not hold it like a field.
+// weakLink is the referent of a Reference that holds it more weakly than a
+// field does.
 type weakLink struct {
 	from, to uint32
 	strength Reachability
 }
 
-// weaker is what is reachable only through References.
+// weaker describes the objects that are reachable only through References.
 type weaker struct {
 	// links are sorted by from.
 	links []weakLink
-	// sets are what is reachable no better than by a strength; nil if nothing
-	// is.
+	// sets are the objects whose best reachability is each strength; nil if
+	// there are none.
 	sets [Unreachable]bitset
 }
 
@@ -41,8 +42,9 @@ func (w *weaker) set(a *arena, n int64, r Reachability, object uint32) (err erro
 	return nil
 }
 
-// weaken finds what is reachable only through weaker references, from the
-// strongest down, like AOSP's ahat (AhatInstance.computeReachability).
+// weaken finds the objects that are reachable only through weaker references,
+// from the strongest strength to the weakest, like AOSP's ahat
+// (AhatInstance.computeReachability).
 func (l *loader) weaken(ctx context.Context) error {
 	for _, r := range []Reachability{Finalizer, Weak, Phantom} {
 		if err := l.reachBy(ctx, r); err != nil {
@@ -52,7 +54,7 @@ func (l *loader) weaken(ctx context.Context) error {
 	return nil
 }
 
-// reachBy marks what is reachable by strength r and not better: from the
+// reachBy marks the objects whose best reachability is r, starting from the
 // referents of all References reached so far.
 func (l *loader) reachBy(ctx context.Context, r Reachability) error {
 	var pending []uint32
@@ -90,7 +92,7 @@ func (l *loader) reachBy(ctx context.Context, r Reachability) error {
 	return nil
 }
 
-// reached reports whether an object is reachable, as far as known.
+// reached reports whether an object has already been found to be reachable.
 func (l *loader) reached(object uint32) bool {
 	if l.tree.vertices[object] != 0 {
 		return true
@@ -103,7 +105,7 @@ func (l *loader) reached(object uint32) bool {
 	return false
 }
 
-// each calls f with what an object references.
+// each calls f with the objects that an object references.
 func (l *loader) each(object uint32, f func(uint32) error) error {
 	if !l.links.inner.bits.has(object) {
 		return nil
@@ -123,11 +125,11 @@ func (l *loader) each(object uint32, f func(uint32) error) error {
 	}
 }
 
-// strong marks what the GC roots reach without soft references. It runs
-// concurrently with the search, on another core.
+// strong marks the objects that the GC roots reach without soft references. It
+// runs concurrently with the search, on another core.
 type strong struct {
 	*loader
-	// marks are the reached objects; soft are those with soft references.
+	// marks are the reached objects; soft are the objects with soft references.
 	marks, soft bitset
 	pending     []uint32
 }
@@ -154,7 +156,7 @@ func (l *loader) newStrong() (s *strong, err error) {
 	return s, err
 }
 
-// walk marks what an object reaches.
+// walk marks the objects reachable from an object.
 func (s *strong) walk(ctx context.Context) error {
 	bytes, inner, n, steps := s.links.bytes, s.links.inner.bits, 0, 0
 	push := func(object uint32) {
@@ -201,7 +203,8 @@ func (s *strong) walk(ctx context.Context) error {
 	return nil
 }
 
-// rest returns what the search reached and strong references do not.
+// rest returns the objects that the search reached and strong references do not
+// reach.
 func (s *strong) rest() error {
 	for object, v := range s.tree.vertices {
 		if v != 0 && !s.marks.has(uint32(object)) {

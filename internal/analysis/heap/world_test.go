@@ -12,24 +12,24 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a heap as declared by a test: it is written into a dump, and read by
+// world is a heap that a test declares. It is written into a dump, and read by
 // the naive algorithms of naive_test.go.
 type world struct {
 	idSize  int
 	classes []*class
 	objects []*object
 	roots   []root
-	// older are objects that come before all others, and have some of their
-	// IDs.
+	// older are objects that are written before all others, and have the IDs of
+	// some of them.
 	older []*object
-	// jvm writes class names like HotSpot.
+	// jvm selects class names as HotSpot writes them.
 	jvm bool
-	// model is the one of the naive algorithms.
+	// model is the size model that the naive algorithms use.
 	model heap.SizeModel
 }
 
-// class is a declared class; its object, which is the CLASS_DUMP, may or may
-// not be in the world.
+// class is a declared class. Its object, which is written as CLASS_DUMP, may or
+// may not be in the world.
 type class struct {
 	name    string
 	super   *class
@@ -37,7 +37,7 @@ type class struct {
 	fields  []field
 	statics []static
 	object  *object
-	// loader, signers and domain are in the record.
+	// loader, signers and domain are references in the class record.
 	loader, signers, domain *object
 	// nameless classes have no LOAD_CLASS.
 	nameless bool
@@ -53,27 +53,29 @@ type static struct {
 	value value
 }
 
-// value is a reference, which may be nil, or the bits of another type.
+// value is a reference, which may be nil, or the bits of a value of another
+// type.
 type value struct {
 	object *object
 	bits   uint64
 }
 
-// object is one of any kind. A referenced object that is not in the world
-// dangles.
+// object is an object of any kind. A reference to an object that is not in the
+// world dangles.
 type object struct {
 	id   hprof.ID
 	kind hprof.SubTag
-	// class is the class of an instance; for a class object, the class that it
-	// represents.
+	// class is the class of an instance; for a class object, it is the class
+	// that the object represents.
 	class *class
-	// values are an instance's fields, of the most derived class first.
+	// values are an instance's fields; the fields of the most derived class
+	// come first.
 	values   []value
 	elements []*object
 	element  hprof.Type
 	count    uint32
 	heap     uint32
-	// n is the index in the world.
+	// n is the object's index in the world.
 	n int
 }
 
@@ -141,8 +143,8 @@ func (c *class) layout() (list []placed) {
 	return list
 }
 
-// number assigns each object its index, and those without an ID one aligned to
-// 8 bytes.
+// number assigns each object its index, and assigns IDs aligned to 8 bytes to
+// objects without an ID.
 func (w *world) number() {
 	for i, o := range w.objects {
 		o.n = i
@@ -160,15 +162,15 @@ func (w *world) has(o *object) bool {
 // form configures how a world is written.
 type form struct {
 	segments hproftest.Segmentation
-	// order permutes the objects; nil leaves them.
+	// order permutes the objects; if nil, they keep their order.
 	order []int
-	// rootsAt is the index among the objects at which the roots are written.
+	// rootsAt is the index of the object before which the roots are written.
 	rootsAt int
 	// namesLast writes strings and classes after the heap.
 	namesLast bool
 }
 
-// written is a dump, and the end of each object's record in it.
+// written is a dump, with the end of each object's record.
 type written struct {
 	dump []byte
 	ends []int64
@@ -178,7 +180,7 @@ type written struct {
 
 func (w *world) dump(tb testing.TB) []byte { return w.write(tb, form{}).dump }
 
-// write writes the world. It numbers it first.
+// write numbers the objects of the world and writes it.
 func (w *world) write(tb testing.TB, f form) written {
 	tb.Helper()
 	w.number()
@@ -218,7 +220,7 @@ func (w *world) write(tb testing.TB, f form) written {
 	return written{out.Bytes(), d.ends, d.roots}
 }
 
-// dumper writes one world.
+// dumper writes a world.
 type dumper struct {
 	*hproftest.Writer
 	*world
@@ -230,8 +232,8 @@ type dumper struct {
 	ids   []hprof.ID
 }
 
-// name returns the ID of a string. All are known before the heap is written,
-// since they are numbered by their contents.
+// name returns the ID of a string. IDs are derived from the contents, so all of
+// them are known before the heap is written.
 func (d *dumper) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {
@@ -276,7 +278,7 @@ func (d *dumper) head() {
 	}
 }
 
-// written is a class name in the spelling of the runtime.
+// written returns a class name in the runtime's spelling.
 func (d *dumper) written(name string) string {
 	if !d.jvm {
 		return name
@@ -325,7 +327,8 @@ func (d *dumper) object(o *object) {
 	}
 }
 
-// data returns the elements of a primitive array, which follow from its ID.
+// data returns the elements of a primitive array, which are derived from its
+// ID.
 func (w *world) data(o *object) []byte {
 	b := make([]byte, int(o.count)*o.element.Size(w.idSize))
 	for i := range b {
