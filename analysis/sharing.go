@@ -14,7 +14,7 @@ import (
 // sharer is a static field, or a group of GC roots of one kind and class, that
 // holds many objects together with other sharers: each one keeps them alive.
 // The objects are then dominated by the class loader of those classes, or by
-// nothing, and neither tells the developer anything about the app.
+// nothing, and neither helps the developer of the app.
 type sharer struct {
 	// name is CLASS.FIELD, or KIND CLASS for GC roots.
 	name string

@@ -71,7 +71,7 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit tells adbd that the connection ends. Without it adbd closes the
+// quit announces the end of the connection to adbd. Without it adbd closes the
 // connection too, but logs an error.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {

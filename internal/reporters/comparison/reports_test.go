@@ -145,7 +145,7 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	// The same leak with other numbers is the same entry; in another process it
-	// is another entry.
+	// is a second one.
 	c := worse()
 	c.Leaks[0].HeadBytes, c.Leaks[0].Evidence, c.Leaks[1].Process = 1, "other", "com.shop:push"
 	second := checkCodeQuality(t, c)
