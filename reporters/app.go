@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// together writes the result for all processes of an app: in one line, unless
-// only their sum leaks.
+// together writes the result for all processes of an app: one line, unless only
+// the sum of their memory leaks.
 func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	who := Together(a)
 	if several {
@@ -36,7 +36,8 @@ func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	}
 }
 
-// appGrowth writes which processes and which memory hold the growth of an app.
+// appGrowth writes which processes and which kinds of memory account for the
+// growth of an app.
 func (out *page) appGrowth(a record.AppVerdict) {
 	if held := growthHolders(a); held != "" {
 		out.line("  held by  %s", held)
@@ -46,7 +47,8 @@ func (out *page) appGrowth(a record.AppVerdict) {
 	}
 }
 
-// Together names all processes of an app: "all processes of com.shop together".
+// Together returns the name for all processes of an app: "all processes of
+// com.shop together".
 func Together(a record.AppVerdict) string {
 	who := name(a.App)
 	if a.User != 0 {
@@ -81,7 +83,8 @@ func growthHolders(a record.AppVerdict) string {
 	return strings.Join(parts, ", ")
 }
 
-// leaksOfApps returns the apps that leak in a window in which no process does.
+// leaksOfApps returns the apps that leak in a window in which none of their
+// processes leaks.
 func leaksOfApps(w record.JudgedWindow) []string {
 	var out []string
 	for _, a := range w.Apps {

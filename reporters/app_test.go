@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopping are two processes that pass, and their sum.
+// shopping returns two processes that pass, and their sum.
 func shopping(gate detector.Gate, leaking ...string) record.Run {
 	p := func(name string) record.Process {
 		return record.Process{Process: name, Gate: detector.Pass, Reason: "no growth"}
@@ -29,7 +29,7 @@ func shopping(gate detector.Gate, leaking ...string) record.Run {
 	}
 }
 
-// A leak that only the sum shows is reported in full, any other sum in one
+// A leak that only the sum shows is reported in full; any other sum takes one
 // line.
 func TestTextOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestTextOfApps(t *testing.T) {
 	}
 }
 
-// A window in which only the sum leaks is named.
+// A window in which only the sum leaks is reported by name.
 func TestTextOfAppsInWindows(t *testing.T) {
 	run := record.Run{Windows: []record.JudgedWindow{{
 		Name: "test", Processes: []record.WindowProcess{{Process: "com.shop", Gate: detector.Pass}},
@@ -125,8 +125,8 @@ func TestJUnitOfApps(t *testing.T) {
 	}
 }
 
-// The table of a replay has a row for each app, and the evidence of one that
-// only leaks as a sum.
+// The table of a replay has a row for each app, and the report contains the
+// evidence of an app whose sum alone leaks.
 func TestReplayOfApps(t *testing.T) {
 	run := shopping(detector.Leak)
 	r := record.Replay{Policy: "robust", Apps: []record.ReplayApp{{AppVerdict: run.Apps[0]}}}

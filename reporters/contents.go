@@ -14,7 +14,7 @@ import (
 // shownFrames bounds the lines of a stack.
 const shownFrames = 8
 
-// app prints which app the dump is from.
+// app prints the app that the dump is from.
 func (out *page) app(m *android.Metadata) {
 	if m == nil {
 		return
@@ -109,7 +109,7 @@ func (out *page) components(c *android.Components) {
 	}
 }
 
-// stateCounts lists counts by their names, in the order of those.
+// stateCounts lists counts in the order of the given names.
 func stateCounts(counts map[string]int64) string {
 	var list []string
 	for name, n := range counts {
@@ -140,8 +140,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is how many objects wait for their finalizer if it does not keep
-// up.
+// manyWaiting is a number of objects waiting for their finalizer that shows
+// that finalization does not keep up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {

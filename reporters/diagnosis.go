@@ -16,9 +16,9 @@ func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
 	return out.writeTo(w)
 }
 
-// diagnosis writes what was collected and its findings. A snapshot, which is
-// only there for comparison, is one line. The last line is that of the summary,
-// for a leak trace its end.
+// diagnosis writes what was collected and its findings. A snapshot, which only
+// serves for comparison, takes one line. The last line is the last line of the
+// summary; for a leak trace, it is the end of the trace.
 func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)
 	if d.User != 0 {

@@ -58,14 +58,14 @@ func diagnosisOf(trigger, outcome string) record.Diagnosis {
 	return d
 }
 
-// lines returns what a writer writes, line by line.
+// lines returns the output of a writer, line by line.
 func lines[T any](write func(io.Writer, T) error, of T) []string {
 	var b strings.Builder
 	_ = write(&b, of)
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// Each trigger with each outcome; -update rewrites the file.
+// Tests each trigger with each outcome; -update rewrites the file.
 func TestWriteDiagnosis(t *testing.T) {
 	var b strings.Builder
 	for _, trigger := range []string{"leak", "suspicious", "first", "mark", "marks", "end", "last", "final", "demand"} {
@@ -90,7 +90,7 @@ func TestWriteDiagnosis(t *testing.T) {
 	golden(t, "diagnosis.golden", b.String())
 }
 
-// Whatever a record contains, each of its lines is one line.
+// Whatever a record contains, each printed line stays a single line.
 func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
 	d := record.Diagnosis{
@@ -130,7 +130,7 @@ func leakOf() analysis.Leak {
 	}
 }
 
-// accumulationOf is a place where memory accumulates.
+// accumulationOf returns a place where memory accumulates.
 func accumulationOf() analysis.Leak {
 	l := leakOf()
 	l.Class, l.Instances = "java.util.ArrayList", 1
@@ -143,7 +143,8 @@ func accumulationOf() analysis.Leak {
 	return l
 }
 
-// A leak and a place where memory accumulates in lines, and in a few words.
+// A leak and a place where memory accumulates, printed in several lines and in
+// a few words.
 func TestWriteLeak(t *testing.T) {
 	own, pile := leakOf(), accumulationOf()
 	library := leakOf()
@@ -162,16 +163,16 @@ func TestWriteLeak(t *testing.T) {
 	golden(t, "leaks.golden", b.String())
 }
 
-// Leaks that a leak explains are in its bytes. The text of one does not list
-// them, and the leak is unchanged.
+// The bytes of a leak include the leaks that it explains. The text does not
+// list them, and the leak is not modified.
 func TestWriteLeakOmitsExplained(t *testing.T) {
 	l := leakOf()
 	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
 	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {
 		t.Error(text)
 	}
-	// A trace that continues after its last object, as only a wrong report has
-	// it.
+	// A trace that continues after its last object, which only an invalid
+	// report contains.
 	l.Trace[2].Suspect, l.Trace[2].Owner, l.Trace[1].Suspect = true, "com.shop.CartActivity", false
 	if name := LeakName(&l); !strings.Contains(name, "held by CartActivity") {
 		t.Error(name)
@@ -207,7 +208,7 @@ func FuzzWriteLeak(f *testing.F) {
 	})
 }
 
-// A run ends with the end of its last diagnosis: the leak trace.
+// The report of a run ends with the end of its last diagnosis: the leak trace.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)

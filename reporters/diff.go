@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteDiff writes what changed from one dump to another, at most top of leaks
-// and of suspects.
+// WriteDiff writes what changed between two dumps: at most top leaks and top
+// suspects.
 func WriteDiff(w io.Writer, d *analysis.Diff, top int) error {
 	var out page
 	for _, mismatch := range d.Mismatches {
@@ -65,8 +65,8 @@ func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) 
 	out.more(len(list) - top)
 }
 
-// keyLines writes the parts of the key of a leak, and for one that moved also
-// what held it, in the lines that differ.
+// keyLines writes the parts of a leak's key. For a leak whose holder changed,
+// it also writes what held the objects before, in the lines that differ.
 func (out *page) keyLines(l *analysis.LeakChange) {
 	if l.Library {
 		return
@@ -130,8 +130,8 @@ func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 	}
 }
 
-// byStep sorts a path after those that it branches from, and of two branches
-// first the one that changed more.
+// byStep sorts a path after the path that it branches from; of two branches,
+// the one that changed more comes first.
 func byStep(a, b analysis.PathChange) int {
 	for i, s := range a.Steps[:min(len(a.Steps), len(b.Steps))] {
 		x, y := s.RetainedBytes.Delta, b.Steps[i].RetainedBytes.Delta

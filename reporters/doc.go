@@ -1,5 +1,5 @@
-// Package reporters writes text reports: of a run, a diagnosis, a replay, and
-// of heap dumps, the difference between them and what holds their objects.
-// Verdicts are computed elsewhere and only printed here. Text from a device or
-// a dump is printed without control characters.
+// Package reporters writes text reports about runs, diagnoses, replays and heap
+// dumps, and about the differences between dumps and the paths to their
+// objects. Verdicts are computed elsewhere and only printed here. Text from a
+// device or a dump is printed without control characters.
 package reporters

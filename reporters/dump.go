@@ -12,13 +12,14 @@ import (
 )
 
 // WriteReport writes the report of one heap dump: its leaks, and what retains
-// most. Traces are printed for the first leaks, or with all for all of them.
+// most. Only the traces of the first leaks are printed, unless all is set.
 func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	var out page
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
 	out.notable(r)
-	// They change the meaning of all that follows.
+	// They are printed first because they change the meaning of everything that
+	// follows.
 	out.warnings(r.Warnings)
 	out.leaks(r, all)
 	for _, l := range r.Loaders {
@@ -88,19 +89,19 @@ func (out *page) dump(d *analysis.Dump) {
 }
 
 const (
-	// manyAlike is more threads of one kind than normal pools have: those of
-	// Binder are 16, those of coroutines as many as there are cores, and up to
-	// 64 that wait.
+	// manyAlike is larger than the number of threads of one kind in normal
+	// pools: Binder has 16, coroutines have as many as there are cores, and up
+	// to 64 that wait.
 	manyAlike = 20
 	// shownGroups bounds the groups of threads in one line.
 	shownGroups = 3
-	// worthSlots and worthSlotsShare are the bytes, and the part of the heap as
-	// a divisor, from which on unused slots of collections get a line.
+	// worthSlots (in bytes) and worthSlotsShare (a divisor of the heap size)
+	// are the smallest amounts of unused slots in collections that get a line.
 	worthSlots      = 256 << 10
 	worthSlotsShare = 50
 )
 
-// notable prints what the tables below do not show clearly.
+// notable prints facts that the tables below do not show clearly.
 func (out *page) notable(r *analysis.Report) {
 	if r.Exhaustion != nil {
 		var groups []string
@@ -128,7 +129,7 @@ const (
 	manyRows = 12
 )
 
-// first returns how many of some rows are printed.
+// first returns how many of the rows are printed.
 func (out *page) first(n int) int {
 	if out.rows > 0 {
 		return min(n, out.rows)
@@ -136,8 +137,8 @@ func (out *page) first(n int) int {
 	return n
 }
 
-// ownHeap returns the name of the heap that the app filled, "" if there is one
-// heap for all.
+// ownHeap returns the name of the heap that the app filled, "" if there is only
+// one heap.
 func ownHeap(d *analysis.Dump) string {
 	if len(d.Heaps) > 1 && slices.ContainsFunc(d.Heaps, func(h analysis.Heap) bool { return h.Name == "app" }) {
 		return "app"
@@ -170,7 +171,7 @@ func (out *page) classes(d *analysis.Dump, classes []analysis.Class) {
 	}
 }
 
-// dominators draws the tree, each level two columns further in.
+// dominators draws the tree; each level is indented by two more columns.
 func (out *page) dominators(r *analysis.Report) {
 	if len(r.Dominators) == 0 {
 		return
@@ -189,16 +190,18 @@ func (out *page) dominators(r *analysis.Report) {
 }
 
 // branch is the position of a dominator in the tree: below a top that retains
-// so many bytes, of so many that are reachable.
+// the given bytes, out of all reachable bytes.
 type branch struct {
 	whole, top int64
 	depth      int
-	// left is how many lines may still be printed, for all branches together.
+	// left is the number of lines that may still be printed, for all branches
+	// together.
 	left *int
 }
 
-// wide is the share of its top, as a divisor, that an object with nothing large
-// below it must retain in many small ones for these to be printed.
+// wide is a divisor of the bytes of the top. If an object has nothing large
+// below it, but retains at least this share in many small objects, they are
+// printed.
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {

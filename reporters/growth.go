@@ -47,7 +47,7 @@ func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	return out.writeTo(w)
 }
 
-// accounting prints how much of the growth is in the places that follow.
+// accounting prints how much of the growth the following places account for.
 func (out *page) accounting(r *analysis.Growth) {
 	a := r.Accounting
 	if len(r.Dumps) < 2 || a.ReachableDelta == 0 {
@@ -61,7 +61,8 @@ func (out *page) accounting(r *analysis.Growth) {
 		text.Size(a.Explained), text.Size(a.Unexplained))
 }
 
-// increments returns how many more objects each dump has than the one before.
+// increments returns how many more objects each dump contains than the dump
+// before it.
 func increments(list []int64) string {
 	texts := make([]string, len(list))
 	for i, n := range list {
@@ -102,7 +103,7 @@ func (out *page) place(p *growth.Place, number int) {
 	}
 	indent := ""
 	for i, s := range p.Path {
-		// Of a long path only the ends are printed.
+		// Only the ends of a long path are printed.
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
@@ -120,8 +121,8 @@ func (out *page) place(p *growth.Place, number int) {
 	}
 }
 
-// holder names a place in a few words: the last field on the path to it, of the
-// app if there is one, and its class.
+// holder names a place in a few words: the last field on the path to it and the
+// field's class. Fields of the app are preferred.
 func holder(p *growth.Place) string {
 	if len(p.Path) == 0 {
 		return "GC roots"
@@ -156,8 +157,8 @@ func holder(p *growth.Place) string {
 	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
 }
 
-// ofApp returns the first class below that is not of a library, if there is no
-// field of the app above.
+// ofApp returns the first class below that is not from a library, if no field
+// above belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsPlumbing(class) {
@@ -202,7 +203,7 @@ func (out *page) grown(list []growth.Child, indent string) {
 	}
 }
 
-// counted formats the counts of a series; of a long one its ends.
+// counted formats the counts of a series; for a long series, only its ends.
 func counted(list []int64) string {
 	const most = 6
 	var texts []string
@@ -217,16 +218,16 @@ func counted(list []int64) string {
 	return strings.Join(texts, " > ")
 }
 
-// rate formats how many objects a repetition adds.
+// rate formats how many objects each repetition adds.
 func rate(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 'f', -1, 64) }
 
-// PlaceName names a place that grows in a few words.
+// PlaceName returns the name of a growing place in a few words.
 func PlaceName(p *growth.Place) string { return shownName(holder(p)) }
 
 // maxStepText bounds a step of the path to a place, in characters.
 const maxStepText = 500
 
-// PlaceFinding returns a place that grows as a finding, with the entire path to
+// PlaceFinding returns a growing place as a finding, with the entire path to
 // it.
 func PlaceFinding(p *growth.Place) record.Finding {
 	f := record.Finding{

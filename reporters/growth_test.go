@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/growth"
 )
 
-// A dump without a date is reported as such.
+// The report states if a dump has no date.
 func TestGrowthDate(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b strings.Builder
@@ -23,7 +23,7 @@ func TestGrowthDate(t *testing.T) {
 	}
 }
 
-// A long path is shown by its ends.
+// Only the ends of a long path are shown.
 func TestGrowthLongPath(t *testing.T) {
 	h := func(steps, want int, more string) {
 		t.Helper()

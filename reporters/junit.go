@@ -17,15 +17,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// JUnitName is the file of a run directory with its verdicts for CI servers.
+// JUnitName is the name of the file in a run directory that contains its
+// verdicts for CI servers.
 const JUnitName = "junit.xml"
 
 // The bounds of junit.xml.
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
-	// maxJUnitText bounds the text of one case, and maxJUnitTexts those of all,
-	// in bytes.
+	// maxJUnitText bounds the text of one case, and maxJUnitTexts the texts of
+	// all cases, in bytes.
 	maxJUnitText  = 16 << 10
 	maxJUnitTexts = 16 << 20
 )
@@ -58,8 +59,8 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 	if err != nil {
 		return fmt.Errorf("encode JUnit XML: %w", err)
 	}
-	// Names and messages are one line each, so every such reference is in a
-	// text.
+	// Names and messages are single lines, so such references can only occur in
+	// texts.
 	out = bytes.ReplaceAll(out, []byte("&#xA;"), []byte("\n"))
 	if _, err := w.Write(slices.Concat([]byte(xml.Header), out, []byte("\n"))); err != nil {
 		return fmt.Errorf("write JUnit XML: %w", err)
@@ -182,10 +183,10 @@ func classesOfDevices(devices []record.Device) map[string]string {
 	return out
 }
 
-// patterns returns the cases of the configured processes.
+// patterns returns the cases of the configured process patterns.
 func (j *junit) patterns(run record.Run) []junitCase {
 	patterns := run.Patterns
-	if len(patterns) == 0 { // of an earlier version
+	if len(patterns) == 0 { // from an earlier version
 		for _, p := range run.Processes {
 			if !slices.Contains(patterns, p.Process) {
 				patterns = append(patterns, p.Process)
@@ -248,7 +249,7 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 }
 
 // apps returns the cases of apps whose processes were added up, one for each
-// name.
+// app name.
 func (j *junit) apps(run record.Run) []junitCase {
 	var names []string
 	for _, a := range run.Apps {
@@ -368,8 +369,8 @@ func (j *junit) check(c record.Check, device string) junitCase {
 	return out
 }
 
-// namesOfCheck returns class and name of a check; those of a test are in its
-// name.
+// namesOfCheck returns the class and the name of a check; for a test, its name
+// contains both.
 func namesOfCheck(c record.Check) (class, name string) {
 	if c.Type != record.CheckTest {
 		return "leakgate.specs", c.Name
@@ -379,7 +380,7 @@ func namesOfCheck(c record.Check) (class, name string) {
 	case ok && class != "" && method != "":
 		return class, method
 	case strings.Contains(c.Name, ".") && !strings.ContainsAny(c.Name, " /("):
-		return c.Name, "class" // that failed as a whole
+		return c.Name, "class" // a test class that failed as a whole
 	}
 	return "leakgate.tests", c.Name
 }
@@ -389,8 +390,8 @@ var outcomeText = map[string]string{
 	record.OutcomeUnfinished: "the test did not end",
 }
 
-// ownFailure returns the message of a test that failed by itself, which
-// precedes its leak.
+// ownFailure returns the message of a test that itself failed; it is reported
+// before its leak.
 func ownFailure(c record.Check, leaks bool) string {
 	message := cmp.Or(firstLine(c.Stack), outcomeText[c.Outcome])
 	if leaks {

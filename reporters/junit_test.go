@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// readSuites reads JUnit XML like a CI server, and checks what holds for each
-// file: the counts are those of the cases, no case has two results, and every
+// readSuites reads JUnit XML like a CI server, and checks what every file must
+// fulfill: the counts match the cases, no case has two results, and every
 // character is valid in XML 1.0.
 func readSuites(t *testing.T, text []byte) []junitCase {
 	t.Helper()
@@ -66,7 +66,7 @@ func readSuites(t *testing.T, text []byte) []junitCase {
 	return s.Cases
 }
 
-// checkedRun is a run with one of everything.
+// checkedRun returns a run with one of every kind of result.
 func checkedRun() record.Run {
 	leak := record.CheckedLeak{
 		DumpLeak: record.DumpLeak{
@@ -151,7 +151,7 @@ func TestJUnitGolden(t *testing.T) {
 	golden(t, "junit.golden", b.String())
 }
 
-// Each case of a run has the result that its record has.
+// Each case of a run has the result in its record.
 func TestJUnitCases(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, checkedRun()); err != nil {
@@ -199,8 +199,8 @@ func TestJUnitCases(t *testing.T) {
 	}
 }
 
-// On several kinds of devices the names contain the kind; on two of a kind they
-// do not.
+// If a run has several kinds of devices, the names contain the kind; with
+// several devices of one kind, they do not.
 func TestJUnitDevices(t *testing.T) {
 	run := record.Run{
 		Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}, {Device: "S2", API: 26}},
@@ -241,7 +241,8 @@ func hostile(r *rand.Rand) string {
 	return b.String()
 }
 
-// Whatever a record holds, the file can be read, has each case, and is bounded.
+// Whatever a record contains, the file can be read, contains each case, and has
+// a bounded size.
 func TestJUnitHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	for range 300 {

@@ -12,16 +12,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLeaks bounds the printed leak traces, shownSuspects the places where
-// memory accumulates; all are printed on request.
+// shownLeaks bounds the printed leak traces, shownSuspects the printed places
+// where memory accumulates; on request all are printed.
 const (
 	shownLeaks    = 5
 	shownSuspects = 2
 )
 
-// leaks adds the leaks of a dump: a line for each, then their traces, in the
-// form that Android developers know from LeakCanary; then what should be gone
-// and is not held, and where memory accumulates.
+// leaks writes the leaks of a dump: first a line for each, then their traces,
+// in the format that Android developers know from LeakCanary. Then it writes
+// objects that should be gone and are not held, and places where memory
+// accumulates.
 func (out *page) leaks(r *analysis.Report, all bool) {
 	app, library := split(r.Leaks)
 	out.blank()
@@ -44,8 +45,8 @@ func (out *page) leaks(r *analysis.Report, all bool) {
 	out.suspects(r.Suspects, all)
 }
 
-// split separates the leaks of the app from those of libraries, which come
-// after them.
+// split separates the leaks of the app from the leaks of libraries, which are
+// printed later.
 func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	at := slices.IndexFunc(leaks, func(l analysis.Leak) bool { return l.Library })
 	if at < 0 {
@@ -54,7 +55,7 @@ func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	return leaks[:at], leaks[at:]
 }
 
-// noLeaks returns how certain it is that no leak exists.
+// noLeaks describes how certain it is that there are no leaks.
 func noLeaks(r *analysis.Report) string {
 	if len(r.Undecided) == 0 {
 		return "none found"
@@ -85,7 +86,7 @@ func (out *page) verdict(r *analysis.Report) {
 	out.line("verdict: no leak of the app found%s", known)
 }
 
-// howMany returns how many causes there are, and of how many objects.
+// howMany returns the number of causes and the number of leaked objects.
 func howMany(leaks []analysis.Leak) string {
 	n := 0
 	for i := range leaks {
@@ -97,7 +98,7 @@ func howMany(leaks []analysis.Leak) string {
 	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-// leaked returns what the leaks of the app retain together.
+// leaked returns the bytes that the app's leaks retain together.
 func leaked(r *analysis.Report) string {
 	if r.LeakedIsBound {
 		return "at least " + text.Size(r.LeakedBytes)
@@ -105,10 +106,10 @@ func leaked(r *analysis.Report) string {
 	return text.Size(r.LeakedBytes)
 }
 
-// indexed bounds the leaks that have a line.
+// indexed bounds the number of leaks that get a line in the index.
 const indexed = 100
 
-// index has a line for each leak, the worst first.
+// index writes a line for each leak, the worst first.
 func (out *page) index(leaks []analysis.Leak) {
 	if len(leaks) == 1 {
 		return
@@ -121,7 +122,7 @@ func (out *page) index(leaks []analysis.Leak) {
 	out.more(len(leaks) - indexed)
 }
 
-// traces prints the traces of the first leaks, or of all.
+// traces prints the traces of the first leaks, or of all leaks.
 func (out *page) traces(leaks []analysis.Leak, all bool) {
 	shown := len(leaks)
 	if !all {
@@ -159,7 +160,7 @@ func (out *page) leak(l *analysis.Leak) {
 	out.related(l.Consequences, l.ConsequenceCount)
 }
 
-// sharedBy returns what stays until other leaks are fixed, too.
+// sharedBy describes the memory that stays until other leaks are fixed as well.
 func sharedBy(l *analysis.Leak) string {
 	if l.SharedBytes == 0 {
 		return ""
@@ -188,7 +189,7 @@ func (out *page) classesOf(l *analysis.Leak) {
 	}
 }
 
-// partsOf returns the largest part of it.
+// partsOf returns the largest part of the retained memory.
 func partsOf(l *analysis.Leak, instances int) string {
 	if len(l.Parts) == 0 {
 		return ""
@@ -206,7 +207,7 @@ func partsOf(l *analysis.Leak, instances int) string {
 	return of + strings.Join(list, ", ") + ")"
 }
 
-// leakHeadline returns the reference to look at first.
+// leakHeadline returns the reference to check first.
 func leakHeadline(l *analysis.Leak) string {
 	if l.HeldOnlyBy != "" {
 		return "held only by " + className(l.HeldOnlyBy)
@@ -219,8 +220,8 @@ func leakHeadline(l *analysis.Leak) string {
 	return "held by " + className(simpleName(e.Owner)+joined(e))
 }
 
-// lookFirst returns the first suspect reference that the app's own code sets,
-// or else the first, or -1.
+// lookFirst returns the index of the first suspect reference that the app's own
+// code sets, or else of the first suspect reference, or -1.
 func lookFirst(l *analysis.Leak) int {
 	first := -1
 	for i, e := range l.Trace {
@@ -230,7 +231,8 @@ func lookFirst(l *analysis.Leak) int {
 		if first < 0 {
 			first = i
 		}
-		// A singleton's field alone says less than what the singleton holds.
+		// The field of a singleton alone is less informative than the field
+		// below it.
 		if !android.IsPlatform(e.Owner) && (i+1 == len(l.Trace) || l.Trace[i+1].Class != e.Owner) {
 			return i
 		}
@@ -323,7 +325,7 @@ func (out *page) related(also []analysis.Related, count int) {
 	}
 }
 
-// garbage prints what should be gone and soon will be.
+// garbage prints the objects that should be gone and will be freed soon.
 func (out *page) garbage(list []analysis.Garbage) {
 	if len(list) == 0 {
 		return
@@ -346,8 +348,8 @@ func (out *page) garbage(list []analysis.Garbage) {
 	}
 }
 
-// suspects prints where memory accumulates without evidence of a leak. What a
-// leak explains is not printed again.
+// suspects prints where memory accumulates without evidence of a leak.
+// Accumulations that a leak explains are not printed again.
 func (out *page) suspects(suspects []analysis.Leak, all bool) {
 	suspects = slices.DeleteFunc(slices.Clone(suspects), func(l analysis.Leak) bool { return l.ExplainedBy != "" })
 	if len(suspects) == 0 {
@@ -458,13 +460,13 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// WriteLeak writes one leak with its trace; of a suspect, the place where
-// memory accumulates.
+// WriteLeak writes one leak with its trace; for a suspect, it writes the place
+// where memory accumulates.
 func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	var out page
 	if l.Accumulates == nil {
 		alone := *l
-		alone.Consequences, alone.ConsequenceCount = nil, 0 // leaks that it explains are in its bytes
+		alone.Consequences, alone.ConsequenceCount = nil, 0 // its bytes include the leaks that it explains
 		out.leak(&alone)
 	} else {
 		out.suspect(l)
@@ -472,7 +474,7 @@ func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	return out.writeTo(w)
 }
 
-// LeakName returns in a few words what leaks and what holds it.
+// LeakName describes in a few words what leaks and what holds it.
 func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
 		return text.Printable(objects(l.Instances, simpleName(l.Class)) + ", " + leakHeadline(l))

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 )
 
-// What is omitted from a list is counted, with a singular form.
+// Items that are omitted from a list are counted; the text has a singular form.
 func TestOmittedCounts(t *testing.T) {
 	for n, want := range map[int][2]string{
 		0:    {"", ""},

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// stepLooks is how many consecutive looks take a process to LEAKING. Those
-	// that fire after them add nothing and share a line.
+	// stepLooks is the number of consecutive firing looks that bring a process
+	// to LEAKING. Further firing looks add no information and share a line.
 	stepLooks = 3
 	// maxLookLines bounds the looks of one process that are printed in words.
 	maxLookLines = 60
 )
 
-// lookLine is one line: a look, or several that fire after others.
+// lookLine is one line: a look, or several further firing looks.
 type lookLine struct {
 	first, last record.ReplayLook
 	count       int
 }
 
-// looks adds the looks of one process: for each series their number and the
-// main reasons why they show no leak; then, in time order, those that fire and
-// those that no longer do.
+// looks writes the looks of one process. For each series it writes their number
+// and the main reasons why they show no leak, then in time order the looks that
+// fire and the looks that no longer fire.
 func (out *page) looks(looks []record.ReplayLook) {
 	var series []string
 	of := map[string][]record.ReplayLook{}
@@ -61,8 +61,8 @@ func (l *lookLine) write(out *page) {
 	out.line("  look     %-8s %-5s %s", at, fires, l.first.Text)
 }
 
-// lookLines returns the looks of one series that fire, and those that no longer
-// do.
+// lookLines returns the looks of one series that fire, and the looks that no
+// longer fire.
 func lookLines(looks []record.ReplayLook) []*lookLine {
 	var out []*lookLine
 	row := 0

@@ -20,7 +20,8 @@ func WriteObjects(w io.Writer, list *analysis.Objects) error {
 	return out.writeTo(w)
 }
 
-// selection prints which objects of a class are shown, of how many.
+// selection prints which objects of a class are shown, and the number of all of
+// them.
 func (out *page) selection(list *analysis.Objects) {
 	s := list.Selection
 	if s == nil {
@@ -61,7 +62,7 @@ func (out *page) objects(list []analysis.Object) {
 	}
 }
 
-// details prints the fields of an object, and what holds it.
+// details prints the fields of an object and the references that hold it.
 func (out *page) details(o *analysis.Object) {
 	if len(o.Fields)+len(o.Holders) == 0 {
 		return

@@ -12,11 +12,11 @@ import (
 // page is a text report, built line by line.
 type page struct {
 	text strings.Builder
-	// rows bounds the tables of a report; 0 for no bound.
+	// rows bounds the tables of a report; 0 means unlimited.
 	rows int
 }
 
-// line adds one line, Printable whatever is in the arguments.
+// line adds one line and makes it Printable, whatever the arguments contain.
 func (out *page) line(format string, args ...any) {
 	out.text.WriteString(text.Printable(fmt.Sprintf(format, args...)))
 	out.text.WriteByte('\n')
@@ -24,14 +24,14 @@ func (out *page) line(format string, args ...any) {
 
 func (out *page) blank() { out.text.WriteByte('\n') }
 
-// warnings adds a line for each of them.
+// warnings adds a line for each warning.
 func (out *page) warnings(list []string) {
 	for _, warning := range list {
 		out.line("warning: %s", warning)
 	}
 }
 
-// more prints how many rows of a list are not printed.
+// more prints how many rows of a list were omitted.
 func (out *page) more(n int) {
 	if n > 0 {
 		out.line("%s more", text.Grouped(int64(n)))
@@ -46,20 +46,21 @@ func (out *page) writeTo(w io.Writer) error {
 // shownLines bounds every list in a text report.
 const shownLines = 10
 
-// firstOf returns the printed lines of a list.
+// firstOf returns the part of a list that is printed.
 func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
 
 // hiddenClass is the address that a JVM appends to the name of a lambda's
 // class.
 var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 
-// longestName bounds a name of a dump in a line, in columns.
+// longestName bounds a name from a dump within a line, in columns.
 const longestName = 240
 
-// shownName returns a name of a dump for a line: its end, if it is long.
+// shownName returns a name from a dump for a line; a long name is shortened to
+// its end.
 func shownName(name string) string { return text.TailColumns(name, longestName) }
 
-// objects returns objects of a class with their number.
+// objects returns the number and the class of objects as text.
 func objects(n int, class string) string {
 	if n == 1 {
 		return className(class)
@@ -72,20 +73,20 @@ func className(class string) string {
 	return shownName(hiddenClass.ReplaceAllString(class, ""))
 }
 
-// simpleName returns a class name without its package, and a hidden class's
+// simpleName returns a class name without its package; for a hidden class, also
 // without its address.
 func simpleName(class string) string {
 	class = hiddenClass.ReplaceAllString(class, "")
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// shortID returns the beginning of an identity, enough to distinguish those of
-// one dump.
+// shortID returns the beginning of an object's ID, enough to distinguish the
+// objects of one dump.
 func shortID(identity string) string { return identity[:min(8, len(identity))] }
 
-// maxName bounds a name in a line of a text report, in characters. A process
-// name of Android has at most 255.
+// maxName bounds a name in a line of a text report, in characters. An Android
+// process name has at most 255.
 const maxName = 255
 
-// name returns a name of a process or device for a line of a text report.
+// name returns the name of a process or device for a line of a text report.
 func name(of string) string { return text.Head(of, maxName) }

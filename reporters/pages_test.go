@@ -34,7 +34,7 @@ func dumpOf() analysis.Dump {
 }
 
 // Every section of the report of a dump, with one row more than a list prints;
-// the second report has what the first omits.
+// the second report contains the rows that the first omits.
 func TestReportPages(t *testing.T) {
 	full := &analysis.Report{
 		Dump: dumpOf(), Leaks: []analysis.Leak{leakOf(), leakOf()},
@@ -160,7 +160,8 @@ func withUnused(r *analysis.Report, bytes int64) {
 	}
 }
 
-// TestNotable: threads and collections have a line if they matter.
+// TestNotable checks that threads and collections get a line only if they
+// matter.
 func TestNotable(t *testing.T) {
 	for _, c := range []struct {
 		threads, bytes, reachable int64
@@ -187,8 +188,8 @@ func change(base, head int64) analysis.Change {
 	return analysis.Change{Base: base, Head: head, Delta: head - base}
 }
 
-// A diff with a leak too many for its bound, paths that share their beginning,
-// and one of dumps that are not comparable.
+// A diff with one leak more than its limit, paths that share their beginning,
+// and a diff of dumps that cannot be compared.
 func TestDiffPages(t *testing.T) {
 	step := func(class string, base, head int64) analysis.PathStep {
 		return analysis.PathStep{Class: class, Objects: change(base/100, head/100), RetainedBytes: change(base, head)}
@@ -242,8 +243,8 @@ func TestDiffPages(t *testing.T) {
 	golden(t, "diff.golden", b.String())
 }
 
-// Places by what holds them, with counts and paths as long as they are printed
-// and longer.
+// Places by their holders, with counts and paths that are short enough to be
+// printed and ones that are too long.
 func TestGrowthPages(t *testing.T) {
 	static := func(owner, name, class string) analysis.GrowthStep {
 		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}
@@ -290,7 +291,7 @@ func TestGrowthPages(t *testing.T) {
 	golden(t, "growth.golden", b.String())
 }
 
-// Paths up to their bound, by each kind of reference.
+// Paths up to the limit, with each kind of reference.
 func TestPathPages(t *testing.T) {
 	branch := func(kind, owner, reference, class string, below ...analysis.Branch) analysis.Branch {
 		return analysis.Branch{
@@ -317,8 +318,8 @@ func TestPathPages(t *testing.T) {
 	golden(t, "paths.golden", b.String())
 }
 
-// A run with everything that a run.json can contain, and the end of each kind
-// of run.
+// A run with everything that a run.json can contain, and each reason why a run
+// ends.
 func TestRunPages(t *testing.T) {
 	p := record.Process{
 		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1,
@@ -359,7 +360,8 @@ func TestRunPages(t *testing.T) {
 	golden(t, "run.golden", b.String())
 }
 
-// Recordings with the same names are distinguished, and steps are bounded.
+// Recordings with the same names are distinguished, and the number of steps is
+// bounded.
 func TestReplayPages(t *testing.T) {
 	p := func(file, device string, user, pid int) record.ReplayProcess {
 		return record.ReplayProcess{
@@ -389,7 +391,7 @@ func TestReplayPages(t *testing.T) {
 	golden(t, "replay.golden", b.String())
 }
 
-// Every writer returns the error of what it writes to.
+// Every writer returns the error of the io.Writer that it writes to.
 func TestWritersReturnErrors(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.CloseWithError(io.ErrClosedPipe)

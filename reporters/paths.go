@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WritePaths writes the merged paths to objects as a tree of top branches at
-// most.
+// WritePaths writes the merged paths to objects as a tree with at most top
+// branches.
 func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 	var out page
 	what := p.Class

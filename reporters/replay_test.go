@@ -9,8 +9,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Looks are below their process: for each series why most of them show nothing,
-// one line for each that counts, and one for those that fire after that.
+// The looks are printed below their process: for each series the reasons why
+// most looks show nothing, one line for each look that counts, and one for the
+// looks that fire after that.
 func TestWriteReplayLooks(t *testing.T) {
 	var out strings.Builder
 	looks := []record.ReplayLook{
@@ -56,7 +57,8 @@ judged by policy robust
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	// However often it changes, the text stays short, and JSON has everything.
+	// However often the state changes, the text stays short and the JSON
+	// contains everything.
 	var page page
 	looks = nil
 	for i := range 1000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteRun writes a run: a verdict per process, what it cost, and what could
+// WriteRun writes a run: a verdict per process, the overhead, and what could
 // not be done.
 func WriteRun(w io.Writer, r record.Run) error {
 	var out page
@@ -65,9 +65,8 @@ func WriteRun(w io.Writer, r record.Run) error {
 	return out.writeTo(w)
 }
 
-// longer returns what a run needs in which nothing could be judged. More time
-// of the same kind does not help if every process restarted before there was
-// enough of it.
+// longer describes what is needed to judge a run in which nothing could be
+// judged. A longer run does not help if every process restarted too often.
 func longer(list []record.Process) string {
 	if slices.ContainsFunc(list, func(p record.Process) bool { return p.Restarts == 0 }) {
 		return "Watch for longer"
@@ -126,7 +125,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
 	}
 	for _, text := range p.HeadroomReasons {
-		if !strings.HasSuffix(text, "does not run out of it") { // which is not missing
+		if !strings.HasSuffix(text, "does not run out of it") { // which is not a gap
 			out.line("  unknown  distance to a limit: %s", text)
 		}
 	}
@@ -138,8 +137,8 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 }
 
-// samplesWords returns the number of samples and their time. Of a process that
-// restarted only the time of its present incarnation is known.
+// samplesWords returns the number of samples and the time that they cover. If a
+// process restarted, only the time of its present incarnation is known.
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
@@ -148,7 +147,7 @@ func samplesWords(p record.Process) string {
 		text.Span(p.Duration))
 }
 
-// shownFaults bounds the printed faults to the latest ones.
+// shownFaults bounds the printed faults; the latest are printed.
 const shownFaults = 5
 
 // faults writes the crashes and ANRs that the workload reported.
@@ -162,8 +161,8 @@ func (out *page) faults(p record.Process) {
 	}
 }
 
-// deaths writes how often the process has ended, why, and the evidence of the
-// latest end.
+// deaths writes how often the process ended, the reasons, and the evidence of
+// the latest end.
 func (out *page) deaths(p record.Process) {
 	if len(p.Deaths) == 0 {
 		return
@@ -177,7 +176,7 @@ func (out *page) deaths(p record.Process) {
 }
 
 // findingLines returns the crashes, ANRs and deaths caused by memory of a
-// process, a line for each kind.
+// process, one line for each kind.
 func findingLines(p record.Process) []string {
 	var out []string
 	for _, f := range p.Findings {
@@ -198,10 +197,11 @@ func findingLines(p record.Process) []string {
 	return out
 }
 
-// countedObjects are the printed counts: they rise with leaks of screens.
+// countedObjects are the counts that are printed: those that rise when screens
+// leak.
 var countedObjects = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
-// objectCounts writes how many objects there were and are, if any.
+// objectCounts writes the initial and the present number of objects, if known.
 func (out *page) objectCounts(counts []record.ObjectCount) {
 	var parts []string
 	for _, c := range counts {
@@ -217,7 +217,7 @@ func (out *page) objectCounts(counts []record.ObjectCount) {
 // shownAtMarks bounds the printed leaks of one series of dumps.
 const shownAtMarks = 10
 
-// atMarks writes the result of the heap dumps at marks of one incarnation.
+// atMarks writes the result of the heap dumps at marks for one incarnation.
 func (out *page) atMarks(m record.MarkSeries, several bool) {
 	settled := 0
 	for _, d := range m.Dumps {
@@ -245,8 +245,8 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 	out.more(len(m.Leaks) - shownAtMarks)
 }
 
-// countsAtMarks writes how often an incarnation was counted at marks, and the
-// counts that changed.
+// countsAtMarks writes how often the objects of an incarnation were counted at
+// marks, and the counts that changed.
 func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 	who, how := "", "without forced collections"
 	if several {
@@ -305,7 +305,7 @@ func (out *page) windows(r record.Run) {
 // shownMissing bounds the printed missing heap dumps.
 const shownMissing = 20
 
-// missing writes which heap dumps should exist and do not.
+// missing writes which heap dumps should exist but do not.
 func (out *page) missing(r record.Run) {
 	for _, m := range r.MissingEvidence[:min(len(r.MissingEvidence), shownMissing)] {
 		who := ""
@@ -353,8 +353,8 @@ func unseenBelow(p record.Process) string {
 	return fmt.Sprintf("; leaks slower than %.1f MB/h cannot be ruled out", *p.MinDetectable)
 }
 
-// Headline returns the verdict of a process in a few words, by the policy of
-// that name; Printable.
+// Headline returns the verdict on a process in a few words, under the policy
+// with that name; the text is Printable.
 func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {
@@ -365,9 +365,9 @@ func headline(p record.Process, policy string) string {
 	return line
 }
 
-// lifeWords returns how often a process restarted and why it ended, such as
-// "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It is empty if it did
-// neither.
+// lifeWords describes how often a process restarted and why it ended, such as
+// "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It returns "" if the
+// process neither restarted nor ended.
 func lifeWords(p record.Process) string {
 	why, ends := record.DeathWords(p.DeathsByReason), 0
 	if why != "" {
@@ -377,9 +377,10 @@ func lifeWords(p record.Process) string {
 		ends += n
 	}
 	switch {
-	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1): // entire lives may lie between two samples
+	// an incarnation may start and end between two samples
+	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1):
 		return "restarted at least " + times(p.Restarts) + why
-	case p.Restarts > 0 && ends > p.Restarts: // the last one was not started again
+	case p.Restarts > 0 && ends > p.Restarts: // the last incarnation ended without a restart
 		return "restarted " + times(p.Restarts) + ", ended " + times(ends) + why
 	case p.Restarts > 0:
 		return "restarted " + times(p.Restarts) + why
@@ -390,7 +391,7 @@ func lifeWords(p record.Process) string {
 }
 
 // whyBesideLives returns the reason of a verdict without the restarts at its
-// beginning, which the headline has.
+// beginning, which the headline already mentions.
 func whyBesideLives(p record.Process) string {
 	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {
 		return p.Reason
@@ -428,8 +429,9 @@ func states(p record.Process, policy string) string {
 	return text
 }
 
-// leakStates returns the states of a leak, none of which is provisional. One
-// that was too slow for an alarm is proved by the entire run.
+// leakStates returns the states of a process that leaks; none of them is
+// provisional. A leak that was too slow for an alarm is proved by the entire
+// run.
 func leakStates(p record.Process) string {
 	switch {
 	case p.Worst == detector.Leaking:
@@ -442,9 +444,9 @@ func leakStates(p record.Process) string {
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }
 
-// StateWords returns a state for users while a run continues, by the policy of
-// that name. LEAKING of policy robust is provisional, because only the end of a
-// run decides.
+// StateWords returns the description of a state for users while a run
+// continues, under the policy with that name. Under policy robust LEAKING is
+// provisional, because only the end of a run decides.
 func StateWords(state detector.State, policy string) string {
 	if state == detector.Leaking && policy == detector.PolicyRobust {
 		return state.String() + " (provisional)"
@@ -452,7 +454,7 @@ func StateWords(state detector.State, policy string) string {
 	return state.String()
 }
 
-// KindWords returns the words for a leak's kind.
+// KindWords describes a kind of leak.
 func KindWords(kind detector.LeakKind) string {
 	switch kind {
 	case detector.None:

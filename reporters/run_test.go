@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What carries the growth and each jump have a line; without content there is
+// The main part of the growth and each jump have a line; without them there is
 // no line.
 func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {
@@ -45,7 +45,8 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 }
 
-// Warnings of limits have a line, and so has what could not be read of them.
+// Warnings about limits have a line, and so do the limits that could not be
+// read.
 func TestTextOfLimits(t *testing.T) {
 	var out strings.Builder
 	p := record.Process{
@@ -70,8 +71,9 @@ func TestTextOfLimits(t *testing.T) {
 	}
 }
 
-// LEAKING is final by policy article and if the end has proved the leak. By
-// policy robust everything else is provisional, also in earlier states.
+// LEAKING is final under policy article, and if the end of the run has proved
+// the leak. Under policy robust, everything else is provisional, also in
+// earlier states.
 func TestHeadlines(t *testing.T) {
 	of := func(gate detector.Gate, state, worst detector.State) record.Process {
 		return record.Process{
@@ -155,8 +157,8 @@ func TestHeadlines(t *testing.T) {
 }
 
 // Results of dumps at marks, missing dumps, leaks in windows, and the reason
-// why the exit code is not 0 have their lines. Text of a device or a program in
-// them is harmless.
+// why the exit code is not 0 each have a line. Text from a device or a program
+// cannot break these lines.
 func TestTextOfMarksAndWindows(t *testing.T) {
 	leak := record.LeakSeries{
 		DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20},

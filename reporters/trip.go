@@ -10,11 +10,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// tripWidth is the number of columns of a trip's lines.
+// tripWidth is the maximum width of a trip's lines, in columns.
 const tripWidth = 100
 
 // WriteTrip writes what the repetitions of a scenario leave behind: the
-// verdict, what grows, and a table of the rest.
+// verdict, what grows, and a table of the other measures.
 func WriteTrip(w io.Writer, t record.Trip) error {
 	var out page
 	out.tripLine("%s: %s: %s", name(t.Process), strings.ToUpper(string(t.Verdict)), t.Text)
@@ -28,11 +28,11 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	for i := range t.Measures {
 		m := &t.Measures[i]
 		switch {
-		case m.Grows && m.Name != "heap": // whose places are above
+		case m.Grows && m.Name != "heap": // its places are printed above
 			out.tripLine("  %s %s a loop%s: %s", name(m.Name), rateOf(m, m.PerLoop), intervalOf(m), valuesOf(m))
 		case m.Verdict == record.VerdictInconclusive && (m.PerLoop != nil || m.Name == "heap"):
 			out.tripLine("  %s%s%s inconclusive: %s", name(m.Name), doubtfulRate(m), intervalOf(m), m.Text)
-		case !m.Grows && m.PerLoop != nil: // the others have too few readings, as the verdict says
+		case !m.Grows && m.PerLoop != nil: // the others have too few readings, which the verdict states
 			others = append(others, *m)
 		}
 	}
@@ -59,7 +59,8 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	return out.writeTo(w)
 }
 
-// stopText returns why a finished trip stopped; otherwise the verdict says it.
+// stopText returns why a finished trip stopped; for other trips the verdict
+// states it.
 func stopText(t *record.Trip) string {
 	if t.Stopped != record.TripStoppedQuiet && t.Stopped != record.TripStoppedLoops {
 		return ""
@@ -67,8 +68,8 @@ func stopText(t *record.Trip) string {
 	return "; stopped: " + t.Reason
 }
 
-// tripLine adds lines of at most tripWidth columns, with continuation lines
-// below.
+// tripLine writes a text in lines of at most tripWidth columns and indents
+// continuation lines.
 func (out *page) tripLine(format string, args ...any) {
 	line := text.Printable(fmt.Sprintf(format, args...))
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -87,8 +88,8 @@ func (out *page) tripLine(format string, args ...any) {
 	out.line("%s", now)
 }
 
-// constant reports a count that is the same in all readings, which needs no row
-// of its own.
+// constant reports whether a count is the same in all readings; it then needs
+// no row of its own.
 func constant(m *record.TripMeasure) bool {
 	if m.Unit != record.UnitCount || m.Verdict != record.VerdictPass || len(m.Values) == 0 {
 		return false
@@ -101,7 +102,7 @@ func constant(m *record.TripMeasure) bool {
 	return true
 }
 
-// shownTripSteps bounds the printed steps of a path to the last ones.
+// shownTripSteps is the number of last steps of a path that are printed.
 const shownTripSteps = 4
 
 func (out *page) growing(f *record.Finding) {
@@ -128,7 +129,7 @@ func (out *page) tripRow(m *record.TripMeasure) {
 	out.line("%s", text.Row(strings.TrimRight(row, " "), tripWidth))
 }
 
-// doubtfulRate returns the rate of an undecided measure.
+// doubtfulRate returns the rate of a measure without a decision.
 func doubtfulRate(m *record.TripMeasure) string {
 	if m.Name == "heap" {
 		return ""
@@ -147,7 +148,7 @@ func rateOf(m *record.TripMeasure, v *float64) string {
 	return fmt.Sprintf("%+.3g", *v)
 }
 
-// maxRate bounds the printed kB per loop.
+// maxRate bounds the printed rate in kB per loop.
 const maxRate = 1 << 40
 
 func intervalOf(m *record.TripMeasure) string {

@@ -66,7 +66,8 @@ func tripOf() record.Trip {
 	}
 }
 
-// A trip is one screen: the verdict first, then what grows, then the rest.
+// The report of a trip fits one screen: first the verdict, then what grows,
+// then the other measures.
 func TestWriteTrip(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteTrip(&out, tripOf()); err != nil {
@@ -87,7 +88,7 @@ func TestWriteTrip(t *testing.T) {
 	}
 }
 
-// Whatever a trip contains, its lines are printable and fit.
+// Whatever a trip contains, its lines are printable and within the width.
 func TestWriteTripHostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	words := []string{

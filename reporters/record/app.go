@@ -2,23 +2,25 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// AppVerdict is the verdict on all processes of one app together: on the sum of
-// their memory. The fields that [Process] has, too, mean the same.
+// AppVerdict is the verdict on all processes of one app together, based on the
+// sum of their memory. Fields that also exist in [Process] have the same
+// meaning.
 type AppVerdict struct {
 	Device string `json:"device"`
 	User   int    `json:"user"`
-	// App is the part of the process names before the colon: the package.
+	// App is the package: the part of the process names before the colon.
 	App string `json:"app"`
-	// Processes are the first 50 that were added up.
+	// Processes lists the first 50 processes that were added up.
 	Processes []string `json:"processes"`
-	// Leaking are those of them that leak by themselves; the sum adds nothing
-	// then.
+	// Leaking lists the processes that leak by themselves; in this case the sum
+	// provides no additional result.
 	Leaking []string `json:"leaking_processes"`
-	// Samples counts the sums, Restarts how often all processes had ended.
+	// Samples counts the sums; Restarts is the number of times that all
+	// processes had ended.
 	Samples  int `json:"samples"`
 	Details  int `json:"breakdowns"`
 	Restarts int `json:"restarts"`
-	// Gaps and Absent are the holes in which a process had no value.
+	// Gaps and Absent cover the intervals in which a process had no value.
 	Gaps            int               `json:"gaps"`
 	Missing         float64           `json:"missing_s"`
 	Duration        float64           `json:"duration_s"`
@@ -33,7 +35,7 @@ type AppVerdict struct {
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
 	Growth          float64           `json:"growth_mb"`
-	// ByProcess is by how much the mean of each process rose over the time of
+	// ByProcess is the increase of the mean of each process over the time of
 	// the growth, the largest first.
 	ByProcess   []ProcessGrowth `json:"growth_by_process"`
 	Shares      []Share         `json:"shares"`
@@ -48,11 +50,12 @@ type AppVerdict struct {
 type ProcessGrowth struct {
 	Process string  `json:"process"`
 	Growth  float64 `json:"growth_mb"`
-	// Share is from 0 to 1 of all processes that grew; 0 for one that did not.
+	// Share is the process's part of the growth of all processes that grew,
+	// from 0 to 1; 0 for a process that did not grow.
 	Share float64 `json:"share"`
 }
 
-// Leaks reports whether the sum leaks and none of its processes does by itself.
+// Leaks reports whether the sum leaks while no process leaks by itself.
 func (a AppVerdict) Leaks() bool { return a.Gate == detector.Leak && len(a.Leaking) == 0 }
 
 // SetVerdict copies the verdict on a series from a process.
@@ -62,7 +65,7 @@ func (a *AppVerdict) SetVerdict(p Process) {
 		p.Shares
 }
 
-// Verdict returns the verdict on an app in the form of one on a process.
+// Verdict returns the verdict on an app as a Process.
 func (a AppVerdict) Verdict() Process {
 	return Process{
 		Device: a.Device, User: a.User, Process: a.App, Samples: a.Samples, Details: a.Details, Restarts: a.Restarts,

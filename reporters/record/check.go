@@ -8,7 +8,7 @@ type Check struct {
 	// Type is spec or test.
 	Type   string `json:"type"`
 	Device string `json:"device"`
-	// Window is the number of its window, 0 if none was opened.
+	// Window is the number of the check's window, 0 if none was opened.
 	Window int `json:"window"`
 	// T and Ended are seconds since the start of the run, on the device's
 	// clock.
@@ -22,12 +22,13 @@ type Check struct {
 	// reason.
 	Outcome string `json:"outcome,omitempty"`
 	Stack   string `json:"stack,omitempty"`
-	// Verdict is one of the Verdict values, Text explains it in one line.
+	// Verdict is one of the Verdict values; Text explains it in one line.
 	Verdict   CheckVerdict     `json:"verdict"`
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
-	// Readings counts the readings of the device, and Duration is the real time
-	// in seconds that they took with all heap dumps and their analyses.
+	// Readings is the number of readings of the device. Duration is the real
+	// time in seconds that they took, including all heap dumps and their
+	// analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
 }
@@ -51,15 +52,16 @@ const (
 // CheckVerdict is the result of a check for leaks.
 type CheckVerdict string
 
-// The verdicts: a new leak, a leak that an exception names, missing evidence,
-// no readable process, and none of these.
+// The verdicts: a new leak was found; the only leaks are covered by exceptions;
+// evidence is missing; no process was readable; none of these.
 const (
 	VerdictLeak         CheckVerdict = "leak"
 	VerdictKnown        CheckVerdict = "known"
 	VerdictInconclusive CheckVerdict = "inconclusive"
 	VerdictNotChecked   CheckVerdict = "not_checked"
 	VerdictPass         CheckVerdict = "pass"
-	// VerdictSkipped is that of a check that its suite does not want judged.
+	// VerdictSkipped is the verdict on a check that its suite excludes from
+	// judging.
 	VerdictSkipped CheckVerdict = "skipped"
 )
 
@@ -70,21 +72,22 @@ type CheckedProcess struct {
 	PID     int          `json:"pid"`
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// Before and After count its objects by the names of dumpsys meminfo,
-	// before and after the body; nil if unknown, such as before the start of
-	// the process.
+	// Before and After count its objects before and after the body, by the
+	// names of dumpsys meminfo. They are nil if unknown, for example before the
+	// start of the process.
 	Before map[string]int64 `json:"objects_before"`
 	After  map[string]int64 `json:"objects_after"`
 	// Settled reports that the app was idle before the last count.
 	Settled bool `json:"settled,omitempty"`
-	// Folder has the heap dump, below the run directory; "" if none was taken.
+	// Folder contains the heap dump, relative to the run directory; "" if none
+	// was taken.
 	Folder string `json:"folder,omitempty"`
-	// Leaks are those of the heap dump that grew since the previous dump.
+	// Leaks are the leaks in the heap dump that grew since the previous dump.
 	Leaks []CheckedLeak `json:"leaks"`
-	// Older are leaks that existed before the check and that no earlier one has
-	// found.
+	// Older are leaks that existed before the check but were not found by an
+	// earlier check.
 	Older []CheckedLeak `json:"older_leaks,omitempty"`
-	// Deaths are the ends of its incarnations during the check, Faults the
+	// Deaths are the ends of its incarnations during the check; Faults are the
 	// crashes and ANRs that a workload reported.
 	Deaths []Death `json:"deaths,omitempty"`
 	Faults []Death `json:"faults,omitempty"`
@@ -93,11 +96,11 @@ type CheckedProcess struct {
 // CheckedLeak is a leak that grew during a check.
 type CheckedLeak struct {
 	DumpLeak
-	// New is how many more of its objects there are than before.
+	// New is the increase in the number of its objects.
 	New int64 `json:"new"`
-	// Known is the reason of the exception that names it, with its owner and
-	// date; "" for none.
+	// Known is the reason, owner and date of the exception that covers the
+	// leak; "" if there is none.
 	Known string `json:"known,omitempty"`
-	// Trace is the path from the GC root, a reference per line.
+	// Trace is the path from the GC root, one reference per line.
 	Trace []string `json:"trace,omitempty"`
 }

@@ -5,7 +5,8 @@ import "github.com/leakgate/leakgate/detector"
 // DiagnosisSchema names the format of diagnosis.json (docs/formats/run.md).
 const DiagnosisSchema = "leakgate.diagnosis/1"
 
-// Diagnosis is what was collected of one process at one time, and its findings.
+// Diagnosis is what was collected from one process at one time, and the
+// findings.
 type Diagnosis struct {
 	// Schema is set in diagnosis.json only.
 	Schema  string `json:"schema,omitempty"`
@@ -14,27 +15,28 @@ type Diagnosis struct {
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
 	// T is when it began, in seconds since the start of the run on the device's
-	// clock; 0 for one on demand.
+	// clock; 0 for a diagnosis on demand.
 	T float64 `json:"t_s"`
-	// Duration is the real time in seconds until everything was on the host,
-	// Analysis that of the analysis there.
+	// Duration is the real time in seconds until everything was on the host;
+	// Analysis is the duration of the analysis on the host.
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or
-	// demand; Mark is the mark's text.
+	// demand; Mark is the text of the mark.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
-	// Kind is the kind of the leak, None if none was decided; Recipe is what
-	// was collected.
+	// Kind is the kind of the leak, None if it was not decided; Recipe is what
+	// was to be collected.
 	Kind   detector.LeakKind `json:"kind"`
 	Recipe string            `json:"recipe"`
-	// Folder has the artifacts, below the run directory, with slashes.
+	// Folder contains the artifacts; it is relative to the run directory and
+	// uses slashes.
 	Folder string `json:"folder"`
-	// Outcome is complete, degraded (some by a fallback, or incomplete),
-	// nothing, or interrupted.
+	// Outcome is complete, degraded (some steps used a fallback or are
+	// incomplete), nothing, or interrupted.
 	Outcome string `json:"outcome"`
-	// Keep is what is kept of a heap dump: stripped, raw or none. Analysed
-	// reports that the analysis was reached.
+	// Keep is the form in which a heap dump is kept: stripped, raw or none.
+	// Analysed reports that the analysis was reached.
 	Keep     string      `json:"keep"`
 	Analyzed bool        `json:"analyzed"`
 	Steps    []Collected `json:"steps"`
@@ -43,51 +45,55 @@ type Diagnosis struct {
 	Warnings []string    `json:"warnings"`
 	// Settled reports that the app was idle before its heap was dumped.
 	Settled bool `json:"settled,omitempty"`
-	// Leaks are those of the heap dump, by retained size and at most 100; nil
-	// if no dump was analyzed. LeaksOmitted counts the others.
+	// Leaks are the leaks in the heap dump, at most 100, sorted by retained
+	// size; nil if no dump was analyzed. LeaksOmitted counts the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
-	// Undecided is why there may be leaks that are not in the list, or "".
+	// Undecided is the reason why there may be leaks that are not in the list,
+	// or "".
 	Undecided string `json:"leaks_undecided,omitempty"`
-	// Marks is how many marks the device had when a diagnosis of a run was
-	// ordered, including that of the diagnosis: how many loops the process had
-	// done.
+	// Marks is the number of marks that the device had, including the mark of
+	// this diagnosis, when the diagnosis was requested: the number of loops
+	// that the process had done.
 	Marks int `json:"marks,omitempty"`
-	// Age is for how long the process had run then, in seconds of the device,
-	// and Memory its latest sample before, in MB by its source; nil if unknown.
+	// Age is how long the process had run at that time, in seconds of the
+	// device. Memory is its latest sample before, in MB, as measured by its
+	// source. Both are nil if unknown.
 	Age    *float64 `json:"process_age_s,omitempty"`
 	Memory *float64 `json:"memory_mb,omitempty"`
-	// Heap describes the entire heap dump; nil if none was analyzed.
+	// Heap describes the entire heap dump; nil if no dump was analyzed.
 	Heap *HeapDump `json:"heap,omitempty"`
 }
 
-// HeapDump is a heap dump that was analyzed.
+// HeapDump describes a heap dump that was analyzed.
 type HeapDump struct {
-	// Summary is the file of the folder with which the dump is compared with
-	// others, or "".
+	// Summary is the file in the folder that is used to compare the dump with
+	// other dumps, or "".
 	Summary string `json:"summary"`
 	Objects int64  `json:"objects"`
-	// ReachableBytes are Java bytes, ReachableNative those of native memory
-	// that Java objects have registered.
+	// ReachableBytes is the size of the Java objects; ReachableNative is the
+	// native memory that Java objects have registered.
 	ReachableBytes  int64 `json:"reachable_bytes"`
 	ReachableNative int64 `json:"reachable_native_bytes"`
-	// Names is the origin of its class names: source, mapping, obfuscated or
+	// Names is the source of its class names: source, mapping, obfuscated or
 	// other_mapping.
 	Names string `json:"names"`
-	// Mapping is what was used to read it, nil for none.
+	// Mapping is the mapping that was used to read the dump, or nil.
 	Mapping *Mapping `json:"mapping,omitempty"`
 }
 
-// Mapping is the mapping of an obfuscated build and how it fits a dump.
+// Mapping describes the mapping of an obfuscated build and how well it matches
+// a dump.
 type Mapping struct {
-	// ID is R8's name for it, "" for one by ProGuard; SHA256 is that of its
-	// file.
+	// ID is R8's ID of the mapping, "" for a mapping by ProGuard; SHA256 is the
+	// hash of its file.
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Classes are those that it renames, Found those of them that the dump has;
-	// Unknown are classes of the dump whose names look obfuscated and which it
-	// lacks. Fields are those that it names in the classes found, Missing those
-	// of them that the dump lacks.
+	// Classes counts the classes that the mapping renames, and Found those that
+	// exist in the dump. Unknown counts the classes of the dump whose names
+	// look obfuscated and that are not in the mapping. Fields counts the fields
+	// that the mapping has in the classes found, and Missing those that are not
+	// in the dump.
 	Classes int `json:"classes"`
 	Found   int `json:"found_classes"`
 	Unknown int `json:"unknown_names"`
@@ -100,11 +106,11 @@ type Collected struct {
 	Step string `json:"step"`
 	// Outcome is complete, fallback, skipped or failed.
 	Outcome string `json:"outcome"`
-	// File is the artifact in the folder, "" for none, with its size in bytes.
+	// File is the artifact in the folder, or ""; its size is in bytes.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
-	// Purpose is what it shows; Note is what the method used does not show;
-	// Reasons are why no better one was used.
+	// Purpose is what the step shows, Note is what the method used does not
+	// show, and Reasons are why no better method was used.
 	Purpose  string   `json:"purpose,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Reasons  []string `json:"reasons,omitempty"`
@@ -117,26 +123,26 @@ type Finding struct {
 	// native_kind, library, mapping, meminfo, threads or graphics.
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Count is how many objects, mappings, threads or buffers there are now,
-	// CountDelta how many more than before, null if there is no before.
+	// Count is the number of objects, mappings, threads or buffers now;
+	// CountDelta is the increase, null if there is no earlier value.
 	Count      *int64 `json:"count"`
 	CountDelta *int64 `json:"count_delta"`
-	// Bytes is what they hold now, BytesDelta how much more than before.
+	// Bytes is their size now; BytesDelta is the increase.
 	Bytes      *int64 `json:"bytes"`
 	BytesDelta *int64 `json:"bytes_delta"`
-	// Share is that of all growth of its kind, from 0 to 1.
+	// Share is the part of the total growth of its kind, from 0 to 1.
 	Share       *float64 `json:"share"`
 	Fingerprint string   `json:"fingerprint,omitempty"`
 	Key         string   `json:"key,omitempty"`
-	// Trace is the path from the GC root, a reference per line.
+	// Trace is the path from the GC root, one reference per line.
 	Trace []string `json:"trace,omitempty"`
 }
 
-// The triggers of a diagnosis: a leak, a first suspicion (a snapshot to compare
-// with), a mark, all dumps at marks together, the first mark or the end of a
-// process's start (a snapshot) and the end of the run (another one, compared
-// with the first), the end of the run for a process that is not suspect and for
-// one that is, and a user's request.
+// The triggers of a diagnosis, in order: a leak; a first suspicion (a snapshot
+// for comparison); a mark; all dumps at marks together; the first mark or the
+// end of a process's start (a snapshot); the end of the run (a second snapshot,
+// compared with the first); the end of the run for a process without and with a
+// suspicion; and a user's request.
 const (
 	TriggerLeak       = "leak"
 	TriggerSuspicious = "suspicious"

@@ -39,7 +39,8 @@ func ExampleReadSamples() {
 	// [line 4 of samples.ndjson is truncated, skipped] <nil>
 }
 
-// Any program can read a run directory: a gate is a comparison of constants.
+// Any program can read a run directory: a gate only compares values with
+// constants.
 func ExampleReadRun() {
 	dir, err := os.MkdirTemp("", "run")
 	if err != nil {

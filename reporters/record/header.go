@@ -23,11 +23,11 @@ type Header struct {
 	Started time.Time      `json:"started"`
 	Devices []HeaderDevice `json:"devices"`
 	Plan    *Plan          `json:"plan"`
-	// Warnings name the keys of a header that are unknown or missing.
+	// Warnings lists the keys of the header that are unknown or missing.
 	Warnings []string `json:"-"`
 }
 
-// HeaderDevice is one device as it was when the run began.
+// HeaderDevice describes one device at the beginning of the run.
 type HeaderDevice struct {
 	Device string `json:"device"`
 	Model  string `json:"model"`
@@ -36,27 +36,28 @@ type HeaderDevice struct {
 	StartedUp float64 `json:"started_up_s"`
 	// TimeScale is device seconds per real second; 1 for a real phone.
 	TimeScale float64 `json:"time_scale"`
-	// ABI is the first that the device runs, Fingerprint that of its Android;
-	// HeapLimit is the growth limit of a Java heap, in MB.
+	// ABI is the first ABI that the device supports; Fingerprint is the
+	// fingerprint of its Android build; HeapLimit is the growth limit of a Java
+	// heap, in MB.
 	ABI         string  `json:"abi,omitempty"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// MemTotal is the memory of the device in kB; a larger value of a process
-	// is a read error. 0 if unknown.
+	// MemTotal is the memory of the device in kB; a value of a process that
+	// exceeds it is a read error. 0 if unknown.
 	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 
-// decodeHeader decodes the first line of samples.ndjson. A key that is unknown,
-// missing or duplicate is a warning: a missing value has the default of the
-// policy.
+// decodeHeader decodes the first line of samples.ndjson. An unknown, missing or
+// duplicate key is a warning; for a missing key the default of the policy is
+// used.
 func decodeHeader(line []byte) (Header, error) {
 	var head struct {
 		Schema string
 		Plan   struct{ Policy json.RawMessage }
 	}
 	var wrongForm *json.UnmarshalTypeError
-	// which is reported with its key below
+	// A value of the wrong type is reported with its key below.
 	if err := json.Unmarshal(line, &head); err != nil && !errors.As(err, &wrongForm) {
 		return Header{}, err
 	}
@@ -89,8 +90,8 @@ func decodeHeader(line []byte) (Header, error) {
 	return h, nil
 }
 
-// maxTimeScale is the fastest device that capture accepts; records of old
-// versions may have slow ones.
+// maxTimeScale is the largest time scale that capture accepts; records of old
+// versions may have a time scale below 1.
 const maxTimeScale = 10000.0
 
 // keys decodes JSON objects that must have exactly the keys of their structs.
@@ -100,7 +101,8 @@ type keys struct {
 }
 
 const (
-	// maxProblems bounds the named keys, maxQuoted what is quoted of one.
+	// maxProblems bounds the number of reported keys, maxQuoted the quoted part
+	// of a key.
 	maxProblems, maxQuoted = 20, 60
 )
 
@@ -154,7 +156,7 @@ func (k *keys) list(path string, raw []byte, into reflect.Value) error {
 	into.Set(reflect.MakeSlice(into.Type(), len(elements), len(elements)))
 	for i, element := range elements {
 		if d, ok := into.Index(i).Addr().Interface().(*HeaderDevice); ok {
-			d.TimeScale = 1 // as of a real phone, if nothing says otherwise
+			d.TimeScale = 1 // as on a real phone, unless stated otherwise
 		}
 		if err := k.decode(fmt.Sprintf("%s[%d]", path, i), element, into.Index(i)); err != nil {
 			return err
@@ -193,7 +195,7 @@ func (k *keys) object(path string, raw []byte, into reflect.Value) error {
 	return nil
 }
 
-// assumed returns the value that is used instead.
+// assumed returns the value that is used instead of a missing one.
 func assumed(value reflect.Value) string {
 	switch value.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Float64:
@@ -225,8 +227,8 @@ func (m *members) take(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// members returns the members of an object in their order. Of a duplicate key
-// the last one counts.
+// members returns the members of an object in their order. If a key is
+// duplicate, the last value counts.
 func (k *keys) members(path string, raw []byte) (members, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := in.Token(); err != nil || open != json.Delim('{') {
@@ -235,13 +237,13 @@ func (k *keys) members(path string, raw []byte) (members, error) {
 				text.Head(string(raw), maxQuoted))
 	}
 	var out members
-	at := map[string]int{} // a hostile header has very many
+	at := map[string]int{} // a hostile header may have very many keys
 	for in.More() {
 		name, err := in.Token()
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: name.(string)} // the syntax is that of JSON
+		m := member{name: name.(string)} // JSON syntax
 		if err := in.Decode(&m.value); err != nil {
 			return nil, err
 		}

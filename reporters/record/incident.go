@@ -16,19 +16,20 @@ type Incident struct {
 	// or low_memory.
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	// First and Last are when it happened first and last, Text what is known of
-	// the last time.
+	// First and Last are the times of the first and the last occurrence; Text
+	// describes the last one.
 	First float64 `json:"first_t_s"`
 	Last  float64 `json:"last_t_s"`
 	Text  string  `json:"text"`
 }
 
-// IncidentKinds are the reasons of deaths and faults that are incidents.
+// IncidentKinds are the reasons of deaths and faults that count as incidents.
 func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
 
-// reasonWords are a reason of a death in reports, singular and plural.
+// reasonWords are the texts for a reason of a death in reports, singular and
+// plural.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},
 	"out_of_memory":  {"OutOfMemoryError", "OutOfMemoryErrors"},
@@ -39,9 +40,9 @@ var reasonWords = map[string][2]string{
 	"unknown": {"for an unknown reason", "for unknown reasons"},
 }
 
-// DeathWords returns the ends of a process by reason in words, the most
-// frequent first, such as "22 OutOfMemoryErrors, 8 crashes". Without ends it is
-// empty.
+// DeathWords describes the ends of a process by reason, the most frequent
+// first, such as "22 OutOfMemoryErrors, 8 crashes". If there are none, it
+// returns "".
 func DeathWords(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

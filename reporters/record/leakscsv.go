@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// leaksName is the file of a run directory that has the findings of all
-// diagnoses as a table.
+// leaksName is the name of the file in a run directory that contains the
+// findings of all diagnoses as a table.
 const leaksName = "leaks.csv"
 
 // maxRows is the largest number of findings in leaks.csv.
@@ -35,7 +35,7 @@ func WriteLeaks(dir string, r Run) error {
 		return fmt.Errorf("encode %s: %w", leaksName, err)
 	}
 	for _, d := range r.Diagnoses {
-		// A difference between two snapshots is not a leak by itself.
+		// A difference between two snapshots alone is not a leak.
 		if d.Trigger == TriggerLast {
 			continue
 		}
@@ -75,7 +75,7 @@ func leaksRow(d Diagnosis, f Finding) []string {
 func cell(s string) string { return formulaFree(text.Printable(s)) }
 
 func formulaFree(text string) string {
-	// Those of full width count as well.
+	// Full-width forms of these characters count as well.
 	first, _ := utf8.DecodeRuneInString(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text

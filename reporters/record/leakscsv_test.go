@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// leaks.csv can be read again, whatever the findings contain, and no
-// spreadsheet interprets a cell as a formula.
+// leaks.csv can be read back whatever the findings contain, and no spreadsheet
+// interprets a cell as a formula.
 func TestLeaksTable(t *testing.T) {
 	nasty := []string{
 		"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines",
@@ -40,7 +40,7 @@ func TestLeaksTable(t *testing.T) {
 		for column, cell := range row {
 			first, _ := utf8.DecodeRuneInString(cell)
 			if _, err := fmt.Sscanf(cell, "%f", new(float64)); err == nil && column >= 9 && column <= 13 {
-				continue // a number of our own may be negative
+				continue // numbers that we write may be negative
 			}
 			if cell != "" && strings.ContainsRune("=+-@\t\r\n＝", first) || strings.ContainsAny(cell, "\x1b\r") {
 				t.Errorf("row %d, %s: %q", i, leaksHeading[column], cell)
@@ -56,7 +56,7 @@ func TestLeaksTable(t *testing.T) {
 	}
 }
 
-// The page of the format names every column of leaks.csv.
+// The documentation page of the format names every column of leaks.csv.
 func TestLeaksTablePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestLeaksTablePage(t *testing.T) {
 	}
 }
 
-// table writes leaks.csv and reads it.
+// table writes leaks.csv and reads it back.
 func table(t *testing.T, run Run) [][]string {
 	t.Helper()
 	dir := t.TempDir()

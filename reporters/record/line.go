@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Sample is one reading of one process. A value that the source does not have
-// is nil.
+// Sample is one reading of one process. A value that the source does not
+// provide is nil.
 type Sample struct {
 	// T counts seconds from the start of the run on the device's own clock; Up
 	// is that clock itself, seconds since boot.
@@ -17,8 +17,8 @@ type Sample struct {
 	User    int     `json:"user"`
 	Process string  `json:"process"`
 	PID     int     `json:"pid"`
-	// Start is field 22 of /proc/PID/stat in clock ticks; with the pid it
-	// identifies the process.
+	// Start is field 22 of /proc/PID/stat in clock ticks; together with the pid
+	// it identifies the process.
 	Start uint64 `json:"start"`
 	// Source is smaps_rollup, su, run_as, smaps, status or dumpsys.
 	Source    string     `json:"source"`
@@ -29,11 +29,11 @@ type Sample struct {
 	Threads   *int64     `json:"threads"`
 	CostMS    float64    `json:"cost_ms"`
 	Breakdown *Breakdown `json:"breakdown,omitempty"`
-	// Warnings name what could not be read of an otherwise good breakdown.
+	// Warnings lists what could not be read in an otherwise good breakdown.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Breakdown is where the memory of a process is, in kB, by the names of
+// Breakdown is the memory of a process by kind, in kB, with the names of
 // `parse`.
 type Breakdown struct {
 	TotalPSS    *int64 `json:"total_pss_kb"`
@@ -42,8 +42,8 @@ type Breakdown struct {
 	RSS         *int64 `json:"rss_kb"`
 	JavaHeap    *int64 `json:"java_heap_kb"`
 	NativeHeap  *int64 `json:"native_heap_kb"`
-	// JavaAlloc is what the runtime has allocated for Java objects, garbage
-	// included.
+	// JavaAlloc is the memory that the runtime has allocated for Java objects,
+	// including garbage.
 	JavaAlloc    *int64 `json:"java_alloc_kb,omitempty"`
 	Code         *int64 `json:"code_kb"`
 	Stack        *int64 `json:"stack_kb"`
@@ -55,13 +55,13 @@ type Breakdown struct {
 	OtherMtrack  *int64 `json:"other_mtrack_kb"`
 	GfxDev       *int64 `json:"gfx_dev_kb"`
 	OtherDev     *int64 `json:"other_dev_kb"`
-	// Objects counts what the section Objects of dumpsys meminfo counts:
-	// Activities, Views, ViewRootImpl, AppContexts and so on; nil where there
-	// was none.
+	// Objects contains the counts in the section Objects of dumpsys meminfo:
+	// Activities, Views, ViewRootImpl, AppContexts and so on; nil if there was
+	// no such section.
 	Objects map[string]int64 `json:"objects,omitempty"`
 }
 
-// Event is something that happened on the time axis of a run.
+// Event is an event during a run.
 type Event struct {
 	T      float64 `json:"t_s"`
 	Up     float64 `json:"up_s"`
@@ -71,8 +71,8 @@ type Event struct {
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Start and Source are of the process from now on; Reasons are why it is
-	// not read in a better way.
+	// Start and Source are the values of the process from now on; Reasons
+	// explain why no better source is used.
 	Start   uint64            `json:"start,omitempty"`
 	Source  string            `json:"source,omitempty"`
 	Reasons []string          `json:"source_reasons,omitempty"`
@@ -80,38 +80,39 @@ type Event struct {
 	To      *detector.State   `json:"to,omitempty"`
 	Kind    detector.LeakKind `json:"kind,omitempty"`
 	Text    string            `json:"text,omitempty"`
-	// Build is that of an app.
+	// Build is the build of an app.
 	Build *AppBuild `json:"build,omitempty"`
 	// Similar are names of processes that resemble the watched ones.
 	Similar []string `json:"similar,omitempty"`
-	// Mark is the text of the mark whose heap dump is missing, or at which
-	// garbage was collected. Unreadable reports that the dump was taken and
-	// could not be analyzed.
+	// Mark is the text of the mark whose heap dump is missing, or at which a
+	// garbage collection was forced. Unreadable reports that the dump was taken
+	// but could not be analyzed.
 	Mark       string `json:"mark,omitempty"`
 	Unreadable bool   `json:"unreadable,omitempty"`
-	// Count is how many marks, or events of the workload, were skipped.
+	// Count is the number of skipped marks or workload events.
 	Count int64 `json:"count,omitempty"`
-	// Window is the number of the window that opens or closes here.
+	// Window is the number of the window that is opened or closed here.
 	Window int `json:"window,omitempty"`
-	// Reason is why a process ended, or the reason of a program that finished
-	// the run. Lines are the related lines of the device's log.
+	// Reason is why a process ended, or why a program finished the run. Lines
+	// are the related lines of the device's log.
 	Reason string   `json:"reason,omitempty"`
 	Lines  []string `json:"lines,omitempty"`
 	// EndedUp is the device's clock when the process that died was last seen;
 	// nil if the device has rebooted since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
-	// Duration is the length in seconds of what ends here.
+	// Duration is the length in seconds of the activity that ends here.
 	Duration float64 `json:"duration_s,omitempty"`
-	// Usage is the cost of watching so far, Overhead what the program has used.
+	// Usage is the cost of watching so far; Overhead is the resource use of
+	// leakgate itself.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Overhead *Overhead `json:"overhead,omitempty"`
-	// Workload is how the workload has ended.
+	// Workload is how the workload ended.
 	Workload *Workload `json:"workload,omitempty"`
 	// Headroom is how close a process is to its limits.
 	Headroom *Headroom `json:"headroom,omitempty"`
-	// Ended is the host's clock.
+	// Ended is the time on the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Diagnosis is what was collected, and once it is analyzed its findings.
+	// Diagnosis is what was collected and, after the analysis, its findings.
 	// Again reports that it could not finish and will be retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`

@@ -4,20 +4,21 @@ import "github.com/leakgate/leakgate/detector"
 
 // DumpLeak is one leak of a heap dump.
 type DumpLeak struct {
-	// Key is the same from build to build. Name is what leaks and what holds
-	// it.
+	// Key does not change between builds. Name describes what leaks and what
+	// holds it.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Library leaks are those of the platform or of a library.
 	Library bool `json:"library,omitempty"`
-	// Count is how many objects leak, Bytes what they retain.
+	// Count is the number of leaking objects; Bytes is their retained size.
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
-	// Classes are those of the objects, the most frequent first and at most 10.
+	// Classes are the classes of the objects, the most frequent first and at
+	// most 10.
 	Classes []ClassCount `json:"classes"`
 }
 
-// ClassCount is a class and how many of its objects leak.
+// ClassCount is a class and the number of its leaking objects.
 type ClassCount struct {
 	Class string `json:"class"`
 	Count int64  `json:"count"`
@@ -27,13 +28,13 @@ type ClassCount struct {
 // process that were taken at marks.
 type MarkSeries struct {
 	PID int `json:"pid"`
-	// Gate is leak, pass or inconclusive, Reason is why.
+	// Gate is leak, pass or inconclusive, and Reason explains it.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports that a leak grows and is not proved.
+	// Rising reports that a leak grows but is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
-	// Leaks are in the order of their bytes in the last dump, at most 100;
+	// Leaks are sorted by their bytes in the last dump, at most 100;
 	// LeaksOmitted counts the others.
 	Leaks        []LeakSeries `json:"leaks"`
 	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
@@ -43,7 +44,7 @@ type MarkSeries struct {
 type MarkDump struct {
 	T    float64 `json:"t_s"`
 	Mark string  `json:"mark"`
-	// Settled dumps were taken while the app was idle.
+	// Settled reports that the dump was taken while the app was idle.
 	Settled bool   `json:"settled"`
 	Folder  string `json:"folder"`
 }
@@ -51,23 +52,23 @@ type MarkDump struct {
 // LeakSeries is one leak over the dumps of a MarkSeries.
 type LeakSeries struct {
 	DumpLeak
-	// Proved leaks have more objects at every mark.
+	// Proved reports that the leak has more objects at every mark.
 	Proved bool `json:"proved"`
-	// Counts and AllBytes have a number for each dump: 0 if the leak is not in
-	// it.
+	// Counts and AllBytes have a number for each dump: 0 if the dump does not
+	// contain the leak.
 	Counts   []int64 `json:"counts_at_marks"`
 	AllBytes []int64 `json:"bytes_at_marks"`
 }
 
-// MissingEvidence is a heap dump that should have been taken and was not.
+// MissingEvidence is a heap dump that should have been taken but was not.
 type MissingEvidence struct {
 	Device  string  `json:"device"`
 	User    int     `json:"user"`
 	Process string  `json:"process"`
 	T       float64 `json:"t_s"`
-	// Mark is that of the dump, "" for one at the end of the run.
+	// Mark is the mark of the dump, "" for a dump at the end of the run.
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
-	// Unreadable reports that the dump was taken and could not be analyzed.
+	// Unreadable reports that the dump was taken but could not be analyzed.
 	Unreadable bool `json:"unreadable,omitempty"`
 }

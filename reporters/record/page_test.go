@@ -24,8 +24,8 @@ func jsonNames(of reflect.Type, names map[string]bool) {
 	}
 }
 
-// The page of the format names every field of a run, of its lines and of
-// diagnosis.json; those of a diagnosis in its own section.
+// The documentation page of the format names every field of a run, of its lines
+// and of diagnosis.json; the fields of a diagnosis are in their own section.
 func TestRunPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestRunPage(t *testing.T) {
 		case Event, Sample: // nested fields are in another section
 			names = ownNames(reflect.TypeOf(c.of))
 		}
-		delete(names, "schema") // by its value
+		delete(names, "schema") // documented by its value
 		for name := range names {
 			if !strings.Contains(c.text, "`"+name+"`") && !strings.Contains(c.text, "`"+name+"[]`") &&
 				!strings.Contains(c.text, `"`+name+`":`) {

@@ -8,67 +8,69 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Plan is the task of a run. With it the lines can be judged again without the
-// program that wrote them.
+// Plan is the task of a run. It makes it possible to judge the lines again
+// without the program that wrote them.
 type Plan struct {
 	Tool string `json:"tool"`
-	// Policy is the name of the policy, Revision that of its rules.
+	// Policy is the name of the policy; Revision is the revision of its rules.
 	Policy   string `json:"policy"`
 	Revision int    `json:"revision"`
-	// Intervals are the times between two samples, Cooldown is the least time
-	// between two diagnoses, MaxGap the longest gap that a trend crosses: all
-	// in seconds.
+	// Intervals are the times between two samples, Cooldown is the minimum time
+	// between two diagnoses, and MaxGap is the longest gap that a trend may
+	// span; all are in seconds.
 	Intervals Intervals `json:"intervals"`
 	Cooldown  float64   `json:"cooldown_s"`
 	MaxGap    float64   `json:"max_gap_s"`
 	Assert    Assert    `json:"assert"`
 	Strict    bool      `json:"strict"`
-	// AllowUnjudged makes a run that could judge nothing, or lacks evidence,
-	// exit with 0.
+	// AllowUnjudged makes a run exit with 0 even if nothing could be judged or
+	// evidence is missing.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
-	// Duration is the planned maximum of the run, LongestDuration that with
-	// extension by a suspicion, in seconds; 0 for no such end.
+	// Duration is the planned maximum duration of the run; LongestDuration is
+	// the maximum if a suspicion extends the run. Both are in seconds; 0 means
+	// unlimited.
 	Duration        float64 `json:"duration_s,omitempty"`
 	LongestDuration float64 `json:"longest_duration_s,omitempty"`
-	// MustSee is the slowest leak that a pass must rule out, in MB/h; 0 for
-	// any.
+	// MustSee is the rate in MB/h of the slowest leak that a pass must rule
+	// out; 0 if no rate is required.
 	MustSee float64 `json:"must_see_mb_per_h,omitempty"`
 	// Processes are the patterns that select the watched processes.
 	Processes []string `json:"processes"`
-	// Workload is what stresses the app; null for nothing.
+	// Workload is the load on the app; null if there is none.
 	Workload *PlannedWorkload `json:"workload"`
 	// Build is the tested build; nil if unknown.
 	Build *Revision `json:"build,omitempty"`
 }
 
-// Intervals are the times between two samples in the states, in seconds.
-// CONFIRMING has that of SUSPICIOUS.
+// Intervals are the times between two samples in each state, in seconds.
+// CONFIRMING uses the interval of SUSPICIOUS.
 type Intervals struct {
 	Normal     float64 `json:"normal_s"`
 	Suspicious float64 `json:"suspicious_s"`
 	Leaking    float64 `json:"leaking_s"`
 }
 
-// PlannedWorkload is a workload before it began.
+// PlannedWorkload describes a workload before it started.
 type PlannedWorkload struct {
 	Kind string `json:"kind"`
-	// Seed and Events of monkey.
+	// Seed and Events are options of monkey.
 	Seed   *int64 `json:"seed"`
 	Events int    `json:"events"`
 	Digest string `json:"digest,omitempty"`
 }
 
-// Assert is which verdicts fail a run.
+// Assert specifies which verdicts fail a run.
 type Assert string
 
-// The gate at the end fails a run, or any process that ever reached LEAKING.
+// AssertEnd fails a run by the gate at its end, AssertLive if any process ever
+// reached LEAKING.
 const (
 	AssertEnd  Assert = "end"
 	AssertLive Assert = "live"
 )
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the two words
-// only.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It only accepts these
+// two words.
 func (a *Assert) UnmarshalText(text []byte) error {
 	switch v := Assert(text); v {
 	case AssertEnd, AssertLive:
@@ -95,8 +97,8 @@ func (p *Plan) DetectorPolicy() detector.Policy {
 	}
 }
 
-// duration converts seconds to a time; more than a policy may have becomes the
-// largest time.
+// duration converts seconds to a time; a value above the maximum of a policy
+// becomes the largest time.
 func duration(seconds float64) time.Duration {
 	if math.Abs(seconds) > 1e9 {
 		return math.MaxInt64

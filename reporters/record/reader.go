@@ -16,23 +16,24 @@ import (
 // maxLine bounds one line of samples.ndjson.
 const maxLine = 1 << 20
 
-// Lines is called with the lines of samples.ndjson; each function may be nil.
+// Lines contains the functions that are called with the lines of
+// samples.ndjson; each may be nil.
 type Lines struct {
 	// Header is called with the first line.
 	Header func(Header) error
 	Sample func(Sample) error
 	Event  func(Event) error
 	// Damaged is called with the number of a line that cannot be read, or that
-	// Sample or Event rejected, and the reason; reading continues after it.
-	// Without it such a line is an error.
+	// Sample or Event rejected, and with the reason; then reading continues. If
+	// Damaged is nil, such a line is an error.
 	Damaged func(line int, why error)
 }
 
-// ReadSamples reads samples.ndjson. A last line without its end, as a killed
-// run leaves it, is skipped and named in the returned warnings. Any other
-// unreadable line is passed to Damaged, or else an error with its number; blank
-// lines are skipped. The functions are called in the order of the lines, by the
-// calling goroutine.
+// ReadSamples reads samples.ndjson. If the last line is incomplete because the
+// run was killed, it is skipped and reported in the returned warnings. Any
+// other unreadable line is passed to Damaged; without that function it is an
+// error that contains its number. Blank lines are skipped. The functions are
+// called in the order of the lines, by the calling goroutine.
 func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	r, err := text.NewLineReader(in, maxLine)
 	if err != nil {
@@ -51,8 +52,8 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 			return nil, fmt.Errorf("read samples header: %w", err)
 		}
 	}
-	// Decoding takes longer than using a line, so several batches are decoded
-	// concurrently.
+	// Decoding a line takes longer than using it, so several batches are
+	// decoded concurrently.
 	batches, stop := make(chan *batch, runtime.GOMAXPROCS(0)), make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() { readBatches(r, batches, stop) })
@@ -73,17 +74,18 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	return nil, nil
 }
 
-// batch is some lines on their way from the file to the caller.
+// batch is a group of lines that are passed from the file to the caller.
 type batch struct {
 	text    []byte
 	lines   []line
 	decoded chan struct{}
-	// end is why the reader stopped after this batch, nil if it did not.
+	// end is the reason why the reader stopped after this batch, nil if it did
+	// not stop.
 	end error
 }
 
-// line is the position of a line in its batch, and its contents: a sample, an
-// event, or neither if it is blank.
+// line is the position of a line in its batch, and its content: a sample, an
+// event, or nothing if the line is blank.
 type line struct {
 	number, begin, end int
 	sample             *Sample
@@ -91,7 +93,7 @@ type line struct {
 	err                error
 }
 
-// batchSize is about how many bytes of lines are decoded together.
+// batchSize is the approximate number of bytes that are decoded together.
 const batchSize = 64 << 10
 
 // readBatches reads all lines into batches.
@@ -149,8 +151,8 @@ func (l *line) decode(text []byte) {
 	}
 }
 
-// dispatch calls the functions for the lines. The error is an unreadable line
-// without a Damaged function.
+// dispatch calls the functions for the lines. It returns an error for an
+// unreadable line if there is no Damaged function.
 func (b *batch) dispatch(to Lines) error {
 	for _, l := range b.lines {
 		err := l.err

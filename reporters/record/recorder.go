@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// Recorder appends to samples.ndjson of one run directory. Every line reaches
-// the file before the call returns, so a killed run keeps what it had. It is
-// safe for concurrent use.
+// Recorder appends to samples.ndjson of one run directory. Every line is
+// written to the file before the call returns, so a killed run loses no earlier
+// line. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	path string
 	f    *os.File
-	// file identifies f, to compare with the file at the path.
+	// file identifies f; it is compared with the file at the path.
 	file os.FileInfo
-	// size is the length of the complete lines, in bytes.
+	// size is the total length of the complete lines, in bytes.
 	size int64
 	line bytes.Buffer
 	enc  *json.Encoder
@@ -62,8 +62,8 @@ func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	return r, nil
 }
 
-// writeNew writes a file that is complete from the start, and never over
-// another: a link, unlike a rename, fails if the name is taken.
+// writeNew writes a file that is complete as soon as it exists, and never
+// replaces another file: unlike a rename, a link fails if the name exists.
 func writeNew(path string, content []byte) error {
 	if _, err := os.Lstat(path); err == nil {
 		return os.ErrExist
@@ -74,7 +74,7 @@ func writeNew(path string, content []byte) error {
 	}
 	err := os.Link(whole, path)
 	if err != nil && !errors.Is(err, os.ErrExist) {
-		// No links here, as on FAT.
+		// This file system has no links, for example FAT.
 		return os.Rename(whole, path)
 	}
 	return errors.Join(err, os.Remove(whole))
@@ -87,9 +87,9 @@ func (r *Recorder) AppendSample(s Sample) error { return r.write(s) }
 func (r *Recorder) AppendEvent(e Event) error { return r.write(e) }
 
 // Check returns an error that wraps os.ErrNotExist if the path no longer leads
-// to the file: CI cleaners and a second checkout delete or move directories in
-// which a run is in progress. From then on nothing is appended but the last
-// line.
+// to the file: CI cleaners or a second checkout may delete or move the
+// directory of a run that is in progress. From then on only the last line is
+// appended.
 func (r *Recorder) Check() error {
 	now, err := os.Stat(r.path)
 	if err == nil && os.SameFile(now, r.file) || err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -105,7 +105,7 @@ func (r *Recorder) Check() error {
 }
 
 // write keeps the first error. A line that did not fit on the disk is removed,
-// so that every line of the file is complete.
+// so that the file contains only complete lines.
 func (r *Recorder) write(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,14 +124,14 @@ func (r *Recorder) write(v any) error {
 		r.size += int64(n)
 		return nil
 	}
-	// By its name, because Windows cannot truncate a file that is open for
-	// appending.
+	// The file is truncated by its name, because Windows cannot truncate a file
+	// that is open for appending.
 	r.err = fmt.Errorf("append to %s: %w", SamplesName, errors.Join(err, os.Truncate(r.path, r.size)))
 	return r.err
 }
 
-// AppendLast appends the last line, also after a line that did not fit: there
-// may be space again, and every line of the file is complete.
+// AppendLast appends the last line, even after a line that did not fit: there
+// may be space again, and the file contains only complete lines.
 func (r *Recorder) AppendLast(e Event) error {
 	r.mu.Lock()
 	failed := r.err

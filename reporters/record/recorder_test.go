@@ -90,8 +90,8 @@ func TestRecorderRoundTrip(t *testing.T) {
 	}
 }
 
-// The contract of samples.ndjson: these names, and null where a value is
-// unknown.
+// The names in samples.ndjson are a stable interface, and unknown values are
+// null.
 func TestSampleLineNames(t *testing.T) {
 	text := record(t, t.TempDir())
 	line := strings.Split(string(text), "\n")[1]
@@ -112,8 +112,8 @@ func TestSampleLineNames(t *testing.T) {
 	}
 }
 
-// A killed run leaves a file that ends anywhere: no complete line is lost, and
-// no incomplete one is used.
+// A killed run leaves a file that may end anywhere: no complete line is lost,
+// and no incomplete line is used.
 func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())
 	wantSamples, wantEvents := lines()

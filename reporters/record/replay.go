@@ -3,20 +3,21 @@ package record
 // ReplaySchema names the format of a Replay in JSON (docs/formats/replay.md).
 const ReplaySchema = "leakgate.replay/1"
 
-// Replay is the verdict on recordings that were judged again.
+// Replay is the result of judging recordings again.
 type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
-	// Bases are the recordings with which all others were compared; Base is the
-	// only one, empty for none or several.
+	// Bases are the recordings that all others were compared with. Base is set
+	// if there is exactly one, otherwise it is empty.
 	Base  string   `json:"base,omitempty"`
 	Bases []string `json:"bases,omitempty"`
-	// Processes are those of all recordings, in the order of their first rows.
+	// Processes are the processes of all recordings, in the order of their
+	// first rows.
 	Processes []ReplayProcess `json:"processes"`
-	// Apps are those of all recordings that ever had two processes at the same
-	// time.
+	// Apps are the apps of all recordings that ever had two processes at the
+	// same time.
 	Apps []ReplayApp `json:"apps"`
-	// Warnings name what of the recordings belongs to no process.
+	// Warnings lists the parts of the recordings that belong to no process.
 	Warnings []string `json:"warnings"`
 }
 
@@ -25,25 +26,26 @@ type Replay struct {
 type ReplayProcess struct {
 	File string `json:"file"`
 	Process
-	// Bases are the recordings with which the process was compared, empty if it
-	// was judged alone; Base is the only one, nil for none or several.
+	// Bases are the recordings that the process was compared with, empty if it
+	// was judged alone. Base is set if there is exactly one, otherwise it is
+	// nil.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
-	// Unjudged is why there is no verdict on the process, and the least that
-	// would provide one; "" if there is a verdict or if it does not matter.
+	// Unjudged explains why there is no verdict on the process and what is at
+	// least needed for one; "" if there is a verdict or if it does not matter.
 	Unjudged string `json:"unjudged,omitempty"`
-	// Marks is how many marks were on its time axis.
+	// Marks is the number of marks on its time axis.
 	Marks int `json:"marks"`
 	// Looks are only present on request.
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 
-// ReplayApp is the verdict on all processes of an app of a recording together.
+// ReplayApp is the verdict on all processes of an app in a recording together.
 // Times are seconds from the first sum.
 type ReplayApp struct {
 	File string `json:"file"`
 	AppVerdict
-	// Base and Bases are as in ReplayProcess.
+	// Base and Bases have the same meaning as in ReplayProcess.
 	Base  *string      `json:"base"`
 	Bases []string     `json:"bases,omitempty"`
 	Looks []ReplayLook `json:"looks,omitempty"`

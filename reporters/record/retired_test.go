@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// TestReadRefusesRetiredKeys: files from before the first release would be read
-// without the values of renamed keys.
+// TestReadRefusesRetiredKeys checks that files from before the first release
+// are rejected; otherwise the values of renamed keys would be lost.
 func TestReadRefusesRetiredKeys(t *testing.T) {
 	const samples = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[],"plan":null}
 {"t_s":1,"up_s":2,"device":"S1","event":"gap","lasted_s":4}

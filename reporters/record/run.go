@@ -24,14 +24,14 @@ type Run struct {
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Stopped is why the run ended: duration, workload, finished, interrupted,
-	// devices, disk, or killed for one that did not finish.
+	// Stopped is the reason why the run ended: duration, workload, finished,
+	// interrupted, devices or disk; killed if it did not finish.
 	Stopped string `json:"stopped"`
-	// StopReason is that of a program that finished the run.
+	// StopReason is the reason given by a program that finished the run.
 	StopReason  string `json:"stop_reason,omitempty"`
 	Interrupted bool   `json:"interrupted"`
-	// Extended is by how many seconds a suspicion has extended the run,
-	// ExtendedReason the first suspicion.
+	// Extended is the number of seconds by which a suspicion has extended the
+	// run; ExtendedReason is the first suspicion.
 	Extended       float64 `json:"extended_s,omitempty"`
 	ExtendedReason string  `json:"extended_reason,omitempty"`
 	ExitCode       int     `json:"exit_code"`
@@ -41,22 +41,23 @@ type Run struct {
 	Workload *Workload `json:"workload"`
 	// Build is the source and variant of the tested build; nil if unknown.
 	Build *Revision `json:"build"`
-	// Overhead is what the program itself has used; nil if no line has it.
+	// Overhead is the resource use of leakgate itself; nil if it was not
+	// recorded.
 	Overhead  *Overhead `json:"overhead"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
-	// Apps are those that ever had two processes or more at the same time.
+	// Apps are the apps that ever had two or more processes at the same time.
 	Apps []AppVerdict `json:"apps"`
-	// Windows are in the order of their ends on each device.
+	// Windows are sorted by their end on each device.
 	Windows []JudgedWindow `json:"windows"`
-	// Checks are in the order of their ends on each device.
+	// Checks are sorted by their end on each device.
 	Checks []Check `json:"checks"`
-	// Diagnoses are in the order of their times on each device.
+	// Diagnoses are sorted by time on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
-	// MissingEvidence has the heap dumps that should have been taken and were
+	// MissingEvidence lists the heap dumps that should have been taken but were
 	// not.
 	MissingEvidence []MissingEvidence `json:"missing_evidence"`
-	// Unjudged has the processes and devices without a verdict.
+	// Unjudged lists the processes and devices without a verdict.
 	Unjudged []Unjudged `json:"unjudged"`
 	Warnings []string   `json:"warnings"`
 }
@@ -67,8 +68,8 @@ type Unjudged struct {
 	User   int    `json:"user"`
 	// Process is "" for the entire device.
 	Process string `json:"process"`
-	// Text is what happened, why that is no evidence, and the least that would
-	// help.
+	// Text describes what happened, why it is not evidence, and what is at
+	// least needed.
 	Text string `json:"text"`
 }
 
@@ -83,33 +84,32 @@ const (
 	StoppedKilled      = "killed"
 )
 
-// The values of Run.ExitCode; if several apply, the first of this list counts.
+// The values of Run.ExitCode; if several apply, the first in this list is used.
 const (
-	// ExitUnwritten is also that of usage and configuration: the run directory
-	// cannot be written.
+	// ExitUnwritten is also used for usage and configuration errors: the run
+	// directory cannot be written.
 	ExitUnwritten   = 2
 	ExitInterrupted = 130
 	ExitLeak        = 1
-	// ExitNoDevice is also that of a run in which no process of the app was
-	// seen.
+	// ExitNoDevice is also used if no process of the app was seen in the run.
 	ExitNoDevice = 3
-	// ExitUnread: a requested heap dump could not be analyzed.
+	// ExitUnread means that a requested heap dump could not be analyzed.
 	ExitUnread   = 6
 	ExitWorkload = 4
-	// ExitInconclusive: there is no verdict on the run, on a process that was
-	// present for long or on a device, a heap dump is missing, or with strict a
-	// process is inconclusive.
+	// ExitInconclusive means that a verdict is missing on the run, on a device
+	// or on a process that was present for long, that a heap dump is missing,
+	// or that with strict a process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
 
-// Round rounds a number of a record to so many decimals.
+// Round rounds a number of a record to the given number of decimals.
 func Round(x float64, decimals int) float64 {
 	p := math.Pow(10, float64(decimals))
 	return math.Round(x*p) / p
 }
 
-// Interruption is a command on a device that the device has dropped, so that
+// Interruption is a command whose connection the device has dropped, so that
 // its result is unknown.
 type Interruption struct {
 	Device string `json:"device"`
@@ -117,37 +117,38 @@ type Interruption struct {
 	T float64 `json:"t_s"`
 }
 
-// Workload is what stressed the app.
+// Workload is the load on the app.
 type Workload struct {
 	Kind string `json:"kind"`
-	// Seed of monkey, so that a run can be repeated.
+	// Seed is the seed of monkey, with which a run can be repeated.
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
 	// Digest is the SHA-256 of the workload, in hexadecimal digits: two runs
-	// with the same one have done the same. Seed and number of events of monkey
-	// are not part of it.
+	// with the same digest have done the same. It does not include the seed and
+	// the number of events of monkey.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
-	// Repeats is how often it was started again because a suspicion extended
-	// the run, and Pass how long it took the first time, in seconds of the
-	// device.
+	// Repeats is how often the workload was started again because a suspicion
+	// extended the run; Pass is how long it took the first time, in seconds of
+	// the device.
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
-	// LeftRunning has the processes on the host that it started and that still
-	// ran when it had ended, as "NAME (pid N)", at most 20; only on Linux.
+	// LeftRunning lists the processes on the host that the workload started and
+	// that were still running after its end, as "NAME (pid N)", at most 20;
+	// only on Linux.
 	LeftRunning []string `json:"left_running,omitempty"`
-	// Interrupted has the devices that have dropped it.
+	// Interrupted lists the devices that dropped the connection of the
+	// workload's command.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
 
-// Revision is the source of the tested app, and the variant that was built from
-// it.
+// Revision is the source revision of the tested app and the build variant.
 type Revision struct {
 	Variant string `json:"variant,omitempty"`
 	Commit  string `json:"commit,omitempty"`
 	Branch  string `json:"branch,omitempty"`
-	// PullRequest is its number, 0 for none.
+	// PullRequest is its number, 0 if there is none.
 	PullRequest int `json:"pull_request,omitempty"`
 	// Modified reports that files differed from the commit.
 	Modified bool `json:"modified,omitempty"`
@@ -162,21 +163,25 @@ type Device struct {
 	StartedUp float64 `json:"started_up_s"`
 	Duration  float64 `json:"duration_s"`
 	Error     string  `json:"error,omitempty"`
-	// ABI, Fingerprint, Emulator and HeapLimit are as in HeaderDevice.
+	// ABI, Fingerprint, Emulator and HeapLimit have the same meaning as in
+	// HeaderDevice.
 	ABI         string  `json:"abi,omitempty"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// Builds are those of the watched apps.
+	// Builds are the builds of the watched apps.
 	Builds []AppBuild `json:"builds,omitempty"`
-	// Marks counts those on the device; MarksDigest is the SHA-256 of their
-	// different texts, sorted and without numbers, in hexadecimal digits: two
-	// runs with the same one have set the same marks, as often as each did.
+	// Marks counts the marks on the device. MarksDigest is the SHA-256 of their
+	// distinct texts, sorted and without numbers, in hexadecimal digits: two
+	// runs with the same digest have set the same marks, though not necessarily
+	// the same number of times.
 	Marks int `json:"marks"`
-	// MarksSkipped is how many of them came too fast to be recorded.
+	// MarksSkipped is the number of marks that followed each other too fast to
+	// be recorded.
 	MarksSkipped int `json:"marks_skipped,omitempty"`
-	// WorkloadEnded is the time in seconds since which the device no longer had
-	// a workload although the run continued; nil if that is not so or unknown.
+	// WorkloadEnded is the time in seconds from which on the run continued
+	// without a workload on the device; nil if this did not happen or is
+	// unknown.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
 	MarksDigest   string   `json:"marks_digest,omitempty"`
 	Usage
@@ -189,34 +194,36 @@ type AppBuild struct {
 	// VersionCode and Debuggable are nil if the device does not report them.
 	VersionCode *int64 `json:"version_code"`
 	Debuggable  *bool  `json:"debuggable"`
-	// APK is the SHA-256 of its base APK, in hexadecimal digits; "" if the
-	// device does not report it.
+	// APK is the SHA-256 of the app's base APK, in hexadecimal digits; "" if
+	// the device does not report it.
 	APK string `json:"apk_sha256,omitempty"`
 }
 
-// Usage is the cost of watching one device up to a time. CPU is in percent of
-// one core, null if it could not be read.
+// Usage is the cost of watching one device up to a time. CPU values are in
+// percent of one core, null if they could not be read.
 type Usage struct {
 	Fast   Cost `json:"fast"`
 	Detail Cost `json:"detail"`
-	// SystemServer is all that system_server used over the entire time,
-	// DetailSystemServer all that it used while dumpsys ran, over that time
-	// alone.
+	// SystemServer is the total CPU use of system_server over the entire time.
+	// DetailSystemServer is its CPU use while dumpsys ran, in percent of that
+	// time alone.
 	SystemServer       *float64 `json:"system_server_cpu_pct"`
 	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
 	// CostSystemServer is the part of SystemServer that is caused by watching
 	// the device.
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
 	// DetailPeriod is the present time between two breakdowns in seconds. It is
-	// longer than configured if sampling was reduced, Thinned times so far.
+	// longer than configured if sampling was reduced; Thinned is how often it
+	// was reduced so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
-	// Apps are the watched processes; in run.json they are with the processes.
+	// Apps are the watched processes; in run.json these values are stored with
+	// the processes.
 	Apps []AppUsage `json:"apps,omitempty"`
 }
 
-// AppUsage is the CPU use of one watched process, and the part of it that is
-// caused by watching.
+// AppUsage is the CPU use of one watched process, and the part of it that
+// watching causes.
 type AppUsage struct {
 	Process string   `json:"process"`
 	User    int      `json:"user"`
@@ -224,15 +231,16 @@ type AppUsage struct {
 	Cost    *float64 `json:"cost_cpu_pct"`
 }
 
-// Overhead is what the program itself has used since the run began: CPU seconds
-// and percent of one core, and its peak memory in MB.
+// Overhead is the resource use of leakgate itself since the run began: CPU
+// seconds and percent of one core, and its peak memory in MB.
 type Overhead struct {
 	CPU     float64 `json:"cpu_s"`
 	Percent float64 `json:"cpu_pct"`
 	Memory  float64 `json:"max_memory_mb"`
 }
 
-// Cost is the time of one channel, measured on the host, in milliseconds.
+// Cost is the time that one channel takes, measured on the host, in
+// milliseconds.
 type Cost struct {
 	Rounds int     `json:"rounds"`
 	Failed int     `json:"failed"`
@@ -251,24 +259,24 @@ type Process struct {
 	Restarts int      `json:"restarts"`
 	Samples  int      `json:"samples"`
 	Details  int      `json:"breakdowns"`
-	// Missed and Gaps count the holes in the series, short ones and those that
-	// no trend crosses; Absent is the time in them, in seconds.
+	// Missed counts short gaps in the series, and Gaps counts gaps that no
+	// trend spans; Absent is their total time in seconds.
 	Missed  int     `json:"missed"`
 	Gaps    int     `json:"gaps"`
 	Missing float64 `json:"missing_s"`
-	// Paused is the time in seconds in which it was not sampled, because its
-	// heap was being dumped.
+	// Paused is the time in seconds in which the process was not sampled,
+	// because its heap was being dumped.
 	Paused float64 `json:"paused_s"`
-	// Flat is for how long memory that grew was flat at the end, 0 if it was
-	// not: an inconclusive process that was flat for half of the run has been
-	// judged, if not settled.
+	// Flat is how long memory that grew was flat at the end, 0 if it was not
+	// flat. If an inconclusive process was flat for half of the run, it counts
+	// as judged, although not as settled.
 	Flat float64 `json:"flat_s,omitempty"`
-	// Alive is how long it was present, LongestStretch the longest time with
-	// samples that no restart, no long hole and no change of the source
-	// interrupts, in seconds.
+	// Alive is how long it was present. LongestStretch is the longest time with
+	// samples that is not interrupted by a restart, a long gap or a change of
+	// the source. Both are in seconds.
 	Alive          float64 `json:"alive_s"`
 	LongestStretch float64 `json:"longest_stretch_s"`
-	// CPU and CostCPU are as in AppUsage.
+	// CPU and CostCPU have the same meaning as in AppUsage.
 	CPU      *float64       `json:"cpu_pct"`
 	CostCPU  *float64       `json:"cost_cpu_pct"`
 	Duration float64        `json:"duration_s"`
@@ -276,8 +284,8 @@ type Process struct {
 	State    detector.State `json:"state"`
 	Worst    detector.State `json:"worst"`
 	Gate     detector.Gate  `json:"gate"`
-	// TrendGate is the verdict on the trend alone, which Gate is unless heap
-	// dumps at marks prove a leak.
+	// TrendGate is the verdict on the trend alone. Gate is equal to it unless
+	// heap dumps at marks prove a leak.
 	TrendGate       detector.Gate     `json:"trend_gate,omitempty"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
@@ -285,8 +293,8 @@ type Process struct {
 	Rate            *float64          `json:"rate_mb_per_h"`
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
-	// MinDetectableLately is the same for a leak that began an hour before the
-	// end.
+	// MinDetectableLately is MinDetectable for a leak that began an hour before
+	// the end.
 	MinDetectableLately *float64     `json:"min_detectable_last_hour_mb_per_h,omitempty"`
 	Growth              float64      `json:"growth_mb"`
 	Shares              []Share      `json:"shares"`
@@ -294,31 +302,31 @@ type Process struct {
 	Reason              string       `json:"reason"`
 	Evidence            []Evidence   `json:"evidence"`
 	Transitions         []Transition `json:"transitions"`
-	// Headroom is the state of the process for its limits, HeadroomReasons why
-	// some are unknown, Limits the warnings.
+	// Headroom is how close the process is to its limits, HeadroomReasons
+	// explains why some values are unknown, and Limits contains the warnings.
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	// Deaths are the ends of incarnations, the latest 100, DeathsByReason
-	// counts all.
+	// Deaths are the latest 100 ends of incarnations; DeathsByReason counts all
+	// ends.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
-	// Faults are the crashes and ANRs that the workload reported, the latest
-	// 100 of FaultCount.
+	// Faults are the latest 100 crashes and ANRs that the workload reported;
+	// FaultCount counts all of them.
 	Faults     []Death `json:"faults"`
 	FaultCount int     `json:"fault_count"`
-	// Findings are its crashes, ANRs and deaths caused by memory by kind, of
-	// deaths and faults alike: a fault that killed it counts as one with the
-	// death.
+	// Findings are its crashes, ANRs and deaths caused by memory, by kind, from
+	// both deaths and faults. A fault that killed the process and the death
+	// itself count as one.
 	Findings []Incident `json:"findings"`
-	// Objects are the counts of dumpsys meminfo, by their names.
+	// Objects are the object counts of dumpsys meminfo, by name.
 	Objects []ObjectCount `json:"objects"`
-	// AtMarks is the result of the heap dumps at marks, of each incarnation
-	// that has some.
+	// AtMarks is the result of the heap dumps at marks, for each incarnation
+	// that has such dumps.
 	AtMarks []MarkSeries `json:"at_marks"`
-	// CountsAtMarks is what it left behind in the loops of a suite, by counts
-	// of its objects, threads and files: of each incarnation and each kind of
-	// mark with two readings or more.
+	// CountsAtMarks is what the process left behind in the loops of a suite, as
+	// counts of its objects, threads and files, for each incarnation and each
+	// kind of mark with at least two readings.
 	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
@@ -332,17 +340,17 @@ type Death struct {
 	// OutOfMemoryError), memory_limiter (killed by the memory limiter of
 	// Android 17), anomaly (killed for an anomaly of its memory), low_memory
 	// (killed because the device was low on memory while it was in use), kill,
-	// exit (by itself), reboot or unknown; Text is what the device reports,
-	// Lines are those of its log that show it.
+	// exit (by itself), reboot or unknown. Text is the device's description;
+	// Lines are the lines of the device's log that show the death.
 	Reason string   `json:"reason"`
 	Text   string   `json:"text"`
 	Lines  []string `json:"lines,omitempty"`
 }
 
-// ObjectCount is how many objects of a kind the present incarnation of a
-// process had when it was first counted, at most, and at the end.
+// ObjectCount is the number of objects of one kind in the present incarnation
+// of a process: at the first count, the maximum, and at the end.
 type ObjectCount struct {
-	// Name is that of dumpsys meminfo, such as "Activities".
+	// Name is the name that dumpsys meminfo uses, such as "Activities".
 	Name  string `json:"name"`
 	First int64  `json:"first"`
 	Max   int64  `json:"max"`
@@ -351,19 +359,20 @@ type ObjectCount struct {
 
 // Share is the part of one dimension of a breakdown in the growth.
 type Share struct {
-	// Dimension is the App Summary's own name, such as "Java Heap".
+	// Dimension is the name in the App Summary, such as "Java Heap".
 	Dimension string  `json:"dimension"`
 	Growth    float64 `json:"growth_mb"`
-	// Share is from 0 to 1 of all dimensions that grow.
+	// Share is the part of the total growth of all dimensions that grow, from 0
+	// to 1.
 	Share float64 `json:"share"`
 	Rate  float64 `json:"rate_mb_per_h"`
 }
 
-// Jump is a sudden rise of the memory, which is not a leak by itself.
+// Jump is a sudden rise of the memory. A jump alone is not a leak.
 type Jump struct {
 	T    float64 `json:"t_s"`
 	Size float64 `json:"size_mb"`
-	// Sustained reports that the memory was still up there half an hour later.
+	// Sustained reports that the memory was still as high half an hour later.
 	Sustained bool `json:"sustained"`
 }
 
@@ -396,11 +405,11 @@ func WriteRun(dir string, run Run) error {
 // MB.
 const maxRunJSON = 64 << 20
 
-// retiredKeys are keys of run.json and samples.ndjson from before the first
-// release.
+// retiredKeys are keys of run.json and samples.ndjson that were used before the
+// first release.
 var retiredKeys = []string{"because", "absent_s", "own", "took_s", "lasted_s", "stopped_because"}
 
-// ReadRun reads run.json of a run directory. A file in a form from before the
+// ReadRun reads run.json of a run directory. A file in a format from before the
 // first release is an error.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, "run.json")
@@ -424,8 +433,8 @@ func ReadRun(dir string) (Run, error) {
 }
 
 // WriteFileAtomic writes a file under a temporary name and renames it, so that
-// a reader sees the old content or the new, never a part. Only the user may
-// read the file, because runs contain personal data.
+// a reader sees either the old or the new content, never a part of it. Only the
+// user may read the file, because runs contain personal data.
 func WriteFileAtomic(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -9,26 +9,28 @@ import (
 // TripSchema names the format of trip.json (docs/formats/trip.md).
 const TripSchema = "leakgate.trip/1"
 
-// TripName is the file of a run directory that has the result of a trip.
+// TripName is the name of the file in a run directory that contains the result
+// of a trip.
 const TripName = "trip.json"
 
-// Trip is a scenario that was repeated, and what each repetition leaves behind
-// in one process.
+// Trip is the result of repeating a scenario: what each repetition leaves
+// behind in one process.
 type Trip struct {
 	Schema  string `json:"schema"`
 	Device  string `json:"device"`
 	User    int    `json:"user"`
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
-	// Digest is the SHA-256 of the command that is the scenario, in hexadecimal
-	// digits; "" if it is not a command.
+	// Digest is the SHA-256 of the scenario's command, in hexadecimal digits;
+	// "" if the scenario is not a command.
 	Digest string `json:"scenario_digest,omitempty"`
-	// WarmUp is how often the scenario ran before the first reading, Loops how
-	// often since; LoopsPerReading how often between two readings.
+	// WarmUp is the number of loops before the first reading, Loops the number
+	// of loops since then, and LoopsPerReading the number of loops between two
+	// readings.
 	WarmUp          int `json:"warm_up_loops"`
 	Loops           int `json:"loops"`
 	LoopsPerReading int `json:"loops_per_reading"`
-	// Readings and Dumps count what was taken.
+	// Readings and Dumps are the numbers of readings and heap dumps taken.
 	Readings int `json:"readings"`
 	Dumps    int `json:"dumps"`
 	// Stopped is one of the TripStopped values; Reason explains it.
@@ -41,16 +43,16 @@ type Trip struct {
 	Judged  bool         `json:"judged"`
 	// Measures are sorted by growth.
 	Measures []TripMeasure `json:"measures"`
-	// Found is the number of places of the heap that grow in every dump;
-	// Growing has the first of them.
+	// Found is the number of places in the heap that grow in every dump;
+	// Growing contains the first of them.
 	Found    int       `json:"found"`
 	Growing  []Finding `json:"growing"`
 	Warnings []string  `json:"warnings"`
 }
 
-// Why a trip has ended: nothing grows any more, every loop is done, its context
-// ended, the scenario failed, the process has restarted or ended, or it could
-// not be read.
+// The reasons why a trip ended: nothing grows any more, every loop is done, its
+// context ended, the scenario failed, the process restarted or ended, or the
+// process could not be read.
 const (
 	TripStoppedQuiet       = "nothing_grows"
 	TripStoppedLoops       = "loops"
@@ -67,7 +69,7 @@ const (
 	UnitCount = "count"
 )
 
-// TripMeasure is one number of the process, read after every few loops.
+// TripMeasure is one number of the process, read again after every few loops.
 type TripMeasure struct {
 	// Name is java_heap, native_heap, code, stack, graphics, private_other,
 	// total_pss, threads, files, heap (places of the Java heap), or a name of
@@ -75,17 +77,17 @@ type TripMeasure struct {
 	Name string `json:"name"`
 	// Unit is kB or count.
 	Unit string `json:"unit"`
-	// PerLoop is the rate in units per loop, Interval that of 95 % confidence;
-	// nil where unknown.
+	// PerLoop is the rate in units per loop; Interval is its 95 % confidence
+	// interval; nil if unknown.
 	PerLoop  *float64  `json:"per_loop"`
 	Interval []float64 `json:"interval_per_loop"`
-	// Values are the readings, null if one lacks it.
+	// Values are the readings, null where the value is missing.
 	Values []*float64 `json:"values"`
 	Grows  bool       `json:"grows"`
-	// Verdict is leak, pass, inconclusive or not_checked; Text is the reason.
+	// Verdict is leak, pass, inconclusive or not_checked; Text explains it.
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// SmallestFound is the smallest rate that would have been found; nil where
+	// SmallestFound is the smallest rate that would have been detected; nil if
 	// unknown.
 	SmallestFound *float64 `json:"smallest_found_per_loop"`
 }

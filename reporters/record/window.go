@@ -2,11 +2,12 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// JudgedWindow is a span of a run on one device, judged separately. Its
-// processes are judged as some of all processes of all windows that were opened
-// until its end.
+// JudgedWindow is a part of a run on one device that is judged separately. The
+// family size for its verdicts counts all processes of all windows that were
+// opened until its end.
 type JudgedWindow struct {
-	// Number is unique in the run, Name is chosen by its opener.
+	// Number is unique in the run; Name is chosen by the program that opens the
+	// window.
 	Number int    `json:"number"`
 	Name   string `json:"name"`
 	Device string `json:"device"`
@@ -14,14 +15,14 @@ type JudgedWindow struct {
 	// clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
-	// Open windows were not closed and ended with the run.
+	// Open reports that the window was not closed and ended with the run.
 	Open      bool            `json:"open,omitempty"`
 	Processes []WindowProcess `json:"processes"`
 	Apps      []WindowApp     `json:"apps"`
 }
 
 // WindowApp is the verdict on all processes of an app together in a window. The
-// fields are those of [AppVerdict].
+// fields have the same meaning as in [AppVerdict].
 type WindowApp struct {
 	User          int               `json:"user"`
 	App           string            `json:"app"`
@@ -40,8 +41,8 @@ type WindowApp struct {
 	Growth        float64           `json:"growth_mb"`
 }
 
-// WindowProcess is the verdict on one process in a window. The fields are those
-// of [Process].
+// WindowProcess is the verdict on one process in a window. The fields have the
+// same meaning as in [Process].
 type WindowProcess struct {
 	User          int               `json:"user"`
 	Process       string            `json:"process"`
