@@ -7,20 +7,21 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// Rate is a growth in units of the resource per hour, with its interval of 99
-// %. The zero Rate is unknown.
+// Rate is a growth in units of the resource per hour, with its 99 % interval.
+// The zero Rate is unknown.
 type Rate struct {
 	PerHour, Low, High float64
 	Known              bool
 }
 
-// leastPoints make a rate.
+// leastPoints is the minimum number of points for a rate.
 const leastPoints = 6
 
 // sen returns the median of the slopes between all pairs of points, with the
 // interval of Kendall's test (Sen, Estimates of the regression coefficient
-// based on Kendall's tau, JASA 63, 1968). X is in seconds and rises strictly. A
-// third of the points can lie anywhere without bending it.
+// based on Kendall's tau, JASA 63, 1968). X is in seconds and strictly
+// increasing. Even if a third of the points are wrong, the result hardly
+// changes.
 func sen(x, y []float64) Rate {
 	n := len(x)
 	if n < leastPoints {
@@ -35,7 +36,7 @@ func sen(x, y []float64) Rate {
 	slices.Sort(slopes)
 	middle, _ := trend.Quantile(slopes, 0.5)
 	// The normal quantile of 99.5 %, and the variance of Kendall's S without
-	// ties: with ties it is smaller, and the interval too wide.
+	// ties: with ties the variance is smaller, so the interval is too wide.
 	const z = 2.5758
 	m := float64(n)
 	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)
@@ -47,13 +48,14 @@ func sen(x, y []float64) Rate {
 }
 
 const (
-	// risingParts of the eighths of its time are above the previous one in
-	// growth. A load, or a few of them, is a few steps.
+	// Growth is divided into eighths of its time; at least risingParts of them
+	// are above the previous one. A load, or a few loads, rises in only a few
+	// steps.
 	risingParts = 6
-	// leastShare of the mean step is the least growth of every quarter.
+	// Every quarter must grow by at least leastShare of the mean step.
 	leastShare = 0.25
-	// leastLast of the mean step before it is the least growth of the last
-	// quarter, because what fills up slows down.
+	// The last quarter must grow by at least leastLast of the mean step before
+	// it, because memory that fills up slows down.
 	leastLast = 0.75
 )
 
@@ -74,7 +76,8 @@ func lasting(x, y []float64) bool {
 		quarter[2] >= leastLast*(quarter[0]+quarter[1])/2
 }
 
-// steps returns the slopes between the middles of so many parts of a series.
+// steps returns the slopes between the middles of the given number of parts of
+// a series.
 func steps(x, y []float64, parts int) []float64 {
 	out := make([]float64, 0, parts)
 	var at, level float64

@@ -14,7 +14,7 @@ func slowSen(x, y []float64) Rate {
 			all = append(all, (y[i]-y[j])/(x[i]-x[j]))
 		}
 	}
-	// rank returns the k-th smallest, from 0.
+	// rank returns the k-th smallest value, counted from 0.
 	rank := func(k int) float64 {
 		for _, v := range all {
 			below, equal := 0, 0
@@ -60,7 +60,8 @@ func TestSenAgainstCounting(t *testing.T) {
 	}
 }
 
-// The slope follows changes to the points, and a third of them cannot bend it.
+// The slope changes with the points, but changing a third of them hardly
+// affects it.
 func TestSenInvariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 300 {
@@ -113,7 +114,7 @@ func TestSenCovers(t *testing.T) {
 
 func TestLasting(t *testing.T) {
 	for name, c := range map[string]struct {
-		at   func(i float64) float64 // of 0 to 1
+		at   func(i float64) float64 // from 0 to 1
 		want bool
 	}{
 		"line":        {func(i float64) float64 { return i }, true},

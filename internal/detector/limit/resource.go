@@ -5,7 +5,7 @@ import "fmt"
 // Resource is something that a process can run out of.
 type Resource uint8
 
-// The resources. Heap, address space and anonymous memory are in bytes, the
+// The resources. Heap, address space and anonymous memory are in bytes; the
 // others are counts.
 const (
 	// JavaHeap is what the runtime has allocated, garbage included.
@@ -14,7 +14,8 @@ const (
 	Threads
 	// AddressSpace is the virtual memory of a 32-bit process.
 	AddressSpace
-	// AnonymousMemory is memory that is in no file, resident or swapped.
+	// AnonymousMemory is memory that is not backed by a file, resident or
+	// swapped.
 	AnonymousMemory
 	NumResources
 )

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// series is the last readings of one resource, as the least of each block of
-// time, because what comes and goes within a block is not growth.
+// series is the last readings of one resource, stored as the minimum of each
+// block of time, because use that rises and falls within a block is not growth.
 type series struct {
 	blocks []block
-	// crest is the highest of the blocks that are no longer kept.
+	// crest is the highest value of the blocks that are no longer kept.
 	crest int64
 	open  block
 	climb climb
 }
 
-// climb is the course of the readings since the last one that was below its
-// predecessor.
+// climb holds the readings since the last one that was below its predecessor.
 type climb struct {
 	base, before int64
 	seen         bool
@@ -32,15 +31,15 @@ func (c *climb) add(used int64) (fell bool) {
 	return fell
 }
 
-// steady reports that a Java heap has grown by more than the garbage it can
-// contain. So there were collections, and what they freed was less than what
-// came between two readings.
+// steady reports that a Java heap has grown by more than the garbage that it
+// can contain. So there were collections, but each freed less than was
+// allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block is a stretch of readings.
 type block struct {
 	from time.Duration
-	// least is the least reading, at its time.
+	// least is the lowest reading, with its time.
 	least int64
 	at    time.Duration
 	n     int
@@ -51,19 +50,19 @@ type block struct {
 
 // shape is how a resource is divided into blocks.
 type shape struct {
-	length time.Duration // least length of a block
-	n      int           // least readings of a block
-	falls  bool          // and a fall, or a climb so steep that there must have been some
+	length time.Duration // minimum length of a block
+	n      int           // minimum number of readings of a block
+	falls  bool          // also a fall, or a climb so steep that there must have been one
 	window time.Duration // time over which growth is measured
-	// garbage is the most that a collection could free, in bytes.
+	// garbage is the largest amount that a collection could free, in bytes.
 	garbage int64
 }
 
 const (
-	// maxBlocks bounds what is kept; an hour of counts has 30.
+	// maxBlocks bounds the number of blocks; an hour of counts has 30.
 	maxBlocks = 40
-	// leastSpan of time makes a rate, growthSpan a reliable growth: what fills
-	// up in a few minutes has slowed down by then.
+	// A rate needs leastSpan of time, reliable growth needs growthSpan:
+	// something that fills up in a few minutes has slowed down by then.
 	leastSpan  = 10 * time.Minute
 	growthSpan = 20 * time.Minute
 )
@@ -75,7 +74,7 @@ const (
 // art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const mostGarbage = 96 << 20
 
-// garbage returns the most that a collection could free.
+// garbage returns the largest amount that a collection could free.
 func (u Use) garbage() int64 {
 	if u.Garbage > 0 {
 		return u.Garbage
@@ -85,8 +84,8 @@ func (u Use) garbage() int64 {
 
 func shapeOf(r Resource, u Use) shape {
 	if r == JavaHeap {
-		// The floor is only visible after a collection, in some readings near
-		// it.
+		// The floor is only visible in the few readings soon after a
+		// collection.
 		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
 	if r == AnonymousMemory {
@@ -97,8 +96,9 @@ func shapeOf(r Resource, u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
 }
 
-// climbOf is a Java heap with its garbage. Its growth less all that could be
-// garbage is permanent, so a steep leak shows before its floors do.
+// climbOf is the shape for a Java heap including its garbage. Its growth minus
+// all possible garbage is permanent, so a steep leak is detected before the
+// floors show it.
 func climbOf(u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }
@@ -137,7 +137,7 @@ func (s *series) keep(b block, since time.Duration) {
 // outlook is what the series predicts.
 type outlook struct {
 	rate Rate
-	// pace is the certain growth in units per second; 0 for none.
+	// pace is the certain growth in units per second; 0 if there is none.
 	pace float64
 	// level is the certain level of the last block, if there is a pace.
 	level int64
@@ -158,8 +158,8 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// What was as high before came down again, so it is not growth without an
-	// end.
+	// Earlier levels as high as this came down again, so this is not unlimited
+	// growth.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
 	}
@@ -173,7 +173,7 @@ func (s *series) outlook(sh shape) outlook {
 		if kept < sh.garbage {
 			return o
 		}
-		// No less than this is kept.
+		// At least this much is permanent.
 		pace = min(pace, float64(kept)/span.Seconds())
 		if !sh.falls || !last.fell {
 			o.level -= sh.garbage
@@ -183,12 +183,14 @@ func (s *series) outlook(sh shape) outlook {
 	return o
 }
 
-// withGarbage reports that the blocks may contain what a collection would free.
+// withGarbage reports that the blocks may contain garbage that a collection
+// would free.
 func (s *series) withGarbage(sh shape) bool {
 	return sh.garbage > 0 && (!sh.falls || slices.ContainsFunc(s.blocks, func(b block) bool { return !b.fell }))
 }
 
-// recent is the last readings of one resource, as the least of each minute.
+// recent is the last readings of one resource, stored as the minimum of each
+// minute.
 type recent struct {
 	list  [floorMinutes]minute
 	n     int
@@ -202,9 +204,10 @@ type minute struct {
 	fell bool
 }
 
-// floorMinutes show the floor of a Java heap, or as many readings that are
-// further apart: of a sawtooth between 70 and 95 % of the limit, the highest
-// that occurs, all of them are above 80 % once in 27,000 times.
+// The floor of a Java heap is the minimum of floorMinutes minutes, or of as
+// many readings if they are further apart. For a sawtooth between 70 and 95 %
+// of the limit, the highest that occurs, all of these readings are above 80 %
+// once in 27,000 times.
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {
@@ -222,7 +225,7 @@ func (r *recent) add(sh shape, at time.Duration, used int64) {
 	r.n++
 }
 
-// least returns the least of the last n readings, 0 if there are fewer.
+// least returns the lowest of the last n readings, 0 if there are fewer.
 func (r *recent) least(n int) int64 {
 	if r.n < n {
 		return 0
@@ -234,8 +237,8 @@ func (r *recent) least(n int) int64 {
 	return used
 }
 
-// level returns the certain level: of counts the lesser of two readings, of the
-// Java heap the floor, which is known if a collection was seen.
+// level returns the certain level: for counts the lower of two readings, for
+// the Java heap the floor, which is known once a collection was seen.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// life is a process: what it uses after so many minutes, as a share of the
-// limit.
+// life is a process: its use, as a share of the limit, at a time in minutes.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
-// The lives that never reach the limit. Each is high enough to be near its
-// limit at times. A warning is allowed in so many of a thousand runs: an hour
-// of a slow wave, or of steps that happen to come evenly, looks like the hour
-// of a leak.
+// Processes that never reach the limit. Each is high enough to be near its
+// limit at times. The number is how many of a thousand runs may have a warning:
+// an hour of a slow wave, or of steps that happen to come evenly, looks like an
+// hour of a leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int
@@ -83,7 +82,8 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 		pause = 30 + (javaPause-30)*rng.Float64()
 	}
 	const limit = 100000 << 10
-	// No collection of these lives frees more; half of the phones report it.
+	// No collection in these processes frees more; half of the phones report
+	// this amount.
 	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
@@ -103,7 +103,7 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 	return out
 }
 
-// What never reaches its limit is not warned of.
+// A process that never reaches its limit causes no warning.
 func TestFalseAlarms(t *testing.T) {
 	seeds := 200
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -127,8 +127,8 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// What leaks is warned of before the limit. The time left is measured to the
-// time at which it is reached.
+// A leak causes a warning before the limit. The time left is measured to the
+// time at which the limit is reached.
 func TestLeaksAreWarnedOf(t *testing.T) {
 	seeds := 40
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -137,9 +137,9 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		resource Resource
-		// perHour is the growth as a share of the limit; least the shortest
-		// time between the first warning and the limit, and median the middle
-		// one.
+		// perHour is the growth as a share of the limit; least is the shortest
+		// time between the first warning and the limit, and median is the
+		// median of these times.
 		perHour       float64
 		javaPause     float64 // longest time between two readings, in seconds
 		least, median time.Duration
@@ -191,14 +191,14 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 	}
 }
 
-// artHeap is a Java heap in MB as ART runs it: a collection comes when the heap
-// has reached its target, and sets a new one above what it left
+// artHeap is a Java heap in MB as ART manages it: a collection runs when the
+// heap has reached its target, and sets a new target above what is left
 // (art/runtime/gc/heap.cc, GrowForUtilization).
 type artHeap struct {
 	live, used, target, limit, maxFree float64
 }
 
-// pass advances by a second. What is kept, and other allocations, are in MB per
+// pass advances by a second. Retained and temporary allocations are in MB per
 // second.
 func (h *artHeap) pass(kept, other float64) {
 	h.live += kept
@@ -209,8 +209,8 @@ func (h *artHeap) pass(kept, other float64) {
 	}
 }
 
-// watched watches a heap until it is full, at most for so long, and returns the
-// first warning.
+// watched watches a heap until it is full or a time limit is reached, and
+// returns the first warning.
 func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning,
 	end time.Duration) {
 	const mb = 1 << 20
@@ -235,15 +235,15 @@ func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHea
 	}
 }
 
-// A heap that fills within an hour or two is warned of before its floors show a
-// trend, even if a process allocates only what it keeps, so that nothing is
-// freed.
+// A heap that fills within an hour or two causes a warning before its floors
+// show a trend, even if a process retains everything that it allocates, so that
+// nothing is freed.
 func TestSteepHeaps(t *testing.T) {
 	for _, c := range []struct {
 		limit, maxFree, perHour float64 // in MB
-		// bare is for a process that allocates only what it keeps, busy for one
-		// that allocates 1 MB per second besides: the median time from the
-		// warning to the end.
+		// bare is for a process that retains everything that it allocates, busy
+		// for one that additionally allocates 1 MB of garbage per second: the
+		// median time from the warning to the end.
 		bare, busy time.Duration
 	}{
 		{192, 8, 100, 15 * time.Minute, 25 * time.Minute}, {192, 8, 200, 10 * time.Minute, 8 * time.Minute},
@@ -282,9 +282,9 @@ func TestSteepHeaps(t *testing.T) {
 	}
 }
 
-// A heap that fills and then stays is not warned of, whatever is collected,
-// except for one in a hundred: those that fill evenly for half an hour, and
-// those whose collections are in step with the readings.
+// A heap that fills and then stays constant causes no warning, whatever is
+// collected, in at least 99 of 100 cases. The exceptions fill evenly for half
+// an hour, or have collections in step with the readings.
 func TestHeapsThatStay(t *testing.T) {
 	seeds := 300
 	if os.Getenv("LEAKGATE_E2E") == "long" {

@@ -6,10 +6,11 @@ import "time"
 type Use struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Used and Limit are in bytes, or counts.
+	// Used and Limit are in bytes for memory, and are counts otherwise.
 	Used, Limit int64
-	// Garbage is the most of a Java heap, in bytes, that a collection could
-	// free. 0 means unknown; the value of the largest phones is used then.
+	// Garbage is the largest amount, in bytes, that a collection of the Java
+	// heap could free. 0 means unknown; the value of the largest phones is used
+	// then.
 	Garbage int64
 	// Assumed reports that the limit was not read from the device.
 	Assumed bool
@@ -19,15 +20,17 @@ type Use struct {
 type Warning struct {
 	At       time.Duration
 	Resource Resource
-	// Used is what counts against the limit: of the Java heap what is left
-	// after collections. Both are in bytes, or counts.
+	// Used is what counts against the limit. For the Java heap it is what is
+	// left after collections. Both values are in bytes for memory, and are
+	// counts otherwise.
 	Used, Limit int64
-	// Rate is the growth of the last hour (of the Java heap: four hours).
+	// Rate is the growth of the last hour (for the Java heap: of the last four
+	// hours).
 	Rate Rate
 	// TimeLeft is the time until the limit at that growth, if TimeKnown.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Urgent reports that 95 % of the limit are used.
+	// Urgent reports that 95 % of the limit is used.
 	Urgent bool
 	// Assumed is as in Use.
 	Assumed bool
@@ -38,11 +41,12 @@ type Warning struct {
 // Standing is the present state of one resource of a process.
 type Standing struct {
 	Resource Resource
-	// At, Used and Limit are the last reading.
+	// At, Used and Limit are those of the last reading.
 	At          time.Duration
 	Used, Limit int64
-	// Level is what counts against the limit, Share its part of the limit, if
-	// LevelKnown. That of the Java heap is unknown until a collection was seen.
+	// Level is what counts against the limit, and Share is its fraction of the
+	// limit, if LevelKnown. The level of the Java heap is unknown until a
+	// collection was seen.
 	Level      int64
 	Share      float64
 	LevelKnown bool
@@ -50,8 +54,8 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports that more than the limit was used, so that it is not the
-	// limit and nothing is judged by it.
+	// Exceeded reports that more than the limit was used. So it is not the real
+	// limit, and nothing is judged by it.
 	Exceeded bool
 	// Warned reports that a warning is active.
 	Warned bool
@@ -62,18 +66,19 @@ type Standing struct {
 const (
 	near   = 0.80
 	urgent = 0.95
-	// A warning of distance may be repeated after the level was below these.
+	// A distance warning may be repeated after the level was below these
+	// values.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
-	// soon is the time left that is warned of, from soonShare of the limit on.
+	// A time warning is given if less than soon is left and at least soonShare
+	// of the limit is used.
 	soon      = time.Hour
 	soonShare = 0.40
-	// soonAgain is the time left above which that warning may be repeated
-	// later.
+	// A time warning may be repeated after the time left was above soonAgain.
 	soonAgain = 3 * time.Hour
-	// again is the least time between two warnings of one kind.
+	// again is the minimum time between two warnings of one kind.
 	again = time.Hour
-	// warmUp is the time after a start in which everything grows.
+	// warmUp is the time after a start in which every process grows.
 	warmUp = 5 * time.Minute
 	// confirmations is how many consecutive blocks must predict the limit.
 	confirmations = 2
@@ -96,7 +101,8 @@ type track struct {
 	series series
 	recent recent
 	floors outlook
-	// climb and steep show of a Java heap what its floors do not show yet.
+	// climb and steep detect growth of a Java heap that its floors do not show
+	// yet.
 	climb series
 	steep outlook
 	// coming counts the consecutive blocks that predict the limit.
@@ -114,7 +120,8 @@ type alarm struct {
 
 func (a *alarm) raise(at time.Duration) { *a = alarm{true, at} }
 
-// clear makes the alarm ready again, some time after it was raised.
+// clear allows the alarm to be raised again, if enough time has passed since it
+// was raised.
 func (a *alarm) clear(at time.Duration) {
 	if a.on && at-a.at >= again {
 		a.on = false
@@ -125,7 +132,7 @@ func (a *alarm) clear(at time.Duration) {
 // the old one are dropped.
 func (w *Watch) Restart(at time.Duration) { *w = Watch{from: max(0, at), begun: true} }
 
-// Add adds a reading and returns the warnings that it causes, at most one. An
+// Add adds a reading and returns the resulting warnings, at most one. An
 // impossible reading (negative, without a limit, not later than the last) is
 // ignored.
 func (w *Watch) Add(r Resource, u Use) []Warning {
@@ -145,7 +152,8 @@ func (w *Watch) Add(r Resource, u Use) []Warning {
 	return t.judge(r, u.At-w.from >= warmUp && t.look(r, u))
 }
 
-// look adds a reading to the prediction, and reports whether that was updated.
+// look adds a reading to the prediction, and reports whether the prediction was
+// updated.
 func (t *track) look(r Resource, u Use) bool {
 	floors := shapeOf(r, u)
 	closed := t.series.add(floors, u.At, u.Used)
@@ -166,7 +174,7 @@ func (t *track) look(r Resource, u Use) bool {
 	return climbed
 }
 
-// outlook returns that of the floors if they show growth.
+// outlook returns the prediction of the floors if they show growth.
 func (t *track) outlook() outlook {
 	if t.floors.pace <= 0 && t.steep.pace > 0 {
 		return t.steep
@@ -174,7 +182,8 @@ func (t *track) outlook() outlook {
 	return t.floors
 }
 
-// exceeded reports that the limit is not one, because a limit cannot be passed.
+// exceeded reports that the use is above the limit, which therefore is not the
+// real one.
 func (t *track) exceeded() bool { return t.peak > t.last.Limit }
 
 // judge checks distance and time.
@@ -250,7 +259,7 @@ func (t *track) level(r Resource) (used int64, ok bool) {
 	if !ok {
 		used = 0
 	}
-	// The floor of a heap that grows lags behind.
+	// The floor of a growing heap lags behind.
 	if o := t.outlook(); o.pace > 0 {
 		used, ok = max(used, o.level), true
 	}
@@ -260,8 +269,8 @@ func (t *track) level(r Resource) (used int64, ok bool) {
 	return used, ok
 }
 
-// farthest is the longest time left that is reported; beyond it nothing is
-// known.
+// farthest is the longest time left that is reported; predictions beyond it are
+// not reliable.
 const farthest = 1000 * time.Hour
 
 func (t *track) left(r Resource) (time.Duration, bool) {

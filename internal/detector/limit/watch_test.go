@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// add adds readings every step from a function of the minutes.
+// add adds readings at equal intervals, from a function of the minutes.
 func add(w *Watch, r Resource, from, to, step time.Duration, limit int64,
 	used func(minutes float64) float64) (out []Warning) {
 	for at := from; at < to; at += step {
@@ -97,8 +97,8 @@ func TestDistanceAgain(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	// 400 of 1000 and 300 more per hour: the limit comes after 2 h, the hour
-	// before it begins at 700.
+	// 400 of 1000 and 300 more per hour: the limit is reached after 2 h, and
+	// the last hour before it begins at 700.
 	w := new(Watch)
 	got := add(w, Threads, time.Hour, 3*time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 400 + 5*m })
 	if len(got) != 3 || got[0].Urgent || !got[0].TimeKnown {
@@ -114,7 +114,7 @@ func TestTime(t *testing.T) {
 			"+300 per hour, limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create failed") {
 		t.Errorf("%q", first.Text)
 	}
-	// The warnings of distance come after it.
+	// The distance warnings come after it.
 	if got[1].Urgent || !got[2].Urgent {
 		t.Errorf("%+v", got[1:])
 	}
@@ -146,8 +146,8 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	if !got[len(got)-1].Urgent {
 		t.Errorf("%+v", got)
 	}
-	// Without a collection the floor is unknown, until more has come than
-	// garbage can be.
+	// Without a collection the floor is unknown, until more was allocated than
+	// could be garbage.
 	for m, want := range map[int]int{60: 0, 130: 0, 290: 1} {
 		w, warned := new(Watch), 0
 		for i := range m {
@@ -165,7 +165,7 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	}
 }
 
-// A limit that has been passed is not the limit.
+// If a limit has been exceeded, it is not the real limit.
 func TestExceeded(t *testing.T) {
 	w := new(Watch)
 	used := func(m float64) float64 { return 1000 + m }
@@ -212,8 +212,8 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// Any stream of readings leaves the watch intact: bounded, in order, and the
-// same whether or not impossible readings are among them.
+// Any stream of readings leaves the watch in a valid state: bounded, in order,
+// and the same whether or not impossible readings are among them.
 func TestHostileReadings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	odd := []int64{math.MinInt64, -1, 0, 1, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}
@@ -235,7 +235,7 @@ func TestHostileReadings(t *testing.T) {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 			check(t, a, got)
-			// One that is not later than the last.
+			// A reading that is not later than the last one.
 			if u.Used >= 0 && u.Limit > 0 {
 				a.Add(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
 			}
@@ -246,7 +246,7 @@ func TestHostileReadings(t *testing.T) {
 	}
 }
 
-// check checks what is true of every watch and of each warning.
+// check checks what must hold for every watch and for each warning.
 func check(t *testing.T, w *Watch, warnings []Warning) {
 	t.Helper()
 	if len(warnings) > 1 {
@@ -307,9 +307,9 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
-// Anonymous memory rises and falls with the Java heap, which is not growth. A
-// leak below it is warned of before the memory limiter kills, and a limit that
-// was not read is called assumed.
+// Anonymous memory rises and falls with the Java heap, which is not growth. An
+// underlying leak causes a warning before the memory limiter kills, and a limit
+// that was not read is reported as assumed.
 func TestAnonymousMemory(t *testing.T) {
 	const mb = 1 << 20
 	saw := func(m float64) float64 { return 60 * mb * math.Mod(m, 7) / 7 }

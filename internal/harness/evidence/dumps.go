@@ -17,7 +17,7 @@ import (
 )
 
 // Scenario is heap dumps of one process, in the order in which they were taken:
-// one after each loop, or after each few loops.
+// after each loop, or every few loops.
 type Scenario struct {
 	Process string
 	Files   []string
@@ -26,13 +26,13 @@ type Scenario struct {
 // DumpOptions are how heap dumps are read.
 type DumpOptions struct {
 	Analysis analysis.Options
-	// Spool bounds the temporary file of a compressed dump, in bytes; 0 is the
-	// default.
+	// Spool bounds the temporary file of a compressed dump, in bytes; 0 means
+	// the default.
 	Spool int64
 	// InUse reports that the app was not idle before each dump.
 	InUse bool
-	// App is the package under test, Variant and Test what makes the dumps
-	// comparable.
+	// App is the package under test. Variant and Test identify the dumps that
+	// can be compared with each other.
 	App, Variant, Test string
 	// Progress is called with each file before it is read; it may be nil.
 	Progress func(file string)
@@ -44,8 +44,8 @@ type DumpError struct {
 	Err  error
 }
 
-// ErrOrder is wrapped by the error of dumps that are not in the order in which
-// they were taken.
+// ErrOrder is wrapped by the error that is returned if dumps are not in the
+// order in which they were taken.
 var ErrOrder = errors.New("name the dumps in the order of the loops")
 
 // Error implements error.
@@ -130,8 +130,8 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 		settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes +
 			report.Dump.ReachableNative, names: report.Dump.Names.Origin,
 	}
-	// A JVM does not mark objects as no longer needed, unless there are classes
-	// of Android.
+	// A JVM does not mark objects as no longer needed, so this is expected
+	// unless the dump has classes of Android.
 	for _, reason := range report.Undecided {
 		m.undecided = fmt.Sprint(reason)
 		break
@@ -139,8 +139,9 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	return m, report, takenAt(file), nil
 }
 
-// takenAt reads the time in the header of a dump: after its name, a zero byte
-// and the size of an ID, in milliseconds. Without one it returns the zero time.
+// takenAt reads the time, in milliseconds, from the header of a dump, where it
+// follows the format name, a zero byte and the size of an ID. It returns the
+// zero time if there is none.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header

@@ -15,17 +15,17 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// Evidence is what was observed of one run, and how its leaks are held.
+// Evidence is what was observed in one run, and the traces of its leaks.
 type Evidence struct {
-	// Observations has one for each device.
+	// Observations has one entry for each device.
 	Observations []gate.Observation
 	Traces       map[gate.TraceKey]gate.Trace
 	Head         comparison.Head
-	// Missing is evidence that should exist and does not.
+	// Missing lists evidence that should exist and does not.
 	Missing []string
 	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
-	// RunExit is how the run itself ended, 0 for heap dumps alone.
+	// RunExit is the exit code of the run itself, 0 for heap dumps alone.
 	// WorkloadFailed reports that its workload failed, whatever else decided
 	// the exit code.
 	RunExit        int
@@ -78,8 +78,8 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 	}
 }
 
-// boundClasses keeps the classes that most objects have at the end, because
-// each dump may have had others.
+// boundClasses keeps the classes with the most objects at the end, because each
+// dump may have had different classes.
 func boundClasses(p *gate.Place) {
 	if len(p.Classes) <= mostClasses {
 		return
@@ -101,11 +101,12 @@ func (e *Evidence) name(device string, o *gate.Observed) {
 	}
 }
 
-// mostClasses bounds the classes of one leak: those that most objects have.
+// mostClasses bounds the classes of one leak; those with the most objects are
+// kept.
 const mostClasses = 100
 
-// add adds a leak of the dump with that number. The latest dump describes it
-// best.
+// add adds a leak of the dump with that number. The description is taken from
+// the latest dump.
 func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
 	p.Counts[dump] += l.Instances
 	p.Bytes[dump] += l.RetainedBytes
@@ -142,12 +143,12 @@ func worse(a, b string) string {
 	return a
 }
 
-// traceOf returns how a leak is held.
+// traceOf returns the trace of a leak.
 func traceOf(l *analysis.Leak) gate.Trace {
 	var out bytes.Buffer
-	_ = reporters.WriteLeak(&out, l) // a Buffer accepts everything
+	_ = reporters.WriteLeak(&out, l) // writing to a Buffer cannot fail
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	// What precedes the trace is in the comparison separately.
+	// The comparison shows what precedes the trace separately.
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") }); at > 0 {
 		lines = lines[at:]
 	}
@@ -175,8 +176,8 @@ func traceOf(l *analysis.Leak) gate.Trace {
 }
 
 const (
-	// maxTrace bounds the lines of a trace, maxSuspects the references that are
-	// named.
+	// maxTrace bounds the lines of a trace, maxSuspects the suspected
+	// references that are named.
 	maxTrace    = 80
 	maxSuspects = 5
 )

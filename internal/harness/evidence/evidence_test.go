@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a heap dump of an app whose list holds so many closed screens, and
-// whose registry one.
+// shop is a heap dump of an app whose list holds the given number of closed
+// screens, and whose registry holds one.
 func shop(t testing.TB, carts, wishes int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -53,7 +53,7 @@ func file(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-// Heap dumps in the order of their loops are counted, with what holds the
+// Heap dumps in the order of their loops are counted, with the traces of the
 // leaks.
 func TestFromDumps(t *testing.T) {
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestFromDumps(t *testing.T) {
 	}
 }
 
-// packed is the summary of a dump as a run keeps it.
+// packed is the summary of a dump as a run stores it.
 func packed(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	s, err := analysis.Summarize(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{})
@@ -200,7 +200,7 @@ func TestFromRun(t *testing.T) {
 	}
 }
 
-// The sums of apps with a verdict are pseudo processes.
+// The sums of apps with a verdict are recorded as pseudo processes.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -228,7 +228,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Which dumps are compared: those of the life that has most, or one of each.
+// Which dumps are compared: those of the incarnation that has the most, or one
+// of each incarnation.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		pids  []int
@@ -246,7 +247,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// A process that begins later under the same PID starts another life.
+// If a process begins later under the same PID, it is another incarnation.
 func TestLivesOfOnePID(t *testing.T) {
 	for name, c := range map[string]struct {
 		began []float64
@@ -294,8 +295,8 @@ func TestWithoutSummaries(t *testing.T) {
 	}
 }
 
-// Events of monkey are the measure of a random walk, and their number is not a
-// difference.
+// A random walk is measured in events of monkey, and runs may differ in their
+// number.
 func TestMonkey(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -379,8 +380,8 @@ func TestChecksFoundNothingBefore(t *testing.T) {
 	}
 }
 
-// What one object retains is the same, however many checks of processes of
-// their own leave one.
+// The retained size per object does not change with the number of checks that
+// each leave one object in a process of its own.
 func TestCheckedBytes(t *testing.T) {
 	for _, checks := range []int{1, 10} {
 		dir := t.TempDir()
@@ -402,7 +403,7 @@ func TestCheckedBytes(t *testing.T) {
 	}
 }
 
-// Devices of one model are observed separately.
+// Devices of the same model are observed separately.
 func TestDevicesOfOneModel(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -467,8 +468,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A trip has read what grows with each loop; objects are named by the places
-// that hold them.
+// A trip has measured what grows with each loop; objects are named by the
+// places that hold them.
 func TestTrip(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7)
@@ -509,7 +510,8 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// An untrusted run directory: nothing outside is read, and damage is an error.
+// An untrusted run directory: nothing outside it is read, and damage is an
+// error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){
@@ -553,7 +555,7 @@ func asJSON(t testing.TB, of any) []byte {
 }
 
 // Counts that prove a leak are part of the verdict on the trend, with their
-// words; those that prove nothing are not.
+// text; counts that prove nothing are not.
 func TestCountsAtMarks(t *testing.T) {
 	const trend = "only 12 min of uninterrupted data"
 	for name, c := range map[string]struct {

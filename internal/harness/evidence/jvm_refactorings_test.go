@@ -29,15 +29,15 @@ var gateCI = []string{
 	"what leaks is renamed, and another screen is in its list", "a second anonymous class that holds more",
 }
 
-// gateSays are the refactorings on which the gate, which sees three loops,
-// differs from a diff of two dumps: each a status and the simple name of a
-// screen, in order.
+// gateSays lists the refactorings on which the gate, which compares three
+// loops, differs from a diff of two dumps. Each entry is a status and the
+// simple name of a screen, in order.
 var gateSays = map[string][]string{
 	"a screen in a known list":                                 {"wider ListScreen"},
 	"what leaks is renamed":                                    {"moved CatalogScreen"},
 	"what leaks is renamed, and another screen is in its list": {"wider WishScreen"},
-	// Of the newest screen there is one at every mark, and each loop leaves as
-	// many of the others.
+	// There is one object of the newest screen at every mark, and each loop
+	// leaves one more of every other screen.
 	"a second, shorter holder of the newest": {"transient OrderScreen"},
 }
 
@@ -48,7 +48,7 @@ type judged struct {
 }
 
 // TestRefactorings judges real programs after a change of the code that holds
-// their leaks: the leaks are those of the base. A new leak is found, also
+// their leaks: the leaks are the same as in the base. A new leak is found, even
 // behind a known reference.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,8 @@ func TestRefactorings(t *testing.T) {
 			t.Fatalf("%d refactorings of %q", len(list), gateCI)
 		}
 	}
-	// The first changes nothing. A long test runs it three times for the base.
+	// The first build has no change. A long test runs it three times for the
+	// base.
 	repeated := 0
 	if recorded.Long() {
 		repeated = 2
@@ -106,8 +107,8 @@ func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) j
 	return judged{v, ev}
 }
 
-// stored returns a baseline of n runs of some builds in turn, after a round
-// trip.
+// stored returns a baseline of n runs of some builds in turn, after it was
+// written and read again.
 func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
 	t.Helper()
 	var b gate.Baseline
@@ -136,7 +137,8 @@ func compared(base *gate.Baseline, head judged) *comparison.Comparison {
 	})
 }
 
-// expected returns the unknown leaks, compared with so many base runs.
+// expected returns the expected statuses of the leaks when compared with the
+// given number of base runs.
 func expected(r jvmtest.Refactoring, runs int) []string {
 	if said, ok := gateSays[r.Name]; ok {
 		return said
@@ -158,7 +160,7 @@ func expected(r jvmtest.Refactoring, runs int) []string {
 // screenOf returns the simple name of a class of Market.
 func screenOf(class string) string { return class[strings.LastIndexByte(class, '$')+1:] }
 
-// checkJudged checks the status of each leak, and a verdict that follows from
+// checkJudged checks the status of each leak, and that the verdict follows from
 // them.
 func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Baseline, head judged) {
 	t.Helper()
@@ -221,8 +223,9 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 
 func marketOf(screen string) string { return market + ".Market$" + screen }
 
-// checkNames compares builds whose names are ProGuard's: by the mapping of
-// each, and otherwise not at all.
+// checkNames compares builds whose names were changed by ProGuard. They are
+// compared by the mapping of each build; without a mapping they are not
+// compared.
 func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -260,7 +263,8 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 			t.Errorf("%s: the mapping to give is not named: %q, %+v", name, c.Warnings, c.Leaks)
 		}
 	}
-	// A run that was recorded without its mapping does not hide the others.
+	// A run that was recorded without its mapping does not prevent a comparison
+	// with the others.
 	mixed := stored(t, 4, base, base, bare)
 	if c := compared(mixed, a); c.Verdict != comparison.Pass || !all(c, comparison.Known) || len(c.Warnings) != 1 {
 		t.Errorf("one base run without a mapping: %s %q: %+v", c.Verdict, c.Warnings, c.Leaks)

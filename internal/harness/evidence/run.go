@@ -20,14 +20,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Bounds of what is read of a run directory.
+// Bounds for reading a run directory.
 const (
 	maxSummary  = 64 << 20
 	maxAnalysis = 256 << 20
 	maxDumps    = 500
 )
 
-// FromRun reads the run directory dir, whose heap dumps are not needed.
+// FromRun reads the run directory dir. It does not need the heap dumps.
 func FromRun(ctx context.Context, dir string) (*Evidence, error) {
 	run, err := record.ReadRun(dir)
 	if err != nil {
@@ -97,8 +97,8 @@ func headOf(dir string, run *record.Run) comparison.Head {
 	return h
 }
 
-// appOf returns the package under test: of the first pattern, without the name
-// of a process.
+// appOf returns the package under test: the first pattern, without the name of
+// a process.
 func appOf(run *record.Run) string {
 	if len(run.Patterns) == 0 {
 		return ""
@@ -111,7 +111,7 @@ type runReader struct {
 	ctx  context.Context
 	root *os.Root
 	run  *record.Run
-	// trip is what a trip has measured; nil if the run is not one.
+	// trip returns the measurements of a trip; nil if the run is not one.
 	trip *record.Trip
 	out  *Evidence
 }
@@ -131,12 +131,12 @@ func (r *runReader) device(d *record.Device) error {
 	if r.trip != nil {
 		o.Subject.Workload = "trip " + name(r.trip.Digest)
 	}
-	events := 0.0 // a second
+	events := 0.0 // one second
 	if w := run.Workload; w != nil {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
-			// Marks of a random walk are not loops: what counts is how far it
-			// has come.
+			// Marks of a random walk are not loops; the number of events is
+			// used instead.
 			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
@@ -163,7 +163,7 @@ func (r *runReader) device(d *record.Device) error {
 }
 
 // process reads one process; events is how many events monkey sends per second,
-// 0 without it.
+// or 0 if there is no monkey.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
 	out := &gate.Observed{
 		Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Reason: name(verdictText(p)),
@@ -230,7 +230,8 @@ func (r *runReader) together(o *gate.Observation, d *record.Device) {
 	}
 }
 
-// exposureOf returns how far a workload had come when a heap was dumped.
+// exposureOf returns how many loops or events a workload had done when a heap
+// was dumped.
 func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 {
 	switch {
 	case lives:
@@ -243,8 +244,9 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 	return float64(i + 1)
 }
 
-// trendText returns the part of a verdict about the trend, without that about
-// heap dumps at marks, which are compared separately (ledger, judgeAtMarks).
+// trendText returns the part of a verdict about the trend, without the part
+// about heap dumps at marks, which are compared separately (ledger,
+// judgeAtMarks).
 func trendText(because string) string {
 	for _, words := range []string{"memory trend: ", "memory trend not judged: "} {
 		if _, trend, ok := strings.Cut(because, words); ok {
@@ -257,7 +259,8 @@ func trendText(because string) string {
 	}), "; ")
 }
 
-// leftBehind returns the counts at marks that prove a leak, nil for none.
+// leftBehind returns the counts at marks that prove a leak; nil if there are
+// none.
 func leftBehind(p *record.Process) *record.CountsAtMarks {
 	for i := range p.CountsAtMarks {
 		if p.CountsAtMarks[i].Gate == "leak" {
@@ -278,7 +281,7 @@ func verdictText(p *record.Process) string {
 }
 
 // trendOf returns the verdict on the trend. It includes counts that prove a
-// leak, because those are not objects of a heap dump that could be compared.
+// leak, because they are not objects of a heap dump, which could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
@@ -292,13 +295,13 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 	return t
 }
 
-// dumpsOf selects the heap dumps of a process that are compared: those at marks
-// of the life that has most of them; or one of each life if each has only one,
-// like instrumented tests in processes of their own; or the last dump of the
-// run.
+// dumpsOf selects the heap dumps of a process that are compared: the dumps at
+// marks of the incarnation that has the most of them; or one dump of each
+// incarnation if each has only one, like instrumented tests that each run in
+// their own process; or the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
-	var all [][]*record.Diagnosis // dumps of each life
-	latest := map[int]int{}       // index of the last life with this PID
+	var all [][]*record.Diagnosis // dumps of each incarnation
+	latest := map[int]int{}       // index of the last incarnation with this PID
 	var last *record.Diagnosis
 	for i := range r.run.Diagnoses {
 		d := &r.run.Diagnoses[i]
@@ -338,14 +341,14 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 	return nil, false
 }
 
-// anotherLife reports whether the process of d differs from that of before. A
-// PID can be used again, certainly after a reboot of the device.
+// anotherLife reports whether d and before are of different incarnations. A PID
+// can be used again, certainly after a reboot of the device.
 func anotherLife(before, d *record.Diagnosis) bool {
-	const slack = 1 // a second, for rounding
+	const slack = 1 // one second, for rounding
 	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack
 }
 
-// moment reads one heap dump: its summary, or else what the record has.
+// moment reads one heap dump: its summary, or otherwise the data in the record.
 func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 	m := moment{settled: d.Settled, undecided: name(d.Undecided)}
 	if d.Heap != nil {
@@ -378,7 +381,7 @@ func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 	return m, nil
 }
 
-// open opens a file of an artifact, which must be a regular one inside the run
+// open opens a file of an artifact, which must be a regular file inside the run
 // directory.
 func (r *runReader) open(folder, file string) (*os.File, error) {
 	path := filepath.Join(filepath.FromSlash(folder), file)
@@ -419,7 +422,7 @@ func (r *runReader) summary(d *record.Diagnosis) (*analysis.Summary, error) {
 	return s, nil
 }
 
-// traces reads how the leaks of a dump are held. A run without the file is
+// traces reads the traces of the leaks of a dump. A run without the file is
 // still compared.
 func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 	f, err := r.open(d.Folder, "analysis.json")
@@ -450,8 +453,8 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 	}
 }
 
-// checks adds what checks of specs have found, if no dumps at marks were taken:
-// each shows by itself that its spec has left something behind.
+// checks adds what checks of specs have found, if no dumps at marks were taken.
+// Each check shows by itself that its spec has left something behind.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -488,8 +491,8 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(keys) == 0 {
 		return
 	}
-	// The dump of the last check also contains what the first ones have left:
-	// the checks count.
+	// The dump of the last check also contains what earlier checks have left,
+	// so the checks are counted instead.
 	out.Heap, out.Reachable, out.Places = gate.Timeline{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
 	for _, key := range keys {
 		out.Places = append(out.Places, *places[key])
@@ -501,8 +504,8 @@ const mostChecks = 20
 
 func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed,
 	device string) {
-	// Count and Bytes are those of the heap, which may contain objects of
-	// earlier checks as well.
+	// Count and Bytes are those of the heap, which may also contain objects of
+	// earlier checks.
 	place.Counts[0] += max(l.New, 0)
 	place.Bytes[0] += max(l.Bytes, 0) / max(l.Count, 1) * min(max(l.New, 0), max(l.Count, 1))
 	place.Library = l.Library
@@ -529,7 +532,7 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 // maxTrip bounds trip.json in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads what a trip has measured, nil if the run is not one.
+// readTrip reads the measurements of a trip; nil if the run is not one.
 func (r *runReader) readTrip() {
 	f, err := r.root.Open(record.TripName)
 	if err != nil {
@@ -588,10 +591,11 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 	return objects && len(t.Growing) > 0
 }
 
-// kinds are the findings of two snapshots that are compared.
+// kinds are the findings that are compared between two snapshots.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is how much more native memory or graphics is worth a row.
+// leastNative is the minimum growth of native memory or graphics that is worth
+// a row.
 const leastNative = 64 << 10
 
 // snapshots adds what has grown between the first and the last snapshot of a
@@ -638,7 +642,7 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// before is a number now and its earlier value.
+// before holds a current number and its earlier value.
 func before(now, delta *int64) []int64 {
 	if now == nil {
 		return []int64{0, 0}
@@ -650,7 +654,7 @@ func before(now, delta *int64) []int64 {
 	return []int64{max(n-*delta, 0), n}
 }
 
-// survivedANRs counts the ANRs of a process that did not end it.
+// survivedANRs counts the ANRs that a process survived.
 func survivedANRs(p record.Process) int {
 	for _, f := range p.Findings {
 		if f.Kind == "anr" {

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// Incomplete evidence is not a pass, also if checks have judged.
+// Incomplete evidence is not a pass, even if checks have judged.
 func TestUndecidedIsNotAPass(t *testing.T) {
 	head := observed(9)
 	head.Processes[0].Heap, head.Processes[0].Checked = Timeline{Exposure: []float64{1}, Settled: true}, true
@@ -35,7 +35,8 @@ func TestCreepOfABranch(t *testing.T) {
 	}
 }
 
-// The sentence names what fails, and a limit has the number that exceeds it.
+// The sentence names what fails; for a limit it has the number that exceeds the
+// limit.
 func TestWordsOfReasons(t *testing.T) {
 	expired := check.Exception{Key: "12345678", Reason: "r", Owner: "o", Until: day.AddDate(0, 0, -1)}
 	c := judge(runs(3), observed(9), func(in *Input) { in.Accepted = []check.Exception{expired} })

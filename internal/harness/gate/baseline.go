@@ -42,7 +42,7 @@ const (
 type Baseline struct {
 	// Runs are those of the base branch, the newest first.
 	Runs []Observation
-	// Pinned are runs of a release, PinnedName its name.
+	// Pinned are runs of a release; PinnedName is the name of the release.
 	Pinned     []Observation
 	PinnedName string
 	// Seen has the first run that showed each place.
@@ -59,8 +59,8 @@ type Sighted struct {
 	Time    time.Time `json:"time"`
 }
 
-// Add adds a run. For each subject the newest good runs are kept, as many as
-// the window has, and the failed runs since then, at most as many.
+// Add adds a run. For each subject it keeps the newest good runs, up to the
+// window, and the failed runs since then, up to the same number.
 func (b *Baseline) Add(o Observation, window int) Added {
 	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
@@ -80,15 +80,15 @@ func (b *Baseline) Add(o Observation, window int) Added {
 // Added is the result of adding a run to a baseline.
 type Added int
 
-// The results of adding a run: it is new, it was there already, or the baseline
-// has as many newer ones as it keeps.
+// The results of adding a run: the run is new, it was already there, or the
+// baseline is full of newer runs.
 const (
 	Appended Added = iota
 	Replaced
 	TooOld
 )
 
-// same reports whether two observations are of one run and device.
+// same reports whether two observations are of the same run and device.
 func same(a, b Observation) bool {
 	return a.Started.Equal(b.Started) && a.Commit == b.Commit && a.Subject == b.Subject && a.Twin == b.Twin
 }
@@ -124,7 +124,7 @@ func sightings(o Observation) (out []Sighted) {
 	return out
 }
 
-// see adds sightings; for each place the earliest is kept.
+// see adds sightings; for each place the earliest sighting is kept.
 func (b *Baseline) see(list []Sighted) {
 	at := map[[4]string]int{}
 	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
@@ -160,7 +160,7 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	return out
 }
 
-// Pin stores the present good runs as those of a release, under a name, and
+// Pin stores the present good runs as the runs of a release, under a name, and
 // returns their number.
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
@@ -168,7 +168,7 @@ func (b *Baseline) Pin(name string) int {
 	return len(b.Pinned)
 }
 
-// Merge adds the contents of another baseline, such as that of a run that was
+// Merge adds the contents of another baseline, such as one with a run that was
 // recorded at the same time.
 func (b *Baseline) Merge(o *Baseline, window int) {
 	for _, run := range o.Runs {
@@ -199,14 +199,15 @@ type baselineFile struct {
 }
 
 // Encode returns the baseline as JSON, one run per line, so that a diff of two
-// shows what changed. A baseline that ReadBaseline would reject is an error.
+// baselines shows what changed. It returns an error for a baseline that
+// ReadBaseline would reject.
 func (b *Baseline) Encode() ([]byte, error) {
 	f := baselineFile{
 		Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{},
 		Seen: append([]Sighted{}, b.Seen...),
 	}
 	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
-	if err := f.check(); err != nil { // it could not be read
+	if err := f.check(); err != nil { // it could not be read again
 		return nil, fmt.Errorf("encode baseline: %w", err)
 	}
 	out, err := f.lines()
@@ -258,8 +259,8 @@ func (f *baselineFile) lines() ([]byte, error) {
 }
 
 // strip moves the descriptions of places into the table; the newest name of a
-// key is kept. The loaded classes stay with the newest run of each subject,
-// which shows what names are in use.
+// key is kept. The loaded classes are kept only for the newest run of each
+// subject, which shows what names are in use.
 func (f *baselineFile) strip(runs []Observation) []Observation {
 	type id struct {
 		subject Testbed
@@ -339,7 +340,7 @@ func (f *baselineFile) attach(runs []Observation) {
 	}
 }
 
-// check rejects what no baseline has.
+// check rejects contents that no valid baseline has.
 func (f *baselineFile) check() error {
 	if len(f.Runs) > maxRuns || len(f.Pinned) > maxRuns || len(f.Seen) > maxSeen {
 		return errors.New("it has too many runs")

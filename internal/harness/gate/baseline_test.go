@@ -40,8 +40,8 @@ func encoded(t testing.TB, b *Baseline) []byte {
 	return raw
 }
 
-// A baseline that was read judges like the written one, and is written
-// unchanged.
+// A baseline that was read gives the same verdicts as the written one, and is
+// written unchanged.
 func TestBaselineRoundTrip(t *testing.T) {
 	b := filled(t, 4, 3)
 	b.Add(func() Observation { o := observed(7, leak("new", "N", kB, 1, 2, 3)); o.Failed = true; return o }(), Window)
@@ -70,7 +70,7 @@ func TestBaselineRoundTrip(t *testing.T) {
 	}
 }
 
-// Ten runs of 60 leaks and 3,000 classes are 200 kB at most, because the file
+// Ten runs of 60 leaks and 3,000 classes take at most 200 kB, because the file
 // may be in git.
 func TestBaselineSize(t *testing.T) {
 	if n := len(encoded(t, filled(t, 30, 60))); n > 200_000 {
@@ -103,7 +103,7 @@ func TestBaselineWindow(t *testing.T) {
 	if good != Window || len(b.Runs) != 2*Window {
 		t.Errorf("%d good of %d", good, len(b.Runs))
 	}
-	// Another device has a window of its own; the same run twice is one.
+	// Another device has its own window; a run that is added twice counts once.
 	o := observed(60)
 	o.Subject.API = 21
 	b.Add(o, Window)
@@ -111,14 +111,14 @@ func TestBaselineWindow(t *testing.T) {
 	if len(b.Runs) != 2*Window+1 {
 		t.Errorf("%d runs", len(b.Runs))
 	}
-	// When a leak was first seen is kept beyond the window.
+	// The time when a leak was first seen is kept beyond the window.
 	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", TypeLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).
 		Commit {
 		t.Errorf("%+v", s)
 	}
 }
 
-// Two jobs that each added a run lose none of them, whatever the order.
+// If two jobs each add a run, neither run is lost, whatever the order.
 func TestMerge(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -176,9 +176,9 @@ func TestReadDamagedBaseline(t *testing.T) {
 	}
 }
 
-// Any baseline that can be read is written and read again unchanged, and judges
-// any run without a fault: each number of the result is finite, and a run that
-// is in the base is no worse than it.
+// Any baseline that can be read is written and read again unchanged, and can
+// judge any run: each number of the result is finite, and a run that is in the
+// base is not worse than the base.
 func FuzzReadBaseline(f *testing.F) {
 	f.Add(encoded(f, filled(f, 2, 2)))
 	small := &Baseline{}

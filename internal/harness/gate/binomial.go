@@ -17,8 +17,8 @@ func upperTail(k, n int64, p float64) float64 {
 	if float64(k) < float64(n)*p { // the other tail has fewer terms that matter
 		return max(0, 1-lowerTail(k-1, n, p))
 	}
-	// Each term is the previous one times (n-i)/(i+1) * p/(1-p): they fall from
-	// here on.
+	// Each term is the previous one times (n-i)/(i+1) * p/(1-p): the terms fall
+	// from here on.
 	term := math.Exp(logTerm(k, n, p))
 	sum := term
 	for i := k; i < n && term > sum*1e-17; i++ {

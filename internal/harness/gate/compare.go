@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// fewestBase is how many base runs are needed before anything but a new
-	// leak can fail. One or two do not show how much runs differ among
-	// themselves.
+	// fewestBase is how many base runs are needed before anything except a new
+	// leak can fail. One or two runs do not show how much runs differ.
 	fewestBase = 3
 	// alpha is the probability of reporting an unchanged count as grown, shared
 	// over the leaks of a comparison (Bonferroni).
 	alpha = 0.001
 	// factor is how far above every base run a count or a size must be.
 	factor = 1.25
-	// floorBytes is the least difference of all objects of a leak that counts
-	// as heavier.
+	// floorBytes is the minimum difference, over all objects of a leak, that
+	// counts as heavier.
 	floorBytes = 512 << 10
 	// staticBytes is what a leak that does not grow must retain to be new.
 	staticBytes = 1 << 20
 	// scriptStep is how many more objects per loop fail if every base run left
 	// the same number.
 	scriptStep = 0.5
-	// returned is in how many of the newest base runs a leak must be missing to
-	// be new again.
+	// A leak counts as new again if it is missing in this many of the newest
+	// base runs.
 	returned = 3
 )
 
@@ -44,13 +43,13 @@ type pair struct {
 	obs  *Observation
 	head *Observed
 	base []baseRun
-	// loads reports whether any base run has loaded a class, headLoads whether
-	// head has.
+	// loads reports whether any base run has loaded a class; headLoads reports
+	// the same for head.
 	loads, headLoads func(string) bool
-	// absent counts the base runs if none of them has the process.
+	// absent is the number of base runs if none of them has the process.
 	absent int
-	// pinned pairs the process with that in the runs of the pinned release; nil
-	// in such a pair.
+	// pinned pairs the process with the same process in the runs of the pinned
+	// release; it is nil within such a pair.
 	pinned *pair
 	// compared is how many leaks share alpha.
 	compared int
@@ -60,7 +59,7 @@ type pair struct {
 // row is a row of the comparison.
 type row struct {
 	comparison.Row
-	// proved leaks have more objects at every mark, or were left behind by a
+	// proved: the leak has more objects at every mark, or was left behind by a
 	// check.
 	proved bool
 }
@@ -126,8 +125,8 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
 			met[place.Type+source] = true
 		}
-		// Native memory varies by itself: what is no more than in the base is
-		// not worth a row.
+		// Native memory varies by itself; if there is no more than in the base,
+		// it is not worth a row.
 		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics ||
 			r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
@@ -149,9 +148,8 @@ func (p *pair) comparable() bool {
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
 // withSeries returns the base runs that have counted such places in the same
-// unit, by the names of the source and often enough: in a run with fewer dumps
-// than a verdict needs a leak may be missing. Checks that found nothing take no
-// dump.
+// unit, with the names of the source, and often enough: a run with fewer dumps
+// than a verdict needs may lack a leak. Checks that found nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
@@ -162,7 +160,7 @@ func (p *pair) withSeries(what string) []baseRun {
 	})
 }
 
-// compares reports whether anything of the process is compared with a base run:
+// compares reports whether anything in the process is compared with a base run:
 // its leaks, or the memory trend.
 func (p *pair) compares() bool {
 	if p.head.Trend.decided() && slices.ContainsFunc(p.base, func(b baseRun) bool { return b.Trend.decided() }) {
@@ -175,7 +173,7 @@ func (p *pair) compares() bool {
 	return p.absent >= fewestBase || counted && p.comparable() && len(p.withSeries(TypeLeak)) > 0
 }
 
-// place compares one place of head.
+// place compares one place of head with the base.
 func (p *pair) place(h *Place, movedFrom string) row {
 	key := h.Key
 	if movedFrom != "" && h.Type == TypeLeak {
@@ -197,7 +195,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
 	named := h
-	if r.Status == comparison.Wider { // accepting a class does not accept another one with it
+	if r.Status == comparison.Wider { // accepting one class does not accept another one with it
 		named = c.widening()
 	}
 	p.accept(&r, named)
@@ -237,14 +235,14 @@ type contrast struct {
 
 	// has are the base runs that have the place.
 	has []baseRun
-	// rates are the measures in the base runs that have one. ratedRuns and
-	// sized are the numbers of runs with a measure and with a size.
+	// rates are the measures of the base runs that have a measure. ratedRuns is
+	// the number of runs with a measure, and sized that of runs with a size.
 	rates            []measure
 	ratedRuns, sized int
 	rate             measure
 	rated            bool
-	// common is the exposure after which the sizes are compared; each are those
-	// in the base runs, the largest first.
+	// common is the exposure after which the sizes are compared; each are the
+	// sizes in the base runs, the largest first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -399,9 +397,9 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	return comparison.Known, c.doubt()
 }
 
-// missingLately returns in how many of the newest base runs a place is missing
-// which all runs before them have: it was fixed, and head has it again. 0 if
-// that cannot be determined.
+// missingLately returns how many of the newest base runs lack a place that all
+// earlier runs have: it was fixed, and head has it again. It returns 0 if that
+// cannot be determined.
 func (c *contrast) missingLately() int {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -413,8 +411,8 @@ func (c *contrast) missingLately() int {
 	return n
 }
 
-// unseen decides on a place that no base run has, or none of the newest; where
-// names which.
+// unseen returns the status of a place that is in no base run, or in none of
+// the newest; where names these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -452,14 +450,14 @@ func (c *contrast) widened() (string, bool) {
 		counts := c.head.Classes[class]
 		in := &Place{Counts: counts}
 		last, _ := in.last()
-		// What a check has left behind is proved by the check.
+		// A check proves by itself what it finds left behind.
 		if !in.accumulates(c.series) && (len(c.head.Checks) == 0 || last == 0) {
 			continue
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
 			place := b.place(c.head.Type, c.key)
 			// A place without classes, such as that of a report of LeakCanary,
-			// hides them.
+			// hides which classes it has.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
 		if !known && c.loads(class) {
@@ -486,8 +484,8 @@ func (c *contrast) widening() *Place {
 }
 
 // renamed returns how many classes of this place may have another name now: the
-// base has them, and head has not loaded them. Each excuses one class that the
-// base has not loaded.
+// base has them, and head has not loaded them. Each of them excuses one class
+// that the base has not loaded.
 func (c *contrast) renamed() (n int) {
 	for old := range c.newest().Classes {
 		if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
@@ -497,8 +495,8 @@ func (c *contrast) renamed() (n int) {
 	return n
 }
 
-// replaced reports whether the class that leaks may be that of the base under
-// another name.
+// replaced reports whether the class that leaks may be a class of the base
+// under another name.
 func (c *contrast) replaced() bool {
 	before, now := c.newest(), c.head
 	return c.pair.head.Loaded != "" && len(before.Classes) > 0 && len(now.Classes) > 0 &&
@@ -507,8 +505,8 @@ func (c *contrast) replaced() bool {
 
 // grown reports whether each loop leaves more objects than in the base runs: by
 // the exact conditional test of two Poisson rates (Przyborowski and Wilenski,
-// Biometrika 31, 1940), and a quarter above every one of them; or half an
-// object if all left the same number.
+// Biometrika 31, 1940), and a quarter more than every one of them; or by half
+// an object if all base runs left the same number.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -536,7 +534,7 @@ func (c *contrast) grown() (string, bool) {
 		return "", false
 	}
 	added, loops := pooled(c.rates)
-	if added < 0 { // objects come and go: a run that lost some could as well have gained them
+	if added < 0 { // objects come and go: a run that lost some could just as well have gained some
 		added = 0
 		for _, m := range c.rates {
 			added += max(m.added, -m.added)
@@ -549,7 +547,7 @@ func (c *contrast) grown() (string, bool) {
 	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
 }
 
-// shifted reports whether other places have lost half of what this one has
+// shifted reports whether other places have lost half of what this place has
 // gained, of the same classes: the same objects, held by something else. In an
 // app in use, the queue of a pool holds what the pool has not processed yet.
 func (c *contrast) shifted() bool {
@@ -668,8 +666,8 @@ func (c *contrast) evidence() string {
 	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.Exposure), settled)
 }
 
-// movedFrom finds leaks of head that are leaks of the base which something else
-// holds now. It returns the keys in the base by those in head.
+// movedFrom finds leaks of head that are leaks of the base and are now held by
+// something else. It returns the keys in the base by the keys in head.
 func (p *pair) movedFrom() map[string]string {
 	out := map[string]string{}
 	bases := p.withSeries(TypeLeak)
@@ -687,8 +685,8 @@ func (p *pair) movedFrom() map[string]string {
 		all = append(all, b.Heap)
 	}
 	common := commonExposure(all...)
-	// What is gone is in the newest run that has it; a leak that was rare is in
-	// an older one.
+	// For each missing leak, the newest run that has it is used; a rare leak
+	// may only be in an older run.
 	var gone, added []analysis.SummaryLeak
 	seen := map[string]bool{}
 	for _, b := range bases {
@@ -710,7 +708,7 @@ func (p *pair) movedFrom() map[string]string {
 	return out
 }
 
-// summary returns a leak after so many loops.
+// summary returns a leak after the given number of loops.
 func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
 	l := analysis.SummaryLeak{
@@ -743,7 +741,7 @@ func (p *pair) gone(met map[string]bool) {
 			}
 			times[id]++
 			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
-				continue // exactly once, when it is most of them
+				continue // once, when most runs have it
 			}
 			c := &contrast{
 				pair: p,
@@ -776,7 +774,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 	}
 }
 
-// accept marks a row that an entry of the accepted leaks names. A new class
+// accept marks a row that matches an entry of the accepted leaks. A new class
 // behind a reference that is accepted by its key counts as another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
 	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
@@ -808,7 +806,8 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep also compares what the base runs show with the pinned release.
+// creep also compares the leaks that the base runs have with the pinned
+// release.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
 	if pinned == nil || row.Status != comparison.Known {
@@ -858,7 +857,8 @@ func (m *Measure) evidence() string {
 		number(*m.Upper))
 }
 
-// measureStatus compares the growth of a measure with that in the base runs.
+// measureStatus compares the growth of a measure with its growth in the base
+// runs.
 func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, string) {
 	most, grew, known, tripped := math.Inf(-1), 0, 0, 0
 	for _, b := range p.base {
@@ -893,7 +893,7 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	return comparison.Known, ""
 }
 
-// trend adds the growth of the process over time if that is a leak.
+// trend adds the growth of the process over time if it is a leak.
 func (p *pair) trend() {
 	t := p.head.Trend
 	if t == nil || t.Gate != "leak" || p.head.Explained {

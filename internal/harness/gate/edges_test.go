@@ -20,8 +20,8 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 	return func(in *Input) { in.Rules = []Rule{rule} }
 }
 
-// A baseline that has only the run itself counts as one without runs, not as
-// one of another kind.
+// A baseline that contains only the run itself counts as empty, not as a
+// baseline of another kind.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
 	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
@@ -58,8 +58,8 @@ func TestCreepOfAnotherSubject(t *testing.T) {
 	}
 }
 
-// Objects of each life of a process, or of each event, are not compared with
-// those of each loop.
+// Objects counted per incarnation, or per event, are not compared with objects
+// counted per loop.
 func TestOtherUnits(t *testing.T) {
 	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
 	lives.Processes[0].Heap.SeparateLives = true
@@ -94,7 +94,7 @@ func TestUnknownBaseRates(t *testing.T) {
 	}
 }
 
-// A rule that requires leaks fails without any.
+// A rule that requires leaks fails if there are none.
 func TestRuleAsksForLeaks(t *testing.T) {
 	for rule, fails := range map[string]bool{
 		"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false,
@@ -115,7 +115,8 @@ func TestLimitsOfMeasures(t *testing.T) {
 	}
 }
 
-// What main has already lost is not gone because of this run.
+// If the base branch has already lost a leak, it is not gone because of this
+// run.
 func TestGoneBefore(t *testing.T) {
 	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
 	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))
@@ -143,7 +144,8 @@ func TestAcceptedClassAndWider(t *testing.T) {
 	}
 }
 
-// Two devices of one model are two observations of a run, and one leak.
+// Two devices of one model are two observations of a run, but a leak on both
+// counts as one leak.
 func TestDevicesOfOneModel(t *testing.T) {
 	a, b := observed(0, leak("k", "A", kB, 1, 2, 3, 4)), observed(0)
 	a.Device, b.Device, b.Twin = "serial-1", "serial-2", 1
@@ -217,8 +219,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// A run that could not be judged does not refute one that fails, and the reason
-// why a run could not be judged is stated even if no rule fails for it.
+// A run that could not be judged does not refute a failed run, and the reason
+// why it could not be judged is stated even if no rule fails because of it.
 func TestConfirmUnjudged(t *testing.T) {
 	wish, list := leak("wish", "WishScreen", kB, 1, 2, 3), leak("list", "ListScreen", kB, 3, 6, 9)
 	few := judge(runs(3), observed(9, leak("wish", "WishScreen", kB, 1, 2)))
@@ -267,8 +269,8 @@ func TestDeathsOfNewProcess(t *testing.T) {
 	}
 }
 
-// A check that leaves another class behind a known reference proves it by
-// itself.
+// If a check leaves another class behind a known reference, the check proves
+// the leak by itself.
 func TestWiderByCheck(t *testing.T) {
 	checked := func(p Place) Observation {
 		p.Checks = []string{"opens the list"}
@@ -292,8 +294,7 @@ func TestWiderByCheck(t *testing.T) {
 	}
 }
 
-// Reading a baseline with the maximum number of sightings does not take
-// minutes.
+// Reading a baseline with the maximum number of sightings is fast.
 func TestManySightings(t *testing.T) {
 	b := &Baseline{}
 	for i := range maxSeen {

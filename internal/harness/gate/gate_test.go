@@ -17,7 +17,8 @@ const kB = 1 << 10
 
 var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// leak returns a place whose objects, of one class, retain each bytes.
+// leak returns a place whose objects are of one class and retain the given
+// number of bytes each.
 func leak(key, class string, each int64, counts ...int64) Place {
 	p := Place{
 		Type: TypeLeak, Key: key,
@@ -259,8 +260,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A leak that something else holds now is the same leak, and its growth is
-// still seen.
+// A leak that is held by something else now is the same leak, and its growth is
+// still detected.
 func TestMovedLeak(t *testing.T) {
 	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
 	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
@@ -291,8 +292,8 @@ func TestMovedLeak(t *testing.T) {
 	}
 }
 
-// In an app in use the same objects may be held differently in one run: that is
-// not growth. In dumps of an idle app it is.
+// In an app in use, the same objects may be held differently in one run: that
+// is not growth. In dumps of an idle app it is growth.
 func TestShifted(t *testing.T) {
 	in := func(n int, settled bool, a, b []int64) Observation {
 		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))
@@ -433,7 +434,7 @@ func other(workload string) []Observation {
 }
 
 // A leak in a process that no base run has counts against the run if there are
-// enough of them.
+// enough base runs.
 func TestNewProcess(t *testing.T) {
 	head := observed(20)
 	head.Processes = append(head.Processes,
@@ -511,8 +512,8 @@ func TestTrends(t *testing.T) {
 	}
 }
 
-// tripped is a run of a trip in which native memory grows by so many kB per
-// loop, 0 for none.
+// tripped is a run of a trip in which native memory grows by the given number
+// of kB per loop; 0 for no growth.
 func tripped(n int, rate float64) Observation {
 	o := observed(n)
 	o.Processes[0].Heap = Timeline{}
@@ -673,8 +674,8 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// What two runs of one build both show is confirmed, what only one of them
-// shows is not.
+// A leak that is in both of two runs of one build is confirmed; a leak that is
+// in only one of them is not.
 func TestConfirm(t *testing.T) {
 	list, wish := leak("list", "ListScreen", kB, 3, 6, 9), leak("wish", "WishScreen", kB, 1, 2, 3)
 	first, again := judge(runs(3), observed(9, list, wish)), judge(runs(3), observed(10, wish))
@@ -709,8 +710,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The reason of a rule about deaths names the counted reasons if there are
-// several, or another than its subject.
+// The reason of a rule about deaths names the counted reasons if there is more
+// than one, or if the reason differs from the subject of the rule.
 func TestTextOfDeaths(t *testing.T) {
 	of := func(by map[string]int) Observation {
 		o := observed(9)
@@ -740,8 +741,8 @@ func TestTextOfDeaths(t *testing.T) {
 }
 
 // The sum of an app's processes fails the gate like a trend, if base runs have
-// the sum and none of the processes leaks by itself. It is not a process: it
-// need not be judged or present, and limits of a process do not apply.
+// the sum and none of the processes leaks by itself. The sum is not a process:
+// it need not be judged or present, and limits of a process do not apply.
 func TestTogether(t *testing.T) {
 	with := func(o Observation, verdict string, explained bool) Observation {
 		o = trending(o, "pass", 1)

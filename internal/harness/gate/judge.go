@@ -19,14 +19,14 @@ type Input struct {
 	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
 	// Configured reports that there is a baseline, which may still be empty.
-	// Without one every proved leak counts.
+	// Without a baseline every proved leak counts.
 	Configured bool
-	// Base are the runs of the baseline, Pinned those of a release that is also
-	// compared.
+	// Base are the runs of the baseline; Pinned are the runs of a release that
+	// is also compared.
 	Base       []Observation
 	Pinned     []Observation
 	PinnedName string
-	// Window is how many good runs are compared, 0 for the default.
+	// Window is how many good runs are compared; 0 means the default.
 	Window int
 	// Match are the optional parts of a subject that must be equal.
 	Match     []string
@@ -34,17 +34,17 @@ type Input struct {
 	Accepted  []check.Exception
 	Now       time.Time
 	Rules     []Rule
-	// Informational rules are reported and never fail. Strict makes a process
-	// that could not be judged exit code 5, AllowUnjudged a run that could
-	// judge nothing 0.
+	// Informational rules are reported and never fail. Strict: a process that
+	// could not be judged causes exit code 5. AllowUnjudged: a run in which
+	// nothing could be judged has exit code 0.
 	Informational, Strict, AllowUnjudged bool
-	// Missing is evidence that should exist and does not, in words.
+	// Missing describes evidence that should exist and does not.
 	Missing []string
 	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
-	// RunExit is how the run itself ended.
+	// RunExit is the exit code of the run itself.
 	RunExit int
-	// Tool, Head and Store are only shown.
+	// Tool, Head and Store are only displayed.
 	Tool   string
 	Head   comparison.Head
 	Store  string
@@ -95,16 +95,16 @@ func Compare(in Input) *comparison.Comparison {
 type judgement struct {
 	in  *Input
 	out *comparison.Comparison
-	// compared reports that some process has base runs, unjudged that some
-	// process has no verdict.
+	// compared reports that some process has base runs; unjudged reports that
+	// some process has no verdict.
 	compared, unjudged bool
-	// lacking lists the processes and devices without a verdict although they
-	// were present for long.
+	// lacking lists the processes and devices that have no verdict although
+	// they were present for long.
 	lacking []string
 	pairs   []*pair
 	rows    []row
-	// incomparable is why runs of the baseline are not compared, unmatched on
-	// which devices.
+	// incomparable is why runs of the baseline are not compared; unmatched
+	// lists the devices that this affects.
 	incomparable string
 	unmatched    []string
 }
@@ -130,8 +130,8 @@ func (j *judgement) observe(head *Observation) {
 	j.missingProcesses(head, base)
 }
 
-// baseOf returns the runs that a run is compared with: the newest good ones,
-// and the failed ones since then, which excuse what they show. The newest is
+// baseOf returns the runs that a run is compared with: the newest good runs,
+// and the failed runs since then, whose leaks are excused. The newest run is
 // first.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
@@ -268,14 +268,14 @@ func (j *judgement) doubtNames(p *pair) {
 	}
 }
 
-// judged reports whether anything about the process can count against the run,
-// or in its favor.
+// judged reports whether anything about the process can count for or against
+// the run.
 func (o *Observed) judged() bool {
 	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
 	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend.decided()
 }
 
-// expiredRule names the rule that an acceptance has a last day.
+// expiredRule names the rule that every acceptance has an expiry date.
 const expiredRule = "accepted: until"
 
 // apply adds a reason for each violated rule.
@@ -305,9 +305,10 @@ func (j *judgement) apply() {
 
 func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.Reasons, r) }
 
-// applyGate applies a rule to the verdicts of the run on its processes. What
-// base runs show as well is excused. Leaks that dumps show have rules of their
-// own if there is a baseline; without one they make the verdict of the process.
+// applyGate applies a rule to the verdicts of the run on its processes. A
+// verdict that base runs have as well is excused. Leaks that dumps show have
+// their own rules if there is a baseline; without one they decide the verdict
+// of the process.
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
@@ -343,7 +344,7 @@ func (j *judgement) excused(r *Rule, p *pair) bool {
 	})
 }
 
-// failTrend marks the row of a trend as a reason.
+// failTrend marks the row of a trend as a reason for failing.
 func (j *judgement) failTrend(p *pair) {
 	for i := range j.rows {
 		if row := &j.rows[i]; row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device {
@@ -352,7 +353,7 @@ func (j *judgement) failTrend(p *pair) {
 	}
 }
 
-// applyDeaths counts the ends of processes. As many as in a base run are
+// applyDeaths counts the deaths of processes. As many as in a base run are
 // excused.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
@@ -381,20 +382,21 @@ func (j *judgement) applyDeaths(r *Rule) {
 	}
 }
 
-// SurvivedANR counts, besides the reasons of deaths, the ANRs that a workload
-// reported and that the process survived. Only a rule about anr counts them.
+// SurvivedANR counts ANRs that a workload reported and that the process
+// survived, in addition to the reasons of deaths. Only a rule about anr counts
+// them.
 const SurvivedANR = "survived_anr"
 
 // summed are the reasons that a rule about one subject counts together. An
-// uncaught OutOfMemoryError is both a crash for the user of the app and a death
-// caused by memory.
+// uncaught OutOfMemoryError is both a crash, from the user's point of view, and
+// a death caused by memory.
 var summed = map[string][]string{
 	"memory": {"memory", "out_of_memory", "memory_limiter", "anomaly", "low_memory"},
 	"crash":  {"crash", "out_of_memory"},
 	"anr":    {"anr", SurvivedANR},
 }
 
-// deaths counts the ends that a rule is about.
+// deaths counts the deaths that a rule is about.
 func deaths(by map[string]int, subject string) int {
 	n := 0
 	for reason, count := range by {
@@ -416,8 +418,8 @@ func counts(subject, reason string) bool {
 	return subject == reason
 }
 
-// reasonsCounted returns the reasons whose ends a rule counts, nil if they are
-// only the subject.
+// reasonsCounted returns the reasons of the counted deaths; nil if the only
+// reason is the subject itself.
 func reasonsCounted(by map[string]int, subject string) map[string]int {
 	out := map[string]int{}
 	for reason, n := range by {
@@ -431,12 +433,12 @@ func reasonsCounted(by map[string]int, subject string) map[string]int {
 	return out
 }
 
-// applySlope applies a limit to the growth over time. Unknown growth violates
-// no rule.
+// applySlope applies a limit to the growth over time. Unknown growth does not
+// violate a rule.
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if t == nil || p.head.WholeApp { // the limit is that of a process
+		if t == nil || p.head.WholeApp { // the limit applies to a process
 			continue
 		}
 		value := map[string]*float64{"rate": t.Rate, "lower95": t.Lower, "upper95": t.Upper}[r.subject]
@@ -472,7 +474,7 @@ func (j *judgement) applyRows(r *Rule) {
 	})
 }
 
-// onBaseBranch reports whether the run is one of the base branch, as far as
+// onBaseBranch reports whether the run is on the base branch, as far as
 // branches are known.
 func (j *judgement) onBaseBranch() bool {
 	head, base := j.in.Head.Branch, j.out.Base.Branch
@@ -480,7 +482,7 @@ func (j *judgement) onBaseBranch() bool {
 }
 
 // counts reports whether limits apply to a row: it is neither accepted nor
-// gone, and evidence of accumulation.
+// gone, and it shows accumulation.
 func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
@@ -505,7 +507,7 @@ func (j *judgement) failLimits(r *Rule) {
 	}
 }
 
-// amount returns what each loop leaves of a row, in objects or bytes.
+// amount returns what each loop adds to a row, in objects or bytes.
 func amount(row *row, of string) float64 {
 	n := *row.PerLoop.Head
 	if of == "bytes" {
@@ -518,7 +520,7 @@ func amount(row *row, of string) float64 {
 }
 
 // failCounted fails the rows of a kind if their number violates the rule. A
-// leak that several devices show is one.
+// leak that occurs on several devices counts once.
 func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	found := map[SeenKey]bool{}
 	for i := range j.rows {
@@ -547,7 +549,7 @@ func (j *judgement) failRows(r *Rule, of func(*row) bool) {
 	}
 }
 
-// describe returns in one line what a row shows.
+// describe returns a one-line description of a row.
 func describe(row *comparison.Row) string {
 	name := row.Class
 	if row.HeldBy != "" {
@@ -633,7 +635,7 @@ func boolean(a, b bool) int {
 	return -1
 }
 
-// sentence returns the verdict in words.
+// sentence returns the text of the verdict.
 func (j *judgement) sentence() string {
 	out, in := j.out, j.in
 	known := 0
@@ -731,7 +733,7 @@ func (j *judgement) failing() string {
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.Type != TypeTrend {
-			if !seen[row.Process+row.Key] { // otherwise several devices show it
+			if !seen[row.Process+row.Key] { // otherwise several devices have it
 				count[row.Status]++
 				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
 					count[row.Status]--
@@ -799,9 +801,9 @@ func (j *judgement) present() string {
 		"leaks grow in this run and do not count against it")
 }
 
-// Confirm compares a run that was repeated because the first one failed: it
-// only fails for what both show. A process that could not be judged in the
-// first run refutes nothing.
+// Confirm compares a run with its repetition, which was made because the run
+// failed. The result fails only for what both show. A process that could not be
+// judged in the first run refutes nothing.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
 	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {

@@ -6,14 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// measure is how many objects of one place each loop left behind in one run.
+// measure is how many objects of one place each loop of one run left behind.
 type measure struct {
 	// added is how many more objects there are at the end than at the first
-	// moment, exposure the loops between them.
+	// moment; exposure is the number of loops between them.
 	added    int64
 	exposure float64
-	// steady is the rate without the interval that added most, so that one
-	// burst, or objects in flight at the last moment, cannot raise it.
+	// steady is the rate without the interval that added the most, so that
+	// neither one burst nor objects in flight at the last moment can raise it.
 	steady float64
 	// even: every interval added the same number for each loop.
 	even bool
@@ -27,8 +27,8 @@ func (m measure) rate() float64 {
 	return float64(m.added) / m.exposure
 }
 
-// measured returns the measure of a place, nil for a missing one, in a series;
-// ok is false if the series does not have two moments.
+// measured returns the measure of a place in a series. It accepts a missing
+// place (nil). ok is false if the series has fewer than two moments.
 func measured(p *Place, s Timeline) (m measure, ok bool) {
 	m.exposure = s.exposure()
 	if m.exposure == 0 {
@@ -55,7 +55,7 @@ func measured(p *Place, s Timeline) (m measure, ok bool) {
 }
 
 // intervals returns how many objects each interval added, and how many loops it
-// had. Each life is an interval of one loop.
+// had. Each incarnation counts as an interval of one loop.
 func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 	if s.SeparateLives {
 		loops = make([]float64, len(counts))
@@ -89,9 +89,9 @@ func (p *Place) stays(s Timeline) bool {
 	return s.enough()
 }
 
-// each returns what one object retains after at most so many loops, and whether
-// it is known. Runs of different length are compared after as many loops,
-// because what one object retains may grow.
+// each returns what one object retains after at most the given number of loops,
+// and whether it is known. Runs of different length are compared after the same
+// number of loops, because what one object retains may grow.
 func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -104,7 +104,8 @@ func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 	return bytes, known
 }
 
-// instances returns how many objects there are after at most so many loops.
+// instances returns how many objects there are after at most the given number
+// of loops.
 func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -115,7 +116,7 @@ func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	return count, bytes
 }
 
-// commonExposure returns the exposure that all of some series reach.
+// commonExposure returns the exposure that all of the given series reach.
 func commonExposure(series ...Timeline) float64 {
 	least := math.Inf(1)
 	for _, s := range series {

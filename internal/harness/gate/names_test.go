@@ -19,8 +19,8 @@ func named(o Observation, names string) Observation {
 }
 
 // A class of the base that head no longer has may have another name now. It
-// excuses one class that the base does not have, which the report shows, and no
-// second one.
+// excuses exactly one class that the base does not have, and the report shows
+// that class.
 func TestRenamedClass(t *testing.T) {
 	list := leak("k", "ListScreen", 10, 3, 6, 9)
 	catalog := leak("k", "CatalogScreen", 10, 3, 6, 9)
@@ -66,8 +66,8 @@ func TestRenamedClass(t *testing.T) {
 	}
 }
 
-// Base runs with other names are not compared, and do not hide those that have
-// the source's.
+// Base runs with other names are not compared, and do not hide the base runs
+// that have the names of the source.
 func TestObfuscatedBase(t *testing.T) {
 	list, other := leak("k", "ListScreen", 10, 3, 6, 9), leak("a", "a", 10, 3, 6, 9)
 	strange := named(observed(4, other), "obfuscated")
@@ -81,8 +81,8 @@ func TestObfuscatedBase(t *testing.T) {
 		len(c.Warnings) != 1 {
 		t.Errorf("%s: %+v, %q", c.Verdict, c.Leaks, c.Warnings)
 	}
-	// A pinned release is often obfuscated: different names do not mean that
-	// something crept in.
+	// A pinned release is often obfuscated: different names do not mean that a
+	// leak was added gradually.
 	c = judge(runs(3, list), observed(9, list),
 		func(in *Input) { in.Pinned, in.PinnedName = []Observation{strange}, "4.1" })
 	if c.Verdict != comparison.Pass || c.Leaks[0].Pinned != "" {

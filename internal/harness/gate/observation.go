@@ -12,22 +12,22 @@ import (
 // Observation is what one run on one device shows, as far as other runs can be
 // compared with it.
 type Observation struct {
-	// Device is the serial of the device, which no baseline keeps.
+	// Device is the serial of the device, which is not stored in a baseline.
 	Device  string  `json:"-"`
 	Subject Testbed `json:"subject"`
 	// Twin numbers the devices of one run that have the same subject, from 0.
 	Twin   int    `json:"twin,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`
-	// PullRequest is the number of the pull request that the run tested, 0 for
-	// none.
+	// PullRequest is the number of the pull request that the run tested; 0 if
+	// there is none.
 	PullRequest int       `json:"pull_request,omitempty"`
 	Started     time.Time `json:"started"`
 	Tool        string    `json:"tool,omitempty"`
-	// Failed runs violated a rule when they were added: they only excuse what
-	// they show.
+	// Failed runs violated a rule when they were added: they only excuse the
+	// leaks that they show.
 	Failed bool `json:"failed,omitempty"`
-	// Unit is that of the exposure: UnitLoop or UnitEvent.
+	// Unit is the unit of exposure: UnitLoop or UnitEvent.
 	Unit      string     `json:"unit"`
 	Processes []Observed `json:"processes"`
 }
@@ -46,8 +46,8 @@ type Testbed struct {
 	Variant string `json:"variant,omitempty"`
 	// Test names the suite or test; "" for a workload that identifies itself.
 	Test string `json:"test,omitempty"`
-	// Workload is the digest of the workload, Marks that of the marks that it
-	// sets.
+	// Workload is the digest of the workload; Marks is the digest of the marks
+	// that it sets.
 	Workload string `json:"workload,omitempty"`
 	Marks    string `json:"marks,omitempty"`
 	Model    string `json:"model,omitempty"`
@@ -111,8 +111,8 @@ type Observed struct {
 	// Names is the origin of the names in the heap dumps: source, mapping,
 	// obfuscated or other_mapping.
 	Names string `json:"names,omitempty"`
-	// Heap are its heap dumps, Snapshots the times at which threads, native
-	// memory and graphics were counted.
+	// Heap holds its heap dumps; Snapshots holds the times at which threads,
+	// native memory and graphics were counted.
 	Heap      Timeline `json:"heap"`
 	Snapshots Timeline `json:"snapshots"`
 	// Reachable is the reachable heap in bytes at each dump.
@@ -125,9 +125,9 @@ type Observed struct {
 	// Measures are those of a trip, which repeats a scenario; nil if there was
 	// none.
 	Measures []Measure `json:"measures,omitempty"`
-	// Trend is the verdict on its memory over time, nil without one.
+	// Trend is the verdict on its memory over time; nil if there is none.
 	Trend *TrendVerdict `json:"trend,omitempty"`
-	// Deaths counts the ends of the process by reason: memory, crash,
+	// Deaths counts the deaths of the process by reason: memory, crash,
 	// native_crash, anr, kill, exit, reboot, unknown.
 	Deaths map[string]int `json:"deaths,omitempty"`
 	// Checked reports that checks of specs have judged the process.
@@ -135,24 +135,24 @@ type Observed struct {
 	// Gate and Reason are the verdict of the run on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Together marks all processes of an app together, whose Process is not the
-	// name of one. Explained reports that one of them leaks by itself: then
-	// only later runs are compared with it.
+	// Together marks an entry for all processes of an app together, whose
+	// Process is not a process name. Explained reports that one of them leaks
+	// by itself; in that case the sum is only used as a base for later runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
-	// Unjudged is why the run itself has no verdict on the process, "" if it
+	// Unjudged is why the run itself has no verdict on the process; "" if it
 	// has one. It is not part of a baseline.
 	Unjudged string `json:"-"`
 }
 
 // Timeline has the times at which something was counted.
 type Timeline struct {
-	// Exposure is the exposure at each: how many loops were done, or events
-	// sent.
+	// Exposure is the exposure at each time: how many loops were done, or
+	// events sent.
 	Exposure []float64 `json:"exposure"`
-	// Settled reports that the app was idle before each.
+	// Settled reports that the app was idle before each time.
 	Settled bool `json:"settled,omitempty"`
-	// Lives: each moment is of another life of the process.
+	// Lives: each moment is of a different incarnation of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 
@@ -182,13 +182,13 @@ const (
 // Measure is a number that was read after every few loops of a trip: threads,
 // files, memory of a kind, or the objects of a place that grows.
 type Measure struct {
-	// Key identifies it, such as "native_heap", or the key of a place; Name is
+	// Key identifies it, such as "native_heap" or the key of a place; Name is
 	// its name in reports.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Unit is kB or count.
 	Unit string `json:"unit"`
-	// PerLoop is the rate, Lower and Upper are its bounds with 95 % confidence;
+	// PerLoop is the rate; Lower and Upper are its bounds with 95 % confidence;
 	// nil if unknown.
 	PerLoop *float64 `json:"per_loop"`
 	Lower   *float64 `json:"lower"`
@@ -201,7 +201,7 @@ type Measure struct {
 // its series.
 type Place struct {
 	Type string `json:"type"`
-	// Key is the same from build to build.
+	// Key is the same in every build.
 	Key string `json:"key"`
 	Description
 	Counts []int64 `json:"counts"`
@@ -215,8 +215,8 @@ type Place struct {
 
 // Description is how a place is described in reports.
 type Description struct {
-	// Class is that of most of the objects, HeldBy the reference that holds
-	// them.
+	// Class is the class of most of the objects; HeldBy is the reference that
+	// holds them.
 	Class        string   `json:"class,omitempty"`
 	HeldBy       string   `json:"held_by,omitempty"`
 	KeyText      []string `json:"key_text,omitempty"`
@@ -224,7 +224,7 @@ type Description struct {
 	Library      bool     `json:"library,omitempty"`
 }
 
-// last returns how many there are at the end, and what they retain.
+// last returns how many objects there are at the end, and how much they retain.
 func (p *Place) last() (count, bytes int64) {
 	if n := len(p.Counts); n > 0 {
 		count = p.Counts[n-1]
@@ -254,7 +254,7 @@ type TrendVerdict struct {
 	// Gate is leak, pass, settled or inconclusive.
 	Gate string `json:"gate"`
 	Kind string `json:"kind,omitempty"`
-	// Rate is in MB per hour, Lower and Upper are its bounds with 95 %
+	// Rate is in MB per hour; Lower and Upper are its bounds with 95 %
 	// confidence; nil if unknown.
 	Rate  *float64 `json:"rate_mb_per_h"`
 	Lower *float64 `json:"lower_mb_per_h"`
@@ -264,7 +264,7 @@ type TrendVerdict struct {
 // decided reports whether there is a verdict.
 func (t *TrendVerdict) decided() bool { return t != nil && t.Gate != "" && t.Gate != "inconclusive" }
 
-// ClassSet is a set of names of classes, of which it keeps 32 bits each: base64
+// ClassSet is a set of class names. It stores 32 bits of each name, as base64
 // of the sorted hashes, so that a baseline stays small. One name in a million
 // is mistaken for a member.
 type ClassSet string
@@ -284,7 +284,8 @@ func NewClassSet(names []string) ClassSet {
 	return ClassSet(base64.StdEncoding.EncodeToString(raw))
 }
 
-// has returns a function that reports whether a name is in one of some sets.
+// has returns a function that reports whether a name is in any of the given
+// sets.
 func has(sets ...ClassSet) func(string) bool {
 	members := map[uint32]bool{}
 	for _, s := range sets {
@@ -328,7 +329,7 @@ func (o *Observed) place(what, key string) *Place {
 	return nil
 }
 
-// series returns that in which a kind of place was counted.
+// series returns the series in which a kind of place was counted.
 func (o *Observed) series(what string) Timeline {
 	if what == TypeLeak {
 		return o.Heap

@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// TestStatusOracle decides on random observations by the words of
+// TestStatusOracle decides on random observations according to
 // docs/formats/gate.md, in fractions and without any of the tested code, and
-// requires the same statuses of Compare.
+// requires the same statuses from Compare.
 func TestStatusOracle(t *testing.T) {
 	trials := 5000
 	if recorded.Long() {
@@ -31,7 +31,7 @@ func TestStatusOracle(t *testing.T) {
 			seen[want]++
 			is := row.Status
 			if is == comparison.Shrunk {
-				is = comparison.Known // the oracle decides what is worse
+				is = comparison.Known // the oracle decides whether it is worse
 			}
 			worse := slices.Contains(
 				[]comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier}, want)
@@ -62,7 +62,7 @@ func TestStatusOracle(t *testing.T) {
 	}
 }
 
-// randomRuns returns up to four base runs, and a judged one, of up to four
+// randomRuns returns up to four base runs, and a judged run, with up to four
 // leaks.
 func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 	unit, settled := UnitLoop, random.IntN(5) > 0
@@ -113,16 +113,17 @@ func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 // habit is how a leak behaves in all runs.
 type habit struct {
 	key, class, other string
-	// rate is how many objects a loop leaves in the base and in head, first how
-	// many there are at the first mark, each what one retains.
+	// rate is how many objects a loop leaves in the base and in head; first is
+	// how many there are at the first mark; each is how much one of them
+	// retains.
 	rate, first, each [2]int64
-	// noise is how often in a hundred intervals there is one more, absent how
-	// often in a hundred base runs it is missing.
+	// noise is in how many of a hundred intervals there is one more object;
+	// absent is in how many of a hundred base runs the leak is missing.
 	noise  [2]int
 	absent int
-	// burst: the last interval of head adds many. limit: its objects are
-	// heavier by 512 KB together, or just less. swells: an object retains more
-	// the longer a run is.
+	// burst: the last interval of head adds many objects. limit: its objects
+	// together are heavier by 512 KB, or slightly less. swells: an object
+	// retains more the longer a run is.
 	burst, limit, swells bool
 	// wider is how many objects of another class a loop leaves, in the base and
 	// in head.
@@ -143,7 +144,7 @@ func newHabit(random *rand.Rand, i int) habit {
 	return h
 }
 
-// place returns the leak in one run; false if it is not there.
+// place returns the leak in one run; false if the run does not have it.
 func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	side := 0
 	if head {
@@ -171,7 +172,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 		each = h.each[0] + 512<<10/(n+m)
 	}
 	p := leak(h.key, h.class, each, counts...)
-	p.KeyText = []string{h.key, h.class, "field"} // no two differ in one line alone
+	p.KeyText = []string{h.key, h.class, "field"} // no two differ in only one line
 	if m > 0 {
 		p = and(p, h.other, each, others...)
 	}
@@ -183,8 +184,8 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	return p, n+m > 0
 }
 
-// statusByTheDocs returns the status by docs/formats/gate.md of a leak that did
-// not move.
+// statusByTheDocs returns the status, according to docs/formats/gate.md, of a
+// leak that did not move.
 func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.Status {
 	heap := head.Processes[0].Heap
 	base = slices.DeleteFunc(slices.Clone(base), func(b Observation) bool {
@@ -199,8 +200,8 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 			with = append(with, b)
 		}
 	}
-	// A leak that all base runs had, and the newest three do not, is new when
-	// it comes back.
+	// A leak that all base runs had except the newest three is new when it
+	// comes back.
 	back := len(base)-len(with) >= 3 && len(with) > 0
 	for i, b := range base {
 		back = back && (in(b, p.Key) != nil) == (i < len(with))
@@ -237,11 +238,11 @@ func in(o Observation, key string) *Place {
 	return nil
 }
 
-// enoughDumps are three of an idle app, or five of one in use.
+// enoughDumps requires three dumps of an idle app, or five of an app in use.
 func enoughDumps(m Timeline) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
-// risesAtEveryMark requires as many; in an app in use each interval has at
-// least half its share.
+// risesAtEveryMark requires the same number of dumps; in an app in use, each
+// interval must also have at least half its share.
 func risesAtEveryMark(counts []int64, m Timeline) bool {
 	if !enoughDumps(m) {
 		return false
@@ -255,8 +256,8 @@ func risesAtEveryMark(counts []int64, m Timeline) bool {
 	return true
 }
 
-// rateOf returns how many objects each loop leaves, and in each interval
-// between two marks.
+// rateOf returns how many objects each loop leaves, in total and in each
+// interval between two marks.
 func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
 	at := o.Processes[0].Heap.Exposure
 	counts := make([]int64, len(at))
@@ -287,7 +288,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 			script = script && r.Cmp(first) == 0
 		}
 	}
-	// Growth from nothing, of which no number of base runs is too small.
+	// Growth from zero: even a small number of base runs is enough.
 	if script && first.Sign() == 0 && head.Unit == UnitLoop && risesAtEveryMark(p.Counts, head.Processes[0].Heap) {
 		return true
 	}
@@ -295,7 +296,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 		return false
 	}
 	rate, intervals, n, l := rateOf(head, p)
-	// Without the interval that added most for each loop.
+	// Without the interval that added most per loop.
 	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {
@@ -329,8 +330,8 @@ func tail(k, n, l, rest int64) *big.Rat {
 	return new(big.Rat).SetFrac(sum, power(l+rest, n))
 }
 
-// heavierByTheDocs compares what one object retains after as many loops in all
-// runs.
+// heavierByTheDocs compares what one object retains after the same number of
+// loops in all runs.
 func heavierByTheDocs(with []Observation, head Observation, p *Place) bool {
 	if len(with) < 3 {
 		return false

@@ -11,11 +11,11 @@ import (
 // appModel generates runs of one build of an app that leaks in several ways.
 type appModel struct {
 	random *rand.Rand
-	// monkey visits screens at random, a script visits each as often in every
-	// loop.
+	// monkey visits screens at random; a script visits each equally often in
+	// every loop.
 	monkey bool
-	// list is how many screens of the list leak per loop, each retains so many
-	// bytes, and wish a new kind of screen leaks as often.
+	// list is how many screens of the list leak per loop; each is how many
+	// bytes one retains; wish is how many screens of a new kind leak per loop.
 	list, wish int
 	each       int64
 }
@@ -34,7 +34,8 @@ func (w *appModel) times(n int) int64 {
 	return k
 }
 
-// run is one run with a dump after the first loop and after every third.
+// run returns one run with a dump after the first loop and after every third
+// loop.
 func (w *appModel) run(n, dumps int) Observation {
 	var list, bus, wish, flight, cache []int64
 	var l, b, s int64
@@ -64,8 +65,8 @@ func (w *appModel) run(n, dumps int) Observation {
 	return o
 }
 
-// Of an unchanged build at most 1 in 100 comparisons fails, whatever the number
-// of base runs, and also if the judged run is half as long again; and a change
+// For an unchanged build, at most 1 in 100 comparisons fails, whatever the
+// number of base runs, even if the judged run is half as long again. A change
 // that leaks is found.
 func TestPower(t *testing.T) {
 	const comparisons = 1000
@@ -75,7 +76,7 @@ func TestPower(t *testing.T) {
 		monkey      bool
 		head        appModel
 		base, dumps int
-		least, most int // of the comparisons that fail
+		least, most int // among the comparisons that fail
 		status      comparison.Status
 		key         string
 		longer      int

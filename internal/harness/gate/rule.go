@@ -13,7 +13,7 @@ import (
 
 // Rule is a condition that must hold, such as "new == 0" of leak.per_loop.
 type Rule struct {
-	// Path is the key of the configuration, Text the rule as it was written.
+	// Path is the key of the configuration; Text is the rule as it was written.
 	Path, Text string
 
 	subject string
@@ -39,7 +39,7 @@ func RulePaths() []string {
 	return []string{RuleGate, RuleDeaths, RuleSlope, RulePerLoop, RuleHeavier, RuleWider, RuleNative, RuleCreep}
 }
 
-// DefaultRules returns those of a configuration that has none.
+// DefaultRules returns the rules that apply if a configuration has none.
 func DefaultRules() []Rule {
 	var out []Rule
 	for _, r := range [][2]string{
@@ -55,8 +55,8 @@ func DefaultRules() []Rule {
 	return out
 }
 
-// subjects are what rules of a path may be about; "" for a rule that begins
-// with its operator.
+// subjects are the allowed subjects of the rules of a path; "" stands for a
+// rule that begins with its operator.
 var subjects = map[string][]string{
 	RuleGate: {""}, RuleHeavier: {""}, RuleWider: {""}, RuleCreep: {""},
 	RuleDeaths:  {"memory", "crash", "native_crash", "anr", "kill", "exit", "any"},
@@ -65,10 +65,10 @@ var subjects = map[string][]string{
 	RuleNative:  {"grown"}, // two counts cannot show that something is new
 }
 
-// operators are in an order in which none is a prefix of a later one.
+// operators are ordered so that no operator is a prefix of a later one.
 var operators = []string{"==", "!=", "<=", ">=", "<", ">"}
 
-// gates are the words of process.gate.
+// gates are the words allowed in process.gate.
 var gates = []string{"leak", "pass", "settled", "inconclusive"}
 
 // ParseRule parses a rule of a path: [SUBJECT] OPERATOR VALUE.
@@ -164,7 +164,7 @@ func units(r *Rule) string {
 	return ""
 }
 
-// holds compares a number with that of the rule.
+// holds reports whether a number satisfies the rule.
 func (r *Rule) holds(n float64) bool {
 	switch c := cmp.Compare(n, r.number); r.op {
 	case "==":
@@ -185,5 +185,5 @@ func (r *Rule) holds(n float64) bool {
 // allows reports whether the rule holds for the word of a gate.
 func (r *Rule) allows(gate string) bool { return (gate == r.word) == (r.op == "==") }
 
-// String returns the rule as a reason names it.
+// String returns the rule as it is printed in a reason.
 func (r *Rule) String() string { return r.Path + ": " + r.Text }

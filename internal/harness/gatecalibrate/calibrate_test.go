@@ -18,7 +18,7 @@ var (
 	seed  = flag.Uint64("seed", 1000, "`number` before the seed of the first run")
 )
 
-// The gate passes runs of one build and reports what another build makes worse.
+// The gate passes runs of one build and reports what is worse in another build.
 func TestCalibration(t *testing.T) {
 	p := plan{seed: *seed}
 	if *full {
@@ -48,7 +48,7 @@ func TestCalibration(t *testing.T) {
 	keep(t, p.pairs, tables)
 }
 
-// A program leaves in each loop what its source says.
+// Each loop of a program leaves the objects that its source states.
 func TestCounts(t *testing.T) {
 	trials := []*trial{{cell: cell{program: chat}, seed: 1}, {cell: cell{program: phone}, seed: 2}}
 	carryOut(t, trials)

@@ -27,24 +27,25 @@ const (
 	newLeak
 	// oneMore: one more object per loop of a known leak.
 	oneMore
-	// heavier: the objects of a known leak retain 3 MB more in all.
+	// heavier: the objects of a known leak retain 3 MB more in total.
 	heavier
-	// tripled: three times as many objects of a known leak, which Monkey has to
-	// show.
+	// tripled: three times as many objects of a known leak. Monkey runs must
+	// show this change.
 	tripled
 )
 
-// changes are all that differ.
+// changes are all changes of a build.
 func changes() []change { return []change{newLeak, oneMore, tripled, heavier} }
 
-// moreBytes is by how much all objects of a leak are heavier at the end of a
-// run.
+// moreBytes is by how much all objects of a leak together are heavier at the
+// end of a run.
 const moreBytes = 3 << 20
 
 // cell is one way to run one program.
 type cell struct {
 	program string
-	// monkey takes the steps of the script at random, as often on average.
+	// monkey takes the steps of the script in random order, each as often on
+	// average.
 	monkey bool
 	// inUse dumps right after each loop, while delayed tasks hold screens.
 	inUse bool
@@ -56,8 +57,8 @@ func (c cell) workload() string { return map[bool]string{true: "Monkey", false: 
 
 func (c cell) dumps() string { return map[bool]string{true: "in use", false: "settled"}[c.inUse] }
 
-// moments is how many dumps a run has: one more than can prove a leak, and half
-// as many again in a long run.
+// moments is how many dumps a run has: one more than needed to prove a leak,
+// and half as many again in a long run.
 func (c cell) moments(long bool) int {
 	n := 4
 	if c.inUse {
@@ -69,8 +70,8 @@ func (c cell) moments(long bool) int {
 	return n
 }
 
-// monkeyLoops is the number of loops of a script with as many steps as monkey
-// takes between two dumps. A script has a dump after each.
+// monkeyLoops is the number of loops of a script that have as many steps as
+// monkey takes between two dumps. A script has a dump after each loop.
 const monkeyLoops = 4
 
 // loops is how many loops of a script lie between two dumps.
@@ -95,7 +96,8 @@ func (r *trial) name() string {
 	return fmt.Sprintf("%s, %s, %d dumps, seed %d", r.cell, builds[r.change], r.moments(r.long), r.seed)
 }
 
-// objects returns how many objects a run leaves if each loop leaves so many.
+// objects returns how many objects a run leaves, given the number that each
+// loop leaves.
 func (r *trial) objects(perLoop int) int { return perLoop * r.cell.loops() * r.moments(r.long) }
 
 var builds = map[change]string{
@@ -103,7 +105,7 @@ var builds = map[change]string{
 	heavier: "3 MB heavier",
 }
 
-// random is the source of the numbers of a run on the simulated phone.
+// random is the source of the random numbers of a run on the simulated phone.
 func (r *trial) random() *rand.Rand { return rand.New(rand.NewPCG(r.seed, 20261125)) }
 
 // carryOut executes all runs, several at a time.
@@ -132,7 +134,8 @@ func carryOut(t *testing.T, trials []*trial) {
 	}
 }
 
-// at returns the observation as of a number in the history of its program.
+// at returns the observation, dated by its position in the history of its
+// program.
 func (r *trial) at(n int) gate.Observation {
 	o := r.shown
 	o.Commit, o.Started = fmt.Sprintf("%07x", n+1), time.Date(2026, 11, 1, 0, 0, n, 0, time.UTC)

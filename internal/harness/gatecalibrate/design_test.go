@@ -2,8 +2,9 @@ package gatecalibrate
 
 // size is how many runs a calibration has of each cell.
 type size struct {
-	// usual runs of the unchanged build are each compared with others of them;
-	// long ones, half as long again, with usual ones.
+	// usual is the number of runs of the unchanged build that are compared with
+	// each other; long is the number of runs half as long again, which are
+	// compared with the usual ones.
 	usual, long int
 	// changed is how many runs each changed build has.
 	changed int
@@ -11,7 +12,7 @@ type size struct {
 
 var (
 	// jvmSize and phoneSize make 300 pairs of one build and, for script and
-	// Monkey, 40 of each change.
+	// Monkey, 40 pairs of each change.
 	jvmSize   = size{usual: 14, long: 6, changed: 5}
 	phoneSize = size{usual: 11, long: 4, changed: 5}
 )
@@ -42,10 +43,11 @@ type plan struct {
 	seed   uint64
 }
 
-// baseSizes are how many base runs a run is compared with, in turn.
+// baseSizes are the numbers of base runs that a run is compared with, used in
+// turn.
 var baseSizes = []int{1, 3, 10}
 
-// add adds the runs and pairs of a cell. No two pairs have one head.
+// add adds the runs and pairs of a cell. Every pair has a different head.
 func (p *plan) add(c cell, n size) {
 	usual := p.runs(c, nothing, false, n.usual)
 	for i, head := range usual {
@@ -56,11 +58,11 @@ func (p *plan) add(c cell, n size) {
 	}
 	for _, by := range changes() {
 		if by == tripled && !c.monkey {
-			continue // a script shows one more
+			continue // a script shows one more object
 		}
 		sizes := baseSizes
 		if by != newLeak {
-			sizes = sizes[1:] // with fewer than three base runs only a new leak fails
+			sizes = sizes[1:] // with fewer than three base runs, only a new leak fails
 		}
 		for i, head := range p.runs(c, by, false, n.changed) {
 			p.pair(head, usual, 3*i, sizes[i%len(sizes)])
@@ -78,7 +80,8 @@ func (p *plan) runs(c cell, by change, long bool, n int) (out []*trial) {
 	return out
 }
 
-// pair compares a run with so many others, from one of them on.
+// pair compares a run with the given number of other runs, starting at an
+// index.
 func (p *plan) pair(head *trial, others []*trial, from, n int) {
 	made := &pair{head: head}
 	for i := range others {

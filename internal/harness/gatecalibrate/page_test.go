@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The bars, in percent: of pairs of one build that fail, and of changes under a
-// script that are reported.
+// The bars, in percent: the pairs of one build that may fail, and the changes
+// under a script that must be reported.
 const (
 	mostFailed    = 1
 	leastReported = 95
@@ -31,7 +31,7 @@ func count(b bool) int {
 	return 0
 }
 
-// sum counts the pairs that are wanted.
+// sum counts the selected pairs.
 func sum(pairs []*pair, want func(*pair) bool) (t tally) {
 	for _, p := range pairs {
 		if want(p) {
@@ -65,7 +65,7 @@ func upper(hits, of int) float64 {
 	return high
 }
 
-// atMost returns the probability of so many hits or fewer.
+// atMost returns the probability of at most this many hits.
 func atMost(hits, of int, p float64) (sum float64) {
 	for k := range hits + 1 {
 		a, _ := math.Lgamma(float64(of + 1))
@@ -105,8 +105,8 @@ func unchanged(pairs []*pair) string {
 		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
-// byBase returns the same pairs by how many base runs they have and how long
-// the head is.
+// byBase returns the same pairs by the number of their base runs and the length
+// of the head.
 func byBase(pairs []*pair) string {
 	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed by the rejected rule"}}
 	for _, n := range baseSizes {

@@ -17,7 +17,7 @@ type pair struct {
 	base []*trial
 
 	failed bool
-	// reported: the change has the status that it should have, and fails.
+	// reported: the change has the expected status, and the pair fails.
 	reported bool
 	// rejected: the rejected rule fails the pair.
 	rejected bool
@@ -88,8 +88,8 @@ func (p *pair) row() string {
 const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfailed\t" +
 	"reported\trejected_rule_failed\ttext\n"
 
-// The rejected rule: the bytes of each leak compared with the median of the
-// base runs, and what is new from 1 MB on.
+// The rejected rule: the bytes of each leak are compared with the median of the
+// base runs, and a new leak counts from 1 MB.
 const (
 	rejectedFloor  = 512 << 10
 	rejectedFactor = 0.1

@@ -26,14 +26,16 @@ type action struct {
 	times  int
 }
 
-// The known leak that changes, of so many objects of so many kB per loop.
+// The known leak that changes, with the given number of objects per loop and
+// their size in kB.
 const (
 	cartTimes = 2
 	cartKB    = 100
 )
 
 // actions are those of the app on the simulated phone. Delayed tasks hold every
-// second screen for a while, and pages fill memory that is not an Activity.
+// second screen for a while, and pages fill memory that does not belong to an
+// Activity.
 func (r *trial) actions() []action {
 	cart := action{
 		androidsim.Screen{Class: ".CartScreen", Leaks: true, HeldBy: "EventBus.sListeners", JavaKB: cartKB}, cartTimes,
@@ -61,7 +63,7 @@ func (r *trial) actions() []action {
 	return list
 }
 
-// phoneOf is a phone with the app.
+// phoneOf returns a phone with the app.
 func phoneOf(r *trial) *androidsim.Phone {
 	app := androidsim.App{
 		Package: "com.shop", Debuggable: true,
@@ -80,8 +82,8 @@ func phoneOf(r *trial) *androidsim.Phone {
 	})
 }
 
-// driving is the workload of a run: loops of a script, or as many events at
-// random.
+// driving is the workload of a run: loops of a script, or the same number of
+// random events.
 type driving struct {
 	*trial
 	phone *androidsim.Phone
@@ -129,7 +131,8 @@ func (d driving) order(next func(n int) int) []string {
 	return out
 }
 
-// Run implements monitor.Workload. Marks of an idle app wait for its dump.
+// Run implements monitor.Workload. If the app is idle at marks, Run waits for
+// the dump of each mark.
 func (d driving) Run(ctx context.Context, stage monitor.Env) (record.Workload, error) {
 	random := d.random()
 	for loop := range d.moments(d.long) {

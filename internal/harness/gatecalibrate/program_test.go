@@ -17,15 +17,16 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// javaProgram is a program for the JVM and where it is changed.
+// javaProgram is a program for the JVM and the places where it is changed.
 type javaProgram struct {
-	// action is a known leak of so many objects per loop, as in the source.
+	// action is a known leak with the given number of objects per loop, as in
+	// the source.
 	action string
 	times  int
 	// bytes is the size of its objects, as in the source.
 	bytes string
 	size  int
-	// class is what leaks there.
+	// class is the class that leaks there.
 	class string
 }
 
@@ -45,8 +46,8 @@ const (
     }`
 )
 
-// build names what a program is compiled to. Only the build with heavier
-// objects depends on how many there will be.
+// build identifies a compiled variant of a program. Only the build with heavier
+// objects depends on how many objects there will be.
 func (r *trial) build() string {
 	if r.change == heavier {
 		return fmt.Sprintf("%s %d", builds[r.change], r.objects(1))
@@ -118,11 +119,11 @@ func compile(t *testing.T, trials []*trial) map[string]program {
 }
 
 const (
-	// monkeyEvents is how many events monkey sends between two dumps: as many
-	// as the steps of four loops of a script.
+	// monkeyEvents is how many events monkey sends between two dumps: the
+	// number of steps in four loops of a script.
 	monkeyEvents = 24 * monkeyLoops
 	// quiet is how long a program is left idle before a settled dump, in ms:
-	// three times what its longest delayed task takes.
+	// three times the duration of its longest delayed task.
 	quiet = 200
 )
 
@@ -154,7 +155,7 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	}
 	o := e.Observations[0]
 	if r.monkey {
-		// As a run under Monkey is recorded: the number of sent events counts.
+		// Recorded like a run under Monkey: the number of sent events counts.
 		o.Unit = gate.UnitEvent
 		for i := range o.Processes[0].Heap.Exposure {
 			o.Processes[0].Heap.Exposure[i] *= monkeyEvents
