@@ -86,13 +86,14 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 			return ""
 		}
 		s.fillHead(c, ev)
-		// Missing evidence and the way the run ends are known only at its end.
+		// Missing evidence and the way the run ends are known only when the run
+		// ends.
 		ev.Missing, ev.Unjudged, ev.RunExit = nil, nil, 0
 		in := s.input(ev, b)
 		if in.Informational {
 			return ""
 		}
-		// With the same base runs as at its end.
+		// Compare with the same base runs as at the end of the run.
 		if tree, err := checkout.Open(ctx, s.checkout); err == nil {
 			s.ancestors(ctx, tree, &in)
 		}

@@ -178,7 +178,7 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 			}
 		}
 	}
-	// Either may be a prefix of the other: reports show eight digits.
+	// Either key may be a prefix of the other: reports show eight digits.
 	has := func(key string) bool {
 		return slices.ContainsFunc(known,
 			func(k string) bool { return strings.HasPrefix(k, key) || strings.HasPrefix(key, k) })

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The file of accepted leaks may be a symbolic link. An error about an empty
-// one shows what to write.
+// The file of accepted leaks may be a symbolic link. The error for an empty
+// file shows what to write.
 func TestAcceptFiles(t *testing.T) {
 	inFolder(t)
 	for name, content := range map[string]string{

@@ -18,7 +18,7 @@ func TestAcceptKeepsPermissions(t *testing.T) {
 	}{{0o022, 0, 0o644}, {0o077, 0, 0o600}, {0o002, 0, 0o664}, {0o022, 0o600, 0o600}, {0o022, 0o664, 0o664},
 		{0o077, 0o644, 0o644}} {
 		const file = "accepted.yaml"
-		_ = os.Remove(file) // the one of the previous case
+		_ = os.Remove(file) // the file of the previous case
 		if c.had != 0 {
 			if err := os.WriteFile(file, []byte("version: 1\naccepted: []\n"), 0o600); err != nil {
 				t.Fatal(err)

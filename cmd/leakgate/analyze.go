@@ -58,7 +58,7 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
 	return cmd
 }
 
-// defaultTop is the number of rows printed of a list.
+// defaultTop is the default number of rows that a list shows.
 const defaultTop = 30
 
 type analyzeFlags struct {
@@ -66,12 +66,12 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// all, and --top if given, apply to entire tables.
+	// all prints entire tables, and so does an explicit --top.
 	all, asked bool
 	texts      bool
 	leaking    []string
 	failOn     string
-	// incomplete lets a dump pass that cannot be judged.
+	// incomplete lets the gate pass although the dump cannot be judged.
 	incomplete bool
 }
 

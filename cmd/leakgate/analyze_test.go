@@ -112,7 +112,7 @@ func checkSums(t *testing.T, r *findings) {
 		t.Errorf("classes: %d objects, %d bytes; heaps: %d, %d; %d in all", objects, bytes, inHeaps, heapBytes,
 			r.Dump.Objects)
 	}
-	// Everything reachable is below exactly one top.
+	// Every reachable object is below exactly one top.
 	if all := r.Dump.ReachableBytes + r.Dump.ReachableNative; tops > all || tops < all && len(r.Dominators) < manyRows {
 		t.Errorf("dominators retain %d of %d bytes", tops, all)
 	}
@@ -141,7 +141,7 @@ func checkHistogram(t *testing.T, full, quick *findings) {
 	}
 }
 
-// The contract's keys of the report, with the JSON types of their values.
+// The documented keys of the report, with the JSON types of their values.
 func TestAnalyzeKeys(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 25})
 	picture := hproftest.Picture{Width: 96, Height: 96, Content: 1}
@@ -234,7 +234,7 @@ func checkKeys(t *testing.T, value any, where string, keys map[string]string) {
 	}
 }
 
-// The page of the format names every field.
+// The page about the format names every field.
 func TestAnalysisPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/analysis.md")
 	if err != nil {
@@ -276,8 +276,8 @@ func collectFields(v reflect.Type, names map[string]bool) {
 }
 
 // Compares records, roots and the instances of each class with hprof-slurp. Its
-// sizes use constants of their own, so that the small ones cannot be compared;
-// its array names have one [] too many in dumps of the old agent.
+// size constants differ from ours, so that the small sizes cannot be compared;
+// it appends one [] too many to array names in dumps of the old agent.
 func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	count := regexp.MustCompile(`(?m)^\.\.GC root ([a-zA-Z ]+): (\d+)$`)
 	row := regexp.MustCompile(`(?m)^\| +[0-9.]+[A-Za-z]+ \| +(\d+) \| +[0-9.]+[A-Za-z]+ \| (\S+) +\|$`)
@@ -306,7 +306,7 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 			want, _ := strconv.ParseInt(m[1], 10, 64)
 			got := r.row(class).Instances
 			if class == "java.lang.Class" {
-				got -= r.Dump.Classes // there the classes themselves do not count
+				got -= r.Dump.Classes // hprof-slurp does not count the classes themselves
 			}
 			if got != want {
 				t.Errorf("%s: %d of %s, want %d", name, got, class, want)
@@ -318,8 +318,9 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	}
 }
 
-// Compares with the class histogram that the virtual machine wrote beside the
-// dump. The machine has its own sizes, and internal classes that no dump has.
+// Compares with the class histogram that the virtual machine wrote with the
+// dump. The machine computes sizes differently, and lists internal classes that
+// no dump contains.
 func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top",
 		strconv.Itoa(manyRows))
@@ -335,7 +336,7 @@ func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	if len(rows) < 150 {
 		t.Errorf("%d rows", len(rows))
 	}
-	// This one was taken at another time, with fewer live objects.
+	// This histogram was taken at another time, with fewer live objects.
 	r = analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_18_x32.hprof"), "--top", strconv.Itoa(manyRows))
 	rows = machineRows(recorded.Read(t, "hprof", "expected-mat-histogram_sun_jdk6_18_x32.txt"))
 	fewer := 0
@@ -428,7 +429,7 @@ func (s *sluggish) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A truncated dump is analyzed up to where it ends, with a warning.
+// A truncated dump is analyzed as far as it goes, with a warning.
 func TestAnalyzeTruncated(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
@@ -520,7 +521,7 @@ func TestAnalyzeDamaged(t *testing.T) {
 	}
 }
 
-// A file that is not a dump is rejected with helpful words.
+// A file that is not a dump is rejected, and the error says what the file is.
 func TestAnalyzeWrongInput(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -614,8 +615,8 @@ func TestAnalyzeTop(t *testing.T) {
 	}
 }
 
-// A dump that needs more memory than there is: the error names the need, and
-// nothing is printed.
+// A dump that needs more memory than available: the error states the required
+// memory, and nothing is printed.
 func TestAnalyzeLimits(t *testing.T) {
 	path := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz")
 	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory",
@@ -662,7 +663,8 @@ func TestAnalyzePhases(t *testing.T) {
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	// It is reported before the dump is read, which could not be read here.
+	// The mistake is reported before the dump is read; here the dump could not
+	// be read.
 	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
 		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
 		if code != exitUsage || !strings.Contains(errOut, "write phases") {
@@ -679,7 +681,8 @@ func TestAnalyzePhases(t *testing.T) {
 	}
 }
 
-// Two heaps in one file, as the JVM agent writes them: the last one counts.
+// Two heaps in one file, as the JVM agent writes them: only the last heap
+// counts.
 func TestAnalyzeTwoSnapshots(t *testing.T) {
 	first, second := hproftest.Java(1), hproftest.Java(2)
 	for range 1000 {
@@ -739,7 +742,7 @@ func TestAnalyzeHostileNames(t *testing.T) {
 				t.Errorf("a name became a line of its own:\n%s", out)
 			}
 		}
-		// A class may be named with slashes. A name that is not text is not
+		// A class name may contain slashes. A name that is not text is not
 		// kept.
 		want := strings.ToValidUTF8(name, "\ufffd\ufffd")
 		if o := lookedUp(t, path, analysis.Hex(firstObject)).

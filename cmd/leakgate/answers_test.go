@@ -28,9 +28,10 @@ func heapFile(t *testing.T, h *hproftest.Heap) (string, hproftest.IDs, *hproftes
 	return dumpFile(t, data), ids, g
 }
 
-// TestCostIncludesSharedObjects: the cost of a leak includes what its leaking
-// objects share, in the text and in JSON. The expected value is what a search
-// that skips these objects does not reach.
+// TestCostIncludesSharedObjects: the cost of a leak includes the objects that
+// its leaking objects share, in the text and in JSON. The expected value is the
+// size of all objects that a search cannot reach without passing through a
+// leaking object.
 func TestCostIncludesSharedObjects(t *testing.T) {
 	t.Parallel()
 	for shape := range uint64(20) {
@@ -50,7 +51,7 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 			boxes = append(boxes, h.New(box, hproftest.Fields{"screen": s}))
 		}
 		if r.IntN(3) == 0 {
-			// Another object holds one of them, too.
+			// Another object also holds one of them.
 			h.Hold("com.shop.Cache", "images", images[0])
 		}
 		h.Hold("com.shop.Registry", "all", h.ArrayList(boxes...).Ref)
@@ -82,8 +83,8 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 	}
 }
 
-// TestSumOfManyLeaks: the sum over many leaks includes what they share, even if
-// it is unknown which of them share it.
+// TestSumOfManyLeaks: the sum over many leaks includes the objects that they
+// share, even if it is unknown which leaks share an object.
 func TestSumOfManyLeaks(t *testing.T) {
 	t.Parallel()
 	const shared = 3 << 20
@@ -137,7 +138,7 @@ func TestFailOnLeak(t *testing.T) {
 		name string
 		heap *hproftest.Heap
 		form hproftest.Form
-		// cut is how much of the file exists, in tenths.
+		// cut is the part of the file that is kept, in tenths.
 		cut     int
 		code    int
 		allowed int
@@ -208,7 +209,7 @@ func TestHiddenTexts(t *testing.T) {
 }
 
 // TestTraceFromUnusualRoots: memory that is held only by a root of the virtual
-// machine, or by the class of a live object, has a path too.
+// machine, or by the class of a live object, also has a path.
 func TestTraceFromUnusualRoots(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(h *hproftest.Heap, list hproftest.Ref){
@@ -283,7 +284,7 @@ func TestLongChainIsFolded(t *testing.T) {
 }
 
 // A leak lists a bounded number of the objects that leak only because of it,
-// and counts all: 1,200 screens have 1,200 times those of one.
+// and counts all of them: 1,200 screens have 1,200 times as many as one screen.
 func TestManyBehindOneLeak(t *testing.T) {
 	t.Parallel()
 	listed, each, _ := behindScreens(t, 1)
@@ -301,9 +302,9 @@ func TestManyBehindOneLeak(t *testing.T) {
 	}
 }
 
-// behindScreens analyzes a list of n destroyed activities. It returns how many
-// objects the one leak lists and counts that leak only because of it, and the
-// text.
+// behindScreens analyzes a list of n destroyed activities. It returns the text,
+// and how many objects the one leak lists and counts as leaking only because of
+// it.
 func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

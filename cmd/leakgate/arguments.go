@@ -44,8 +44,8 @@ func isFlag(cmd *cobra.Command, word string) bool {
 }
 
 // checkArguments rejects empty arguments, which unset variables of a script
-// produce. After -- comes the command line of another program, which may have
-// empty ones.
+// produce. The command line of another program, after --, may contain empty
+// arguments.
 func checkArguments(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args = args[:dash]

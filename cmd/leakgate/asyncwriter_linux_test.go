@@ -36,7 +36,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// drained reads what is left in the queue, so that its goroutine ends.
+// drained reads what is left in the queue, so that the goroutine of the writer
+// ends.
 func (a *asyncWriter) drained(read chan []byte) <-chan []byte {
 	out := make(chan []byte)
 	go func() {
@@ -53,8 +54,8 @@ func (a *asyncWriter) drained(read chan []byte) <-chan []byte {
 	return out
 }
 
-// A pipe that nobody reads delays neither the samples nor Ctrl-C, and a reader
-// that exits ends nothing.
+// A pipe that nobody reads delays neither the samples nor Ctrl-C, and a run
+// continues when the reader of its output exits.
 func TestUnreadStderrBlocksNothing(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"a full pipe": false, "a broken pipe": true} {

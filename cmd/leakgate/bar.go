@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// bar shows the phase and the progress of long work on a terminal, from the
-// second second on; elsewhere it shows nothing. It may be updated from several
-// goroutines, and often.
+// bar shows the phase and the progress of work that takes longer than a second.
+// It draws only on a terminal. It may be updated often, and from several
+// goroutines.
 type bar struct {
 	mu sync.Mutex
 	// out is the terminal; nil if none exists.
@@ -20,7 +20,7 @@ type bar struct {
 	width func() int
 	began time.Time
 	text  string
-	// done of total is the progress of the phase; a total of 0 is unknown.
+	// done and total are the progress of the phase; a total of 0 is unknown.
 	done, total int64
 	shown       bool
 	// Closing stop ends the drawing; ended is closed when it has ended.
@@ -28,8 +28,8 @@ type bar struct {
 }
 
 const (
-	// quick is how long work may take before the bar appears, redrawn the time
-	// between two drawings.
+	// quick is how long work may take before the bar appears; redrawn is the
+	// time between two drawings.
 	quick   = 2 * time.Second
 	redrawn = 200 * time.Millisecond
 	cells   = 24
@@ -43,7 +43,7 @@ func newBar(c console) *bar {
 	return barOn(w, terminalWidth(w))
 }
 
-// barOn draws on w if it has columns.
+// barOn returns a bar that draws on w if w is a terminal.
 func barOn(w io.Writer, width func() int) *bar {
 	b := &bar{width: width, began: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
 	if width() == 0 {

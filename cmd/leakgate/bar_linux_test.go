@@ -53,7 +53,7 @@ func TestBar(t *testing.T) {
 		if text := out.drawn(); text != "\r\x1b[K[######..................]  25 %  read objects, 2 s" {
 			t.Errorf("%q", text)
 		}
-		// It continues without progress reports.
+		// The drawing continues without progress reports.
 		b.phase("search")
 		time.Sleep(3 * time.Second)
 		if text := out.drawn(); !strings.Contains(text, "\r\x1b[Ksearch, 3 s\r") ||
@@ -65,7 +65,7 @@ func TestBar(t *testing.T) {
 		if text := out.drawn(); !strings.HasSuffix(text, "search, 3.0 MB, 6 s") {
 			t.Errorf("%q", text)
 		}
-		// More than everything counts as everything.
+		// Progress beyond the total counts as the total.
 		b.progress(9, 4)
 		time.Sleep(time.Second)
 		if text := out.drawn(); !strings.HasSuffix(text, "[########################] 100 %  search, 7 s") {

@@ -100,7 +100,7 @@ func (f *baselineFlags) update(c console, args []string) int {
 	return exitOK
 }
 
-// notJudged is the error of a run that cannot become a base run.
+// notJudged is the error for a run that cannot become a base run.
 type notJudged struct{ error }
 
 // add adds the run to the baseline.
@@ -120,8 +120,8 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		return fmt.Errorf("this run tests pull request %d, but a baseline is for the base branch: update it in a job "+
 			"on push, or add --allow-pull-request", n)
 	}
-	// The number is unknown for a run of a fork and if the event file is
-	// missing.
+	// The number is unknown if the pull request is from a fork or the event
+	// file is missing.
 	if ci := s.ci; ci != nil && (ci.Fork || strings.HasPrefix(ci.Name, "pull_request")) && !f.pullRequest {
 		return errors.New("this job tests a pull request, but a baseline is for the base branch: update it in a job " +
 			"on push, or add --allow-pull-request")
@@ -171,8 +171,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 const clockSlack = 24 * time.Hour
 
 // checkRun rejects a run whose clock is wrong, because the newest runs are
-// compared, and a run that was judged with a baseline other than the one it
-// would be added to.
+// compared. It also rejects a run that was judged with a different baseline.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {
 		if o.Started.After(time.Now().Add(clockSlack)) {
@@ -185,7 +184,7 @@ func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	}
 	result, err := readComparison(f.runs[0])
 	if err != nil || result.Base.Store == "" || result.Base.Store == publicStore(s.store.String()) {
-		return nil // it was judged without a baseline, or not with this one
+		return nil // it was judged without a baseline, or with a different one
 	}
 	return fmt.Errorf("this run was judged with the baseline in %s, not %s: name the one to add it to with "+
 		"--baseline or --config", result.Base.Store, publicStore(s.store.String()))
@@ -368,8 +367,7 @@ func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input
 }
 
 // publicStore returns the address of a baseline for publication: without the
-// directories of a path on this computer, which may contain the name of its
-// user.
+// directories of a local path, which may contain the user's name.
 func publicStore(address string) string {
 	scheme, path, _ := strings.Cut(address, ":")
 	path = strings.Trim(path, `'"`)

@@ -27,9 +27,9 @@ const (
 	exitUsage = 2
 )
 
-// The environment variables that stand for a flag or a setting of the program.
-// Other flags have none: child processes inherit variables, and one that is
-// intended for a run would change the commands that its workload calls.
+// The environment variables that replace a flag or a setting of the program.
+// Other flags have no variable: child processes inherit variables, so a
+// variable for a run would also change the commands that the workload calls.
 const (
 	profileVariable = "LEAKGATE_PROFILE"
 	waitVariable    = "LEAKGATE_WAIT"
@@ -67,7 +67,7 @@ func (c console) hide(cfg *config.Config) {
 	}
 }
 
-// redacted returns a message without the hidden values.
+// redacted returns a message in which the hidden values are masked.
 func (c console) redacted(message string) string {
 	if c.configs == nil {
 		return message
@@ -126,7 +126,7 @@ func (c console) usage(err error) int {
 }
 
 // close rejects all further writes to standard output, unless something has
-// been written already. It reports whether it did.
+// been written already. It reports whether it rejects them.
 func (c console) close() (untouched bool) {
 	out, ok := c.out.(*trackingWriter)
 	return ok && out.close()
@@ -142,8 +142,9 @@ func (c console) onTerminal() bool {
 	return ok
 }
 
-// trackingWriter is open until it is closed or used, whichever comes first:
-// once a command has reported that nothing was written, no output may follow.
+// trackingWriter accepts writes until it is closed; it can be closed only
+// before the first write. Once a command has reported that nothing was written,
+// no output may follow.
 type trackingWriter struct {
 	io.Writer
 	state atomic.Int32
@@ -203,7 +204,7 @@ func call(args []string, c console) int {
 	c.out = &trackingWriter{Writer: c.out}
 	c.configs = new([]*config.Config)
 	root := newRoot(&c)
-	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of this process
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
@@ -282,7 +283,8 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	return root
 }
 
-// helpCommand replaces cobra's, which has no exit code for an unknown command.
+// helpCommand replaces cobra's help command, which has no exit code for an
+// unknown command.
 func helpCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", GroupID: groupHost, DisableFlagsInUseLine: true,
@@ -346,7 +348,7 @@ func suggestion(word string, words []string, prefix string) string {
 // flagError rewords the errors of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-		return unknownCommand(cmd, args[0]) // whose flags are unknown as well
+		return unknownCommand(cmd, args[0]) // the flags of an unknown command are unknown as well
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(cmd.Flags(), e)
@@ -367,7 +369,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func unknownFlag(fs *pflag.FlagSet, e *pflag.NotExistError) error {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	// pflag parses a word after one dash as several flags of one letter.
+	// pflag parses a word after a single dash as several one-letter flags.
 	if short := e.GetSpecifiedShortnames(); short != "" {
 		name, _, _ := strings.Cut(short, "=")
 		return fmt.Errorf("unknown flag -%s%s", name, suggestion(name, names, "--"))
@@ -375,7 +377,7 @@ func unknownFlag(fs *pflag.FlagSet, e *pflag.NotExistError) error {
 	return fmt.Errorf("unknown flag --%s%s", e.GetSpecifiedName(), suggestion(e.GetSpecifiedName(), names, "--"))
 }
 
-// wantsToWait reports whether --wait or its variable is set.
+// wantsToWait reports whether --wait or its environment variable is set.
 func (c console) wantsToWait(flag bool) (bool, error) {
 	text := c.variable(waitVariable)
 	if flag || text == "" {
@@ -391,7 +393,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 // standInUsage describes the flag --stand-in.
 const standInUsage = "allow a simulated phone whose time runs faster, such as that of demo --serve"
 
-// allowsStandIn reports whether --stand-in or its variable is set.
+// allowsStandIn reports whether --stand-in or its environment variable is set.
 func (c console) allowsStandIn(flag bool) (bool, error) {
 	text := c.variable(config.StandInVariable)
 	if flag || c.dial != nil || text == "" {
@@ -404,8 +406,8 @@ func (c console) allowsStandIn(flag bool) (bool, error) {
 	return allowed, nil
 }
 
-// warnOfVariables warns of variables that leakgate does not read and that look
-// like a misspelling of one that it does.
+// warnOfVariables warns about variables that leakgate does not read and that
+// look like a misspelling of a variable that it reads.
 func (c console) warnOfVariables() {
 	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable,
 		bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {
@@ -413,7 +415,7 @@ func (c console) warnOfVariables() {
 	}
 }
 
-// withoutArguments rejects positional arguments of a command that has only
+// withoutArguments rejects positional arguments for commands that take only
 // flags.
 func withoutArguments(args []string, flag string) error {
 	switch {

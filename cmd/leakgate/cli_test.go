@@ -15,8 +15,8 @@ import (
 )
 
 // environment returns the console of a command with these variables and no
-// input. It uses the leases of this test program: phones of other programs have
-// the same names.
+// input. It uses separate leases for this test program, because phones of other
+// programs have the same names.
 func environment(env map[string]string, out, errOut io.Writer) console {
 	c := console{in: strings.NewReader(""), out: out, err: errOut, getenv: func(name string) (string, bool) {
 		v, ok := env[name]
@@ -132,8 +132,9 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-// Flags have no variables, because child processes inherit those: a setting of
-// a run would change the commands that its workload calls.
+// Flags have no environment variables, because child processes inherit
+// variables: a setting for a run would change the commands that its workload
+// calls.
 func TestFlagsHaveNoVariables(t *testing.T) {
 	env := map[string]string{
 		"LEAKGATE_JSON": "1", "LEAKGATE_FOR": "3h", "LEAKGATE_DUMP": "at_end", "LEAKGATE_ORIGIN": "false",
@@ -150,7 +151,7 @@ func TestFlagsHaveNoVariables(t *testing.T) {
 	}
 }
 
-// The variables that do stand for a flag, and the error for a wrong value.
+// The variables that replace a flag, and the error for a wrong value.
 func TestVariablesOfFlags(t *testing.T) {
 	file := write(t,
 		"version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 45m } }\n")
@@ -227,8 +228,8 @@ func TestQuietAndVerbose(t *testing.T) {
 	}
 }
 
-// A flag of one value that is given twice is rejected, wherever the two are;
-// lists and switches are not.
+// A flag with one value that is given twice is rejected, wherever the two
+// occur; lists and switches may be repeated.
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a text":     {"diagnose", "--process", "com.a", "--process", "com.b"},

@@ -53,7 +53,7 @@ number of the pull request from the event, and only numbers and names from the r
 	return cmd
 }
 
-// When to write a new comment.
+// The conditions for writing a new comment.
 const (
 	commentAlways  = "always"
 	commentChanged = "changed"
@@ -157,7 +157,7 @@ func readComparison(dir string) (*comparison.Comparison, error) {
 	return comparison.Read(file)
 }
 
-// publish posts to GitHub. A failure does not keep the rest from being posted.
+// publish posts to GitHub. If one post fails, the others are still attempted.
 func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
 	var failed error
 	if !f.noSummary && s.ci.SummaryPath != "" {
@@ -233,8 +233,8 @@ func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	return failed || changed(result)
 }
 
-// changed reports whether leaks of the app got worse, or moved. Leaks that are
-// gone or smaller need no comment of their own.
+// changed reports whether leaks of the app got worse, or moved. A comment is
+// not needed for leaks that are gone or smaller.
 func changed(result *comparison.Comparison) bool {
 	for i := range result.Leaks {
 		switch row := &result.Leaks[i]; row.Status {
@@ -247,8 +247,8 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
-// checkTitle returns the title in a list of checks. The missing evidence may
-// name a device, so that only the summary has it.
+// checkTitle returns the title for a list of checks. A title does not include
+// the missing evidence, which may name a device.
 func checkTitle(result *comparison.Comparison) string {
 	switch result.Verdict {
 	case comparison.Fail:

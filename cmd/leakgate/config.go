@@ -245,7 +245,7 @@ func writeNew(path string, text []byte) error {
 		err = cerr
 	}
 	if err != nil {
-		// A leftover would make the next attempt fail.
+		// A leftover file would make the next attempt fail.
 		return fmt.Errorf("write %q: %w", path, errors.Join(cause(err), os.Remove(path)))
 	}
 	return nil
@@ -260,8 +260,8 @@ func cause(err error) error {
 	return err
 }
 
-// shellWord returns a path as it is typed in a shell: quoted if the shell would
-// split or expand it.
+// shellWord returns a path for use in a shell: quoted if the shell would split
+// or expand it.
 func shellWord(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:\\-", r)
@@ -349,9 +349,9 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	return out
 }
 
-// readingsOf returns the chosen profile, or the file without a profile and with
-// each of them. A profile that cannot be read at this point refers to variables
-// that are not set.
+// readingsOf returns the chosen profile; if none is chosen, the file without a
+// profile and with each of its profiles. A profile that cannot be read at this
+// point refers to variables that are not set.
 func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
 	out := []*config.Config{chosen}
 	for _, name := range append([]string{""}, chosen.Profiles()...) {
@@ -379,12 +379,13 @@ func checkPolicies(path string, readings []*config.Config) error {
 	return problems
 }
 
-// unjudgeable warns of the readings of a file whose run cannot reach a verdict.
+// unjudgeable returns warnings for the readings of a file whose run cannot
+// reach a verdict.
 func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors
 	for _, cfg := range readings {
 		why := plans.FileCannotJudge(cfg)
-		if why == "" || cfg.Strict { // which is rejected
+		if why == "" || cfg.Strict { // a file with strict is rejected instead
 			continue
 		}
 		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 )
 
-// The page about the file shows commands and their output: executed, they print
-// that.
+// The page about the file shows commands and their output: running each command
+// prints the output shown.
 func TestErrorsShownOnConfigPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/config.md")
 	if err != nil {
@@ -26,7 +26,8 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 	t.Chdir("../../internal/harness/config/testdata/mistakes")
 	shown := regexp.MustCompile("(?s)```text\n\\$ ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	for _, m := range shown {
-		// What the page shows of its reader's environment is not set.
+		// Unset the variables that the page assumes to be set on the reader's
+		// machine.
 		env := map[string]string{}
 		words := strings.Fields(m[1])
 		for ; strings.Contains(words[0], "="); words = words[1:] {
@@ -76,7 +77,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	if _, err := os.Stat("x.yaml"); err == nil {
 		t.Error("a file was written for no package")
 	}
-	// The printed form is a file, and verifies to the same.
+	// The printed form is a valid file, and verifies to the same values.
 	code, printed, errOut := typed(t,
 		map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml",
 		"--profile", "pr", "--device", "a", "--for", "2h")

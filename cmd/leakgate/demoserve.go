@@ -26,8 +26,8 @@ type serving struct {
 const (
 	// serveSpeed turns two hours of watching into two minutes.
 	serveSpeed = 60
-	// maxServeSpeed leaves 75 ms of this computer for each sample, one every 30
-	// s of the phone.
+	// maxServeSpeed leaves 75 ms of real time for each sample, which is taken
+	// every 30 s of the phone's time.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
 )
@@ -174,9 +174,10 @@ on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
 	return err
 }
 
-// exports are the lines that point leakgate and adb to the server. They clear
-// ADB_SERVER_SOCKET, the address and the serial before they set the port: what
-// is set in this shell is likely to be set in the other shell.
+// exports returns the shell commands that point leakgate and adb to the server.
+// They unset ADB_SERVER_SOCKET, the address and the serial before they set the
+// port: variables that are set in this shell are likely to be set in the other
+// shell.
 func exports(c console, address string) []string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -170,8 +170,8 @@ func TestDemoPageNamesEveryField(t *testing.T) {
 	}
 }
 
-// Dumps at marks between the tests of the served phone show what the leaking
-// test has left, and nothing before it.
+// Dumps at marks between the tests of the served phone show the objects left by
+// the leaking test, and none before that test.
 func TestDumpsAtMarksFindLeakOfATest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := write(t, `version: 1

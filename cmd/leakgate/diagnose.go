@@ -165,7 +165,7 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 		return f.refused(c, p.ctx, err)
 	}
 	// A leftover that cannot be removed now is left for the next diagnosis:
-	// this one does not depend on it.
+	// this diagnosis does not depend on it.
 	if left, err := diagnose.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
 		c.note("removed what an earlier diagnosis left on the device: %s", strings.Join(left, ", "))
 	}
@@ -199,8 +199,9 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 	return exitOK
 }
 
-// finishKilled brings what a killed diagnosis has left in the same directory
-// into the form to keep. The directory of a run is left to `leakgate report`.
+// finishKilled converts the leftovers of a killed diagnosis in the same
+// directory to the form to keep. The directory of a run is left to `leakgate
+// report`.
 func (f *diagnoseFlags) finishKilled(p *plan, options response.Options) {
 	if _, err := os.Lstat(filepath.Join(p.options.Dir, record.SamplesName)); err == nil {
 		return
@@ -251,7 +252,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 }
 
 // siblings returns the other processes of the app, whose log lines are kept.
-// Lines of a process that is not found are not kept.
+// Log lines are dropped if their process is not found.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil
@@ -300,11 +301,11 @@ func kindOf(kind string) (k detector.LeakKind) {
 	return k
 }
 
-// absentError is the error of a name that does not choose exactly one process.
+// absentError is the error for a name that does not match exactly one process.
 type absentError struct{ error }
 
-// selectProcess returns the process that the name chooses, with a pid other
-// than 0 that of the pid.
+// selectProcess returns the process that matches the name, and the pid if the
+// pid is not 0.
 func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern, pid int) (capture.Process, error) {
 	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{name})
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A dump left by a killed diagnosis does not stay unstripped once another
-// diagnosis runs in the same directory; the dumps of a run are left to its
-// report.
+// A dump left by a killed diagnosis is stripped by the next diagnosis in the
+// same directory; the dumps of a run are left to its report.
 func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 	t.Parallel()
 	env := serve(t, shop("phone-a"))

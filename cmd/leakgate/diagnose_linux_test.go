@@ -22,11 +22,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// demanded is what `leakgate diagnose` has left.
+// demanded is the result of one `leakgate diagnose`.
 type demanded struct {
 	out, errs string
 	exit      int
-	// dir is its directory, record its JSON, if there is any.
+	// dir is its directory; record is its JSON, if any exists.
 	dir    string
 	record record.Diagnosis
 }
@@ -51,8 +51,8 @@ func demand(t *testing.T, r *hostdevicetest.Running, args ...string) demanded {
 	return d
 }
 
-// read reads the record of the last directory, which is on stdout as well with
-// --json.
+// read reads the record in the last directory. With --json the record is also
+// printed on stdout.
 func (d *demanded) read(t *testing.T) {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(d.dir, "artifacts", "*", "*", "diagnosis.json"))
@@ -161,9 +161,9 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		if f.Name != "[heap]" && f.Name != "(anonymous)" || f.Share == nil || *f.Share < 0.8 {
 			t.Errorf("%+v grew", f)
 		}
-		const rate = 1500.0 / 3600 // MB per second of the device; the leaking process was stopped as well
+		const rate = 1500.0 / 3600 // MB per second of device time; the leaking process was stopped as well
 		stalled := stalls.Total().Seconds() * scale
-		assertMB(t, f.Name, f.BytesDelta, rate*(30-stalled), rate*(90+stalled)) // and a little later than 60 s
+		assertMB(t, f.Name, f.BytesDelta, rate*(30-stalled), rate*(90+stalled)) // and a little after 60 s
 	})
 	t.Run("thread", func(t *testing.T) {
 		d := demand(t, r, "--process", of("thread"), "--kind", "thread", "--for", "60s", "--json")
@@ -181,7 +181,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	t.Run("gpu", func(t *testing.T) {
 		d := demand(t, r, "--process", of("control"), "--kind", "gpu", "--json")
 		d.assert(t, 0)
-		// This machine draws nothing, and reports that.
+		// This machine renders no graphics, and the report says so.
 		assertSteps(t, d.record, "meminfo complete", "gfxinfo skipped", "gpu skipped", "surfaceflinger skipped",
 			"logcat complete", "exit_info complete")
 	})
@@ -221,8 +221,8 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// diagnosePrivate diagnoses a process whose keys, texts and threads are about
-// people: the kept files contain none of them unless requested.
+// diagnosePrivate diagnoses a process whose keys, texts and threads contain
+// personal data: the kept files contain none of it unless requested.
 func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500")
 	process := r.Package() + ":private"
@@ -241,8 +241,8 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 // aboutPeople is in the keys, texts and thread names of .Private.
 var aboutPeople = regexp.MustCompile(`alice\d*@|4917612\d`)
 
-// assertPrivate expects nothing about people in the output, and in the files of
-// a directory that are not heap dumps.
+// assertPrivate expects no personal data in the output, or in the files of a
+// directory that are not heap dumps.
 func assertPrivate(t *testing.T, dir, printed string) {
 	t.Helper()
 	files := 0
@@ -313,7 +313,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	}
 }
 
-// On a user build a debuggable app is read by run-as, and dumped.
+// On a user build a debuggable app is read with run-as, and dumped.
 func TestDiagnoseADebuggableApp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")

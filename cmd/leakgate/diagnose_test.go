@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// A later diagnosis removes what a crashed one has left on the phone, and
-// nothing else: a dump that another host is taking is not old.
+// A diagnosis removes what an earlier, crashed diagnosis left on the phone, and
+// nothing else: a dump that another host is currently taking is not removed.
 func TestDiagnoseRemovesOldDumps(t *testing.T) {
 	t.Parallel()
 	phone := shop("phone-a")
@@ -96,8 +96,8 @@ func TestDiagnoseReportsLeftovers(t *testing.T) {
 	}
 }
 
-// Ctrl-C between the two readings: what the first one collected is complete and
-// its place is printed.
+// Ctrl-C between the two readings: the output of the first reading is complete,
+// and its directory is printed.
 func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "now")
 	var env []string

@@ -68,7 +68,7 @@ func (f *diffFlags) diff(c console, args []string) int {
 		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
-	case checkFiles(args...) != nil: // which is reported below, with its side
+	case checkFiles(args...) != nil: // reported below, with the name of its side
 	case a != b:
 		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories",
 			text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
@@ -135,7 +135,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	return f.failedSide(c, "HEAD", code)
 }
 
-// errRenamed is the error of a mapping for a summary.
+// errRenamed is the error for a mapping that is given for a summary.
 var errRenamed = errors.New("a summary keeps the names that it was written with: give a mapping with the heap dump " +
 	"instead")
 

@@ -59,7 +59,7 @@ func TestDiffText(t *testing.T) {
 	}
 }
 
-// The contract's keys, with the JSON types of their values.
+// The documented keys, with the JSON types of their values.
 func TestDiffJSON(t *testing.T) {
 	base, head := shopDump(t, 200, 1), shopDump(t, 600, 2)
 	var report map[string]any
@@ -121,7 +121,7 @@ func checkShape(t *testing.T, at string, got, want any) {
 	}
 }
 
-// The page of the format names every field that analyze does not have.
+// The page about the format names every field that analyze does not have.
 func TestDiffPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/diff.md")
 	if err != nil {
@@ -223,8 +223,9 @@ func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	return dir
 }
 
-// A directory without a run is rejected with advice: for one of `leakgate
-// diagnose` its heap dumps, for a killed run the command that finishes it.
+// A directory without a run is rejected with advice: for a directory of
+// `leakgate diagnose` the error names its heap dumps, for a killed run the
+// command that finishes it.
 func TestDiffOfDirectoriesWithoutRun(t *testing.T) {
 	_, paths := series(t, 5, 10)
 	run := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
@@ -352,8 +353,8 @@ func checkSchemas(t *testing.T, diff string, runs ...string) {
 	}
 }
 
-// For two run directories the dumps of one process are compared: those of the
-// end, or the last ones.
+// For two run directories the dumps of one process are compared: those taken at
+// the end of the run, or else the last ones.
 func TestDiffRuns(t *testing.T) {
 	_, paths := series(t, 5, 10, 20)
 	_, want, _ := ran(t, "diff", "--json", paths[0], paths[2])
@@ -378,7 +379,7 @@ func TestDiffRuns(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", base, runWithDumps(t, [3]string{"com.other", "end", paths[0]})},
 		"no process has heap dumps in both runs")
 	refused(t, exitUsage, []string{"diff", paths[0], paths[1], "--process", "com.shop"}, "two run directories")
-	// Names in a run.json that lead outside of the directory are not read.
+	// Names in a run.json that point outside the directory are not read.
 	hostile := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
 	run, err := record.ReadRun(hostile)
 	if err != nil {

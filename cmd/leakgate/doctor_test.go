@@ -82,7 +82,7 @@ func TestDoctorExitOfEachOutcome(t *testing.T) {
 	}
 }
 
-// Progress is for terminals, and leaves no trace on them.
+// Progress is shown only on terminals, and is removed when the command ends.
 func TestDoctorProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

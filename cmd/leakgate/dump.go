@@ -34,11 +34,11 @@ type dumpFlags struct {
 	mapping, model string
 	phasesFile     string
 	phases         []phase
-	shown          int // of the phases, for --verbose
+	shown          int // the phases, for --verbose
 	objects, edges int64
 }
 
-// phase is one entry of the file of --phases.
+// phase is one entry of the file given by --phases.
 type phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
@@ -49,7 +49,7 @@ type phase struct {
 	ended bool
 }
 
-// phases is the content of the file of --phases.
+// phases is the content of the file given by --phases.
 type phases struct {
 	Objects int64   `json:"objects,omitempty"`
 	Edges   int64   `json:"edges,omitempty"`
@@ -81,13 +81,15 @@ func (f *dumpFlags) run(c console, path string, do work) int {
 }
 
 // untilInterrupt returns a context that Ctrl-C and SIGTERM end. A command that
-// reads several dumps has one for all, so that no signal is missed between two.
+// reads several dumps uses one context for all of them, so that no signal is
+// missed between two dumps.
 func untilInterrupt() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-// runIn is run in a context of the command. When the user interrupts it, the
-// work is abandoned: the program exits and the system reclaims its memory.
+// runIn is run within a context of the command. When the user interrupts the
+// command, the work is abandoned: the program exits and the system reclaims its
+// memory.
 func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) int {
 	if err := f.tryPhases(); err != nil {
 		return f.exit(c, path, err)
@@ -107,9 +109,8 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	return f.exit(c, path, err)
 }
 
-// untilDone waits for work that may print. Once the user interrupts it,
-// printing does not begin any more, or gets a short time to end if it has
-// begun.
+// untilDone waits for work that may print. After an interrupt, printing either
+// does not start, or gets a short time to finish if it has started.
 func untilDone(ctx context.Context, c console, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -149,7 +150,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 		Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
-			// The garbage of the reading would add to what follows.
+			// Otherwise the garbage of the reading would add to the memory use
+			// of the next phase.
 			if name == "dominators" {
 				debug.FreeOSMemory()
 			}
@@ -200,7 +202,7 @@ func sameFile(a, b string) bool {
 }
 
 // wrongOrder returns an error if arguments are in the wrong order: the first is
-// not a file, and a later one is.
+// not a file, and a later one is a file.
 func wrongOrder(args []string, what string) error {
 	if _, err := os.Stat(args[0]); args[0] == "-" || err == nil {
 		return nil
@@ -214,8 +216,8 @@ func wrongOrder(args []string, what string) error {
 	return nil
 }
 
-// readMapping reads a mapping.txt. Its errors are the user's to correct, like a
-// wrong flag.
+// readMapping reads a mapping.txt. The user has to correct its errors, like
+// those of a wrong flag.
 func readMapping(path string) (*analysis.Mapping, error) {
 	m, err := plans.Mapping(path)
 	if err != nil {
@@ -255,8 +257,8 @@ func (f *dumpFlags) enter(name string) {
 	}
 }
 
-// tryPhases checks that the file can be written, before a dump is read for
-// minutes.
+// tryPhases checks that the file can be written, before the program spends
+// minutes on reading a dump.
 func (f *dumpFlags) tryPhases() error {
 	if f.phasesFile == "" {
 		return nil

@@ -28,10 +28,10 @@ type recordedDump struct {
 	primitives   int64
 	classes      int64 // 0: unknown
 	heaps        map[string]int64
-	bytes        int64 // uncompressed, of a compressed one
+	bytes        int64 // size after decompression, for a compressed dump
 }
 
-// recordedDumps are those of the directory hprof, with the numbers of its
+// recordedDumps are the dumps in the directory hprof, with the numbers of its
 // MANIFEST.md.
 var recordedDumps = []recordedDump{
 	{file: "ahat-O.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 51470, objectArrays: 1512,
@@ -97,8 +97,8 @@ func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	return list
 }
 
-// ran runs one command line in the program itself, which reads a large dump
-// faster than a test with the race detector.
+// ran runs one command line in the real binary, which reads a large dump faster
+// than a test with the race detector.
 func ran(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	ctx := minute(t)
@@ -124,7 +124,7 @@ func answered(t *testing.T, value any, args ...string) {
 	}
 }
 
-// refused expects an exit code, nothing on stdout, and certain words on stderr.
+// refused expects an exit code, empty stdout, and certain words on stderr.
 func refused(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
 	got, out, errOut := ran(t, args...)
@@ -194,7 +194,8 @@ func keptDump(t *testing.T, path string) []byte {
 	return data
 }
 
-// The classes of a small dump. Their IDs are also those of their names.
+// The classes of a small dump. Each constant is the ID of both the class and
+// its name.
 const (
 	objectClass hprof.ID = 0x1000 + 16*iota
 	classClass
@@ -207,7 +208,7 @@ const (
 // firstObject is the address of the first object of a small dump.
 const firstObject hprof.ID = 0x100000
 
-// small begins a dump for an Android app with IDs of 4 bytes, with the classes
+// small begins a dump of an Android app with 4-byte IDs, with the classes
 // Object, Class, Object[], a node with one reference, and a holder with one
 // static reference, which is a root.
 func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
@@ -234,8 +235,8 @@ func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
 	return w
 }
 
-// nodes writes instances of the node class: each refers to the next, or none to
-// any.
+// nodes writes instances of the node class: each refers to the next one, or
+// none refers to any.
 func nodes(w *hproftest.Writer, n int, chained bool) {
 	var next [4]byte
 	for i := range n {

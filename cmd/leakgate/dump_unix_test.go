@@ -58,7 +58,7 @@ func (j *job) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// pipe returns a pipe with files at both ends, as a shell makes it.
+// pipe returns a pipe with a file at each end, as a shell creates it.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -80,8 +80,8 @@ func TestAnalyzeInterruptedWhileReading(t *testing.T) {
 			t.Parallel()
 			r, w := pipe(t)
 			j := startJob(t, r, "analyze", "-", "--json")
-			// More than a pipe holds: once it is written, the program is
-			// reading.
+			// The data exceeds the capacity of a pipe: once it is written, the
+			// program is reading.
 			if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +115,8 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// The same, and a kill, at any time during the analysis of a dump that takes
-// seconds.
+// The same with a signal, and with a kill, at any time during an analysis that
+// takes seconds.
 func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	path := chainFile(t, 3_000_000)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -127,7 +127,7 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 		args := []string{"analyze", path, "--json"}
 		var in io.Reader
 		if i > 5 {
-			// A temporary file is made of it, too.
+			// A pipe is copied to a temporary file as well.
 			f, err := os.Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +143,8 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 		whole := strings.HasSuffix(j.out.String(), "\n}\n")
 		switch {
 		case code == 0 && whole, s == os.Kill && code == -1, code == -1 && j.errOut.Len() == 0:
-			// It had finished, was killed, or did not handle signals yet.
+			// The program had finished, was killed, or did not handle signals
+			// yet.
 		case code == 130 && took < 5*time.Second && j.out.Len() == 0:
 			interrupted++
 		default:
@@ -156,8 +157,8 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	}
 }
 
-// Ctrl-C while nobody reads the output: it is incomplete, and the message says
-// so.
+// Ctrl-C while nobody reads the output: the output is incomplete, and the
+// message says so.
 func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}
@@ -188,9 +189,9 @@ func seriesVerbs(first, second string) map[string][]string {
 	}
 }
 
-// Ctrl-C while the first of several dumps arrives, while the second does, and
-// while the dump does in which paths are searched: nothing is printed or left
-// behind, and the end takes less than a second.
+// Ctrl-C while the first of several dumps arrives, while the second arrives,
+// and while the dump to search arrives: nothing is printed or left behind, and
+// the program exits within a second.
 func TestSeriesInterruptedWhileReading(t *testing.T) {
 	for _, order := range []string{"first", "second"} {
 		first, second := "-", chainFile(t, 10)
@@ -204,8 +205,8 @@ func TestSeriesInterruptedWhileReading(t *testing.T) {
 			t.Run(verb+"/"+order, func(t *testing.T) {
 				r, w := pipe(t)
 				j := startJob(t, r, args...)
-				// More than a pipe holds: once it is written, the program is
-				// reading.
+				// The data exceeds the capacity of a pipe: once it is written,
+				// the program is reading.
 				if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
 					t.Fatal(err)
 				}
@@ -215,7 +216,7 @@ func TestSeriesInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// interruptedSoon expects the end within a second.
+// interruptedSoon expects the program to exit within a second.
 func (j *job) interruptedSoon(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -225,7 +226,7 @@ func (j *job) interruptedSoon(t *testing.T) {
 	}
 }
 
-// The same at times during the reading of two large dumps.
+// Interrupts at various times during the reading of two large dumps.
 func TestSeriesInterruptedAtAnyTime(t *testing.T) {
 	const objects = 800_000
 	parts := 2
@@ -249,7 +250,7 @@ func TestSeriesInterruptedAtAnyTime(t *testing.T) {
 				code, after := j.end(t), time.Since(began)
 				switch {
 				case code == exitOK && bytes.Equal(j.out.Bytes(), whole.out.Bytes()), code == -1 && j.errOut.Len() == 0:
-					// It had finished, or did not handle signals yet.
+					// The program had finished, or did not handle signals yet.
 				case code == 130 && after < time.Second && j.out.Len() == 0 &&
 					strings.Contains(j.errOut.String(), "interrupted"):
 					interrupted++
@@ -293,8 +294,8 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Root may read everything: then another user runs the program, who must be
-	// able to reach it.
+	// Root may read every file: in that case another user, who must be able to
+	// reach the program, runs it.
 	dir, err := os.MkdirTemp("", "leakgate-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -335,7 +336,7 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 	}
 }
 
-// The reader of the output has gone: the program ends quietly, with nothing
+// The reader of the output has exited: the program ends quietly, with nothing
 // left behind.
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"),
@@ -361,11 +362,11 @@ func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	}
 }
 
-// A full disk is not an error of the dump.
+// A full disk is not reported as an error of the dump.
 func TestAnalyzeOntoAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("no /dev/full here") // Linux has it
+		t.Skip("no /dev/full here") // only Linux has it
 	}
 	defer full.Close()
 	other := recorded.Path(t, "hprof", "hprof-64.bin")

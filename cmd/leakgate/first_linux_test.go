@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// personal is a phone whose su waits for a person who never comes.
+// personal is a phone whose su waits for a confirmation that never comes.
 type personal struct {
 	*androidsim.Phone
 	asked atomic.Int32
@@ -34,7 +34,7 @@ func (p *personal) Shell(ctx context.Context, command string, in io.Reader, out,
 }
 
 // With a thousand packages every watched process has its first sample within
-// two seconds of the start of the program, even if su waits for a person.
+// two seconds of the start of the program, even if su waits for a confirmation.
 func TestFirstSampleOfAThousandPackagesInRealTime(t *testing.T) {
 	var apps []androidsim.App
 	for i := range 1000 {

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// value is a flag of one value, which may be given once.
+// value is a flag that takes one value and may be given once.
 type value struct {
 	placeholder string
 	standard    string // the default, for the help
@@ -22,8 +22,8 @@ type value struct {
 // String implements pflag.Value.
 func (v *value) String() string { return v.standard }
 
-// Type implements pflag.Value. It returns the placeholder of the value in the
-// help.
+// Type implements pflag.Value. It returns the placeholder that the help shows
+// for the value.
 func (v *value) Type() string { return v.placeholder }
 
 // Set implements pflag.Value.
@@ -40,8 +40,8 @@ func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }
 
-// errEmptyValue rejects a value with an empty name: unset variables of a script
-// produce it, and the default is not what the script asked for.
+// errEmptyValue rejects an empty value: an unset variable of a script produces
+// it, and the script did not ask for the default.
 func errEmptyValue(text string) error {
 	if strings.Contains(text, ",") {
 		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it "+
@@ -50,8 +50,8 @@ func errEmptyValue(text string) error {
 	return errors.New("the value is empty: remove the flag, or set the variable that it comes from")
 }
 
-// word is a flag of any non-empty text; the initial value of the target is the
-// default.
+// word is a flag that takes any non-empty text; the initial value of the target
+// is the default.
 func word(to *string, placeholder string) *value {
 	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {
 		if strings.TrimSpace(text) == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A workload that prints marks as fast as it can costs neither disk nor CPU,
-// nor samples.
+// A workload that prints marks as fast as it can wastes no disk space or CPU
+// time, and no samples are lost.
 func TestFloodOfMarks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -53,7 +53,7 @@ allow_unjudged: true
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	// Including the CPU time of the workload, which spends it waiting.
+	// The limit includes the CPU time of the workload, which mostly waits.
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	info, err := os.Stat(filepath.Join(dir, record.SamplesName))
 	if err != nil {

@@ -242,7 +242,7 @@ func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*com
 }
 
 // confirmable rejects two runs that cannot confirm each other: the same run
-// twice, or runs of different tests.
+// given twice, or runs of different tests.
 func confirmable(first, again *evidence.Evidence) error {
 	for _, a := range first.Observations {
 		for _, b := range again.Observations {
@@ -376,8 +376,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	return ev, nil
 }
 
-// reportRun is report after a run. With --json, stdout gets only the run.json
-// of the run.
+// reportRun reports the result of a run. With --json, stdout gets only the
+// run.json of the run.
 func (f *gateFlags) reportRun(c console, s *gateSettings, result *comparison.Comparison) int {
 	if !f.asJSON {
 		fmt.Fprintln(c.out)
@@ -403,7 +403,7 @@ func (f *gateFlags) report(c console, s *gateSettings, result *comparison.Compar
 	} else {
 		shown := *result
 		if len(f.runs) > 0 {
-			shown.Head.Run = f.runs[len(f.runs)-1] // for the user to type; gate.json has no path of the host
+			shown.Head.Run = f.runs[len(f.runs)-1] // for the user to type; gate.json contains no path of the host
 		}
 		err = comparison.WriteText(c.out, &shown)
 	}
@@ -440,7 +440,7 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 			continue
 		}
 		if !result.Judged {
-			// An empty report closes each finding of earlier ones.
+			// An empty report closes every finding of earlier reports.
 			c.note("no verdict: %s not written", text.Printable(path))
 			continue
 		}
@@ -451,7 +451,8 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 	return nil
 }
 
-// commentName is the file of a run directory with the comment.
+// commentName is the name of the file in a run directory that contains the
+// comment.
 const commentName = "comment.md"
 
 func writeComparison(dir string, result *comparison.Comparison, o comparison.MarkdownOptions) error {
@@ -472,7 +473,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// acceptedLeaks reads the file of accepted leaks; the one with the default name
+// acceptedLeaks reads the file of accepted leaks; a file with the default name
 // need not exist.
 func acceptedLeaks(path string) ([]config.Accepted, error) {
 	list, err := config.LoadAccepted(cmp.Or(path, acceptedName))

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ended writes a run directory in which one process was watched, which did not
+// ended writes a run directory in which one process was watched that did not
 // leak.
 func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)) {
 	t.Helper()
@@ -32,7 +32,7 @@ func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)
 	}
 }
 
-// Cases in which the gate could be wrong or silent.
+// Cases in which the gate could return a wrong verdict or none.
 func TestGateEdgeCases(t *testing.T) {
 	inFolder(t)
 	now := time.Now().UTC().Truncate(time.Second)
@@ -71,7 +71,8 @@ func TestGateEdgeCases(t *testing.T) {
 	}
 }
 
-// Dumps in the wrong order would turn growth into shrinking.
+// If the dumps were compared in the wrong order, growth would look like
+// shrinking.
 func TestGateDumpsInOrder(t *testing.T) {
 	dir := inFolder(t)
 	process, files, _ := strings.Cut(looped(t, dir, "x", true, map[string]int{"CartActivity": 1}), "=")

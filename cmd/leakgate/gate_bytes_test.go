@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// pictured writes three dumps, each with two more closed screens that hold a
-// picture of so many bytes. It returns the value of --dump.
+// pictured writes three dumps. Each has two more closed screens than the one
+// before, each of which holds a picture of the given number of bytes. It
+// returns the value of --dump.
 func pictured(t *testing.T, dir, name string, picture int) string {
 	t.Helper()
 	var files []string
@@ -45,8 +46,8 @@ func pictured(t *testing.T, dir, name string, picture int) string {
 }
 
 // The retained size of an object is compared in bytes of the size model: adding
-// a picture adds exactly its bytes and the header of its array, 16 bytes at
-// most.
+// a picture adds exactly its bytes and the header of its array, at most 16
+// bytes.
 func TestGateBytesWithinSizeModel(t *testing.T) {
 	dir := inFolder(t)
 	const picture, header = 100 << 10, 16

@@ -59,10 +59,10 @@ func (h *hub) request(base string) {
 	h.pull.headSHA = commit(wishHead)
 }
 
-// A pull request that leaks gets one comment, a check and an alert, which say
+// A pull request that leaks gets one comment, a check and an alert, which state
 // what leaks, who holds it, that the pull request adds it and whom to ask. The
 // comment is not edited while it is up to date, and becomes short when the leak
-// is gone. A pull request without leaks gets none.
+// is gone. A pull request without leaks gets no comment.
 func TestCommentOnAPullRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
@@ -133,7 +133,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 	})
 }
 
-// Commits that the base branch got since the last push are part of the merge
+// Commits added to the base branch since the last push are part of the merge
 // that is checked out, but not of the pull request, although the event names
 // the older base. If the base branch is checked out, as on pull_request_target,
 // the comment does not say what the pull request changes.
@@ -143,7 +143,7 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 		dumps := heapsOf(t, dir)
 		h := newHub(t)
 		h.request(dumps.base)
-		moved := h.pull.headSHA // adds the line, and is on the base branch now
+		moved := h.pull.headSHA // adds the line; it is now on the base branch
 		git(t, ".", "checkout", h.pull.baseSHA)
 		git(t, ".", "commit", "--allow-empty", "-m", "something else")
 		h.pull.headSHA = git(t, ".", "rev-parse", "HEAD")
@@ -194,7 +194,7 @@ func (h *hub) assertCheck(c *comparison.Comparison) {
 	}
 }
 
-// assertAlert: one alert of code scanning, known by the key of the leak.
+// assertAlert: code scanning has one alert, identified by the key of the leak.
 func (h *hub) assertAlert(c *comparison.Comparison) {
 	h.t.Helper()
 	if len(h.sarifs) != 1 || h.sarifs[0]["commit_sha"] != h.pull.headSHA || h.sarifs[0]["ref"] != "refs/pull/7/head" {
@@ -229,8 +229,8 @@ func (h *hub) assertAlert(c *comparison.Comparison) {
 	}
 }
 
-// If only the class around a field is found, a change of the line of the class
-// adds no field.
+// If only the class of a field is found, a change of the line that declares the
+// class does not count as adding the field.
 func TestLocateWithinAClass(t *testing.T) {
 	inFolder(t)
 	git(t, ".", "init")
@@ -286,8 +286,8 @@ func posted(t *testing.T, verdict comparison.Result, status comparison.Status) {
 	}
 }
 
-// --when decides about a new comment. An existing one is always edited, except
-// with never.
+// --when decides whether a new comment is written. An existing comment is
+// always edited, except with never.
 func TestCommentWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -326,7 +326,8 @@ func TestCommentWhen(t *testing.T) {
 					want)
 			}
 		}
-		// The file sets it unless a flag does; another job has its own comment.
+		// The config file sets the value unless a flag does; another job has a
+		// separate comment.
 		posted(t, comparison.Fail, comparison.New)
 		if err := os.WriteFile("run.yaml",
 			[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: "+
@@ -352,8 +353,8 @@ func TestCommentWhen(t *testing.T) {
 	})
 }
 
-// A run without a verdict uploads no alerts: GitHub closes each alert that an
-// upload lacks.
+// A run without a verdict uploads no alerts: GitHub closes each alert that is
+// missing from an upload.
 func TestCommentWithoutAVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -379,7 +380,7 @@ func TestCommentWithoutAVerdict(t *testing.T) {
 }
 
 // With a read-only token only the summary is written, and it names the workflow
-// that posts. A fault of the job is an error.
+// that posts. Missing permissions of the job are an error.
 func TestCommentNotPosted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -448,11 +449,11 @@ func TestCommentNotPosted(t *testing.T) {
 	})
 }
 
-// hostile is what an artifact of a fork may contain anywhere.
+// hostile is text that any field of an artifact from a fork may contain.
 const hostile = "@octocat #1 --> <img src=x onerror=alert(1)> ![a](https://evil.test/a) [b](https://evil.test/b) " +
 	"https://evil.test/c `` ``` <!-- --> | **x** </details></code>\n\n# Big\n\n::error::x\x1b[31m"
 
-// poison puts it in place of each free text of gate.json.
+// poison replaces each free text of gate.json with hostile.
 func poison(v any, name string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -473,8 +474,9 @@ func poison(v any, name string) any {
 	return v
 }
 
-// The workflow that posts what the run of a fork has uploaded: nothing in the
-// artifact can choose where the comment goes or what it does there.
+// The workflow that posts what the run of a fork has uploaded: no content of
+// the artifact can choose where the comment goes or what the comment does
+// there.
 func TestCommentOfAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
@@ -558,8 +560,8 @@ var (
 )
 
 // outsideOfCode returns Markdown without its code blocks and code spans: a span
-// ends at the next run of backticks of the same length; the code of summaries
-// counts as well. Package comparison reads such comments with an independent
+// ends at the next run of backticks of the same length. Code in summaries is
+// removed as well. Package comparison parses such comments with an independent
 // parser.
 func outsideOfCode(markdown string) string {
 	markdown = inHTML.ReplaceAllString(markdown, "")
@@ -578,8 +580,8 @@ func outsideOfCode(markdown string) string {
 	return out.String() + markdown[from:]
 }
 
-// assertHarmless: outside of code there is nothing hostile that GitHub would
-// interpret, and the comment ends where it should.
+// assertHarmless: outside of code the comment contains no hostile text that
+// GitHub would interpret, and the comment ends where it should.
 func assertHarmless(t *testing.T, where, markdown string) {
 	t.Helper()
 	marker := markerLine.FindString(markdown)

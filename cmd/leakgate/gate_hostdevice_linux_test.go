@@ -38,7 +38,7 @@ gate: {}
 `
 
 // The head build adds this to the app: in each loop two screens of the checkout
-// stay in a static list, each with a picture of 48 KiB of its own.
+// stay in a static list, each with its own picture of 48 KiB.
 const (
 	addedPerLoop = 2
 	addedPicture = 48 << 10
@@ -66,7 +66,7 @@ final class Checkout extends Activity {
 	addedLine = keptLine + " Basket.visit(); Basket.visit();"
 )
 
-// By the size model, a screen retains the bytes of its array, the header of the
+// In the size model, a screen retains the bytes of its array, the header of the
 // array and the screen itself. The latter two are about 50 bytes, whatever the
 // width of a reference.
 const (
@@ -75,9 +75,9 @@ const (
 )
 
 // End to end with real processes and real heap dumps: three base runs with a
-// known leak; a head build with one more, which fails and names it, and passes
-// once it is accepted; and a build without it, which passes. The same dumps
-// without their runs have the same verdicts.
+// known leak; a head build with an additional leak, which fails and names the
+// leak, and passes once it is accepted; and a build without the additional
+// leak, which passes. The same dumps without their runs have the same verdicts.
 func TestGateOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -86,7 +86,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	g := &judged{running: hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
 	config := strings.NewReplacer("PACKAGE", g.running.Package(), "LEAKGATE", path).Replace(judging)
-	// The variables of the workload are not its path.
+	// The file of the workload sets variables, but not PATH.
 	config = strings.NewReplacer(path+"_RUN", "LEAKGATE_RUN", path+"_HOSTDEVICE", "LEAKGATE_HOSTDEVICE").Replace(config)
 	if err := os.WriteFile(filepath.Join(g.folder, "run.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ type judged struct {
 	folder  string
 }
 
-// run executes `leakgate run` on a process that has just started.
+// run executes `leakgate run` on a newly started process.
 func (g *judged) run(t *testing.T, name string) (code int, out string) {
 	t.Helper()
 	g.running.Must(t, "shell", "am force-stop "+g.running.Package()+"; am start -n "+g.running.Package()+"/.Kept")

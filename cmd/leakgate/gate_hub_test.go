@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// hubToken must not be in anything that leakgate writes.
+// hubToken must not appear in anything that leakgate writes.
 const hubToken = "ghs_0123456789abcdefghijSECRET"
 
 // hub is the part of GitHub that the commands use, in memory: the repository
 // shop/app with one open pull request. It never lags; reporters/github tests
-// GitHub at its worst.
+// GitHub with all its delays and errors.
 type hub struct {
 	t *testing.T
 
@@ -35,7 +35,7 @@ type hub struct {
 	artifacts []hubArtifact
 	checks    []map[string]any
 	sarifs    []map[string]any
-	// seen has METHOD PATH of each request.
+	// seen has the method and path of each request.
 	seen []string
 }
 
@@ -45,8 +45,8 @@ type hubPull struct {
 	headRepo, headBranch string
 }
 
-// hubArtifact is an artifact that a run has uploaded: for which branch, after
-// which event, of which repository.
+// hubArtifact is an artifact that a run has uploaded, with the branch, the
+// event and the repository of that run.
 type hubArtifact struct {
 	name, branch, event, sha string
 	repository               int64
@@ -105,7 +105,7 @@ func (h *hub) pushed(sha string) map[string]string {
 		map[string]any{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": sha})
 }
 
-// pulled is a job of the pull request; GITHUB_SHA is the merge commit there.
+// pulled is a job of the pull request, in which GITHUB_SHA is the merge commit.
 func (h *hub) pulled() map[string]string {
 	return h.env("pull_request",
 		map[string]any{"action": "synchronize", "number": h.pull.number, "pull_request": h.pull.json()},
@@ -115,8 +115,8 @@ func (h *hub) pulled() map[string]string {
 		})
 }
 
-// completed is the job of the repository itself after one of the pull request
-// of a fork, for which GitHub lists no pull requests.
+// completed is the job of the repository itself that runs after a job for the
+// pull request of a fork, for which GitHub lists no pull requests.
 func (h *hub) completed() map[string]string {
 	owner, _, _ := strings.Cut(h.pull.headRepo, "/")
 	return h.env("workflow_run", map[string]any{"action": "completed", "workflow_run": map[string]any{
@@ -177,7 +177,7 @@ func (h *hub) assertNoToken(where, text string) {
 	}
 }
 
-// summary returns that of a job, "" for none.
+// summary returns the summary of a job, "" if there is none.
 func (h *hub) summary(env map[string]string) string {
 	text, err := os.ReadFile(env["GITHUB_STEP_SUMMARY"])
 	if err != nil && !os.IsNotExist(err) {
@@ -255,7 +255,7 @@ func (h *hub) answer(r *http.Request, body []byte) (int, http.Header, any) {
 		return 403, header, map[string]any{"message": "Resource not accessible by integration"}
 	}
 	var in map[string]any
-	_ = json.Unmarshal(body, &in) // those of GET have none
+	_ = json.Unmarshal(body, &in) // GET requests have none
 	path, ok := strings.CutPrefix(r.URL.Path, "/repos/shop/app/")
 	if !ok {
 		return 404, header, map[string]any{"message": "Not Found"}
@@ -329,7 +329,7 @@ func (h *hub) list(name string) map[string]any {
 	return map[string]any{"total_count": len(all), "artifacts": all}
 }
 
-// run is the workflow run that has uploaded the artifact of the same number.
+// run is the workflow run that has uploaded the artifact with the same number.
 func (h *hub) run(n int) (int, any) {
 	if n < 1 || n > len(h.artifacts) {
 		return 404, map[string]any{"message": "Not Found"}

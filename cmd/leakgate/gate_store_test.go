@@ -29,23 +29,24 @@ type stored struct {
 	// name is its name in messages.
 	name  string
 	typed commandLine
-	// other is a second user of the store, nil for the same.
+	// other is a second user of the store, nil for the same user.
 	other commandLine
-	// published is called after an update that does not store by itself.
+	// published is called after an update, for stores in which another step
+	// publishes it.
 	published func()
 	// replace replaces the baseline. With nil content the store becomes
 	// unreachable.
 	replace func(content []byte)
-	// slow skips what all stores have in common.
+	// slow skips the tests that all stores have in common.
 	slow bool
 }
 
-// heaps are the heap dumps of a base run, of one without a difference and of
-// one with a new leak.
+// heaps are the heap dumps of a base run, of a run without a difference and of
+// a run with a new leak.
 type heaps struct{ base, same, worse string }
 
-// heapFiles are their files, made once, because that is expensive under the
-// race detector.
+// heapFiles are the files of the heap dumps, made once, because that is
+// expensive under the race detector.
 var heapFiles map[string][]byte
 
 func heapsOf(t *testing.T, dir string) heaps {
@@ -78,7 +79,7 @@ func heapsOf(t *testing.T, dir string) heaps {
 	return heaps{of("base"), of("same"), of("worse")}
 }
 
-// assertKept uses a store from the first day on: an empty one is neutral, the
+// assertKept uses a store from its first use on: an empty store is neutral, the
 // other user finds a run that was added, and an unreadable baseline never
 // passes.
 func (s stored) assertKept(t *testing.T, h heaps) {
@@ -99,7 +100,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 			t.Errorf("%s against %d base runs, want %s against %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
 		}
 	}
-	// The first day.
+	// The first use.
 	assertVerdict(s.typed, h.worse, 0, comparison.Neutral, 0)
 	expect(s.typed, 0, ": 0 runs\nadd one with `leakgate baseline update --run DIR`", "baseline", "show")
 	expect(s.typed, 2, "no good run to pin", "baseline", "pin", "4.1")
@@ -116,7 +117,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 		assertVerdict(by, h.same, 0, comparison.Pass, 1)
 		assertVerdict(by, h.worse, 1, comparison.Fail, 1)
 	}
-	// The other user adds a run as well, which the first finds.
+	// The other user adds a run as well, and the first user finds it.
 	expect(other, 0, "has 2 runs", "baseline", "update", "--dump", h.same)
 	s.published()
 	out := expect(s.typed, 0, "", "baseline", "show", "--json")
@@ -178,7 +179,7 @@ func TestGateStoreFile(t *testing.T) {
 		}}.assertKept(t, h)
 }
 
-// git runs git in a directory, with an author and none of the user's settings.
+// git runs git in a directory, with an author and without the user's settings.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git",
@@ -236,7 +237,7 @@ func TestGateStoreGit(t *testing.T) {
 }
 
 // keeper is a custom store: it rejects a baseline that was made from an
-// outdated one.
+// outdated version.
 const keeper = `set -eu
 [ ! -e down ] || { echo "the server is down" >&2; exit 1; }
 case "$1" in
@@ -274,7 +275,7 @@ func TestGateStoreCommand(t *testing.T) {
 		}}.assertKept(t, h)
 }
 
-// Artifacts of the base branch are the baseline; those that forks and pull
+// Artifacts of the base branch are the baseline; artifacts that forks and pull
 // requests upload under its name are not.
 func TestGateStoreArtifact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -326,7 +327,7 @@ func TestGateStoreArtifact(t *testing.T) {
 			own.zip = a.zip
 			hub.artifacts = []hubArtifact{good, own}
 			want := 2
-			if name == "other files" { // it is skipped, because another one is a baseline
+			if name == "other files" { // it is skipped, because another artifact is a baseline
 				want = 0
 			}
 			code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline")

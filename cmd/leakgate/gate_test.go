@@ -14,9 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/schema"
 )
 
-// closedScreens returns a heap dump of an app in which a number of closed
-// screens of each class are held by one list, or with apart by one list for
-// each class.
+// closedScreens returns a heap dump of an app with a number of closed screens
+// of each class. One list holds them all, or with apart one list for each
+// class.
 func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -41,8 +41,8 @@ func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time
 	return dump
 }
 
-// takings counts the series of dumps: each gets another minute of the first day
-// of a synctest bubble.
+// takings counts the series of dumps: each series gets a different minute of
+// the first day of a synctest bubble.
 var takings int
 
 // looped writes three dumps, one after each loop, and returns the value of
@@ -190,8 +190,8 @@ func TestGateWider(t *testing.T) {
 	}
 }
 
-// A gate without a verdict writes no reports: an empty one closes the findings
-// of earlier ones.
+// A gate without a verdict writes no reports: an empty report would close the
+// findings of earlier ones.
 func TestGateReportsNeedAVerdict(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})
@@ -203,7 +203,7 @@ func TestGateReportsNeedAVerdict(t *testing.T) {
 			if (err == nil) != judged || strings.Contains(errOut, "no verdict: "+name+" not written") == judged {
 				t.Errorf("judged %v: exit %d, %s: %v\n%s%s", judged, code, name, err, out, errOut)
 			}
-			_ = os.Remove(name) // the other case begins without it
+			_ = os.Remove(name) // the other case starts without the file
 		}
 	}
 }

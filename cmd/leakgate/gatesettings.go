@@ -128,9 +128,9 @@ func exceptions(list []config.Accepted) ([]check.Exception, error) {
 	return out, nil
 }
 
-// open opens the store of the baseline: the one that is named; otherwise, in a
-// GitHub workflow its artifacts, and elsewhere the file with the default name
-// if it exists.
+// open opens the store of the baseline: the one that is named. Otherwise, it
+// uses the artifacts of the workflow on GitHub, and elsewhere the file with the
+// default name if it exists.
 func (s *gateSettings) open(c console, address string) error {
 	if c.variable("GITHUB_ACTIONS") == "true" {
 		t, err := github.ReadTrigger(c.variable)
@@ -172,15 +172,15 @@ func (s *gateSettings) open(c console, address string) error {
 }
 
 const (
-	// ownTokenVariable holds the GitHub token that workloads do not see,
-	// tokenVariable the one that they do.
+	// ownTokenVariable holds a GitHub token that is hidden from workloads;
+	// workloads can read tokenVariable.
 	ownTokenVariable = "LEAKGATE_GITHUB_TOKEN"
 	tokenVariable    = "GITHUB_TOKEN"
 	// artifactVariable holds the name of the artifact under which a workflow
 	// uploads the run directory.
 	artifactVariable = "LEAKGATE_ARTIFACT"
-	// acceptedVariable holds the file of accepted leaks, for test suites as
-	// well.
+	// acceptedVariable holds the path of the file of accepted leaks, for test
+	// suites as well.
 	acceptedVariable = "LEAKGATE_ACCEPTED"
 )
 
@@ -221,7 +221,7 @@ func (a artifacts) List(ctx context.Context, name, branch string, n int) ([]stor
 func (a artifacts) Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error) {
 	content, err := a.session.Download(ctx, github.Artifact{ID: id}, file, limit)
 	if errors.Is(err, github.ErrNotFound) {
-		// It was deleted or expired after the list was read.
+		// The artifact was deleted or expired after the list was read.
 		err = fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
 	}
 	return content, err
@@ -294,7 +294,8 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 	return result, ctx.Err()
 }
 
-// fillHead adds the commit and the branch of the CI job where the run has none.
+// fillHead adds the commit and the branch of the CI job if the run does not
+// have them.
 func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
 	var job record.Revision
 	if s.ci != nil {
@@ -355,8 +356,8 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	}
 }
 
-// hasTestedCommit reports whether the checkout has the tested commit, and so is
-// one of this app.
+// hasTestedCommit reports whether the checkout contains the tested commit, and
+// so is a checkout of this app.
 func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
 	if in.Head.Commit == "" {
 		return false
@@ -365,7 +366,7 @@ func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Check
 	return err == nil && len(behind) > 0
 }
 
-// mostLocated bounds the leaks whose declarations are looked up.
+// mostLocated bounds the number of leaks whose declarations are looked up.
 const mostLocated = 100
 
 // locate finds where the suspects of worse leaks are declared, whether this
@@ -404,8 +405,8 @@ func locateSuspect(ctx context.Context, tree *checkout.Checkout, suspect *compar
 	}
 	suspect.File, suspect.Line = d.File, d.Line
 	if changes != nil {
-		// Without the line of the field, as for a captured variable, only the
-		// file is certain.
+		// If the line of the field is unknown, as for a captured variable, only
+		// the file is certain.
 		suspect.Changed, suspect.Added = new(changes.File(d.File)), new(d.OfField && changes.Adds(d.File, d.Line))
 	}
 }
@@ -437,7 +438,8 @@ func (s *gateSettings) markdown(c console, result *comparison.Comparison) compar
 }
 
 // judgedForBaseline returns why a run cannot become a base run: nothing was
-// judged, evidence is missing, or the run failed. It returns nil if it can.
+// judged, evidence is missing, or the run failed. It returns nil if the run can
+// become one.
 func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) error {
 	switch {
 	case !result.Judged:

@@ -49,7 +49,7 @@ type growthFlags struct {
 	loops, top int
 }
 
-// mostLoops is more repetitions than anybody makes between two dumps.
+// mostLoops is the maximum number of repetitions between two dumps.
 const mostLoops = 1 << 30
 
 func (f *growthFlags) growth(c console, args []string) int {

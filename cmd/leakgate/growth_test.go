@@ -77,7 +77,7 @@ func TestGrowthText(t *testing.T) {
 	}
 }
 
-// The numbers that are known without the program.
+// The expected numbers, which are known from how the dumps are built.
 func TestGrowthCounts(t *testing.T) {
 	_, paths := series(t, 5, 15, 25)
 	var r analysis.Growth
@@ -145,7 +145,7 @@ func TestGrowthInputs(t *testing.T) {
 	}
 }
 
-// The page of the format names every field.
+// The page about the format names every field.
 func TestGrowthPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/growth.md")
 	if err != nil {

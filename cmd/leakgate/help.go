@@ -17,10 +17,10 @@ const helpWidth = 80
 // pages is the address of the documentation.
 const pages = "https://github.com/leakgate/leakgate/blob/main/"
 
-// manual holds the parts of a command's help that cobra does not know.
+// manual holds the parts of a command's help that cobra does not support.
 type manual struct {
 	exits       string // a line for each code: the code, a space, its meaning
-	page        string // a page of the repository, for further reading
+	page        string // a page of the repository with details
 	environment bool   // list the variables
 }
 

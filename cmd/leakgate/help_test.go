@@ -102,7 +102,7 @@ var foreignFlags = []string{
 	"unreachable",                 // dumpsys meminfo
 	"output-dir", "fail-on-empty", // ginkgo
 	"root",                       // hostdevice serve
-	"t",                          // of a program in an example
+	"t",                          // a flag of a program in an example
 	"reload-rules", "name-match", // udevadm
 	"activity-clear-task", "activity-clear-top", "activity-single-top", // am start
 }
@@ -134,7 +134,7 @@ func TestFlagsOfThePages(t *testing.T) {
 	}
 }
 
-// wrong are invalid command lines, by what is wrong with them.
+// wrong are invalid command lines, grouped by mistake.
 var wrong = map[string][][]string{
 	"commands": {
 		{"wach"}, {"frobnicate"}, {"wach", "--process", "com.shop"}, {"help", "wach"}, {"help", "watch", "com.shop"},

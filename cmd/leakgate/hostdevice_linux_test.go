@@ -20,8 +20,8 @@ func onHostDevice(t *testing.T, ctx context.Context, r *hostdevicetest.Running, 
 	return program(t, ctx, append(r.Environment(), "LEAKGATE_HOSTDEVICE="+r.Serial), args...)
 }
 
-// assertNoHostPath checks that no file of a run directory names a path of the
-// host.
+// assertNoHostPath checks that no file of a run directory contains a path of
+// the host.
 func assertNoHostPath(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"run.json", "samples.ndjson"} {

@@ -26,12 +26,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// evil is what a device may put wherever it puts text.
+// evil is text that a device may return in any text field.
 const evil = "\x1b]0;owned\x07\x1b[2J\u009b31m$(touch /data/local/tmp/canary);reboot'\"`\\ " +
 	"\u202e\u2066\u200b\u2028\U000e0041\x7f\tduration: 8h"
 
-// hostilePhone is a simulated phone that answers with hostile text where a real
-// one has names, numbers and errors.
+// hostilePhone is a simulated phone that returns hostile text where a real
+// phone returns names, numbers and errors.
 type hostilePhone struct {
 	*androidsim.Phone
 	serial string
@@ -67,7 +67,7 @@ func (*hostilePhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 
 // An entire run on a hostile phone: no injected command is executed, every line
 // of every file is complete and bounded, and no text for people contains
-// terminal commands.
+// terminal control sequences.
 func TestRunOnAHostilePhone(t *testing.T) {
 	good := []string{
 		"com.x", "com.x:push", "com.x:duration:", "com.x:yes", "com.x:1e3", "com.x:$HOME/y@z",
@@ -121,8 +121,9 @@ func TestRunOnAHostilePhone(t *testing.T) {
 	}
 }
 
-// checkRun reads a run back: it has the processes with valid names and no
-// others, under root their leaks were found, and each file is well-formed.
+// checkRun reads a run and checks that it has exactly the processes with valid
+// names, that under root their leaks were found, and that each file is
+// well-formed.
 func checkRun(t *testing.T, dir string, run record.Run, names []string, root bool) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
@@ -171,7 +172,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 			t.Errorf("%.80q: gate %s, %.200q", p.Process, p.Gate, p.Warnings)
 		}
 	}
-	// As written, and as a file from an untrusted source.
+	// Read the file as it was written, and as a file from an untrusted source.
 	forged := read
 	forged.Processes = append(slices.Clone(read.Processes), record.Process{
 		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: 99, Worst: 98, Gate: evil,

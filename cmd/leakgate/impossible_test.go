@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// lyingPhone is a simulated phone of 7.5 GB whose reading n of the memory of a
-// process is the result of lie.
+// lyingPhone is a simulated phone with 7.5 GB of memory. The function lie
+// computes its nth reading of the memory of a process.
 type lyingPhone struct {
 	hostilePhone
 	lie   func(n int, kb string) string
@@ -43,8 +43,8 @@ func (p *lyingPhone) Shell(ctx context.Context, command string, stdout, stderr i
 	return exit, errors.Join(err, ctx.Err())
 }
 
-// An impossible value is a missing sample, in a run as in its report: never 0
-// bytes, and never the basis of a pass.
+// An impossible value becomes a missing sample, in a run as in its report:
+// never 0 bytes, and never the basis of a pass.
 func TestImpossibleReadings(t *testing.T) {
 	from := func(first, every int, value string) func(int, string) string {
 		return func(n int, kb string) string {

@@ -71,8 +71,9 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 	}
 }
 
-// A workload that does not want to end gets its grace period after one Ctrl-C
-// and none after two. It leaves nothing behind.
+// A workload that ignores the request to end gets its grace period after the
+// first Ctrl-C, and is killed at once after the second. It leaves nothing
+// behind.
 func TestCtrlCTwiceStopsNow(t *testing.T) {
 	dir := t.TempDir()
 	alive := filepath.Join(dir, "alive")
@@ -116,8 +117,8 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 	}
 }
 
-// A workload on the host marks the loops of its run, with the command and with
-// a line. The run ends with the workload.
+// A workload on the host marks the loops of its run, both with the command and
+// with a printed line. The run ends with the workload.
 func TestWorkloadMarksItsRun(t *testing.T) {
 	path, err := build()
 	if err != nil {
@@ -147,7 +148,7 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 		}
 		return nil
 	}})
-	// Half a second is 200 seconds of the phone.
+	// Half a second of real time is 200 seconds of the phone's time.
 	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" ||
 		marks[1].T-marks[0].T < 150 {
 		t.Errorf("marks %+v, %v", marks, err)
@@ -158,7 +159,7 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 	}
 }
 
-// Under nohup, closing the terminal ends nothing.
+// Under nohup, the run continues when the terminal closes.
 func TestNohupContinues(t *testing.T) {
 	t.Parallel()
 	path, err := build()

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Every command that reads dumps reads the one that a run directory keeps, as
-// it is named in run.json, and leaves no temporary file.
+// Every command that reads dumps can read the dump kept in a run directory
+// under its name in run.json, and leaves no temporary file.
 func TestKeptDump(t *testing.T) {
 	dir, dumps := killedRun(t, "stripped")
 	whole, err := os.ReadFile(dumps[0])
@@ -53,8 +53,9 @@ func TestKeptDump(t *testing.T) {
 	}
 }
 
-// A truncated kept dump is analyzed as such, and a few kB that decompress to
-// gigabytes are rejected, before decompression if they declare their size.
+// A truncated kept dump is analyzed as such. A dump of a few kB that
+// decompresses to gigabytes is rejected, before decompression if it declares
+// its size.
 func TestDamagedKeptDump(t *testing.T) {
 	dump, err := os.ReadFile(shopDump(t, 2000, 2))
 	if err != nil {

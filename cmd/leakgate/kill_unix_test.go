@@ -19,8 +19,8 @@ import (
 )
 
 // A demo killed at any time leaves a directory that can be read and finished,
-// with everything up to the last interval. LEAKGATE_E2E=long spreads 50 kills
-// over the whole demo, otherwise 12 over its first seconds.
+// with all data up to the last interval. LEAKGATE_E2E=long spreads 50 kills
+// over the whole demo, otherwise 12 kills occur within its first seconds.
 func TestKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	moments, span := 12, 3*time.Second
@@ -90,7 +90,7 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// Everything that was shown or written is still there.
+	// Everything that was shown or written before the kill still exists.
 	written, newest := linesOf(t, out)
 	for _, p := range run.Processes {
 		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
@@ -104,8 +104,8 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 	}
 }
 
-// linesOf counts the samples of the fast channel that a run has on disk, and
-// returns the t_s of the last, by process.
+// linesOf returns, by process, the number of fast-channel samples that a run
+// has on disk, and the t_s of the last one.
 func linesOf(t *testing.T, dir string) (count map[string]int, last map[string]float64) {
 	count, last = map[string]int{}, map[string]float64{}
 	f, err := os.Open(filepath.Join(dir, record.SamplesName))

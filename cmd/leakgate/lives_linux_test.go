@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// living is a run whose workload starts an app again and again.
+// living is a run whose workload restarts an app again and again.
 const living = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -24,7 +24,7 @@ workload:
 duration: DURATION
 `
 
-// A life of 20 minutes of the device takes 20 seconds.
+// An incarnation lives for 20 minutes of device time, which takes 20 seconds.
 const livesScale = 60
 
 func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload string) watching {
@@ -34,9 +34,9 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 			strings.ReplaceAll(workload, "PACKAGE", r.Package())).Replace(living))
 }
 
-// A process that leaks until it dies of an OutOfMemoryError, each time before
-// it lives long enough for a trend, leaks: by its deaths, and by the growth
-// that its lives have in common.
+// A process leaks that grows until it dies of an OutOfMemoryError, each time
+// before it lives long enough for a trend: its deaths show the leak, and so
+// does the growth that all its incarnations have in common.
 func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -62,7 +62,7 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 		fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
 		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
 		"held by Leaky.OPEN_SESSIONS")
-	// After three deaths the next life is diagnosed before it ends.
+	// After three deaths the next incarnation is diagnosed before it dies.
 	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T ||
 		leaks[0].T > p.Deaths[3].T {
 		t.Errorf("deaths %+v, diagnosed %+v", p.Deaths, leaks)
@@ -80,7 +80,8 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		restarts   int
 		times, why string
 	}{
-		// The lives last for two minutes of the device, with some samples each.
+		// Each incarnation lives for two minutes of device time, with a few
+		// samples.
 		"two minutes": {20, "25m", 8, "restarted %d times", `longest life [0-9.]+ min, a trend needs 30 min`},
 		// Between two samples the process was killed several times.
 		"six seconds": {
@@ -113,7 +114,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 	}
 }
 
-// A process without a leak that its suite restarts every 20 minutes is not a
+// A process without a leak that its suite restarts every 20 minutes has no
 // leak; the verdict states how large a leak it could have missed.
 func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 	t.Parallel()

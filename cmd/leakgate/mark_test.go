@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A script that waits at a mark notices that nothing was dumped, and need not
-// stop if the run does not dump at marks.
+// A script that waits at a mark gets an error if nothing was dumped, unless the
+// run does not dump at marks.
 func TestMarkWaitWithoutDump(t *testing.T) {
 	const app = "version: 1\napp: { package: com.cart, processes: [com.cart] }\nworkload: none\nduration: 5m\n"
 	for name, c := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// loops is a run whose workload marks eight loops of three seconds of the
-// device.
+// loops is a run whose workload marks eight loops of three seconds of device
+// time.
 const loops = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -30,8 +30,8 @@ diagnose: { dump: at_marks }
 `
 
 // With marks that wait, each process has a dump after each loop and before the
-// next. With marks that do not, it has at least three, and each other is
-// missing evidence.
+// next. With marks that do not wait, it has at least three dumps, and each
+// missing dump is reported as missing evidence.
 func TestMarksOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()

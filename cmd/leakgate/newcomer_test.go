@@ -38,8 +38,8 @@ func port(t *testing.T, phones ...adbd.Phone) string {
 	return serve(t, phones...)["ANDROID_ADB_SERVER_PORT"]
 }
 
-// webServer answers every request as a web server answers one that it does not
-// understand, without waiting for the end of a line.
+// webServer answers every request like a web server that does not understand
+// it, without waiting for the end of a line.
 func webServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ var newcomers = []struct {
 	{"port-taken", webServer, false},
 }
 
-// nextStep matches an advice in the first line.
+// nextStep matches the advice in the first line.
 var nextStep = regexp.MustCompile(
 	`\b(install|connect|accept|name (one|the one)|reconnect|choose|check|stop it|end it)\b`)
 
@@ -118,7 +118,8 @@ func TestNewcomer(t *testing.T) {
 			t.Run(place.name+"/"+verb, func(t *testing.T) {
 				text := arrive(t, place.port(t), place.noADB, verb)
 				if place.name == "two-phones" && verb == "run" {
-					// A run uses both: it begins.
+					// A run uses both the adb server and the phone, and it
+					// starts.
 					text = strings.Join(strings.SplitAfter(text, "\n")[:2], "")
 				} else if first := strings.Split(text, "\n")[1]; !nextStep.MatchString(first) {
 					t.Errorf("the first line does not say what to do: %s", first)
@@ -129,8 +130,8 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// arrive runs the program with only the environment of the situation, and
-// returns exit code and output without what differs between two machines.
+// arrive runs the program in only the environment of the situation. It returns
+// the exit code and the output, without the parts that differ between machines.
 func arrive(t *testing.T, port string, noADB bool, verb string) string {
 	t.Helper()
 	ctx := minute(t)
@@ -165,7 +166,7 @@ var measured = map[string]*regexp.Regexp{
 	"_PORT=NEXT":        regexp.MustCompile(`_PORT=[0-9]+`),
 }
 
-// settled replaces what differs between two runs.
+// settled replaces the parts of the output that differ between runs.
 func settled(text string, words map[string]string) string {
 	for from, to := range words {
 		text = strings.ReplaceAll(text, from, to)

@@ -16,10 +16,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// settlers is a run of three hours in which real processes grow and stop: one
-// loads 225 MB within a quarter of an hour, one fills a cache of 200 MB in 40
-// min and continues with it. The leaks beside them are half as fast as those of
-// the nightly run.
+// settlers is a run of three hours in which real processes grow and stop
+// growing: one loads 225 MB within a quarter of an hour, one fills a cache of
+// 200 MB in 40 min and then keeps it full. The leaking processes in this run
+// leak half as fast as those of the nightly run.
 const settlers = `version: 1
 app:
   package: PACKAGE
@@ -36,8 +36,8 @@ duration: 3h
 detect: { policy: robust }
 `
 
-// Processes that grow and stop do not leak, and the leaks beside them are
-// found.
+// Processes that stop growing do not leak, and the leaks of the other processes
+// are found.
 func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 	if os.Getenv("LEAKGATE_E2E") != "long" {
 		t.Skip("takes ten minutes; LEAKGATE_E2E=long")
@@ -104,8 +104,8 @@ func TestNightOnTheHostDevice(t *testing.T) {
 	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
 }
 
-// nearing is a run of processes that approach a limit: of files, and of the
-// Java heap.
+// nearing is a run of processes that approach a limit: the limit of open files,
+// or that of the Java heap.
 const nearing = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -114,7 +114,7 @@ workload:
 duration: 110m
 `
 
-// A process gets a warning before it dies of a limit.
+// A warning is reported before a process dies at a limit.
 func TestLimitsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
@@ -151,8 +151,8 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 		}
 		w.says(t, l.Text)
 	}
-	// The predicted end happened, and at that time: the app cannot live without
-	// files.
+	// The process died as predicted, and at the predicted time: the app cannot
+	// run without files.
 	warned := w.process(t, "files").Limits[0]
 	gone := slices.IndexFunc(w.events,
 		func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })

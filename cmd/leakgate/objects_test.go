@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Compares each object that AOSP's ahat computed, as a user requests it.
+// Compares each object for which AOSP's ahat computed values, as a user
+// requests it.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
@@ -126,8 +127,8 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	}
 }
 
-// What the MANIFEST says about single objects: what they retain, how much of
-// that is native memory, and what dominates them.
+// The values that the MANIFEST states for single objects: the size they retain,
+// how much of that is native memory, and what dominates them.
 func TestObjectsOfTheManifest(t *testing.T) {
 	type fact struct {
 		object           string
@@ -162,8 +163,8 @@ func TestObjectsOfTheManifest(t *testing.T) {
 	}
 }
 
-// The tree of analyze agrees with objects, one object after the other: it has
-// the children that retain most, and the bytes of all others.
+// The tree of analyze agrees with objects for each object: it shows the
+// children that retain most, and the total bytes of the others.
 func TestTreeAgreesWithObjects(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	var pictures []hproftest.Ref
@@ -295,7 +296,7 @@ func TestObjectsIDs(t *testing.T) {
 	}; !slices.Equal(list.Warnings, want) {
 		t.Errorf("%q, want %q", list.Warnings, want)
 	}
-	// None of them exists: nothing is printed.
+	// None of these IDs exists: nothing is printed.
 	refused(t, exitUsage, []string{"objects", "--json", path, "0x1"}, "there is no object 0x1 in the dump")
 	refused(t, exitUsage, []string{"objects", path, "2968897416", "0x1"}, "no object 0x2968897416", "no object 0x1",
 		"decimal 2968897416 is 0xb0f5c788")
@@ -345,7 +346,7 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 	}
 }
 
-// cartDump is a dump of carts, and of a class that extends theirs.
+// cartDump is a dump of carts, and of a subclass of the cart class.
 func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -398,8 +399,8 @@ func TestObjectsOfClass(t *testing.T) {
 			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
 		}
 	}
-	// By default the number is the same as elsewhere: with fields, but without
-	// holders.
+	// By default as many objects are printed as elsewhere, with fields but
+	// without holders.
 	all := lookedUp(t, path, "--class", "com.shop.Cart")
 	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 ||
 		len(all.Objects[29].Fields) < 6 || all.Objects[0].Holders != nil {

@@ -88,7 +88,7 @@ func checkCommand(t *testing.T, page, name, args string) {
 	}
 }
 
-// The file in the README is complete, and the same as the example's.
+// The file in the README is complete, and equal to that of the example.
 func TestReadmeConfig(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t)[strings.Index(readme(t), "## Run all night"):], "```yaml\n")
 	text, _, ended := strings.Cut(rest, "```")
@@ -109,9 +109,9 @@ func TestReadmeConfig(t *testing.T) {
 	}
 }
 
-// TestPageLeak: each line of the leak trace on docs/analyze.md is in what the
-// program prints of the recorded dump, in the same order. Omitted lines are
-// "...".
+// TestPageLeak: each line of the leak trace on docs/analyze.md is in the output
+// of the program for the recorded dump, in the same order. Omitted lines are
+// shown as "...".
 func TestPageLeak(t *testing.T) {
 	_, rest, ok := strings.Cut(readPages(t)["../../docs/analyze.md"], "```\nLeakyService: ")
 	sample, _, ended := strings.Cut(rest, "```")
@@ -213,7 +213,7 @@ func TestPageFiles(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\n.*?)```")
 	checked := map[string]int{}
 	for page, text := range readPages(t) {
-		text, _, _ = strings.Cut(text, "## What only leakgate sees") // of config.md: files with mistakes follow
+		text, _, _ = strings.Cut(text, "## What only leakgate sees") // in config.md files with mistakes follow
 		for _, b := range block.FindAllStringSubmatch(text, -1) {
 			if strings.HasPrefix(b[1], "version: 1\naccepted:") { // a file of accepted leaks
 				continue

@@ -29,9 +29,9 @@ import (
 const parseSchema = "leakgate.parse/1"
 
 const (
-	maxParseText = 64 << 20 // of one file; smaps is streamed and has no limit
-	maxParseHead = 64 << 10 // of smaps, kept to find an error text in it
-	maxTableRows = 20       // of one list, without --json
+	maxParseText = 64 << 20 // one file; smaps is streamed and has no limit
+	maxParseHead = 64 << 10 // beginning of smaps, kept to find an error text in it
+	maxTableRows = 20       // entries of one list, without --json
 )
 
 func parseCommand(c *console) *cobra.Command {
@@ -80,7 +80,7 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 }
 
 // parseKind reads one kind of text. It returns an error only for a text that
-// could not be read to its end; the content of the text is in the document.
+// could not be read completely; the content of the text is in the document.
 type parseKind struct {
 	name string
 	read func(io.Reader) (*document, error)
@@ -110,7 +110,7 @@ func parseKindNames() (names []string) {
 	return names
 }
 
-// runParse is runParseOf with a log of any process.
+// runParse is runParseOf for the log of all processes.
 func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error {
 	return runParseOf(kind, path, asJSON, logOwner{}, in, out)
 }
@@ -163,8 +163,8 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
 }
 
-// textOnly rejects anything but the text of a device: files that leakgate or
-// another program wrote, and binary data, of which a parser would print
+// textOnly rejects everything except text from a device: files that leakgate or
+// another program wrote, and binary data, from which a parser would print
 // anything it finds.
 func textOnly(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(in, spool.IdentifySize)
@@ -193,7 +193,7 @@ func ungzip(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// whole makes a reader of a parser that needs the entire text.
+// whole makes a reader from a parser that needs the entire text.
 func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(io.Reader) (*document, error) {
 	return func(r io.Reader) (*document, error) {
 		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
@@ -212,7 +212,8 @@ func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(i
 	}
 }
 
-// document is what parse prints: the common values, then those of the kind.
+// document is what parse prints: first the common values, then those of the
+// kind.
 type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
@@ -232,7 +233,7 @@ func newDocument() *document { return &document{Warnings: []string{}} }
 
 // MarshalJSON encodes everything as one object.
 func (d *document) MarshalJSON() ([]byte, error) {
-	type common document // without this method
+	type common document // a type without this method
 	head, err := marshalRaw((*common)(d))
 	if err != nil {
 		return nil, err
@@ -355,7 +356,7 @@ func (d *document) gfxinfo(g dumpsys.Gfxinfo) {
 	if g.Interrupted != nil {
 		d.deviceSaid(*g.Interrupted)
 	}
-	var one *dumpsys.GfxValues // the values of the process, if there is one
+	var one *dumpsys.GfxValues // the values of the process, if it was found
 	if len(g.Processes) == 1 {
 		one = &g.Processes[0].GfxValues
 	}
@@ -475,7 +476,7 @@ func writeFields(w io.Writer, v reflect.Value, indent string) {
 		case name == "-":
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			writeFields(w, value, indent)
-		case f.Anonymous: // the values of the only process, which are in the list as well
+		case f.Anonymous: // the values of the only process; the list contains them too
 		case !scalar && f.Type.Kind() == reflect.Struct:
 			fmt.Fprintf(w, "%s%s\n", indent, name)
 			writeFields(w, value, indent+"  ")
@@ -498,7 +499,8 @@ func writeList(w io.Writer, name string, list reflect.Value, indent string) {
 	}
 }
 
-// valueText formats a value for people: - if it is not in the text.
+// valueText formats a value for people; a value that is not in the text becomes
+// "-".
 func valueText(v any) string {
 	switch v := v.(type) {
 	case field.Text:

@@ -94,8 +94,8 @@ func holdMeminfo(t *testing.T, file string, cells []string) {
 	}
 	if cells[6] != "-" {
 		want["swap_pss_kb"] = strings.Fields(cells[6])[0]
-		// The notes of the table: SwapPss is in the total, Swap and Swapped are
-		// not.
+		// The notes of the table: SwapPss is part of the total, Swap and
+		// Swapped are not.
 		text := recorded.Read(t, "device", file)
 		want["swap_in_total"] = strconv.FormatBool(bytes.Contains(text, []byte("SwapPss")))
 	}
@@ -235,7 +235,7 @@ func flat(v any) map[string]any {
 	return out
 }
 
-// TestParseOutput checks what parse prints for one text of each kind, for
+// TestParseOutput checks the output of parse for one text of each kind, for
 // people and as JSON, key by key.
 func TestParseOutput(t *testing.T) {
 	parseGolden(t, "error", "meminfo")
@@ -465,7 +465,7 @@ func TestParseOfTruncatedTexts(t *testing.T) {
 			all := flat(parsed(text))
 			for _, at := range cutPlaces(text) {
 				if c.kind == "smaps" && at > 0 && text[at-1] == '\n' && mapping.Match(text[at:]) {
-					continue // between two mappings: only the transport knows
+					continue // truncated between two mappings: only the transport can detect that
 				}
 				doc := parsed(text[:at])
 				if doc["truncated"] == true || doc["error"] != nil {
@@ -473,7 +473,7 @@ func TestParseOfTruncatedTexts(t *testing.T) {
 				}
 				for key, v := range flat(doc) {
 					_, told := all[key]
-					// the second process is not in it yet
+					// the second process is not in the text yet
 					alone := c.kind == "gfxinfo" && !told && !strings.Contains(key, ".")
 					if v != nil && v != all[key] && !alone && !strings.HasPrefix(key, "warnings") &&
 						!strings.HasSuffix(key, "computed") {

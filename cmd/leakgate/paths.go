@@ -68,7 +68,7 @@ func (f *pathsFlags) paths(c console, args []string) int {
 	})
 }
 
-// parseTarget parses a class or an ID: no name begins with a digit.
+// parseTarget parses a class or an ID. No class name begins with a digit.
 func parseTarget(text string) (class string, id hprof.ID, err error) {
 	if text[0] < '0' || text[0] > '9' {
 		return text, 0, nil

@@ -102,7 +102,7 @@ func TestPathsJSON(t *testing.T) {
 	}
 }
 
-// The page of the format names every field.
+// The page about the format names every field.
 func TestPathsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/paths.md")
 	if err != nil {

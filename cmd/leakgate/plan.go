@@ -29,7 +29,7 @@ type runFlags struct {
 	unjudged bool
 	wait     bool
 	patience time.Duration
-	// started is the directory of a run that has started.
+	// started is the directory of the run, once the run has started.
 	started string
 	// unprinted is set if the run is complete and recorded, but its verdict
 	// could not be printed.
@@ -58,14 +58,14 @@ func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
 	fs.BoolVar(&f.wait, "wait", false, "wait if another run uses the device or the directory")
 }
 
-// plan is a run before it begins.
+// plan describes a run that has not started.
 type plan struct {
 	ctx     context.Context
 	console console
 	fleet   *fleet.Fleet
 	options monitor.Options
-	// warning is printed before the run starts if it cannot reach a verdict, ""
-	// otherwise.
+	// warning is printed before the run starts if it cannot reach a verdict;
+	// otherwise it is "".
 	warning string
 }
 
@@ -109,7 +109,7 @@ func (p *plan) choose(c fleet.DeviceChoice) error {
 	return nil
 }
 
-// serials returns the devices of a flag that may be "".
+// serials returns the devices in the value of a flag, which may be "".
 func serials(flag string) []string {
 	if flag == "" {
 		return nil
@@ -124,7 +124,8 @@ func (f *runFlags) sampling() monitor.Sampling {
 	return s
 }
 
-// carryOut prepares a run and executes it: signals, directory, screen, verdict.
+// carryOut prepares a run and executes it, including signals, directory, screen
+// and verdict.
 func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
@@ -175,7 +176,7 @@ func (f *runFlags) chooseOutHint(err error) error {
 }
 
 // hold locks the directory and the devices of the plan, so that no other run
-// uses them meanwhile.
+// uses them at the same time.
 func (f *runFlags) hold(p *plan) error {
 	wait, err := p.console.wantsToWait(f.wait)
 	if err != nil {
@@ -257,11 +258,12 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	return run, run.ExitCode
 }
 
-// stopGrace is the real time between the second Ctrl-C and the exit: enough to
-// stop what runs on the device and the host, without waiting for it.
+// stopGrace is the real time between the second Ctrl-C and the exit: long
+// enough to send stop requests to everything that runs on the device and the
+// host, without waiting for it to stop.
 const stopGrace = 2 * time.Second
 
-// messageTimeout is how long a message may take that perhaps nobody reads.
+// messageTimeout bounds the time for a message that may have no reader.
 const messageTimeout = 100 * time.Millisecond
 
 // interruptible returns a context that the first Ctrl-C ends, so that the run
@@ -275,7 +277,7 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 		ends = append(ends, syscall.SIGHUP)
 	}
 	signal.Notify(signals, ends...)
-	// A reader of the output that exits must not end a run of a night.
+	// An overnight run must not end when the reader of its output exits.
 	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		for n := 1; ; n++ {
@@ -283,7 +285,7 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 			case <-done:
 				return
 			case s := <-signals:
-				// Act before printing: nobody may read the message.
+				// Act before printing, because printing may block.
 				switch n {
 				case 1:
 					cancel(fmt.Errorf("interrupted by %v", s))

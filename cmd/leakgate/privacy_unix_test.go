@@ -29,12 +29,13 @@ const (
 	pin, password = "481516", "alice-the-user"
 )
 
-// A run with a leak whose dump is kept stripped leaves nothing that others may
-// read, nothing about the host, and nothing of other apps.
+// A run with a leak whose dump is kept stripped leaves no file that other users
+// may read, no data about the host, and none of other apps.
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// there is the mode of a directory that exists before, 0 for none.
+		// there is the mode of a directory that exists before the run; 0 if
+		// there is no directory.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
 		"umask 022, in a directory that others may enter": {0o022, 0o755}} {
@@ -55,7 +56,7 @@ func TestRunIsPrivate(t *testing.T) {
 	}
 }
 
-// The tests above would find a violation.
+// The tests above would detect a violation.
 func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newPrivateHost(t)
@@ -133,7 +134,7 @@ func newPrivateHost(t *testing.T) *privateHost {
 }
 
 // The workloads of a run with a leak: on the device, in the time of a bubble,
-// and on the host. Each lasts for about 50 minutes of the device.
+// and on the host. Each takes about 50 minutes of device time.
 const (
 	deviceWork = "{ device_command: 'echo a step; sleep 3000' }"
 	hostWork   = "{ command: [/bin/sh, -c, 'echo a step; sleep 7.5'] }"
@@ -176,8 +177,8 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 	}
 }
 
-// assertPrivateRun expects nothing that others may read, and nothing about the
-// host, other apps and what people have typed.
+// assertPrivateRun expects no files that others may read, and no data about the
+// host, about other apps or typed by people.
 func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	assertOwnersAlone(t, dir, there)
@@ -189,8 +190,8 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 	}
 }
 
-// assertOwnersAlone expects nothing that others may read or enter; there is the
-// mode of the directory itself if it existed before.
+// assertOwnersAlone expects that other users may read or enter nothing; there
+// is the mode of the directory itself if it existed before.
 func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -263,8 +264,8 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 }
 
 // textsOfDumps counts the dumps of a run and the Strings in them that have a
-// hash code: it is unique for up to six digits, and words and names can be
-// guessed.
+// hash code: the hash code is unique for up to six digits, and words and names
+// can be guessed from it.
 func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "heap.hprof*"))

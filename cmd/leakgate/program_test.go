@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
-// built is the path of the program for child processes; empty until one is
-// needed.
+// built is the path of the program for child processes; empty until a test
+// needs it.
 var built string
 
 // build builds the program once for all tests of the package.
@@ -39,7 +39,7 @@ var build = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	// The tests use leases of their own.
+	// The tests use separate leases.
 	leases, err := os.MkdirTemp("", "leakgate-leases-")
 	if err == nil {
 		err = os.Setenv(lease.FolderVariable, leases)
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// minute is the time limit of a program. It begins when the program is built,
+// minute is the time limit for a program. It starts after the program is built,
 // which on a busy machine takes a minute.
 func minute(t *testing.T) context.Context {
 	t.Helper()

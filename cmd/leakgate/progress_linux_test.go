@@ -15,7 +15,7 @@ import (
 )
 
 // drawnBy runs a program with a terminal as its stderr. It returns what the
-// program draws there, and after what time it begins to.
+// program draws there, and the time until it starts drawing.
 func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 	t.Helper()
 	screen, user := pseudoTerminal(t)
@@ -39,8 +39,8 @@ func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 }
 
 // The program itself: stderr goes through the sanitizer, and drawing code finds
-// the terminal behind it. After two seconds there is a line, at the end it is
-// gone, and stdout has only JSON.
+// the terminal behind it. After two seconds there is a line, at the end the
+// line is gone, and stdout has only JSON.
 func TestDoctorShowsProgress(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // an adb server that never answers
@@ -89,9 +89,9 @@ func TestReplayShowsProgress(t *testing.T) {
 	}
 }
 
-// The progress of reading a file is shown with its name, without any terminal
-// commands in it. Nothing is drawn once the line is removed, even if a read
-// continues after Ctrl-C.
+// The progress of reading a file is shown with the name of the file, with all
+// terminal control sequences removed from it. Nothing is drawn once the line is
+// removed, even if a read continues after Ctrl-C.
 func TestReadProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out terminal

@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// readers are leaks of an app that everybody has seen somewhere. The text of
-// each was shown to somebody who knew neither the app nor this program, with
-// four questions: what leaks, who holds it, which line to change, how much it
-// costs. NAME.answer.md has the answers.
+// readers are common leaks of an app. The text for each leak was shown to
+// people who knew neither the app nor this program, with four questions: what
+// leaks, who holds it, which line to change, and how much it costs.
+// NAME.answer.md has the answers.
 var readers = []struct {
 	name  string
 	phone hproftest.Phone
@@ -73,7 +73,8 @@ var readers = []struct {
 	}},
 }
 
-// TestReaders compares with the texts that the readers were shown.
+// TestReaders compares the current texts with those that the readers were
+// shown.
 func TestReaders(t *testing.T) {
 	for _, r := range readers {
 		t.Run(r.name, func(t *testing.T) {

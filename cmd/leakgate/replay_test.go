@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// recording is a table of one process that grows by so many kB per sample; with
-// detail its native memory grows as well.
+// recording is a table of one process that grows by the given number of kB per
+// sample; with detail its native memory grows as well.
 func recording(t *testing.T, name string, samples, growth int, detail bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -36,7 +36,7 @@ func recording(t *testing.T, name string, samples, growth int, detail bool) stri
 	return path
 }
 
-// The program itself ends with the documented exit codes, by both policies.
+// The program itself exits with the documented exit codes, with both policies.
 func TestReplayExitCodes(t *testing.T) {
 	leak, flat, short := recording(t, "leak.csv", 200, 4000, true), recording(t, "flat.csv", 200, 0, true),
 		recording(t, "short.csv", 3, 0, true)
@@ -92,7 +92,8 @@ func TestReplayInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// More than a pipe holds: once this is written, it is reading.
+	// The data exceeds the capacity of a pipe: once it is written, the program
+	// is reading.
 	if _, err := in.Write([]byte("t_s,pss_kb\n" + strings.Repeat("1,2\n", 1<<18))); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 }
 
-// A run is replayed by the policy that it had: the same verdict as in its
+// A run is replayed with the policy that it had: the verdict is that of its
 // report, from the directory, from its file and from standard input.
 func TestReplayOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -135,8 +136,8 @@ func TestReplayOfARun(t *testing.T) {
 	})
 }
 
-// replayed is the one process of a JSON result, which must have every key of
-// the contract.
+// replayed is the only process of a JSON result, which must have every
+// documented key.
 func replayed(t *testing.T, out string) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -157,7 +158,7 @@ func replayed(t *testing.T, out string) map[string]any {
 	return p
 }
 
-// Unknown values are null, lists are lists, and times count from the first
+// Unknown values are null, lists are lists, and times are relative to the first
 // sample.
 func TestReplayJSON(t *testing.T) {
 	code, out, errOut := typed(t,
@@ -186,7 +187,7 @@ func TestReplayJSON(t *testing.T) {
 	}
 }
 
-// Text from a file does not reach the terminal as commands.
+// Control sequences in a file do not reach the terminal.
 func TestReplayOfAHostileTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	text := "t_s,process,pss_kb,mark\n0,\x1b[2Jshop\u202e,100,\x1b]0;x\x07\n" +
@@ -202,8 +203,8 @@ func TestReplayOfAHostileTable(t *testing.T) {
 }
 
 // The text for the traces shows every process in one row and one line of
-// evidence, and also all processes together of each name that several had at
-// the same time.
+// evidence. If several processes had the same name at the same time, it also
+// shows them all together.
 func TestReplayText(t *testing.T) {
 	code, out, errOut := typed(t, nil, "replay", recorded.Path(t, "traces", "eso_tdcstst.csv"), "--column", "vsz_kb")
 	if code != 0 || errOut != "" {
@@ -255,8 +256,7 @@ func TestReplayBases(t *testing.T) {
 	}
 }
 
-// With --explain as it is typed, the lines of the text come from the looks of
-// the JSON.
+// With --explain, the lines of the text are derived from the looks in the JSON.
 func TestReplayExplains(t *testing.T) {
 	leak := recording(t, "leak.csv", 200, 4000, true)
 	code, out, errOut := typed(t, nil, "replay", leak, "--explain", "--json")

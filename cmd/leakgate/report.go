@@ -47,7 +47,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 		c.problem("interrupted; the next report analyzes the rest")
 		return record.ExitInterrupted
 	}
-	if run.Schema != "" { // even if it cannot be written
+	if run.Schema != "" { // also if the record cannot be written
 		if terr := printRun(c, run, asJSON); terr != nil {
 			err = errors.Join(err, fmt.Errorf("print the verdict: %w", terr))
 		}
@@ -60,7 +60,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 }
 
 // finish rebuilds the record of a run that has ended. The analysis of its
-// artifacts continues until the context of ending ends.
+// artifacts continues until ctx ends.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err
@@ -108,7 +108,7 @@ func rewriteJUnit(dir string, run record.Run) error {
 	return reporters.WriteJUnitFile(dir, run)
 }
 
-// holdDirectory locks a run directory whose run has ended.
+// holdDirectory locks the directory of a run that has ended.
 func holdDirectory(c console, dir string) (*lease.Lease, error) {
 	folder, err := lease.Folder(c.variable(lease.FolderVariable))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// report on a run that has ended prints the same words again.
+// report prints the same text again for a run that has ended.
 func TestReportOfCompleteRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
@@ -43,8 +43,8 @@ func TestReportOfCompleteRun(t *testing.T) {
 	})
 }
 
-// killedRun returns the directory of a run that was killed when it had
-// collected a heap dump and not analyzed it, and was pulling another.
+// killedRun returns the directory of a run that was killed after it had
+// collected one heap dump, not yet analyzed, and while it was pulling another.
 func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -98,8 +98,8 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	return dir, dumps
 }
 
-// Each report of a killed run has the findings of the first one, whatever has
-// become of the dump; a dump that no line mentions does not stay unstripped.
+// Each report of a killed run has the findings of the first one, even if the
+// dump has changed since; a dump that no line mentions is stripped too.
 func TestReportTwiceOfAKilledRun(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -147,8 +147,8 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 	}
 }
 
-// Ctrl-C in a report removes nothing that is not analyzed yet: the next one
-// analyzes it.
+// Ctrl-C in a report removes no artifact that is not analyzed yet: the next
+// report analyzes it.
 func TestReportInterrupted(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -210,7 +210,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 		dir := t.TempDir()
 		var first sync.WaitGroup
 		first.Go(func() {
-			// 20 minutes of the phone take three seconds.
+			// 20 minutes of the phone's time take three seconds.
 			code, out, errOut := phones.typed(t,
 				"watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
 				"--out", filepath.Join(dir, "first"))

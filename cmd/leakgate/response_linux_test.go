@@ -31,27 +31,27 @@ const (
 )
 
 // The nightly run of the examples on the host device: as long as a verdict
-// needs, in little more than two minutes.
+// needs, in little more than two minutes of real time.
 const (
 	nightScale    = 25
 	nightDuration = "55m"
 	// nightInterval is the time between two samples of a process that does not
-	// leak, in seconds: shorter than a heap dump takes.
+	// leak, in seconds. It is shorter than the time that a heap dump takes.
 	nightInterval = 15.0
-	// leakRate is that of each leak, in MB/h.
+	// leakRate is the rate of each leak, in MB/h.
 	leakRate = 300
 )
 
-// watched is what a run has left.
+// watched is the result of a run.
 type watched struct {
 	record.Run
-	// dir is its directory, text its output, exit how it ended.
+	// dir is the run directory, text its output and exit its exit code.
 	dir, text string
 	exit      int
 	samples   []record.Sample
 	events    []record.Event
 	// stalled is how long the machine kept the test from running, in seconds of
-	// the device.
+	// device time.
 	stalled float64
 }
 
@@ -80,14 +80,14 @@ func begin(t *testing.T, r *hostdevicetest.Running, within time.Duration, config
 	return w
 }
 
-// end waits for the end and reads the results.
+// end waits until the run ends and reads the results.
 func (w watching) end(t *testing.T) watched {
 	t.Helper()
 	_ = w.cmd.Wait() // the exit code reports it
 	out := watched{dir: w.dir, text: w.text.String(), exit: w.cmd.ProcessState.ExitCode()}
 	t.Logf("%s\nexit %d in %v", out.text, out.exit, time.Since(w.began).Round(time.Second))
 	out.read(t)
-	for _, d := range out.Devices { // one
+	for _, d := range out.Devices { // one MB
 		out.stalled = w.stalls.Total().Seconds() * d.TimeScale
 	}
 	return out
@@ -128,7 +128,7 @@ func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	return begin(t, r, 4*time.Minute, config)
 }
 
-// assertNight checks what is the same on all builds.
+// assertNight checks the results that are the same on all builds.
 func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if w.exit != 1 {
@@ -156,7 +156,7 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	w.assertRebuilt(t)
 }
 
-// assertRebuilt: the samples alone yield the same reports.
+// assertRebuilt: the same reports can be rebuilt from the samples alone.
 func (w watched) assertRebuilt(t *testing.T) {
 	t.Helper()
 	table, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv"))
@@ -224,7 +224,7 @@ func (w watched) process(t *testing.T, name string) record.Process {
 	return record.Process{}
 }
 
-// diagnosis returns the only one of a process for a trigger.
+// diagnosis returns the only diagnosis of a process for a trigger.
 func (w watched) diagnosis(t *testing.T, name, trigger string) record.Diagnosis {
 	t.Helper()
 	list := w.diagnosesOf(name, trigger)
@@ -253,8 +253,9 @@ func (w watched) says(t *testing.T, parts ...string) {
 	}
 }
 
-// assertOrder: suspicion, a look to compare with, the leak, the artifacts, the
-// analysis. The detector does not wait for the collection.
+// assertOrder: the suspicion comes first, then a look to compare with, the
+// leak, the artifacts and the analysis. The detector does not wait for the
+// collection.
 func (w watched) assertOrder(t *testing.T, name string) {
 	t.Helper()
 	var had []string
@@ -287,7 +288,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 	}
 }
 
-// assertControl expects for the process that does not leak only the two
+// assertControl expects that the process that does not leak has only the two
 // snapshots of every run.
 func (w watched) assertControl(t *testing.T) {
 	t.Helper()
@@ -308,9 +309,9 @@ func (w watched) assertControl(t *testing.T) {
 	}
 }
 
-// assertRhythm: processes that are not being dumped are sampled as before.
-// Delays of the machine itself, measured while nothing is collected, are
-// allowed.
+// assertRhythm: processes that are not being dumped are sampled at the usual
+// interval. Delays of the machine itself, measured while nothing is collected,
+// are allowed.
 func (w watched) assertRhythm(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -333,8 +334,8 @@ func (w watched) assertRhythm(t *testing.T) {
 	}
 }
 
-// assertFolders: an artifact is where the record says, with the recorded size
-// and its text beside it, and there is nothing else.
+// assertFolders: each artifact is at the recorded path, with the recorded size
+// and with its text in the same directory, and there are no other files.
 func (w watched) assertFolders(t *testing.T) {
 	t.Helper()
 	for _, d := range w.Diagnoses {
@@ -414,7 +415,7 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	}
 }
 
-// found returns the first finding of its sort, which is the largest.
+// found returns the first finding of a sort, which is the largest.
 func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 	t.Helper()
 	for _, f := range d.Findings {
@@ -436,9 +437,9 @@ func assertMB(t *testing.T, what string, got *int64, least, most float64) {
 	}
 }
 
-// assertLeaked compares the growth that a diagnosis found, since from at the
-// earliest and until since at the latest, with the rate of the leak. A busy
-// machine may collect the artifacts of a diagnosis long after it was requested.
+// assertLeaked compares the growth that a diagnosis found with the rate of the
+// leak; the growth began between from and since. On a busy machine the
+// artifacts of a diagnosis may be collected long after it was requested.
 func (w watched) assertLeaked(t *testing.T, what string, got *int64, from, since float64, d record.Diagnosis) {
 	t.Helper()
 	assertMB(t, what, got, 0.8*leaked(since, d.T), 1.2*leaked(from, w.collectedAt(t, d)))
@@ -474,7 +475,7 @@ func bytesText(n *int64) string {
 // MB.
 func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
 
-// assertWhole: where everything may be read, nothing is missing.
+// assertWhole: on a build where all data may be read, nothing is missing.
 func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
@@ -490,7 +491,8 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "java_leak", "native_leak", "thread_leak")
 }
 
-// assertJavaLeak: the dump, stripped, with the leaking class and its path.
+// assertJavaLeak: the dump is stripped, and shows the leaking class and its
+// path.
 func (w watched) assertJavaLeak(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -500,7 +502,7 @@ func (w watched) assertJavaLeak(t *testing.T) {
 		!strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
 		t.Errorf("found %s by %q", f.Name, f.Trace)
 	}
-	// It has leaked since slightly before it was first found.
+	// The leak began slightly before it was first found.
 	began := w.foundAt("java")
 	w.assertLeaked(t, "leaked sessions", f.Bytes, began, began, d)
 	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")
@@ -513,7 +515,7 @@ func (w watched) assertJavaLeak(t *testing.T) {
 	assertStripped(t, w.in(d, step(t, d, "heap").File), true)
 }
 
-// foundAt returns when a process was first found.
+// foundAt returns the time at which a process was first found.
 func (w watched) foundAt(name string) float64 {
 	for _, e := range w.events {
 		if e.Event == "found" && modeOf(e.Process) == name {
@@ -528,8 +530,8 @@ func (w watched) has(name, event string) bool {
 		func(e record.Event) bool { return e.Event == event && modeOf(e.Process) == name })
 }
 
-// assertStripped recognizes a stripped dump by a text in an array of every Java
-// virtual machine: the path of its own directory.
+// assertStripped recognizes a stripped dump by a text that every Java virtual
+// machine has in an array: the path of its own directory.
 func assertStripped(t *testing.T, dump string, want bool) {
 	t.Helper()
 	data := keptDump(t, dump)
@@ -542,7 +544,7 @@ func assertStripped(t *testing.T, dump string, want bool) {
 	}
 }
 
-// assertNativeLeak: the maps, at two times, and the mapping that grew.
+// assertNativeLeak: the maps at two times, and the mapping that grew.
 func (w watched) assertNativeLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
@@ -559,7 +561,7 @@ func (w watched) assertNativeLeak(t *testing.T) {
 	w.says(t, f.Name+" +", "% of +")
 }
 
-// assertThreadLeak: the names, and the pool that grew.
+// assertThreadLeak: the names of the threads, and the pool that grew.
 func (w watched) assertThreadLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "thread", "suspicious"), w.diagnosis(t, "thread", "leak")
@@ -613,8 +615,8 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 	}
 }
 
-// assertDegraded: where the kernel refuses, the rest is collected and the
-// reasons are recorded.
+// assertDegraded: on a build where the kernel denies access, the other data is
+// collected and the reasons are recorded.
 func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
@@ -635,8 +637,8 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "native_leak", "thread_leak")
 }
 
-// assertFilesTold: newer kernels show everybody how many files a process has
-// open; otherwise there is a reason.
+// assertFilesTold: newer kernels let everybody read how many files a process
+// has open; otherwise a reason is recorded.
 func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
 	told := slices.ContainsFunc(p.Headroom,
@@ -683,8 +685,9 @@ func (w watched) assertNativeRows(t *testing.T) {
 	w.says(t, lost, "meminfo, by row:")
 }
 
-// awaiting is a function of the workloads below: it waits until the run has so
-// many events of a kind, however long a busy machine takes for them.
+// awaiting is a shell function for the workloads below: it waits until the run
+// has the given number of events of a kind, however long that takes on a busy
+// machine.
 const awaiting = `await() { until [ "$(grep -c "\"event\":\"$1\"" "$LEAKGATE_RUN/samples.ndjson")" -ge "$2" ]; do sleep 0.1; done; }`
 
 // marking is a run whose workload marks its loops; each of two processes is

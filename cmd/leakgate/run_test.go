@@ -61,7 +61,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// Two phones of one file run the same app: every output distinguishes them.
+// Two phones in one file run the same app: every output distinguishes them.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
@@ -134,7 +134,8 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 }
 
 // The paths in a report are relative to the run directory, which the last line
-// names: as it was given, or the new one. The JSON on stdout does not have it.
+// names: either the given directory or the new one. The JSON on stdout does not
+// contain the directory.
 func TestWatchNamesItsDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -153,7 +154,7 @@ func TestWatchNamesItsDirectory(t *testing.T) {
 				t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 			}
 		}
-		// A run that has not begun has no directory.
+		// A run that has not started has no directory.
 		code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
 		if code != exitUsage || strings.Contains(errOut, "the run is in") ||
 			!strings.Contains(errOut, "already holds a run; choose another --out") {
@@ -281,8 +282,8 @@ func deadPort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// The file's intervals apply to either policy, and run.json and the header name
-// the policy.
+// The intervals of the file apply with both policies, and run.json and the
+// header name the policy.
 func TestPolicyOfTheFile(t *testing.T) {
 	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\nsample: { normal: 7s, " +
 		"suspicious: 5s, leaking: 3s }\n"
@@ -305,8 +306,9 @@ func TestPolicyOfTheFile(t *testing.T) {
 	}
 }
 
-// Phones before Android 7 have no shell protocol: the outputs are mixed, line
-// ends are those of a terminal and the exit code comes after a marker.
+// Phones before Android 7 do not have the shell protocol: both outputs are
+// mixed, line ends are those of a terminal and the exit code comes after a
+// marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -339,8 +341,8 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	}
 }
 
-// The nightly example on a simulated phone, with monkey; its variable chooses
-// the app.
+// The nightly example on a simulated phone, with monkey; a variable of the
+// example selects the app.
 func TestNightlyExampleWithMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, err := filepath.Abs("../../examples/nightly/phone.yaml")
@@ -368,8 +370,8 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	})
 }
 
-// The diagnosis settings of a file are applied: its own steps, what is kept,
-// the names of the source. Flags take precedence.
+// The diagnosis settings of a file are applied: its custom steps, what is kept,
+// the names from the source. Flags take precedence.
 func TestRunDiagnoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))

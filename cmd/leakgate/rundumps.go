@@ -17,8 +17,9 @@ import (
 )
 
 // runSides returns the summary or heap dump of one process in each of two run
-// directories: the one of the end of the run if it exists, otherwise the last.
-// The process need not be named if exactly one has dumps in both runs.
+// directories: the one from the end of the run if it exists, otherwise the
+// last. The process need not be named if exactly one process has dumps in both
+// runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {
@@ -62,7 +63,7 @@ func (f *diffFlags) noDump(dir string) error {
 }
 
 // noRun returns what to name instead of a directory without a run.json: the
-// heap dumps that `leakgate diagnose` has written there, or the run after
+// heap dumps that `leakgate diagnose` has written there, or the run itself once
 // `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
@@ -99,8 +100,8 @@ func processNames(names []string) string {
 }
 
 // lastDumps returns the last summary or heap dump of each process of a run. A
-// run directory may come from an untrusted source: no name in it leads outside
-// of it.
+// run directory may come from an untrusted source, so names that point outside
+// the directory are ignored.
 func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]string {
 	dumps, ends := map[string]string{}, map[string]bool{}
 	for _, d := range run.Diagnoses {
@@ -116,8 +117,8 @@ func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]
 }
 
 // sideOf returns the summary of the heap dump of a diagnosis, or the dump
-// itself if there is no usable summary; "" if there is neither. The summary has
-// the names of the run's mapping.
+// itself if there is no usable summary; "" if neither exists. The summary has
+// the names from the run's mapping.
 func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	mapping := f.mapping
 	if base {
@@ -139,8 +140,8 @@ func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	return ""
 }
 
-// obfuscated is the text by which a record marks names of a dump that was read
-// without a mapping.
+// obfuscated is the text by which a record marks names from a dump that was
+// read without a mapping.
 const obfuscated = "obfuscated"
 
 // inRun returns the path of a file of a run directory, "" if it does not exist.

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// gated is a run of the screens that a file on the device names, with rules and
-// a baseline; marks end the loops.
+// gated is a run with rules and a baseline that opens the screens listed in a
+// file on the device; marks end the loops.
 func gated(more string) string {
 	return fmt.Sprintf(`version: 1
 app: { package: com.cart, processes: [com.cart] }
@@ -26,8 +26,8 @@ gate: { %s }
 `, more)
 }
 
-// A run whose file has rules ends by them: a leak of the base does not fail it,
-// a new one does. LEAKGATE_E2E=long tests more of them.
+// The verdict of a run follows the rules in its file: a leak that the base has
+// does not fail the run, a new leak does. LEAKGATE_E2E=long tests more rules.
 func TestRunGated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -42,7 +42,7 @@ func TestRunGated(t *testing.T) {
 			code, out, errOut := phone.typed(t, "run", file, "--out", name)
 			return code, out + errOut
 		}
-		// The first day: leaks are shown, and nobody is blamed.
+		// The first use of a baseline: leaks are shown, and no one is blamed.
 		code, out := run("first", "CheckoutActivity CartActivity", "")
 		if code != 0 || !strings.Contains(out, "there is no base run to compare with yet; 1 leak grows in this run") {
 			t.Fatalf("exit %d\n%s", code, out)
@@ -87,7 +87,7 @@ func TestRunGated(t *testing.T) {
 }
 
 // A run that may end early ends at the dump that proves the leak, with the same
-// verdict as one that did not end early.
+// verdict as a run that did not end early.
 func TestRunAbortsOnFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)

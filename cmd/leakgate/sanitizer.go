@@ -13,14 +13,14 @@ import (
 )
 
 // sanitizer is the writer behind all text for people. Messages quote devices,
-// files, variables and arguments, and not every place can be trusted to make
-// them harmless. So all text passes through here: of the characters that a
-// terminal interprets, only line breaks and tabs remain. Code that draws on a
-// terminal uses the file behind it, see drawable.
+// files, variables and arguments, and not every caller can be trusted to
+// sanitize them. Of the characters that a terminal interprets, the sanitizer
+// keeps only line breaks and tabs. Code that draws on a terminal uses the file
+// behind it, see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest is the beginning of a character that later writes complete.
+	// rest is the first part of a character that a later write completes.
 	rest []byte
 }
 
@@ -76,8 +76,8 @@ func readable(f *os.File) io.Writer {
 	return f
 }
 
-// drawable returns the writer for code that draws: it may write terminal
-// commands, and must make every text printable itself.
+// drawable returns the writer for code that draws. Such code may write terminal
+// control sequences, and must sanitize every text itself.
 func drawable(w io.Writer) io.Writer {
 	if s, ok := w.(*sanitizer); ok {
 		return s.w

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The sanitizer passes only lines of printable text, however the text is split
-// into writes, and harmless lines unchanged.
+// The sanitizer writes only lines of printable text, however the text is split
+// into writes, and keeps harmless lines unchanged.
 func FuzzSanitizer(f *testing.F) {
 	for _, text := range []string{
 		"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301",
@@ -61,8 +61,8 @@ type errorWriter struct{}
 
 func (errorWriter) Write([]byte) (int, error) { return 0, errFull }
 
-// The program itself, as a child process: no hostile command line, environment
-// or file reaches the terminal as anything but text.
+// The program itself, as a child process: a hostile command line, environment
+// or file reaches the terminal only as text.
 func TestProgramPrintsNoTerminalCommands(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\u202e\u009b2J\u200b\U000e0041\xff\r"
 	calls := [][]string{

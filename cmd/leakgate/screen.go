@@ -25,7 +25,7 @@ import (
 type screen struct {
 	mu          sync.Mutex
 	w           io.Writer
-	out         *asyncWriter // w, to be closed
+	out         *asyncWriter // closes w
 	width       func() int   // columns; 0 if w is not a terminal
 	textContext textContext
 	color       bool // of states on a terminal
@@ -41,10 +41,10 @@ const (
 	// heartbeat is the real time between two tables in a log, so that a night
 	// without events still shows that the run continues.
 	heartbeat = 10 * time.Minute
-	// logged is how old a row may be that a log prints.
+	// logged is the maximum age of a row that a log prints.
 	logged = time.Minute
 	// maxLogLine bounds a permanent line, and maxName a name in the line of an
-	// event, in columns: the process names of a device have no limit.
+	// event, in columns: a device does not limit process names.
 	maxLogLine = 1000
 	maxName    = 64
 )
@@ -109,7 +109,7 @@ func (s *screen) Changed(device string, rows func() []monitor.Row) {
 	}
 }
 
-// close draws the table a last time and leaves it there.
+// close draws the table a last time and leaves it on the terminal.
 func (s *screen) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *screen) table() []tableLine {
 // nameColumns is the width of the names in the table.
 const nameColumns = 32
 
-// textContext holds what the texts of rows and events depend on.
+// textContext holds the values that the texts of rows and events depend on.
 type textContext struct {
 	policy  string
 	several bool // devices
@@ -229,10 +229,10 @@ func (s textContext) event(e record.Event) string {
 	switch {
 	case e.Event == "state" && e.From != nil && e.To != nil:
 		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(*e.From, s.policy), reporters.StateWords(*e.To, s.policy))
-	case !strings.HasPrefix(e.Text, e.Event+" "): // not in front of "waiting for com.shop to start"
+	case !strings.HasPrefix(e.Text, e.Event+" "): // not before a text such as "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
-	if e.Event == "death" && e.PID != 0 { // its next incarnation may have been found before the reason was read
+	if e.Event == "death" && e.PID != 0 { // the next incarnation may have been found before the reason was read
 		fmt.Fprintf(&b, "pid %d, ", e.PID)
 	}
 	b.WriteString(e.Text)

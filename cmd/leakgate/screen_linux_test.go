@@ -7,8 +7,8 @@ import (
 )
 
 // The width is that of the terminal, however narrow: a line that is too long
-// wraps, and is not fully removed. A terminal that reports no width gets the
-// usual one.
+// wraps, and cannot be fully removed. If a terminal reports no width, the usual
+// width is used.
 func TestScreenOfANarrowTerminal(t *testing.T) {
 	_, user := pseudoTerminal(t)
 	width := terminalWidth(user)

@@ -26,7 +26,8 @@ func row(device, process string, state detector.State) monitor.Row {
 	}
 }
 
-// Without a terminal there is one line per event, and a table now and then.
+// Without a terminal each event is one line, and the table is printed from time
+// to time.
 func TestScreenOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -116,9 +117,9 @@ func TestScreenOfWideNames(t *testing.T) {
 	})
 }
 
-// Only redrawn lines must stay one row: the table is truncated to any width of
-// a terminal, and the event above it, which stays, is printed in full, up to a
-// limit.
+// Only redrawn lines must fit into one row: the table is truncated to the width
+// of the terminal, and the event above it, which is not redrawn, is printed in
+// full, up to a limit.
 func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 	for _, width := range []int{1, 2, 38, 80} {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,8 +147,8 @@ func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 }
 
 // A leak is provisional while a run is in progress, wherever it is shown, with
-// its kind, but not with policy article, which never revokes it; a jump is an
-// event like any other.
+// its kind. With policy article, which never revokes a leak, it is not
+// provisional. A jump is an event like any other.
 func TestScreenOfALeak(t *testing.T) {
 	rises := record.Event{
 		T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking),
@@ -212,7 +213,7 @@ func FuzzScreenLines(f *testing.F) {
 	})
 }
 
-// The name of an event is not printed in front of a text that begins with it.
+// The name is not printed before the text of an event that begins with it.
 func TestEventNameIsPrintedOnce(t *testing.T) {
 	say := textContext{detector.PolicyRobust, false}
 	for want, e := range map[string]record.Event{
@@ -228,7 +229,8 @@ func TestEventNameIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// replay is a terminal that knows the two commands that the screen uses.
+// replay is a terminal that supports the two control sequences that the screen
+// uses.
 func replay(t *testing.T, text string) []string {
 	t.Helper()
 	var lines []string

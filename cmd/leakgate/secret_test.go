@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// The value of a variable that a file refers to is in no output of a command,
-// unless --reveal is given; the GitHub token never is.
+// No output of a command contains the value of a variable that a file refers
+// to, unless --reveal is given; none ever contains the GitHub token.
 func TestNoCommandShowsSecrets(t *testing.T) {
 	t.Chdir(t.TempDir())
 	files := map[string]string{

@@ -65,7 +65,8 @@ func show(c console, args []string, asJSON bool) int {
 	return exitOK
 }
 
-// shownRows returns the leaks of a run: as compared by the gate, or uncompared.
+// shownRows returns the leaks of a run: those compared by the gate, or else all
+// without a comparison.
 func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	if err := notADirectory(dir); err != nil {
 		return nil, err

@@ -19,14 +19,14 @@ type oddPhone struct {
 }
 
 func (p oddPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if strings.Contains(command, "kill") { // with which the client ends an abandoned command
+	if strings.Contains(command, "kill") { // the client ends an abandoned command this way
 		return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
 	}
 	return p.shell(ctx, stdout)
 }
 
-// For a phone that does not respond, each command prints the same explanation
-// as doctor, and refers to it.
+// If a phone does not respond, each command prints the same explanation as
+// doctor, and refers to doctor.
 func TestUnresponsiveDeviceAtStart(t *testing.T) {
 	file := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 45m\n")
 	t.Chdir(t.TempDir())

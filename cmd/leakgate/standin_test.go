@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A phone whose property makes its time faster is rejected by every command
-// that uses one, unless a flag, a variable or the file allows it.
+// A phone with a property that makes its time run faster is rejected by every
+// command that uses a phone, unless a flag, a variable or the file allows it.
 func TestStandInNeedsConsent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const text = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 45m\n"
@@ -47,7 +47,7 @@ func TestStandInNeedsConsent(t *testing.T) {
 			t.Errorf("%s: exit %d, %s", name, code, errOut)
 		}
 	}
-	env[config.StandInVariable] = "false" // which takes precedence over the file
+	env[config.StandInVariable] = "false" // takes precedence over the file
 	if code, _, errOut := typed(t, env, "run", allowing); code != record.ExitNoDevice ||
 		!strings.Contains(errOut, refused) {
 		t.Errorf("exit %d, %s", code, errOut)
@@ -61,8 +61,8 @@ func TestStandInNeedsConsent(t *testing.T) {
 	}
 }
 
-// A scale that would make a run endless or end it immediately is rejected
-// whatever is allowed, and doctor examines the rest of the phone.
+// A time scale with which a run would never end, or end immediately, is always
+// rejected, and doctor still examines the rest of the phone.
 func TestStandInOfAnInvalidScale(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, scale := range []float64{1e-300, 0.000001, 0.5, 10001} {

@@ -60,7 +60,7 @@ const stripSchema = "leakgate.strip/1"
 // strippedReport is what strip reports about a dump.
 type strippedReport struct {
 	Schema string `json:"schema"`
-	// Bytes is the size of the uncompressed dump and of the copy.
+	// Bytes are the sizes of the uncompressed dump and of the copy.
 	Bytes         int64    `json:"bytes"`
 	Arrays        int64    `json:"arrays"`
 	StrippedBytes int64    `json:"stripped_bytes"`
@@ -86,7 +86,7 @@ func (f *stripFlags) strip(c console, args []string) int {
 	return f.exit(c, in, f.stripIn(ctx, c, in, out))
 }
 
-// distinct rejects a dump that would be overwritten by its own copy.
+// distinct returns an error if the copy would overwrite the dump.
 func distinct(in, out string) error {
 	if out != "-" && in != "-" && sameFile(in, out) {
 		return fmt.Errorf("%s: OUT is the dump itself; name another file", text.Printable(out))
@@ -94,7 +94,8 @@ func distinct(in, out string) error {
 	return nil
 }
 
-// writable checks that OUT can be written, before a dump is read for minutes.
+// writable checks that OUT can be written, before the program spends minutes on
+// reading a dump.
 func (f *stripFlags) writable(c console, out string) error {
 	if out == "-" {
 		return f.streamable(c)
@@ -175,8 +176,8 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 	return f.tell(c, reportOf(file, done), in, out)
 }
 
-// stream writes to standard output, which cannot be undone. So the dump is read
-// to its end once before.
+// stream writes to standard output, which cannot be undone. So it first reads
+// the whole dump once.
 func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
 	bar.phase("check the dump")
 	discard := &progressWriter{w: io.Discard, bar: bar, total: file.Size()}
@@ -212,7 +213,7 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	if err != nil {
 		return done, err
 	}
-	// It may have been created meanwhile.
+	// The file may have been created meanwhile.
 	if !f.force {
 		if _, there := os.Lstat(out); there == nil {
 			return done, outside{fmt.Errorf("write %s: %w", out, fs.ErrExist)}
@@ -224,7 +225,7 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	return done, err
 }
 
-// progressWriter shows in a bar how much was written.
+// progressWriter reports to a bar how much was written.
 type progressWriter struct {
 	w           io.Writer
 	bar         *bar
@@ -241,7 +242,7 @@ func (t *progressWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// withoutPath returns the error of a file without the name, which may be a
+// withoutPath returns the error of a file without the file name, which may be a
 // temporary one.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

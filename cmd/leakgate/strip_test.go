@@ -26,7 +26,7 @@ func strippedOf(t *testing.T, data []byte) ([]byte, hprof.Stripped) {
 	return out.Bytes(), done
 }
 
-// secret is a small dump with a text that nobody else may see.
+// secret is a small dump with a text that must not be shared.
 func secret(t *testing.T) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -103,7 +103,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// analyze finds the same leaks, except for texts.
+// analyze finds the same leaks, but without texts.
 func TestStripThenAnalyze(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
 	out := filepath.Join(t.TempDir(), "out.hprof")
@@ -136,7 +136,7 @@ func TestStripThenAnalyze(t *testing.T) {
 	}
 }
 
-// Errors: nothing is written, and nothing is lost.
+// After an error nothing is written, and nothing is lost.
 func TestStripRejectsWrongInput(t *testing.T) {
 	data := secret(t)
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func TestStripInterrupted(t *testing.T) {
 		code := j.end(t)
 		_, missing := os.Stat(out)
 		switch {
-		case code == exitOK, code == -1 && missing == nil: // or it ignored signals by then
+		case code == exitOK, code == -1 && missing == nil: // or it already ignored signals
 			checkFile(t, out, want)
 			if err := os.Remove(out); err != nil {
 				t.Fatal(err)
@@ -65,8 +65,8 @@ func TestStripInterrupted(t *testing.T) {
 	t.Logf("%d of 12 were interrupted during their work", interrupted)
 }
 
-// Nobody reads standard output: Ctrl-C ends it, and the message says that the
-// output is incomplete.
+// Nobody reads standard output: Ctrl-C ends the program, and the message says
+// that the output is incomplete.
 func TestStripInterruptedWhileWriting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}
@@ -88,7 +88,7 @@ func TestStripInterruptedWhileWriting(t *testing.T) {
 // A full disk: the error names OUT, and nothing is left behind.
 func TestStripOntoAFullDisk(t *testing.T) {
 	path := chainFile(t, 100_000)
-	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // Linux has it
+	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // only Linux has it
 		defer full.Close()
 		ctx := minute(t)
 		cmd := program(t, ctx, nil, "strip", path, "-")

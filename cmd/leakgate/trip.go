@@ -70,7 +70,7 @@ const tripExits = `0 nothing grows, or the growth may be a cache
 
 const (
 	leastTripLoops = 3
-	// mostTripLoops is limited by the logs of a run directory, one per loop.
+	// mostTripLoops is bounded because a run directory has a log for each loop.
 	mostTripLoops = 900
 )
 
@@ -110,8 +110,8 @@ func (f *tripFlags) trip(c console, args []string) int {
 	p.options.Sampling = f.sampling()
 	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
-	// The current directory need not be a checkout of the app: git is not
-	// asked.
+	// The current directory need not be a checkout of the app, so git is not
+	// used.
 	p.options.Build = plans.BuildOfCI(c.variable)
 	if err := f.hold(p); err != nil {
 		return f.refused(c, ctx, err)
@@ -204,8 +204,8 @@ func (t *tripRunner) runTrip() int {
 	return t.finish(result, terr, run, rerr)
 }
 
-// repeat waits for the process, if necessary after running the scenario once to
-// start it, and makes the trip.
+// repeat waits for the process and makes the trip. If necessary, it first runs
+// the scenario once to start the process.
 func (t *tripRunner) repeat() (record.Trip, error) {
 	p, f := t.plan, t.flags
 	serial := p.options.Devices[0].Serial()
@@ -224,7 +224,7 @@ func (t *tripRunner) repeat() (record.Trip, error) {
 	})
 }
 
-// of adds the maximum number of loops.
+// of appends the maximum number of loops to a text.
 func (t *tripRunner) of(line string) string {
 	var n int
 	if _, err := fmt.Sscanf(line, "loop %d", &n); err == nil {
@@ -243,7 +243,7 @@ func (t *tripRunner) once(ctx context.Context) error {
 // scenario.
 const startWithin = 10 * time.Second
 
-// errNeverSeen is the error of a process that did not exist before the trip.
+// errNeverSeen is the error for a process that did not exist before the trip.
 var errNeverSeen = errors.New("not found")
 
 // awaitProcess returns once the process runs; started reports whether it ran
@@ -302,8 +302,8 @@ func (t *tripRunner) finish(result record.Trip, terr error, run record.Run, rerr
 	return f.exitCode(p.ctx, result, terr, run)
 }
 
-// discards reports whether the dumps can be removed: those of a trip that
-// passes, unless they were requested.
+// discards reports whether the dumps can be removed: the trip passed and the
+// dumps were not requested.
 func (f *tripFlags) discards(r record.Trip) bool {
 	return f.keep == response.Nothing || r.Verdict == record.VerdictPass && f.keep == response.Stripped
 }
@@ -315,7 +315,7 @@ func (f *tripFlags) tell(c console, r record.Trip) error {
 	return reporters.WriteTrip(c.out, r)
 }
 
-// exitCode returns that of a trip, by the precedence of exit codes.
+// exitCode returns the exit code of a trip, by the precedence of exit codes.
 func (f *tripFlags) exitCode(ctx context.Context, r record.Trip, err error, run record.Run) int {
 	_, failed := errors.AsType[*trip.LoopError](err)
 	lost := slices.ContainsFunc(run.Devices, func(d record.Device) bool { return d.Error != "" })

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// tripping is a host device whose app does one loop of a scenario at each
+// tripping is a host device whose app runs one loop of a scenario at each
 // signal.
 type tripping struct {
 	*hostdevicetest.Running
@@ -38,8 +38,8 @@ func startTripping(t *testing.T, activity, mode string) *tripping {
 		Running: r, process: r.Package() + ":" + mode,
 		env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort), "LEAKGATE_STAND_IN": "1"},
 	}
-	// The commands of a trip are children of this program, and find the same
-	// server.
+	// The commands of a trip are child processes of this program, and find the
+	// same server.
 	t.Setenv("ANDROID_ADB_SERVER_PORT", strconv.Itoa(r.ADBPort))
 	p.command = []string{
 		"sh", "-c", fmt.Sprintf(`adb -s "$ANDROID_SERIAL" shell 'kill -28 $(pidof %s)'; sleep 0.05`, p.process),
@@ -102,8 +102,8 @@ func TestTripOfBuffers(t *testing.T) {
 	}
 }
 
-// They are found without heap dumps as well; only the dumps name who holds the
-// buffers.
+// The leaks are found without heap dumps as well, but only the dumps show who
+// holds the buffers.
 func TestTripOfBuffersWithoutDumps(t *testing.T) {
 	p := startTripping(t, ".Buffers", "buffers")
 	if r, code := p.trip(t, "--no-dumps"); code != record.ExitLeak || !measureIn(r, "native_heap").Grows {
@@ -121,7 +121,7 @@ func TestTripOfACache(t *testing.T) {
 	}
 }
 
-// A process that leaves nothing behind raises no alarm, and its trips end
+// A process that leaves nothing behind causes no alarm, and its trips end
 // early.
 func TestSteadyTrips(t *testing.T) {
 	trips := 3

@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// quietShop is a phone with an app whose memory grows only by models: from the
+// quietShop is a phone with an app whose memory grows only as modeled, by the
 // time that a loop and its reading take.
 func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 	spec.Name = "com.shop"
@@ -36,7 +36,7 @@ func scenario(t *testing.T, command string) []string {
 	return []string{"--", "sh", "-c", command}
 }
 
-// tripped makes a trip and returns its result, if there is one.
+// tripped makes a trip and returns its result, if one exists.
 func tripped(t *testing.T, phone *androidsim.Phone, args ...string) (r record.Trip, code int, out, errOut string) {
 	t.Helper()
 	phones := attach(t, phone)
@@ -106,7 +106,7 @@ func TestTripWithoutALeak(t *testing.T) {
 			if kept := len(keep) > 0 && keep[1] == "raw"; err != nil || kept != (len(dumps) == 3) {
 				t.Errorf("%q: %q, %v", keep, dumps, err)
 			}
-			// A record remains valid when its dumps are gone.
+			// A record remains valid after its dumps are removed.
 			if code, out, errOut := typed(t, nil, "report", "run"); code != exitOK ||
 				strings.Contains(errOut, "heap.hprof") {
 				t.Errorf("report: exit %d\n%s%s", code, out, errOut)

@@ -28,9 +28,9 @@ duration: 15m
 report: { junit: true }
 `
 
-// A run of 12 minutes has a verdict: the screen that each loop leaks, or that
-// nothing was left. The files of the run agree, and so does judging its samples
-// again.
+// A run of 12 minutes has a verdict: either it names the screen that each loop
+// leaks, or it reports that nothing was left. The files of the run agree, and
+// judging its samples again yields the same verdict.
 func TestTwelveMinuteRunHasVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		screen  androidsim.Screen

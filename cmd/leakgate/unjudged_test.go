@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A run that cannot reach a verdict is announced before it starts, and rejected
-// if it is strict.
+// A run that cannot reach a verdict prints a warning before it starts, and is
+// rejected if it is strict.
 func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 	const why = "nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or " +
 		"dump heaps at marks (`diagnose.dump: at_marks`)"
@@ -99,8 +99,8 @@ func TestWatchForHalfAnHour(t *testing.T) {
 	})
 }
 
-// --must-see is recorded with the run, so that report and replay judge alike;
-// replay may demand more.
+// --must-see is recorded with the run, so that report and replay reach the same
+// verdict; replay may require a lower rate.
 func TestMustSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
@@ -134,8 +134,8 @@ func TestMustSee(t *testing.T) {
 	})
 }
 
-// A suspicion extends a run with a range of durations, by the flag and by the
-// file.
+// A suspicion extends a run whose duration is a range, given by the flag or by
+// the file.
 func TestRangeOfDurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))

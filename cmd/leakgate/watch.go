@@ -48,7 +48,8 @@ gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is " +
 	"inconclusive"
 
-// errMustSee rejects a demand that policy article cannot check.
+// errMustSee is the error for --must-see with policy article, which cannot
+// check it.
 var errMustSee = errors.New("--must-see: policy article has no detection limit: use policy robust")
 
 // dumpTimes are the values of diagnose.dump.
@@ -105,8 +106,8 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Policy = policy
 		p.options.Duration, p.options.LongestDuration = f.span, f.longest
 		p.options.MustSee = float64(f.mustSee)
-		// The current directory need not be a checkout of the app: do not ask
-		// git.
+		// The current directory need not be a checkout of the app, so git is
+		// not used.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn})
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// kinds are files of each kind that leakgate recognizes, with the message where
-// it expects another kind.
+// kinds are files of each kind that leakgate recognizes, with the error message
+// of a command that expects another kind.
 func kinds(t *testing.T) map[string]struct{ path, says string } {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,9 +81,9 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 	}
 }
 
-// A file of the wrong kind is an error that identifies it and names the command
-// that reads it: for each command that takes a file, each kind that it does not
-// read.
+// A file of the wrong kind causes an error that identifies the kind and names
+// the command that reads it: checked for each command that takes a file, and
+// each kind that it does not read.
 func TestWrongKindsOfFiles(t *testing.T) {
 	all := kinds(t)
 	dumps := []string{"dump", "compressed dump", "zstd", "half a dump"}
