@@ -1,7 +1,8 @@
 package hprof
 
 // blocks collects values whose number is not known in advance. A growing slice
-// would be copied over and over, and meanwhile hold more than twice its values.
+// would be copied repeatedly, and temporarily take more than twice the space of
+// its values.
 type blocks[T any] struct {
 	full [][]T
 	last []T
@@ -20,7 +21,7 @@ func (b *blocks[T]) add(v T) {
 	b.n++
 }
 
-// join returns all values, nil if there are none, and forgets them.
+// join returns all values, nil if there are none, and empties the collection.
 func (b *blocks[T]) join() []T {
 	all := b.last
 	if len(b.full) > 0 {

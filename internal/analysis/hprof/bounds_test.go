@@ -11,11 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// repeating is a dump that is never in memory: a header and one repeated
-// record, whose first ID counts.
+// repeating is a dump that is generated while it is read: a header and one
+// repeated record, in which the first ID is a counter.
 type repeating struct {
 	head, record []byte
-	// id is the position of the counter in the record, 0 for none.
+	// id is the position of the counter in the record, 0 if there is no
+	// counter.
 	id    int
 	times int64
 }
@@ -39,15 +40,15 @@ func (r *repeating) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
-// The smallest records of all kinds, repeated: the memory is a small multiple
-// of the dump's bytes, and empty records take nothing.
+// Repeats the smallest records of all kinds: the memory must be a small
+// multiple of the dump's bytes, and empty records must use no memory.
 func TestOpenMemory(t *testing.T) {
 	const size = 16 << 20
 	root := func(d *dump) { d.root(hprof.SubRootStickyClass, 1) }
 	for name, c := range map[string]struct {
 		record func(d *dump)
 		id     int
-		// most is the bytes allocated per byte of the dump.
+		// most is the maximum number of bytes allocated per byte of the dump.
 		most float64
 	}{
 		"empty segments": {func(d *dump) { d.record(hprof.TagHeapDumpSegment) }, 0, 0.1},
@@ -96,8 +97,8 @@ func TestOpenMemory(t *testing.T) {
 			if c.most < 4 {
 				return
 			}
-			// With a fourth of the memory that it needs it is refused, before
-			// that much is allocated.
+			// With a quarter of the memory that it needs, the dump is refused
+			// before that much is allocated.
 			var refused *hprof.MemoryError
 			limit := int64(size / 2)
 			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||

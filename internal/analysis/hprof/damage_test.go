@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// open reads bytes that Open must accept.
+// open opens a dump that Open must accept.
 func open(t testing.TB, data []byte) *hprof.File {
 	t.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
@@ -24,9 +24,9 @@ func open(t testing.TB, data []byte) *hprof.File {
 	return f
 }
 
-// TestTruncated truncates dumps after each byte. The end of the file is in one
-// record of the top level and, in a heap, in one of its records; what comes
-// before is read.
+// TestTruncated truncates dumps after each byte. The file then ends inside a
+// top-level record and, in a heap, inside one of its records; everything before
+// must be read.
 func TestTruncated(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, format := range []string{hprof.Format101, hprof.Format102, hprof.Format103} {
@@ -65,8 +65,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// topOffsets are the offsets of the header and the records of a good dump, and
-// its end.
+// topOffsets are the offsets of the header and the records of a valid dump, and
+// the offset of its end.
 func topOffsets(data []byte) []int64 {
 	offsets := []int64{0}
 	for at := headerLen; at < len(data); {
@@ -76,8 +76,8 @@ func topOffsets(data []byte) []int64 {
 	return append(offsets, int64(len(data)))
 }
 
-// cutAt returns the start of what n bytes do not contain completely, -1 for
-// none.
+// cutAt returns the start of the record that the first n bytes contain
+// incompletely, or -1.
 func cutAt(starts []int64, n int64) int64 {
 	i, found := slices.BinarySearch(starts, n)
 	if found {
@@ -115,7 +115,7 @@ func itemEnd(h naiveHeap, i int) int64 {
 }
 
 // TestShortSegment ends a segment inside each kind of record, after each byte,
-// and continues with another record: that is damage.
+// and continues with another record: this must be damage.
 func TestShortSegment(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		d := whole(hprof.Format103, ids)
@@ -157,7 +157,7 @@ func checkDamage(t *testing.T, err error, at int64, record, reason string) {
 	}
 }
 
-// TestDamagedHead damages records outside of the heap.
+// TestDamagedHead damages records outside the heap.
 func TestDamagedHead(t *testing.T) {
 	for _, c := range []struct {
 		tag            hprof.Tag
@@ -173,7 +173,7 @@ func TestDamagedHead(t *testing.T) {
 			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(2), uint32(9)}, "STACK_TRACE",
 			"2 frames do not fit into 16 bytes",
 		},
-		// 4 * 0x40000001 is 4 in 32 bits.
+		// 4 * 0x40000001 overflows to 4 in 32 bits.
 		{
 			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0x40000001), uint32(9)}, "STACK_TRACE",
 			"1073741825 frames do not fit",
@@ -200,7 +200,7 @@ func TestDamagedHead(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader reads files that are not dumps, or not supported ones.
+// TestDamagedHeader opens files that are not dumps, or are not supported.
 func TestDamagedHeader(t *testing.T) {
 	with := func(change func(d *dump)) []byte {
 		d := newDump(hprof.Format103, 4)
@@ -226,7 +226,7 @@ func TestDamagedHeader(t *testing.T) {
 		d := &dump{ids: 4}
 		d.put(hprof.Format103, uint8(0), uint32(4), ms)
 		f := open(t, d.b)
-		// -1 is a millisecond before 1970.
+		// -1 is one millisecond before 1970.
 		if valid := ms == math.MaxUint64; valid == f.Time.IsZero() || valid != (len(f.Warnings) == 0) {
 			t.Errorf("%d ms: %v, %v", ms, f.Time, f.Warnings)
 		}
@@ -262,7 +262,7 @@ func TestDamagedHeap(t *testing.T) {
 		{"an instance of 2 GiB", func(d *dump) {
 			d.put(hprof.SubInstance, hprof.ID(1), uint32(0), hprof.ID(2), uint32(1<<31), "data")
 		}, "INSTANCE_DUMP", "past the end"},
-		// 4 * 0x40000001 is 4 in 32 bits, 8 * 0x20000001 is 8.
+		// In 32 bits, 4 * 0x40000001 overflows to 4, and 8 * 0x20000001 to 8.
 		{"an object array whose length wraps", func(d *dump) {
 			d.put(hprof.SubObjectArray, hprof.ID(1), uint32(0), uint32(1<<32/int64(d.ids)+1), hprof.ID(2), "01234567")
 		}, "OBJECT_ARRAY_DUMP", "past the end"},
@@ -333,7 +333,8 @@ func TestDamagedHeap(t *testing.T) {
 	}
 }
 
-// TestLargeRecords: a record that must be in memory as a whole may have 4 MiB.
+// TestLargeRecords checks that a record that must be completely in memory may
+// have 4 MiB.
 func TestLargeRecords(t *testing.T) {
 	const limit, ids = 4 << 20, 8
 	fill := func(n int) string { return strings.Repeat("0123456789abcde", n/15+1)[:n] }
@@ -367,8 +368,9 @@ func TestLargeRecords(t *testing.T) {
 	checkDamage(t, s.Err(), at+9, "INSTANCE_DUMP", "4194305 bytes long, more than any class can declare")
 }
 
-// TestStripped: the KOOM library keeps all lengths and omits the elements of
-// primitive arrays. The result is not a dump until they are filled in again.
+// TestStripped reads dumps as the KOOM library strips them: all lengths are
+// kept, but the elements of primitive arrays are omitted. The result is not a
+// dump until the elements are filled in again.
 func TestStripped(t *testing.T) {
 	whole := newDump(hprof.Format103, 4)
 	stripped := newDump(hprof.Format103, 4)
@@ -403,12 +405,12 @@ func TestStripped(t *testing.T) {
 	damageAt(t, s.Err())
 }
 
-// faulty returns the bytes before an offset, then fails like a broken disk.
+// faulty returns the bytes before an offset, then fails like a defective disk.
 type faulty struct {
 	data  []byte
 	limit int
 	err   error
-	// calls counts the reads.
+	// calls is the number of reads.
 	calls int
 }
 
@@ -425,7 +427,8 @@ func (f *faulty) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// exact returns io.EOF together with the last bytes, as a reader may.
+// exact makes a read return io.EOF together with the last bytes, which a reader
+// is allowed to do.
 type exact struct{ data []byte }
 
 func (e exact) ReadAt(b []byte, at int64) (int, error) {
@@ -455,8 +458,8 @@ func readAll(ctx context.Context, r io.ReaderAt, size int64) (records int, err e
 	return records, nil
 }
 
-// TestFaultyReader: a file that shrinks, and a disk that fails, are reported
-// with the offset, and reading stops.
+// TestFaultyReader checks that a shrinking file and a failing disk are reported
+// with the offset, and that reading stops.
 func TestFaultyReader(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	d.record(hprof.TagString, hprof.ID(1), "name")
@@ -486,8 +489,8 @@ func TestFaultyReader(t *testing.T) {
 			if !strings.Contains(err.Error(), want) || errors.As(err, new(*hprof.DamageError)) {
 				t.Errorf("%d bytes, then %v: %q, want %q", limit, failure, err, want)
 			}
-			// The first read that failed is at the end of the file, or after a
-			// part of the heap that Open skips.
+			// The first failing read is at the end of the file, or after a part
+			// of the heap that Open skips.
 			var at int
 			if _, scanned := fmt.Sscanf(err.Error(), "read the dump at offset %d:", &at); scanned != nil &&
 				(limit >= headerLen || !strings.HasPrefix(err.Error(), "read the header: ")) {
@@ -503,7 +506,7 @@ func TestFaultyReader(t *testing.T) {
 	}
 }
 
-// TestScannerFails: the file fails after it was opened.
+// TestScannerFails lets the file fail after it was opened.
 func TestScannerFails(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	population(d, 3<<20)
@@ -562,7 +565,7 @@ func TestOpenCanceled(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled at read %d: %v", calls, err)
 		}
-		// At most what was in the window, and 256 records.
+		// At most the content of the window, and 256 records.
 		if most := calls * (256 << 10) / 29; f.Strings.Len() > most+256 || r.left < -1 {
 			t.Errorf("canceled at read %d: %d strings, %d more reads", calls, f.Strings.Len(), -r.left)
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// dump is a heap dump that is built byte by byte, valid or not, without the
-// Writer of hproftest.
+// dump is a heap dump that is built byte by byte, valid or not, without using
+// the Writer of hproftest.
 type dump struct {
 	b   []byte
 	ids int
 }
 
-// headerLen is the bytes before the first record.
+// headerLen is the length of the header, in bytes.
 const headerLen = 31
 
 func newDump(format string, ids int) *dump {
@@ -25,7 +25,7 @@ func newDump(format string, ids int) *dump {
 
 func (d *dump) len() int64 { return int64(len(d.b)) }
 
-// put appends values, big-endian, and an hprof.ID in the size of the dump.
+// put appends values in big-endian order; an hprof.ID gets the dump's ID size.
 func (d *dump) put(values ...any) *dump {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -62,7 +62,7 @@ func (d *dump) put(values ...any) *dump {
 	return d
 }
 
-// record appends a record with the right length and returns the offset of its
+// record appends a record with the correct length and returns the offset of its
 // head.
 func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	at := d.len()
@@ -71,11 +71,11 @@ func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	return at
 }
 
-// declare changes the length in the head at an offset.
+// declare changes the length in the record head at an offset.
 func (d *dump) declare(at int64, length uint32) { binary.BigEndian.PutUint32(d.b[at+5:], length) }
 
-// segment appends a segment with the output of body, and returns the offset of
-// its head.
+// segment appends a segment with the bytes that body writes, and returns the
+// offset of its head.
 func (d *dump) segment(tag hprof.Tag, body func()) int64 {
 	at := d.record(tag)
 	body()
@@ -104,8 +104,8 @@ func (d *dump) primitives(id hprof.ID, t hprof.Type, count uint32, data string) 
 	return at
 }
 
-// class appends a class with a constant, a static of each type and a field of
-// each.
+// class appends a class with a constant, and with a static field and an
+// instance field of each type.
 func (d *dump) class(id, super hprof.ID) int64 {
 	at := d.len()
 	d.put(hprof.SubClassDump, id, uint32(4), super, hprof.ID(11), hprof.ID(12), hprof.ID(13), hprof.ID(0), hprof.ID(0),
@@ -135,7 +135,7 @@ func rootKinds() (kinds []hprof.SubTag) {
 	return kinds
 }
 
-// root appends a root, with what follows the ID for each kind.
+// root appends a root, with the values that follow the ID for each kind.
 func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 	at := d.len()
 	d.put(kind, id)
@@ -153,7 +153,7 @@ func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 }
 
 // whole is a dump with a record of every kind, in one snapshot of three
-// segments, the second of which names the heap of its objects.
+// segments; the second segment names the heap of its objects.
 func whole(format string, ids int) *dump {
 	d := newDump(format, ids)
 	d.record(hprof.TagString, hprof.ID(100), "name")

@@ -11,11 +11,11 @@ import (
 	"unsafe"
 )
 
-// File is a dump without its heap: what surrounds the heap's segments, and
-// their positions.
+// File is a dump without the contents of its heaps: the records around the
+// heaps' segments, and the positions of the segments.
 type File struct {
 	Header
-	// Size is the bytes of the file.
+	// Size is the size of the file in bytes.
 	Size    int64
 	Strings *Strings
 	Classes []LoadedClass
@@ -26,10 +26,10 @@ type File struct {
 	// request.
 	Snapshots []Snapshot
 	// Truncated is the offset of the incomplete record at the end of the file,
-	// -1 if it ends after a complete one.
+	// or -1 if it ends after a complete record.
 	Truncated int64
-	// Warnings describe what could be read but is wrong: an invalid date, a
-	// heap record whose true length was guessed.
+	// Warnings describe values that are wrong but do not prevent reading: an
+	// invalid date, a heap record whose true length was guessed.
 	Warnings []error
 
 	r io.ReaderAt
@@ -38,18 +38,18 @@ type File struct {
 // Snapshot is one heap.
 type Snapshot struct {
 	Segments []Segment
-	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats have
-	// none.
+	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats do not
+	// have this record.
 	Ended bool
 }
 
 // Segment is a part of a heap: the bytes of a HEAP_DUMP or HEAP_DUMP_SEGMENT
 // record, without its head.
 type Segment struct {
-	// Offset is the position in the file, Length the number of bytes.
+	// Offset is the position in the file; Length is the number of bytes.
 	Offset, Length int64
 	// Truncated is true if the file may end inside a record of the segment: the
-	// segment declares more bytes than the file has, or none.
+	// segment declares more bytes than the file has, or it declares no length.
 	Truncated bool
 }
 
@@ -59,16 +59,16 @@ type LoadedClass struct {
 	Serial, Trace uint32
 }
 
-// Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or
-// 0 without information, -1 for unknown, -2 for compiled and -3 for native
-// code.
+// Frame is a STACK_FRAME record. Names are IDs of strings. Line is a positive
+// line number, or 0 (no information), -1 (unknown), -2 (compiled) or -3 (native
+// code).
 type Frame struct {
 	ID, Method, Signature, Source ID
 	Class                         uint32
 	Line                          int32
 }
 
-// Trace is a STACK_TRACE record: the first 4096 frames from the innermost out.
+// Trace is a STACK_TRACE record: the first 4096 frames, innermost first.
 type Trace struct {
 	Serial, Thread uint32
 	Frames         []ID
@@ -81,24 +81,25 @@ type Thread struct {
 }
 
 const (
-	// maxTrace bounds the frames that are kept of one stack trace.
+	// maxTrace is the maximum number of frames that are kept of one stack
+	// trace.
 	maxTrace = 4096
-	// maxHeaps bounds the heaps of one file: the hprof agent writes one per
-	// signal.
+	// maxHeaps is the maximum number of heaps of one file: the hprof agent
+	// writes one heap per signal.
 	maxHeaps = 1 << 16
 )
 
-// Open walks the records of a dump of size bytes. It reads everything except
-// the heap. ctx ends it early. The error is a *DamageError if the bytes cannot
-// be a dump; the result then has what came before the damage. Memory is less
-// than 4 bytes per byte of the dump, next to nothing for the heap itself, and
-// less than 256 MiB for the texts of strings.
+// Open reads a dump of size bytes, except for the heap. It stops early if ctx
+// is cancelled. The error is a *DamageError if the bytes cannot be a dump; the
+// result then has everything before the damage. Open uses less than 4 bytes of
+// memory per byte of the dump, hardly any for the heap itself, and less than
+// 256 MiB for the texts of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	return OpenWithin(ctx, r, size, 0)
 }
 
-// OpenWithin is Open with a memory limit in bytes; 0 means no limit. For a dump
-// that takes more it returns a *MemoryError.
+// OpenWithin is Open with a memory limit in bytes; 0 means no limit. If a dump
+// needs more memory, it returns a *MemoryError.
 func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{Size: size, Truncated: -1, Strings: &Strings{r: r}, r: r}
 	h, ok, err := readHeader(r, size)
@@ -128,19 +129,19 @@ const (
 	walkBuffer = 256 << 10
 	recordHead = 9
 	wrap       = int64(1) << 32
-	// foresight is the number of records that must be plausible after a heap
+	// foresight is the number of plausible records that must follow a heap
 	// record whose length is in doubt: in a heap, one byte in 16 could be a
 	// tag, and a length that fits into 4 GiB proves nothing.
 	foresight = 16
 )
 
-// walk goes from record to record.
+// walk reads one top-level record after the other.
 type walk struct {
 	*File
 	window
-	// memory bounds what is kept; 0 means no limit.
+	// memory is the maximum number of bytes to keep; 0 means no limit.
 	memory int64
-	// closed is true if the last snapshot has reached its HEAP_DUMP_END.
+	// closed is true if the last snapshot has a HEAP_DUMP_END.
 	closed bool
 
 	classes  blocks[LoadedClass]
@@ -148,13 +149,13 @@ type walk struct {
 	traces   blocks[Trace]
 	threads  blocks[Thread]
 	segments blocks[Segment]
-	// starts are the numbers of the first segments of the snapshots, calls is
+	// starts are the indexes of the first segments of the snapshots; calls is
 	// the number of frames in the traces.
 	starts []int
 	calls  int64
 }
 
-// finish moves what was collected to the fields of File.
+// finish moves the collected records to the fields of File.
 func (w *walk) finish() {
 	w.Classes, w.Frames, w.Traces, w.Threads = w.classes.join(), w.frames.join(), w.traces.join(), w.threads.join()
 	w.Strings.join()
@@ -165,8 +166,9 @@ func (w *walk) finish() {
 	}
 }
 
-// fits returns an error for a dump that needs too much memory, with all records
-// before an offset read. What was collected exists twice while it is joined.
+// fits returns an error if a dump needs too much memory; all records before
+// offset at have been read. The collected values exist twice while they are
+// joined.
 func (w *walk) fits(at int64) error {
 	need := 2*(int64(w.classes.n)*int64(unsafe.Sizeof(LoadedClass{}))+int64(w.frames.n)*int64(unsafe.Sizeof(Frame{}))+
 		int64(w.traces.n)*int64(unsafe.Sizeof(Trace{}))+int64(w.threads.n)*int64(unsafe.Sizeof(Thread{}))+
@@ -218,14 +220,14 @@ func (w *walk) records(ctx context.Context) error {
 	return nil
 }
 
-// known reports whether the tag exists.
+// known reports whether tag t exists.
 func known(t Tag) bool {
 	return t >= TagString && t <= TagControlSettings || t == TagHeapDumpSegment || t == TagHeapDumpEnd
 }
 
 func isHeap(t Tag) bool { return t == TagHeapDump || t == TagHeapDumpSegment }
 
-// inHeap reports whether a record inside a heap can begin with the byte.
+// inHeap reports whether a record inside a heap can begin with a byte.
 func inHeap(t SubTag) bool { return t.IsRoot() || heapNames[t] != "" }
 
 // heap records the heap record at an offset and returns its true length.
@@ -248,7 +250,7 @@ func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 		s.Length, s.Truncated = rest, true
 	}
 	if s.Length == 0 && !s.Truncated {
-		// It is empty, and there may be any number of these.
+		// The record is empty; a file may have any number of these.
 		if len(w.Snapshots) == 0 {
 			w.begin()
 		}
@@ -263,7 +265,8 @@ func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 
 // undeclared returns the length of a heap record that declares 0 bytes. HotSpot
 // fills in the length at the end, which fails if it writes into a pipe or is
-// killed: such a heap ends with the file. But a segment can also be empty.
+// killed: such a heap extends to the end of the file. But a segment can also be
+// empty.
 func (w *walk) undeclared(body int64) (int64, error) {
 	b, err := w.bytes(body, 1)
 	if err != nil || len(b) == 0 || !inHeap(SubTag(b[0])) {
@@ -277,9 +280,10 @@ func (w *walk) undeclared(body int64) (int64, error) {
 }
 
 // wrapped returns the true length of a heap record whose length has 32 bits in
-// the file: a HEAP_DUMP of more than 4 GiB declares its length modulo 4 GiB. It
-// ends with the file, as written by HotSpot, or at the first place after which
-// records can follow, as read by Eclipse MAT; or the file is truncated.
+// the file: a HEAP_DUMP of more than 4 GiB declares its length modulo 4 GiB.
+// There are three possibilities: it extends to the end of the file, as HotSpot
+// writes it; it ends at the first position after which records can follow, as
+// Eclipse MAT reads it; or the file is truncated.
 func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	rest := w.Size - body
 	if rest-declared < wrap {
@@ -290,8 +294,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	}
 	depth := foresight
 	if tag == TagHeapDumpSegment {
-		// There are many, and they are that long only if they contain a single
-		// array.
+		// There are many segments, and a segment is that long only if it
+		// contains a single array.
 		depth = 1
 	}
 	length := declared
@@ -308,7 +312,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 }
 
 // plausible reports whether the file can continue with records at an offset, or
-// end there. It checks a number of them, up to one with a heap.
+// end there. It checks up to foresight records, and stops at a record with a
+// heap.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
 		head, err := w.bytes(at, recordHead+1)
@@ -334,8 +339,8 @@ func (w *walk) plausible(at int64, records int) (bool, error) {
 }
 
 // segment records a part of a heap. A second HEAP_DUMP, and any part after
-// HEAP_DUMP_END, begins another snapshot, unless the last one is empty. It
-// returns false if there are too many.
+// HEAP_DUMP_END, begins another snapshot, unless the previous snapshot is
+// empty. It returns false if there are too many snapshots.
 func (w *walk) segment(tag Tag, s Segment) bool {
 	if len(w.Snapshots) == 0 || (w.closed || tag == TagHeapDump) && w.segments.n > w.starts[len(w.starts)-1] {
 		if len(w.Snapshots) == maxHeaps {
@@ -359,7 +364,7 @@ func (w *walk) begin() {
 func (w *walk) last() *Snapshot { return &w.Snapshots[len(w.Snapshots)-1] }
 
 // record reads one record that is completely in the file. at is the offset of
-// its head.
+// the record's head.
 func (w *walk) record(tag Tag, at, length int64) error {
 	if tag == TagString {
 		return w.text(at, length)
@@ -405,7 +410,7 @@ var recordNames = map[Tag]string{
 	TagStartThread: "START_THREAD",
 }
 
-// least returns the minimum size of a record, 0 for one that is skipped.
+// least returns the minimum size of a record, 0 for a record that is skipped.
 func (w *walk) least(tag Tag) int64 {
 	id := int64(w.IDSize)
 	switch tag {
@@ -488,7 +493,7 @@ func readID(b []byte, size int) ID {
 // window is a part of a file in memory.
 type window struct {
 	r io.ReaderAt
-	// buf[:n] holds the file from base on.
+	// buf[:n] holds n bytes of the file, beginning at offset base.
 	buf  []byte
 	base int64
 	n    int
@@ -496,8 +501,8 @@ type window struct {
 	limit int64
 }
 
-// bytes returns n bytes from an offset on, fewer if the limit comes first or n
-// is more than the window holds. They are valid until the next call.
+// bytes returns n bytes beginning at an offset, or fewer if the limit comes
+// first or the window is smaller. They are valid until the next call.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	if at >= w.base && at+int64(n) <= w.base+int64(w.n) {
 		return w.buf[at-w.base:][:n], nil
@@ -508,7 +513,8 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	return w.buf[:min(n, w.n)], nil
 }
 
-// fill moves the window to an offset, keeping the bytes already in it.
+// fill moves the window to an offset, keeping the bytes that are already in the
+// window.
 func (w *window) fill(at int64) error {
 	kept := 0
 	if at >= w.base && at < w.base+int64(w.n) {
@@ -528,7 +534,8 @@ func (w *window) fill(at int64) error {
 	return nil
 }
 
-// shorter returns the reason why a reader returned less than the file has.
+// shorter returns the error for a reader that returned fewer bytes than the
+// file has.
 func shorter(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return errors.New("the file became shorter while it was read")

@@ -8,28 +8,28 @@ import (
 
 // hashFields finds the values in the records of one heap that were computed
 // from texts. java.lang.String keeps its hash code, a polynomial that is unique
-// for texts of up to 6 digits. So do the nodes of hash tables, which spread it
-// reversibly (java.util.HashMap.hash), and the caches of libraries
-// (okio.ByteString, java.net.URI). They are fields of a primitive type with the
-// word hash in their names; a field whose name is not in the dump may be one of
-// them.
+// for texts of up to 6 digits. So do the nodes of hash tables, which apply a
+// reversible function to it (java.util.HashMap.hash), and the caches of
+// libraries (okio.ByteString, java.net.URI). They are fields of a primitive
+// type with the word hash in their names; a field whose name is not in the dump
+// may be one of them.
 type hashFields struct {
 	file *File
-	// named reports, by the IDs of strings, whether they name such a field.
+	// named reports whether the string with an ID is the name of such a field.
 	named   map[ID]bool
 	classes map[ID]ownFields
 	layouts map[ID]*layout
 }
 
-// ownFields are those that a class declares itself.
+// ownFields are the fields that a class declares itself.
 type ownFields struct {
 	super  ID
 	size   int
 	hashes []span
 }
 
-// layout is the bytes of an instance to erase: the hashes and, from size on,
-// everything that no class of the dump declares.
+// layout lists the bytes of an instance to erase: the hashes, and everything
+// from offset size, which no class of the dump declares.
 type layout struct {
 	hashes []span
 	size   int
@@ -43,8 +43,8 @@ func newHashFields(f *File) *hashFields {
 }
 
 // read collects the classes of a heap, which may come after their instances and
-// in other segments. Of two with one ID the last one counts, as in package
-// heap.
+// in other segments. If two classes have the same ID, the last one counts, as
+// in package heap.
 func (h *hashFields) read(records *Scanner, look func() error) error {
 	h.classes, h.layouts = map[ID]ownFields{}, map[ID]*layout{}
 	var c Class
@@ -84,14 +84,14 @@ func (h *hashFields) isHash(name ID, t Type) bool {
 	return is
 }
 
-// namesHash reports whether a name contains the word, not just the letters, as
-// mHasHadFocus does.
+// namesHash reports whether a name contains the word hash. The letters alone do
+// not count, as in mHasHadFocus.
 func namesHash(name string) bool {
 	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
 }
 
-// mostSupers bounds the superclasses of a class, which form a cycle in a
-// damaged dump.
+// mostSupers bounds the number of superclasses of a class; in a damaged dump
+// they can form a cycle.
 const mostSupers = 1 << 10
 
 // of returns the layout of the instances of a class.
@@ -116,7 +116,7 @@ func (h *hashFields) of(class ID) *layout {
 	return l
 }
 
-// in calls erase with each part of n bytes of fields that must be erased, in
+// in calls erase with each range that must be erased in n bytes of fields, in
 // order.
 func (l *layout) in(n int, erase func(span) error) error {
 	for _, s := range l.hashes {
@@ -133,12 +133,12 @@ func (l *layout) in(n int, erase func(span) error) error {
 	return erase(span{l.size, n})
 }
 
-// statics calls erase with the values of static fields that are hashes, in a
-// CLASS_DUMP that may be truncated.
+// statics calls erase with the values of static fields that are hashes. The
+// CLASS_DUMP may be truncated.
 func (h *hashFields) statics(record []byte, erase func(span) error) error {
 	id := h.file.IDSize
 	at := 1 + 7*id + 8
-	// next skips a name of some bytes and a type.
+	// next reads past a name of a given length and a type.
 	next := func(name int) (size int, t Type, ok bool) {
 		if at += name + 1; at > len(record) {
 			return 0, 0, false

@@ -15,39 +15,40 @@ import (
 type Header struct {
 	// Format is the text before the first NUL, such as "JAVA PROFILE 1.0.3".
 	Format string
-	// IDSize is the bytes of an ID, 4 or 8.
+	// IDSize is the size of an ID in bytes, 4 or 8.
 	IDSize int
 	// Time is when the dump was started, by the clock of the device.
 	Time time.Time
 }
 
-// The supported formats. 1.0.3 is Android's.
+// These are the supported formats. 1.0.3 is Android's.
 const (
 	Format101 = "JAVA PROFILE 1.0.1"
 	Format102 = "JAVA PROFILE 1.0.2"
 	Format103 = "JAVA PROFILE 1.0.3"
 )
 
-// headerSize is the bytes before the first record.
+// headerSize is the size of the header, in bytes.
 const headerSize = int64(len(Format103) + 1 + 4 + 8)
 
-// DamageError says that a dump is invalid: a record does not exist, or is
-// larger than its container.
+// DamageError reports that a dump is invalid: it has an unknown record, or a
+// record that is larger than its container.
 type DamageError struct {
 	// Offset is where the record begins, in bytes of the (unpacked) file.
 	Offset int64
-	// Record names it.
+	// Record is the name of the record.
 	Record string
-	// Reason says what is wrong with it.
+	// Reason describes what is wrong with the record.
 	Reason string
 }
 
 // MemoryError is the error for a dump that is too large for the available
 // memory.
 type MemoryError struct {
-	// Need is about the bytes that it takes, Limit those that were allowed.
+	// Need is the approximate number of bytes needed; Limit is the number that
+	// was allowed.
 	Need, Limit int64
-	// What needs it, "" for the graph of its objects.
+	// What is the part that needs the memory, "" for the graph of the objects.
 	What string
 }
 
@@ -60,8 +61,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("damaged at offset %d, in %s: %s", e.Offset, e.Record, e.Reason)
 }
 
-// readHeader reads what a file of size bytes starts with. A file that ends
-// inside a right start is truncated: ok is false without an error.
+// readHeader reads the header of a file of size bytes. If a file ends inside an
+// otherwise valid header, it is truncated: ok is false, and there is no error.
 func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
 	b := make([]byte, min(size, headerSize))
 	if n, err := r.ReadAt(b, 0); n < len(b) {

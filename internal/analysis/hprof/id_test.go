@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An ID in JSON is read back unchanged; anything else is an error.
+// An ID in JSON must be read back unchanged; anything else must be an error.
 func FuzzIDText(f *testing.F) {
 	f.Add(uint64(0), "0x")
 	f.Add(uint64(1)<<63, "-1")

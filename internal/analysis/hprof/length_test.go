@@ -28,7 +28,7 @@ type part struct {
 	b  []byte
 }
 
-// add appends bytes, then zeros.
+// add appends bytes, followed by zeros.
 func (s *sparse) add(b []byte, zeros int64) (at int64) {
 	at = s.size
 	s.parts = append(s.parts, part{at, slices.Clone(b)})
@@ -92,7 +92,7 @@ func (h *huge) instance() {
 	h.add(d.b, 0)
 }
 
-// end declares the low 32 bits of the length, like HotSpot.
+// end declares the low 32 bits of the length, as HotSpot does.
 func (h *huge) end() (length int64) {
 	length = h.size - h.head - 9
 	h.declare(uint32(length))
@@ -119,8 +119,8 @@ func (h *huge) fill() {
 	h.instance()
 }
 
-// scanned reads the only heap of a huge dump, and checks its length and its
-// records.
+// scanned reads the only heap of a huge dump, and checks the heap's length and
+// its records.
 func (h *huge) scanned(t *testing.T, f *hprof.File, i int, want hprof.Segment, items []item) *hprof.Scanner {
 	t.Helper()
 	if len(f.Snapshots) <= i || len(f.Snapshots[i].Segments) != 1 || f.Snapshots[i].Segments[0] != want {
@@ -145,7 +145,7 @@ func (h *huge) open(t *testing.T) *hprof.File {
 	return f
 }
 
-// TestWrappedLength: a HEAP_DUMP of 6 GiB declares 2.
+// TestWrappedLength reads a HEAP_DUMP of 6 GiB that declares 2 GiB.
 func TestWrappedLength(t *testing.T) {
 	t.Run("to the end of the file", func(t *testing.T) {
 		h := newHuge()
@@ -157,8 +157,8 @@ func TestWrappedLength(t *testing.T) {
 			!strings.Contains(f.Warnings[0].Error(), fmt.Sprint(length)) {
 			t.Errorf("truncated at %d, %d strings, %v", f.Truncated, f.Strings.Len(), f.Warnings)
 		}
-		// Three windows of the scanner around each of two long arrays, and of
-		// Open.
+		// At most three windows of the scanner around each of the two long
+		// arrays, and the bytes that Open reads.
 		if h.read > 8*512<<10 {
 			t.Errorf("%d bytes read", h.read)
 		}
@@ -183,11 +183,11 @@ func TestWrappedLength(t *testing.T) {
 			tag     hprof.Tag
 			last    bool
 		}{
-			// Some that fit, and then zeros.
+			// Some valid records, followed by zeros.
 			{1, hprof.TagString, false}, {14, hprof.TagHeapSummary, false},
 			// An invalid heap.
 			{0, hprof.TagHeapDump, false}, {3, hprof.TagHeapDumpSegment, false},
-			// More than are checked: but the heap is correct up to the end of
+			// More records than are checked; the heap is valid up to the end of
 			// the file.
 			{40, hprof.TagString, true},
 		} {
@@ -229,7 +229,7 @@ func TestWrappedLength(t *testing.T) {
 		}
 	})
 	t.Run("cut", func(t *testing.T) {
-		// 12 GiB, of which fewer than 10 exist.
+		// The heap declares 12 GiB, of which the file has fewer than 10.
 		h := newHuge()
 		h.fill()
 		h.fill()
@@ -244,7 +244,7 @@ func TestWrappedLength(t *testing.T) {
 		}
 	})
 	t.Run("many correct segments", func(t *testing.T) {
-		// Each is more than 4 GiB before the end.
+		// Each end is more than 4 GiB before the end of the file.
 		var h huge
 		d := newDump(hprof.Format102, 8)
 		population(d, 8<<20)
@@ -268,7 +268,8 @@ func TestWrappedLength(t *testing.T) {
 		if n := len(f.Snapshots[0].Segments); n != len(want) || len(f.Warnings) > 0 || f.Truncated != -1 {
 			t.Errorf("%d segments, want %d; truncated at %d, %v", n, len(want), f.Truncated, f.Warnings)
 		}
-		// A segment declares its length: if no record follows, that is damage.
+		// A segment declares its length: if no record follows the segment, that
+		// is damage.
 		h.parts[1].b[0] = 0
 		_, err := hprof.Open(context.Background(), &h, h.size)
 		checkDamage(t, err, h.parts[1].at, "a record", "unknown tag 0x00")
@@ -278,7 +279,7 @@ func TestWrappedLength(t *testing.T) {
 	})
 }
 
-// TestUndeclaredLength: HotSpot writes 0 and fills in the length at the end, if
+// TestUndeclaredLength: HotSpot writes 0 and fills in the length at the end if
 // it can.
 func TestUndeclaredLength(t *testing.T) {
 	t.Run("6 GiB", func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestUndeclaredLength(t *testing.T) {
 			}
 		}
 		agree(t, d.b)
-		// A segment can be empty; then records follow, or nothing.
+		// A segment can be empty; then records or the end of the file follow.
 		for _, after := range []func(d *dump){
 			func(*dump) {},
 			func(d *dump) { d.record(hprof.TagHeapDumpEnd) },
@@ -329,7 +330,7 @@ func TestUndeclaredLength(t *testing.T) {
 			empty := &dump{ids: 4, b: slices.Clone(d.b[:body])}
 			after(empty)
 			f := open(t, empty.b)
-			// It is not kept, and is not a heap of its own.
+			// The empty heap is dropped and does not count as a snapshot.
 			isEmpty := func(g hprof.Segment) bool { return g.Length == 0 || g.Offset == at+9 }
 			if len(f.Snapshots) != 1 || slices.ContainsFunc(f.Snapshots[0].Segments, isEmpty) || f.Truncated != -1 ||
 				len(f.Warnings) > 0 {
@@ -337,7 +338,7 @@ func TestUndeclaredLength(t *testing.T) {
 			}
 			agree(t, empty.b)
 		}
-		// What no heap begins with is a record, or damage.
+		// Bytes with which no heap can begin are a record, or damage.
 		cut := &dump{ids: 4, b: slices.Clone(d.b[:body])}
 		last = cut.record(hprof.TagControlSettings, "settings")
 		if f := open(t, cut.b[:cut.len()-1]); f.Truncated != last || len(f.Warnings) > 0 {
@@ -349,8 +350,8 @@ func TestUndeclaredLength(t *testing.T) {
 	}
 }
 
-// TestReadOnce: a scan reads each byte once, including the heads between
-// segments.
+// TestReadOnce checks that a scan reads each byte once, including the heads
+// between segments.
 func TestReadOnce(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 5<<20)
@@ -372,8 +373,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLongArray: an unwanted array is not read; a wanted one of 32 GiB comes in
-// pieces of a buffer that does not grow.
+// TestLongArray checks that an array is not read unless it is wanted, and that
+// a wanted array of 32 GiB comes in pieces, in a buffer that does not grow.
 func TestLongArray(t *testing.T) {
 	h := newHuge()
 	h.instance()
@@ -400,8 +401,8 @@ func TestLongArray(t *testing.T) {
 	}
 }
 
-// TestLongInstance: an instance of gigabytes that the file contains is damage,
-// also if an int has 32 bits.
+// TestLongInstance checks that an instance of several gigabytes is damage even
+// if the file contains it, also where an int has 32 bits.
 func TestLongInstance(t *testing.T) {
 	for _, count := range []uint32{4<<20 - 24, 1<<31 - 25, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		h := newHuge()
@@ -418,8 +419,8 @@ func TestLongInstance(t *testing.T) {
 	}
 }
 
-// TestPieces: the pieces of an array make up the whole, for each element size
-// and position, and the scanner continues after it.
+// TestPieces checks that the pieces of an array make up the whole array, for
+// each element size and position, and that the scanner continues after it.
 func TestPieces(t *testing.T) {
 	data := make([]byte, 3<<20)
 	for i := range data {
@@ -431,7 +432,8 @@ func TestPieces(t *testing.T) {
 			d.segment(hprof.TagHeapDumpSegment, func() {
 				d.instance(1, 2, string(data[:shift*1000+shift]))
 				for i, kind := range types[1:] {
-					// One byte less than the buffer, the same size, and more.
+					// One byte less than the buffer, the same size, and one
+					// byte more.
 					for _, n := range []int{512<<10 - 1, 512 << 10, 512<<10 + 1, 2<<20 + 100*i + shift} {
 						n -= n % kind.Size(ids)
 						d.primitives(hprof.ID(i), kind, uint32(n/kind.Size(ids)), string(data[i:i+n]))
@@ -462,8 +464,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPieceLimits: pieces are as large as possible, and contain complete
-// elements.
+// TestPieceLimits checks that pieces are as large as possible and contain
+// complete elements.
 func TestPieceLimits(t *testing.T) {
 	d := newDump(hprof.Format103, 8)
 	d.segment(hprof.TagHeapDumpSegment, func() {

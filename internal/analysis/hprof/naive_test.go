@@ -17,12 +17,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// naive is a second reader: the whole dump is in memory, each record is copied,
-// and every length is checked by running out of bytes.
+// naive is a second reader: it has the whole dump in memory, copies each
+// record, and detects every wrong length when it runs out of bytes.
 type naive struct {
 	header    hprof.Header
 	truncated int64
-	// damage is the offset of damage on the top level, -1 for none.
+	// damage is the offset of damage at the top level, or -1.
 	damage   int64
 	warnings int
 	names    map[hprof.ID]string
@@ -41,8 +41,8 @@ type naiveHeap struct {
 	truncated, damage int64
 }
 
-// item is one record inside a heap. Body is what follows its head; for a class,
-// Class is the text.
+// item is one record inside a heap. Body is the part after its head; for a
+// class, Class is its text form.
 type item struct {
 	Kind          hprof.SubTag
 	Offset        int64
@@ -56,7 +56,7 @@ type item struct {
 	Dump          string
 }
 
-// cursor takes values from the front of a part of the file.
+// cursor reads values from a part of the file, in order.
 type cursor struct {
 	b   []byte
 	ids int
@@ -207,8 +207,9 @@ func isSubTag(t byte) bool {
 		t) >= 0
 }
 
-// goesOn reports whether the start of b is a heap of undeclared length, and not
-// records: 16 that fit, or as many as there are up to the next heap.
+// goesOn reports whether the start of b is a heap of undeclared length rather
+// than top-level records. Top-level records need 16 that fit, or as many as
+// there are before the next heap.
 func goesOn(b []byte) bool {
 	if len(b) == 0 || !isSubTag(b[0]) {
 		return false
@@ -362,7 +363,7 @@ func (c *cursor) classDump() hprof.Class {
 	return d
 }
 
-// items reads everything a Scanner has, and joins pieces.
+// items returns everything that a Scanner reads, with pieces joined.
 func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 	t.Helper()
 	var class hprof.Class
@@ -405,8 +406,8 @@ func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 	return all
 }
 
-// damageAt returns the offset in a *DamageError, -1 for no error; any other
-// error is a failure.
+// damageAt returns the offset in a *DamageError, or -1 for no error; any other
+// error fails the test.
 func damageAt(t testing.TB, err error) int64 {
 	t.Helper()
 	if err == nil {
@@ -470,7 +471,8 @@ func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot
 		}
 	}
 
-	// The same in parts, without contents, and the last part first.
+	// Reads the same dump in chunks, without contents, and the last chunk
+	// first.
 	bare := slices.Clone(want.items)
 	for i := range bare {
 		if bare[i].Kind == hprof.SubPrimitiveArray {
@@ -526,8 +528,8 @@ var dumps = []string{
 	"mat-openjdk_jdk11_04_x64.hprof.gz",
 }
 
-// TestAgree reads every recorded dump with both readers, complete and truncated
-// in its heap.
+// TestAgree reads every recorded dump with both readers, completely and
+// truncated in its heap.
 func TestAgree(t *testing.T) {
 	for _, name := range dumps {
 		t.Run(name, func(t *testing.T) {
@@ -563,8 +565,8 @@ func seeds() (all [][]byte) {
 	return all
 }
 
-// FuzzOpen: for any bytes, both readers agree, and memory is in proportion to
-// the file.
+// FuzzOpen checks that, for any bytes, both readers agree and memory is
+// proportional to the size of the file.
 func FuzzOpen(f *testing.F) {
 	for _, data := range seeds() {
 		f.Add(data)
@@ -584,8 +586,8 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 		runtime.ReadMemStats(&after)
-		// A walk's buffer of 256 KiB and a scanner's of 512 KiB, or of 4 MiB
-		// for longer records.
+		// Open's buffer takes 256 KiB, and a scanner's 512 KiB, or 4 MiB for
+		// longer records.
 		if got, bound := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(data)); got > bound {
 			t.Fatalf("%d bytes allocated for %d (%v)", got, len(data), err)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// count is the number of each kind of thing in a dump.
+// count maps each kind of record in a dump to its number.
 type count map[string]int
 
-// counts reads a dump. Records inside the heap are counted by their names,
-// objects of a heap by the heap's name.
+// counts reads a dump and counts its contents. Records inside the heap are
+// counted by their names; objects are also counted by the name of their heap.
 func counts(t *testing.T, data []byte) (*hprof.File, count) {
 	t.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
@@ -51,8 +51,8 @@ func counts(t *testing.T, data []byte) (*hprof.File, count) {
 	return f, n
 }
 
-// TestRecordedCounts compares with the counts of those who made the dumps, and
-// of other programs.
+// TestRecordedCounts compares the counts with those published by the authors of
+// the dumps, and with those of other programs.
 func TestRecordedCounts(t *testing.T) {
 	objects := func(instances, objectArrays, primitiveArrays int) count {
 		return count{
@@ -71,7 +71,7 @@ func TestRecordedCounts(t *testing.T) {
 		ids          int
 		want         count
 	}{
-		// 492 more of its segments are empty.
+		// 492 more segments of this dump are empty.
 		{
 			"ahat-O.hprof", hprof.Format103, 4,
 			with(objects(51470, 1512, 27335), count{"segments": 1288, "CLASS_DUMP": 2148, "app": 20875, "image": 61590,
@@ -104,8 +104,9 @@ func TestRecordedCounts(t *testing.T) {
 	}
 }
 
-// TestRecordedSummary compares with the output of hprof-slurp, another reader,
-// for two dumps: its counts, and the stack traces with the names of all frames.
+// TestRecordedSummary compares the result with the output of hprof-slurp,
+// another reader, for two dumps: its counts, and the stack traces with the
+// names of all frames.
 func TestRecordedSummary(t *testing.T) {
 	lines := map[string]string{
 		"UTF-8 Strings": "strings", "Classes loaded": "classes", "Stack traces": "traces", "Stack frames": "frames",
@@ -154,7 +155,7 @@ func TestRecordedSummary(t *testing.T) {
 	}
 }
 
-// stacks formats the stack traces with frames like hprof-slurp.
+// stacks formats the stack traces that have frames, as hprof-slurp does.
 func stacks(t *testing.T, f *hprof.File) string {
 	t.Helper()
 	text := func(id hprof.ID) string {
@@ -197,7 +198,8 @@ func stacks(t *testing.T, f *hprof.File) string {
 	return fmt.Sprintf("Found %d threads with stacktraces:\n\n%s", n, &b)
 }
 
-// TestRecordedThreads: the hprof agent records the names of threads.
+// TestRecordedThreads reads the names of threads, which the hprof agent
+// records.
 func TestRecordedThreads(t *testing.T) {
 	data := recorded.Read(t, "hprof", "ahat-RI.hprof")
 	f, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))

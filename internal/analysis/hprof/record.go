@@ -25,7 +25,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 // Tag is the kind of a top-level record (hprof manual, "Record tags").
 type Tag uint8
 
-// The records that Open understands. Others are skipped.
+// The records that Open reads. All others are skipped.
 const (
 	TagString          Tag = 0x01
 	TagLoadClass       Tag = 0x02
@@ -43,11 +43,11 @@ const (
 	TagHeapDumpEnd     Tag = 0x2c
 )
 
-// SubTag is the kind of a record inside a heap segment. Those from 0x89 on are
+// SubTag is the kind of a record inside a heap segment. 0x89 and higher are
 // Android's (ART runtime/hprof/hprof.cc, HprofHeapTag).
 type SubTag uint8
 
-// Roots first, as in RootKind; then the contents of the heap.
+// The roots, as in RootKind, followed by the contents of the heap.
 const (
 	SubRootUnknown          SubTag = 0xff
 	SubRootJNIGlobal        SubTag = 0x01
@@ -77,8 +77,8 @@ const (
 // IsRoot reports whether t declares a GC root.
 func (t SubTag) IsRoot() bool { return rootNames[t] != "" }
 
-// String returns the names of roots in reports, such as JNI_GLOBAL, and for
-// other records the names of the hprof manual.
+// String returns the names of roots as used in reports, such as JNI_GLOBAL; for
+// other records it returns the names of the hprof manual.
 func (t SubTag) String() string {
 	if name := rootNames[t]; name != "" {
 		return name
@@ -107,7 +107,7 @@ var heapNames = [256]string{
 // Type is the type of a field or of an array's elements.
 type Type uint8
 
-// The basic types of the hprof manual.
+// The basic types as numbered in the hprof manual.
 const (
 	Object  Type = 2
 	Boolean Type = 4
@@ -131,8 +131,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Size returns the bytes of one value in a file whose IDs have idSize bytes,
-// and 0 for a type that does not exist.
+// Size returns the size in bytes of one value in a file whose IDs have idSize
+// bytes, and 0 for a type that does not exist.
 func (t Type) Size(idSize int) int {
 	switch t {
 	case Object:
@@ -149,9 +149,9 @@ func (t Type) Size(idSize int) int {
 	return 0
 }
 
-// Root is one GC root. Thread is the serial number of its thread and Frame the
-// number of the frame in that thread's stack trace, -1 for a root without one.
-// For a thread object, Trace is the serial number of its stack trace.
+// Root is one GC root. Thread is the serial number of its thread, and Frame the
+// index of the frame in that thread's stack trace, or -1 if the root has no
+// frame. For a thread object, Trace is the serial number of its stack trace.
 type Root struct {
 	Object ID
 	Thread uint32
@@ -167,7 +167,7 @@ type Field struct {
 }
 
 // Static is a static field with its value: an ID for Object, otherwise the bits
-// of the value, not extended.
+// of the value, not sign-extended.
 type Static struct {
 	Name  ID
 	Type  Type
@@ -175,12 +175,12 @@ type Static struct {
 }
 
 // Class is a CLASS_DUMP record. InstanceSize is in bytes, as the runtime wrote
-// it. Fields are those that the class itself declares, in the order of their
+// it. Fields are those that the class declares itself, in the order of their
 // values in an instance.
 type Class struct {
 	ID, Super, Loader ID
-	// Signers and Domain are the signers and the protection domain that HotSpot
-	// writes.
+	// Signers and Domain are the signers and the protection domain, which
+	// HotSpot writes.
 	Signers, Domain ID
 	Trace           uint32
 	InstanceSize    uint32

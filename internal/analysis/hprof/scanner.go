@@ -13,13 +13,13 @@ import (
 //	}
 //	err := s.Err()
 //
-// An array whose elements do not fit into the scanner's buffer comes in pieces:
-// Next returns it again, with Piece true and First advanced. Memory is the
-// buffer, of half a MiB, or 4 MiB after a longer record, whatever a file
-// declares.
+// An array whose elements do not fit into the scanner's buffer is returned in
+// pieces: Next returns it again, with Piece true and First advanced. The only
+// memory used is the buffer, which has half a MiB, or 4 MiB after a longer
+// record, regardless of the lengths that a file declares.
 type Scanner struct {
-	// Contents requests the elements of primitive arrays. Without it they are
-	// skipped, and not read from the file if they are long. It must be set
+	// Contents requests the elements of primitive arrays. If it is false, they
+	// are skipped; long arrays are then not read from the file. It must be set
 	// before the first Next.
 	Contents bool
 
@@ -27,31 +27,33 @@ type Scanner struct {
 	// record's position in the file.
 	Kind   SubTag
 	Offset int64
-	// Object is the object itself; for roots, the object that is held.
+	// Object is the object itself; for roots, it is the object that is held.
 	Object ID
-	// Class is the class of an instance, and of an object array.
+	// Class is the class of an instance or of an object array.
 	Class ID
-	// Trace is the serial number of the stack trace of the allocation.
+	// Trace is the serial number of the allocation's stack trace.
 	Trace uint32
-	// Count is the number of elements of an array, the bytes of an instance.
+	// Count is the number of elements of an array, or the number of bytes of an
+	// instance.
 	Count uint32
-	// Type is that of a primitive array's elements.
+	// Type is the element type of a primitive array.
 	Type Type
-	// Heap is the heap of the record, 0 if its segment names none. HeapName is
-	// the ID of that heap's name.
+	// Heap is the ID of the record's heap, 0 if its segment does not name a
+	// heap. HeapName is the string ID of that heap's name.
 	Heap     uint32
 	HeapName ID
-	// Body is an instance's fields, or array elements from First on, nil if
-	// there are none. It is valid until the next call of Next.
+	// Body is an instance's fields, or array elements beginning with First; nil
+	// if there are none. It is valid until the next call of Next.
 	Body  []byte
 	First uint32
-	// Piece is true if Body continues the array of the last record.
+	// Piece is true if Body continues the array of the previous record.
 	Piece bool
 
 	window
 	idSize   int
 	segments []Segment
-	// at is the offset of the next record, end that of the segment's end.
+	// at is the offset of the next record; end is the offset of the segment's
+	// end.
 	at, end   int64
 	cut       bool
 	truncated int64
@@ -60,22 +62,24 @@ type Scanner struct {
 
 const (
 	scanBuffer = 512 << 10
-	// scanHead is the bytes of the longest head of a record with a body.
+	// scanHead is the maximum length of the head of a record with a body, in
+	// bytes.
 	scanHead = 1 + 8 + 4 + 4 + 8
-	// maxRecord bounds a record that must be completely in the buffer: a
-	// CLASS_DUMP of three tables of 65535 lines, an instance of eight classes
-	// with as many fields.
+	// maxRecord bounds a record that must be completely in the buffer. The
+	// largest ones are a CLASS_DUMP with three tables of 65535 entries, and an
+	// instance of eight classes with as many fields each.
 	maxRecord = 4 << 20
 )
 
-// Scanner returns a scanner of segments of this file, in any order. Its buffer
-// is no larger than the file, as several scanners read each small dump.
+// Scanner returns a scanner of segments of this file, in any order. The buffer
+// is not larger than the file, because each small dump is read by several
+// scanners.
 func (f *File) Scanner(segments []Segment) *Scanner {
 	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
 	return newScanner(f.r, buf, f.IDSize, segments)
 }
 
-// Reset restarts the scanner on other segments; the buffer stays.
+// Reset restarts the scanner on other segments, reusing the buffer.
 func (s *Scanner) Reset(segments []Segment) {
 	contents := s.Contents
 	*s = *newScanner(s.r, s.buf, s.idSize, segments)
@@ -84,7 +88,7 @@ func (s *Scanner) Reset(segments []Segment) {
 
 func newScanner(r io.ReaderAt, buf []byte, idSize int, segments []Segment) *Scanner {
 	s := &Scanner{window: window{r: r, buf: buf}, idSize: idSize, segments: segments, truncated: -1}
-	// Segments are adjacent, so the window reads ahead into the next one.
+	// Segments are adjacent, so the window reads ahead into the next segment.
 	for _, g := range segments {
 		s.limit = max(s.limit, g.Offset+g.Length)
 	}
@@ -106,12 +110,12 @@ func (s *Snapshot) Chunks(size int64) [][]Segment {
 	return chunks
 }
 
-// Err returns why Next returned false: nil at the end, and if the file was
-// truncated; a *DamageError; or the error of the reader.
+// Err returns the reason why Next returned false: nil at the end, and if the
+// file is truncated; a *DamageError; or the error of the reader.
 func (s *Scanner) Err() error { return s.err }
 
 // Truncated returns the offset of the incomplete record at the end of the file,
-// or -1 if it ends after a complete one.
+// or -1 if the file ends after a complete record.
 func (s *Scanner) Truncated() int64 { return s.truncated }
 
 // Next advances to the next record, or the next piece of an array.
@@ -140,7 +144,7 @@ func (s *Scanner) Next() bool {
 		if s.err != nil {
 			return false
 		}
-		// Only the segment is finished.
+		// Only this segment is finished; the next one follows.
 	}
 }
 
@@ -155,7 +159,7 @@ func (s *Scanner) segment() bool {
 	return true
 }
 
-// head returns up to n bytes of the record at s.at, fewer at the end of the
+// head returns up to n bytes of the record at s.at, or fewer at the end of the
 // segment.
 func (s *Scanner) head(n int) []byte {
 	if rest := s.end - s.at; rest < int64(n) {
@@ -237,7 +241,7 @@ func (s *Scanner) record() bool {
 	return true
 }
 
-// rootSize returns the bytes of a root record, 0 for other records (ART
+// rootSize returns the size of a root record in bytes, 0 for other records (ART
 // runtime/hprof/hprof.cc, Hprof::MarkRootObject).
 func rootSize(kind SubTag, id int) int {
 	switch kind {
@@ -288,8 +292,8 @@ func (s *Scanner) instance(head int) bool {
 	return true
 }
 
-// whole returns the n bytes of the record at s.at, all of which the segment
-// has.
+// whole returns the n bytes of the record at s.at; the segment must contain
+// them all.
 func (s *Scanner) whole(n int64) []byte {
 	if n > maxRecord {
 		s.damage(fmt.Sprintf("%d bytes long, more than any class can declare", n))
@@ -328,8 +332,8 @@ func (s *Scanner) elementSize() int {
 	return s.Type.Size(s.idSize)
 }
 
-// elements reads as many elements from First on as fit, all of which the
-// segment has.
+// elements reads as many elements as fit, beginning with First; the segment
+// must contain them all.
 func (s *Scanner) elements() bool {
 	size := s.elementSize()
 	n := int(min((int64(s.Count)-int64(s.First))*int64(size), int64(len(s.buf)/size*size)))
@@ -390,7 +394,8 @@ func (s *Scanner) classDump() bool {
 	return true
 }
 
-// value skips name bytes, a type and a value of it, n bytes into the record.
+// value skips a name of the given size, a type and a value of this type, n
+// bytes into the record.
 func (s *Scanner) value(n, name int) (int, bool) {
 	b, ok := s.table(n + name + 1)
 	if !ok {
@@ -459,7 +464,7 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends the segment at a record that is longer than the rest of the
+// short ends the segment because a record is longer than the rest of the
 // segment.
 func (s *Scanner) short() bool {
 	if s.cut {

@@ -11,9 +11,9 @@ import (
 )
 
 // population appends a heap of about size bytes in segments of 1 MiB, shaped
-// like one of an app: of 16 objects 11 are instances of 8 to 56 bytes, 2 are
-// arrays of 8 references and 3 are strings' bytes; each 4096th is an array of
-// 64 kB.
+// like an app's: of every 16 objects, 11 are instances of 8 to 56 bytes, 2 are
+// arrays of 8 references and 3 are byte arrays of strings; every 4096th is an
+// array of 64 kB.
 func population(d *dump, size int) (records int) {
 	const segment = 1 << 20
 	u4 := func(v uint32) { d.b = binary.BigEndian.AppendUint32(d.b, v) }
@@ -66,9 +66,9 @@ func population(d *dump, size int) (records int) {
 	return records
 }
 
-// BenchmarkScan reads a heap of 100 MB in memory. The limit is 1.5 GB/s and 25
-// million records a second on one core of 2020, and no allocation: reading
-// twice must take less than a tenth of an analysis.
+// BenchmarkScan reads a heap of 100 MB in memory. It should reach 1.5 GB/s and
+// 25 million records per second on one core of 2020, without allocations:
+// reading twice must take less than a tenth of an analysis.
 func BenchmarkScan(b *testing.B) {
 	for _, ids := range []int{4, 8} {
 		d := newDump(hprof.Format102, ids)
@@ -99,7 +99,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen walks the same heap, of which it reads only the heads.
+// BenchmarkOpen opens the same heap; it reads only the record heads.
 func BenchmarkOpen(b *testing.B) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 100_000_000)

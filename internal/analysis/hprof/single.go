@@ -10,11 +10,11 @@ import (
 // Single is one instance or array, read separately.
 type Single struct {
 	Kind SubTag
-	// Object is the object itself, Class its class, of an instance or object
+	// Object is the object itself; Class is the class of an instance or object
 	// array.
 	Object, Class ID
-	// Count is the number of elements of an array, the bytes of an instance;
-	// Type that of a primitive array's elements.
+	// Count is the number of elements of an array, or the number of bytes of an
+	// instance; Type is the element type of a primitive array.
 	Count uint32
 	Type  Type
 	// Body is an instance's fields or an array's first complete elements. It is
@@ -24,13 +24,12 @@ type Single struct {
 	buf []byte
 }
 
-// usual is the number of bytes that are read at first: most instances are
-// smaller.
+// usual is the number of bytes of the first read: most instances are smaller.
 const usual = 256
 
 // ReadSingle reads the instance or array whose record begins at an offset that
 // a Scanner reported: up to most bytes of its body. The error is a *DamageError
-// if there is no such record, or that of the reader.
+// if there is no such record, or the reader's error.
 func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	if err := f.fill(at, usual, s); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	return nil
 }
 
-// fill reads up to n bytes, fewer at the end of the file.
+// fill reads up to n bytes, or fewer at the end of the file.
 func (f *File) fill(at int64, n int, s *Single) error {
 	if cap(s.buf) < n {
 		s.buf = make([]byte, n)

@@ -37,7 +37,8 @@ func heaps(t *testing.T, d *dump) (all []string) {
 	return all
 }
 
-// TestSnapshots: the hprof agent writes a heap at each request.
+// TestSnapshots reads files with several heaps: the hprof agent writes one at
+// each request.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"", ""},
@@ -49,12 +50,13 @@ func TestSnapshots(t *testing.T) {
 		{"c1 n n c2 n c3", "1|2|3"},
 		{"c1 s2", "1 2"},
 		{"s1 c2", "1|2"},
-		// An end record counts as one.
+		// Several end records count as one.
 		{"s1 e s2 e", "1.|2."},
 		{"s1 s2 e s3 s4", "1 2.|3 4"},
 		{"c1 e c2 e", "1.|2."},
 		{"s1 e s2", "1.|2"},
-		// Without one, segments belong together, whatever is between them.
+		// Without an end record, segments belong together, whatever records are
+		// between them.
 		{"s1 n s2 n n s3", "1 2 3"},
 		{"n s1 n e n", "1."},
 		{"e s1", "1"},
@@ -83,8 +85,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestHeapOfSegment: each segment names the heap of its objects again, and for
-// no other segment.
+// TestHeapOfSegment checks heap names: each segment names the heap of its
+// objects again, and the name applies to that segment only.
 func TestHeapOfSegment(t *testing.T) {
 	info := func(d *dump, heap rune, name hprof.ID) { d.put(hprof.SubHeapInfo, uint32(heap), name) }
 	d := newDump(hprof.Format103, 4)
@@ -121,8 +123,8 @@ func TestHeapOfSegment(t *testing.T) {
 	agree(t, d.b)
 }
 
-// TestNamesAfterTheHeap: records may have any order, and the IDs of objects and
-// of strings are separate.
+// TestNamesAfterTheHeap checks that records may have any order, and that the
+// IDs of objects and of strings are separate.
 func TestNamesAfterTheHeap(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	d.segment(hprof.TagHeapDump, func() { d.instance(7, 8, "x"); d.class(8, 0) })
@@ -162,7 +164,7 @@ func TestNamesAfterTheHeap(t *testing.T) {
 	}
 }
 
-// TestLongTrace: a trace declares its number of frames; 4096 are kept.
+// TestLongTrace reads a trace that declares many frames; 4096 are kept.
 func TestLongTrace(t *testing.T) {
 	for _, n := range []int{4095, 4096, 4097, 100_000} {
 		d := newDump(hprof.Format102, 8)
@@ -180,8 +182,9 @@ func TestLongTrace(t *testing.T) {
 	}
 }
 
-// TestChunks: all segments, each once and in order, in groups that are no
-// larger than requested except for single segments.
+// TestChunks checks that the chunks contain all segments, each once and in
+// order, and that they are not larger than requested unless they are a single
+// segment.
 func TestChunks(t *testing.T) {
 	var snapshot hprof.Snapshot
 	at := int64(100)
@@ -211,8 +214,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestSegmentsInAnyOrder: a scanner takes segments that are not adjacent, and
-// the truncated one need not be the last.
+// TestSegmentsInAnyOrder checks that a scanner accepts segments that are not
+// adjacent, and a truncated segment that is not the last.
 func TestSegmentsInAnyOrder(t *testing.T) {
 	d := newDump(hprof.Format103, 4)
 	const segments = 40

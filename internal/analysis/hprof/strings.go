@@ -22,7 +22,7 @@ type Strings struct {
 // entry is one string: length bytes at blob[at:], or in the file at offset -at.
 type entry struct {
 	id ID
-	// place is at in 48 bits, and length in 16.
+	// place packs at in 48 bits and length in 16 bits.
 	place int64
 }
 
@@ -33,11 +33,11 @@ func (e entry) at() int64 { return e.place >> 16 }
 func (e entry) length() int64 { return e.place & maxKept }
 
 const (
-	// maxKept is the bytes of one string that are kept: names have at most
-	// 65535 (JVM specification 4.4.7).
+	// maxKept is the number of bytes of one string that are kept: names have at
+	// most 65535 (JVM specification 4.4.7).
 	maxKept = 65535
-	// maxBlob bounds the bytes that are kept in memory. Other strings are read
-	// again.
+	// maxBlob is the number of bytes that are kept in memory. Other strings are
+	// read from the file again.
 	maxBlob = 64 << 20
 )
 
@@ -50,19 +50,20 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 	s.added.add(newEntry(id, at, length))
 }
 
-// join finishes adding.
+// join is called after the last string was added.
 func (s *Strings) join() { s.entries = s.added.join() }
 
-// memory returns the bytes of the strings, without a bounded number of them.
+// memory returns the bytes that the strings take, apart from those whose number
+// is bounded.
 func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
 // Len returns the number of strings.
 func (s *Strings) Len() int { return len(s.entries) }
 
 // Get returns a string, decoded from modified UTF-8 and truncated after 65535
-// bytes. It returns false if there is none with this ID, or if it can no longer
-// be read from the file. Of two with one ID it returns the first. It is not
-// safe for concurrent use.
+// bytes. It returns false if there is no string with this ID, or if it can no
+// longer be read from the file. If two strings have this ID, it returns the
+// first. It is not safe for concurrent use.
 func (s *Strings) Get(id ID) (string, bool) {
 	s.sort()
 	i, ok := slices.BinarySearchFunc(s.entries, id, func(e entry, id ID) int { return cmp.Compare(e.id, id) })
@@ -80,7 +81,7 @@ func (s *Strings) Get(id ID) (string, bool) {
 	return DecodeString(b), true
 }
 
-// sort puts the first of two strings with one ID in front.
+// sort sorts by ID; the first of two strings with the same ID comes first.
 func (s *Strings) sort() {
 	if s.sorted {
 		return
@@ -96,8 +97,8 @@ func (s *Strings) sort() {
 
 // DecodeString decodes modified UTF-8 (JVM specification 4.4.7): NUL is C0 80,
 // and characters beyond U+FFFF are two surrogates of three bytes each. It
-// accepts UTF-8 as well. Other bytes, and a surrogate without its pair, become
-// U+FFFD.
+// accepts UTF-8 as well. Invalid bytes, and a surrogate without its pair,
+// become U+FFFD.
 func DecodeString(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -121,7 +122,7 @@ func decodeRune(b []byte) (rune, int) {
 	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1 {
 		return r, n
 	}
-	// Forbidden in UTF-8: the NUL and the surrogates.
+	// UTF-8 forbids this encoding of NUL, and surrogates.
 	if len(b) > 1 && b[0] == 0xc0 && b[1] == 0x80 {
 		return 0, 2
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// encodeUnits writes UTF-16 like DataOutput.writeUTF: each unit by itself, and
-// NUL in two bytes.
+// encodeUnits encodes UTF-16 like DataOutput.writeUTF: each unit separately,
+// and NUL in two bytes.
 func encodeUnits(units []uint16) (b []byte) {
 	for _, u := range units {
 		switch {
@@ -29,9 +29,9 @@ func encodeUnits(units []uint16) (b []byte) {
 	return b
 }
 
-// decodeUnits reads UTF-8 and modified UTF-8 into UTF-16; other bytes are
-// U+FFFD. It finds sequences by writing them: the one of a unit, or of a
-// character beyond U+FFFF, that b begins with.
+// decodeUnits decodes UTF-8 and modified UTF-8 into UTF-16; invalid bytes
+// become U+FFFD. It recognizes a sequence by encoding every unit, and every
+// character beyond U+FFFF, and comparing the result with the start of b.
 func decodeUnits(b []byte) (units []uint16) {
 	for len(b) > 0 {
 		r, n := utf8.RuneError, 1
@@ -65,7 +65,8 @@ func decodeUnits(b []byte) (units []uint16) {
 	return units
 }
 
-// TestDecodeString: what a JVM writes is read back, for any string.
+// TestDecodeString checks that a string encoded as a JVM does is decoded
+// unchanged, for any string.
 func TestDecodeString(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []uint16{
@@ -79,7 +80,7 @@ func TestDecodeString(t *testing.T) {
 				units[i] = alphabet[random.IntN(len(alphabet))]
 			}
 		}
-		// A single surrogate is in no string of Go.
+		// A Go string cannot contain a single surrogate.
 		if got, want := hprof.DecodeString(encodeUnits(units)), string(utf16.Decode(units)); got != want {
 			t.Fatalf("%x is decoded as %q, want %q", units, got, want)
 		}
@@ -91,15 +92,15 @@ func TestDecodeString(t *testing.T) {
 		"\xc0\x80":                 "\x00",
 		"a\xc0\x80b\xc0\x80":       "a\x00b\x00",
 		"\xed\xa0\xbd\xed\xb8\x80": "\U0001f600",
-		// A character of UTF-8 next to an invalid NUL.
+		// A UTF-8 character next to an invalid NUL.
 		"\xf0\x9f\x98\x80\xc0\x80": "\U0001f600\x00",
-		// Surrogates that are not a pair.
+		// Surrogates that do not form a pair.
 		"\xed\xa0\xbd":                         "\ufffd",
 		"\xed\xb8\x80":                         "\ufffd",
 		"\xed\xb8\x80\xed\xa0\xbd":             "\ufffd\ufffd",
 		"\xed\xa0\xbdx":                        "\ufffdx",
 		"\xed\xa0\xbd\xed\xa0\xbd\xed\xb8\x80": "\ufffd\U0001f600",
-		// Truncated and invalid sequences, and overlong ones.
+		// Truncated, invalid and overlong sequences.
 		"\xc3":             "\ufffd",
 		"\xedA\x80":        "\ufffdA\ufffd",
 		"\xe2\x82":         "\ufffd\ufffd",
@@ -116,8 +117,8 @@ func TestDecodeString(t *testing.T) {
 	}
 }
 
-// FuzzDecodeString compares with a decoder that finds sequences by writing
-// them.
+// FuzzDecodeString compares the result with that of decodeUnits, which
+// recognizes sequences by encoding them.
 func FuzzDecodeString(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "a\xc0\x80b", "\xed\xa0\xbd\xed\xb8\x80", "\xed\xa0\xbd", "\xc1\x81\xe0\x80\x80\xf0\x9f\x98\x80",
@@ -137,8 +138,8 @@ func FuzzDecodeString(f *testing.F) {
 	})
 }
 
-// TestLongStrings: 65535 bytes of a string are kept, and 64 MiB of all strings;
-// the others are read again on demand.
+// TestLongStrings checks that 65535 bytes of each string are kept, and 64 MiB
+// of all strings; the others are read again on demand.
 func TestLongStrings(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	d.record(hprof.TagString, hprof.ID(5), strings.Repeat("a", 65535))
@@ -175,7 +176,7 @@ func TestLongStrings(t *testing.T) {
 	}
 }
 
-// failing is a file whose end is lost after it was opened.
+// failing is a file whose end becomes unreadable after it was opened.
 type failing struct {
 	io.ReaderAt
 	lost int64
@@ -188,8 +189,8 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// TestLostStrings: a name that cannot be read again is missing, rather than
-// truncated.
+// TestLostStrings checks that a name that can no longer be read is missing, and
+// not truncated.
 func TestLostStrings(t *testing.T) {
 	const n = 1100
 	file := &sparse{}
@@ -202,7 +203,7 @@ func TestLostStrings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All that was kept is still there.
+	// All strings kept in memory are still available.
 	r.lost = 1
 	for id, want := range map[hprof.ID]bool{0: true, 1000: true, 1040: false, n - 1: false} {
 		if _, ok := f.Strings.Get(id); ok != want {

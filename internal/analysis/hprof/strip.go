@@ -8,31 +8,31 @@ import (
 
 // Stripped is the result of Strip.
 type Stripped struct {
-	// Arrays counts the primitive arrays that have elements, Bytes their size:
-	// all elements are zero in the copy.
+	// Arrays counts the primitive arrays that have elements; Bytes is their
+	// size. All their elements are zero in the copy.
 	Arrays, Bytes int64
 	// Hashes counts the fields that are zeroed because they may hold the hash
-	// of a text, or because no class says what they hold.
+	// of a text, or because no class declares what they hold.
 	Hashes int64
 	// Truncated is true if the dump ends inside a record, and so does the copy.
 	Truncated bool
-	// Warnings are those of File: if the length of a heap was guessed, so were
-	// the positions of its arrays.
+	// Warnings are those of File: if the length of a heap was guessed, the
+	// positions of its arrays are uncertain, too.
 	Warnings []error
 }
 
 // Strip copies a dump of size bytes to w with all elements of primitive arrays
-// set to zero: the texts of strings, the pixels of bitmaps, whatever was read
-// or received. It also zeroes the hashes of texts, from which short texts can
-// be computed: see hashFields. Everything else is copied byte by byte: names,
+// set to zero: the texts of strings, the pixels of bitmaps, data that was read
+// or received. It also zeroes the hashes of texts, from which short texts could
+// be recovered: see hashFields. Everything else is copied byte by byte: names,
 // lengths, references, the values of other fields. Stripping a copy again
 // changes nothing.
 //
 // All heaps of the dump are stripped. A truncated heap is copied up to its end,
 // including its incomplete record. The error is a *DamageError if the bytes
 // cannot be a dump, otherwise that of r, w or ctx; the output is then not a
-// dump and must not be kept. Memory is that of Open, buffers of less than 10
-// MiB and the layouts of the classes.
+// dump and must not be kept. Strip uses the memory that Open uses, buffers of
+// less than 10 MiB and the layouts of the classes.
 func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Stripped, error) {
 	f, err := Open(ctx, r, size)
 	if err != nil {
@@ -55,8 +55,8 @@ const (
 	wordEvery = 4096
 )
 
-// stripping copies a file through a window. What precedes the window is
-// written, what is in it can be changed.
+// stripping copies a file through a window. The bytes before the window have
+// been written; the bytes in the window can be changed.
 type stripping struct {
 	Stripped
 	window
@@ -169,8 +169,8 @@ func (s *stripping) erase(from, to int64) error {
 	return nil
 }
 
-// copyTo writes until an offset is in the window, or before it at the end of
-// the file.
+// copyTo writes until an offset is in the window, or the window reaches the end
+// of the file.
 func (s *stripping) copyTo(at int64) error {
 	for at >= s.base+int64(s.n) && (s.n > 0 || s.base < s.limit) {
 		if err := s.ctx.Err(); err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 // place is the position in a file of a value that must be erased, the class of
-// its object, and the name of its field, "" if no class declares one there.
+// its object, and the name of its field, or "" if no class declares a field
+// there.
 type place struct {
 	at, size    int64
 	class, name string
@@ -120,10 +121,10 @@ func (n *naive) classNames() map[hprof.ID]string {
 	return names
 }
 
-// attack reads texts back from a dump without texts: each int field of each
-// instance that is the hash of a text in the dictionary, or what
-// java.util.HashMap makes of it (its own inverse). It returns the texts that it
-// found, with repetitions.
+// attack recovers texts from a dump without texts. It looks up each int field
+// of each instance in the dictionary of hashes, and also the value before the
+// spreading of java.util.HashMap, which it inverts with its own code. It
+// returns the texts that it found, with repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize
@@ -159,13 +160,14 @@ func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	return found
 }
 
-// keepsHashes lists classes that are in every dump.
+// keepsHashes lists the classes with such hashes that are in every dump.
 func keepsHashes(class string) bool {
 	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") &&
 		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
 }
 
-// dictionary has all numbers of 4 to 6 digits, and words, by their hashes.
+// dictionary maps the hashes of all numbers of 4 to 6 digits, and of words, to
+// these texts.
 func dictionary() map[uint32]string {
 	all := map[uint32]string{}
 	for digits, end := 4, 10_000; digits <= 6; digits, end = digits+1, 10*end {
@@ -183,8 +185,8 @@ func dictionary() map[uint32]string {
 	return all
 }
 
-// The attack that finds PINs and one-time codes in dumps without texts finds
-// nothing.
+// The attack finds PINs and one-time codes in dumps without texts; in stripped
+// dumps it must find nothing.
 func TestStripTakesHashes(t *testing.T) {
 	texts, before, read := dictionary(), 0, 0
 	for _, name := range dumps {
@@ -208,8 +210,8 @@ func TestStripTakesHashes(t *testing.T) {
 	}
 }
 
-// Every instance of the recorded dumps has the fields that its classes declare,
-// so only hashes are erased: ints in fields with such names.
+// Every instance of the recorded dumps has exactly the fields that its classes
+// declare, so only hashes are erased: ints in fields with such names.
 func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	fields, read := map[string]int64{}, 0
 	for _, name := range dumps {
@@ -238,9 +240,9 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	}
 }
 
-// secrets are texts that only their hashes would reveal, and the number from
-// which on a dump certainly contains hashes: no other value of a dump is like
-// these hashes.
+// secrets are texts that only their hashes would reveal, and least is the
+// number of hashes above which a dump certainly contains them. No other value
+// of a dump is equal to these hashes.
 func secrets() (all []string) {
 	for i := range 40 {
 		all = append(all, strconv.Itoa(493_817+i*12_011))
@@ -249,7 +251,7 @@ func secrets() (all []string) {
 }
 
 // traces counts the places of a dump, of any layout, that contain the hash of
-// one of the texts, plain or as spread by hash tables.
+// one of the texts, either as computed or as hash tables spread it.
 func traces(data []byte, texts []string) (count int) {
 	for _, text := range texts {
 		hash := hashOf(text)
@@ -262,7 +264,7 @@ func traces(data []byte, texts []string) (count int) {
 	return count
 }
 
-// Keys of all hash tables, of every runtime and size of IDs.
+// Writes the keys of all hash tables, of every runtime and ID size.
 func TestStripTakesHashesOfKeys(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {
@@ -291,7 +293,7 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 	}
 }
 
-// The same in a JVM: what a program reads is in its hash tables.
+// The same for a JVM: the texts that a program reads are in its hash tables.
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t,
@@ -328,7 +330,7 @@ public final class Pins {
 	}
 }
 
-// names of the dumps below.
+// The names in the dumps below.
 const (
 	nameHash    hprof.ID = 100 + iota // hash
 	nameCode                          // hashCode
@@ -348,8 +350,8 @@ func hashDump(ids int) *dump {
 	return d
 }
 
-// declareClass appends a class with static fields and fields: a name, a type,
-// and for static ones a value.
+// declareClass appends a class with static fields and instance fields: a name,
+// a type, and for static fields a value.
 func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
 	d.put(hprof.SubClassDump, id, uint32(0), super, hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0),
 		uint32(0), uint16(0))
@@ -357,8 +359,9 @@ func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
 	d.put(uint16(len(fields) / 2)).put(fields...)
 }
 
-// The erased fields of instances: according to the classes of their own heap,
-// wherever these are, and everything that no class declares.
+// Checks which fields of instances are erased: those that the classes of their
+// own heap declare as hashes, wherever these classes are, and everything that
+// no class declares.
 func TestStripHashFields(t *testing.T) {
 	const text, node, base, missing hprof.ID = 1, 2, 3, 4
 	for _, ids := range []int{4, 8} {
@@ -370,7 +373,7 @@ func TestStripHashFields(t *testing.T) {
 		}
 		zeros := func(n int) string { return strings.Repeat("\x00", n) }
 		d.segment(hprof.TagHeapDumpSegment, func() {
-			// Before the class.
+			// The instance comes before its class.
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
 			instance(missing, "HHHH", zeros(4))
 		})
@@ -378,17 +381,17 @@ func TestStripHashFields(t *testing.T) {
 			d.declareClass(text, 0,
 				[]any{nameSeed, hprof.Int, "SSSS", nameCount, hprof.Int, "kept", nameHasHad, hprof.Int, "plus"},
 				nameHash, hprof.Object, nameHash, hprof.Int, nameIsZero, hprof.Boolean, nameCount, hprof.Int)
-			// Own fields come first.
+			// An instance's own fields come before those of its superclass.
 			d.declareClass(node, base, nil, nameCount, hprof.Short, nameCode, hprof.Long)
 			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
 			instance(node, "ccHHHHHHHHHH"+object+"HHHH", "cc"+zeros(10)+object+zeros(4))
-			// Longer and shorter than declared by its classes.
+			// These are longer and shorter than their classes declare.
 			instance(text, object+"HHHHZccccZZZZ", object+zeros(5)+"cccc"+zeros(4))
 			instance(text, object+"HH", object+zeros(2))
 		})
 		d.record(hprof.TagHeapDumpEnd)
-		// The same ID is a different class in the second heap.
+		// The same ID is another class in the second heap.
 		d.segment(hprof.TagHeapDumpSegment, func() {
 			d.declareClass(text, base, nil, nameCount, hprof.Int)
 			// The superclass is missing.
@@ -419,8 +422,8 @@ func TestStripHashFields(t *testing.T) {
 	}
 }
 
-// A class that is its own superclass, possible in a damaged dump, has an
-// infinite number of fields.
+// A class that is its own superclass, which is possible in a damaged dump, has
+// an infinite number of fields.
 func TestStripCircle(t *testing.T) {
 	d := hashDump(4)
 	d.segment(hprof.TagHeapDumpSegment, func() {

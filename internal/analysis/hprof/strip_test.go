@@ -33,9 +33,9 @@ func strip(data []byte) ([]byte, hprof.Stripped, error) {
 	return out.Bytes(), done, err
 }
 
-// stripNaive is a second implementation: it strips with the positions of arrays
-// and fields read from the whole dump. damage is the offset of the first
-// damage, -1 if there is none.
+// stripNaive is a second implementation: it strips using the positions of
+// arrays and fields in the whole dump. damage is the offset of the first
+// damage, or -1.
 func stripNaive(data []byte) (out []byte, done hprof.Stripped, damage int64) {
 	n := readNaive(data)
 	if n.damage >= 0 {
@@ -101,7 +101,8 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	return got, done
 }
 
-// checkStripped is agreeStripped, plus what must hold for every stripped dump.
+// checkStripped does the same as agreeStripped, and checks what must hold for
+// every stripped dump.
 func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	got, done := agreeStripped(t, data)
@@ -124,7 +125,7 @@ func TestStripRecorded(t *testing.T) {
 			if done.Truncated || done.Arrays == 0 || done.Bytes == 0 {
 				t.Errorf("%+v", done)
 			}
-			// Truncated in the heap, and in the middle of the longest array.
+			// Truncates in the heap, and in the middle of the longest array.
 			checkStripped(t, data[:len(data)*7/8])
 			var longest item
 			for _, h := range readNaive(data).heaps {
@@ -139,9 +140,9 @@ func TestStripRecorded(t *testing.T) {
 	}
 }
 
-// Every small dump, and every prefix of it, is stripped like the whole one,
-// including the record in which it ends, and fields whose class is then
-// missing.
+// Every small dump, and every prefix of it, must be stripped like the whole
+// dump. That includes the record in which the prefix ends, and fields whose
+// class is then missing.
 func TestStripCut(t *testing.T) {
 	for i, data := range seeds() {
 		whole, _ := checkStripped(t, data)
@@ -166,8 +167,8 @@ func TestStripCut(t *testing.T) {
 	}
 }
 
-// Random apps in random forms, some with several heaps, some truncated, some
-// damaged.
+// Random apps in random forms; some have several heaps, some are truncated,
+// some are damaged.
 func TestStripForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	for seed := range uint64(60) {
@@ -198,7 +199,8 @@ func TestStripForms(t *testing.T) {
 	}
 }
 
-// Arrays at the edges of the copied pieces, and some that are much longer.
+// Arrays at the boundaries of the copied pieces, and arrays that are much
+// longer.
 func TestStripLong(t *testing.T) {
 	const most = 1 << 20
 	for _, ids := range []int{4, 8} {
@@ -206,11 +208,11 @@ func TestStripLong(t *testing.T) {
 		at := d.segment(hprof.TagHeapDumpSegment, func() {})
 		add := func(n int) { d.primitives(1, hprof.Byte, uint32(n), strings.Repeat("x", n)) }
 		for _, end := range []int{most - 1, 2 * most, 3*most + 1, 5*most - 1, 7 * most, 9*most + 1, 9*most + most/2} {
-			// The elements end there.
+			// The elements end at the boundary.
 			add(end - len(d.b) - 10 - ids)
 			d.instance(2, 3, "fields")
 		}
-		// The head ends where the next piece begins.
+		// The head ends at the boundary.
 		d.instance(2, 3, strings.Repeat("i", 10*most-len(d.b)-(9+2*ids)-(10+ids)))
 		add(100)
 		d.objects(4, 5, make([]hprof.ID, most)...)
@@ -246,7 +248,7 @@ func (n *nonzero) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A heap of more than 4 GiB, which declares less.
+// A heap of more than 4 GiB that declares a smaller size.
 func TestStripWrapped(t *testing.T) {
 	h := newHuge()
 	h.fill()
@@ -262,7 +264,7 @@ func TestStripWrapped(t *testing.T) {
 	var bytesOfArrays, arrays int64
 	for _, i := range h.items {
 		if i.Kind == hprof.SubInstance {
-			// No class says what they hold.
+			// No class declares what these fields hold.
 			for at := range int64(len(i.Body)) {
 				delete(want.found, i.Offset+25+at)
 			}
@@ -284,7 +286,7 @@ func TestStripWrapped(t *testing.T) {
 	}
 }
 
-// failsAt fails at the nth call, from 0 on.
+// failsAt fails at the nth call, counted from 0.
 type failsAt struct {
 	io.ReaderAt
 	left int
@@ -299,8 +301,8 @@ func (f *failsAt) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// An error of the reader or writer, or cancellation, at any time: it is
-// reported, and the output is a prefix of the copy.
+// An error of the reader or writer, or a cancellation, may occur at any time:
+// it must be reported, and the output must be a prefix of the copy.
 func TestStripFails(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 5<<20)
@@ -338,7 +340,7 @@ func TestStripFails(t *testing.T) {
 			t.Fatalf("canceled at read %d: %v, %d bytes", n, err, out.Len())
 		}
 	}
-	// The last read is of the rest, which is written.
+	// The last read returns the rest, which is still written.
 	if canceled < reads-2 {
 		t.Errorf("%d of %d were canceled", canceled, reads)
 	}
@@ -348,8 +350,8 @@ func TestStripFails(t *testing.T) {
 	}
 }
 
-// contents are what a report says about contents, which a stripped dump does
-// not have. Everything else is the same.
+// contents are the parts of a report about contents, which a stripped dump does
+// not have. Everything else must be the same.
 var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|omitted)`,
 	`\.threads\[\d+\]\.name`,
@@ -360,7 +362,7 @@ var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.leaks\[\d+\]\.trace\[\d+\]\.labels(\[\d+\])?`,
 }, "|") + `)$`)
 
-// differences returns the paths in JSON at which two reports differ.
+// differences returns the JSON paths at which two reports differ.
 func differences(at string, a, b any) (all []string) {
 	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
@@ -386,7 +388,7 @@ func differences(at string, a, b any) (all []string) {
 	return all
 }
 
-// reported analyzes a dump, with all its classes and dominators.
+// reported analyzes a dump, with all classes and dominators.
 func reported(t testing.TB, data []byte) map[string]any {
 	t.Helper()
 	r, err := analysis.Analyze(context.Background(), bytes.NewReader(data), int64(len(data)),
@@ -405,7 +407,7 @@ func reported(t testing.TB, data []byte) map[string]any {
 	return report
 }
 
-// A stripped dump has the same leaks, paths, identities and sizes.
+// A stripped dump must have the same leaks, paths, identities and sizes.
 func TestStripKeepsTheAnalysis(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range dumps {
@@ -432,31 +434,31 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 	}
 }
 
-// words are all texts that identities of leaks depend on: threads whose locals
-// are not followed, states of a Recomposer, manufacturers and a build with
-// known leaks.
+// words are all texts that the identities of leaks depend on: names of threads
+// whose locals are not followed, states of a Recomposer, manufacturers, and a
+// build with known leaks.
 var words = []string{
 	"main", "FinalizerWatchdogDaemon", "LeakCanary-Heap-Dump",
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
 	"samsung", "HUAWEI", "LGE", "Xiaomi", "TPP2.220218.008",
-	// A manufacturer and build without known leaks, of the same length.
+	// A manufacturer and a build without known leaks, of the same length.
 	"Google", "UP1A.231005.007",
 }
 
 // needWords are the cases whose leaks differ in a stripped dump because of
-// these words. Those of mixtures come from the same.
+// these words. Leaks of mixtures differ only because of the same cases.
 var needWords = []string{
-	// A thread that has only the name, not the place that Android gives to it.
+	// A thread that has only Android's name for it, in another place.
 	"holder/another thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
-	// What only another manufacturer or build has, with a name of the same
-	// length.
+	// Leaks that only another manufacturer or build has, with a name of the
+	// same length.
 	"known/last served view of another", "known/build of no preview",
 	// AOSP has the field too.
 	"resources of the WebView of Samsung",
 }
 
-// placedCases are leaks that depend on threads and fields which LeakCases have
-// elsewhere: in the places of Android and LeakCanary.
+// placedCases are leaks that depend on threads and fields. LeakCases has these
+// in other places; here they are in the places of Android and LeakCanary.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone
@@ -495,8 +497,8 @@ var placedCases = []struct {
 		}},
 }
 
-// localOfLeakCanary makes a local of the thread of a Handler that an object of
-// a class has.
+// localOfLeakCanary creates a local variable in the thread of a Handler; an
+// object of the class holds the Handler.
 func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.Class) {
 	t := h.Thread("LeakCanary-Heap-Dump")
 	looper := h.New(h.Class("android.os.Looper"), hproftest.Fields{"mThread": t.Ref})
@@ -505,8 +507,8 @@ func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.C
 	h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 }
 
-// sameLeaks reports whether two reports say the same about the graph. A
-// reference out of a map has its key, which is in no identity.
+// sameLeaks reports whether two reports agree about the graph. A reference from
+// a map includes its key, which is not part of any identity.
 func sameLeaks(a, b map[string]any) bool {
 	for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
 		for _, path := range differences("", a[list], b[list]) {
@@ -520,9 +522,9 @@ func sameLeaks(a, b map[string]any) bool {
 
 var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
 
-// keepsLeaks strips a dump. The leaks that do not depend on words are those of
-// the whole dump; with the hashes of its texts, which former copies have, all
-// of them are. It reports whether they are the same.
+// keepsLeaks strips a dump. The leaks that do not depend on words must be those
+// of the whole dump; with the hashes of its texts, which copies by older
+// versions have, all leaks must be. It reports whether they are the same.
 func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	t.Helper()
 	stripped, _, err := strip(data)
@@ -543,7 +545,7 @@ func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	return false
 }
 
-// checkUntold checks that no erased text is shown: each unit is U+FFFD.
+// checkUntold checks that no erased text is shown: each unit must be U+FFFD.
 func checkUntold(t *testing.T, name string, report map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -555,9 +557,9 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 	}
 }
 
-// Leaks of all kinds: those of a stripped dump are those of the whole one, so
-// identities depend on no text, nor on any other array. Only the cases that are
-// about the words differ.
+// Strips dumps with leaks of all kinds: the leaks of a stripped dump must be
+// those of the whole dump, so identities do not depend on any text, or on any
+// other array. Only the cases about the words differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -576,7 +578,7 @@ func TestStripKeepsLeaks(t *testing.T) {
 		if mixes > most {
 			break
 		}
-		// A third of the cases, and those that need words.
+		// A third of the cases, and the cases that need words.
 		if !mix && i%3 > 0 && !recorded.Long() && !slices.Contains(needWords, c.Name) {
 			continue
 		}
@@ -611,7 +613,7 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 		h.Set(h.Main().Ref, "tid", id)
 		watch := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
 			"object description", "long watchUptimeMillis", "long retainedUptimeMillis")
-		// So many texts that their absence is noted.
+		// There are so many texts that the report notes their absence.
 		h.Hold("com.example.Texts", "sTexts", h.Duplicates("text", 20).Ref)
 		pool := h.Thread("pool")
 		h.Set(pool.Ref, "tid", 7)
@@ -626,7 +628,7 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The other one is of the thread main, whose locals do not count.
+		// The other local is in the thread main, whose locals are not followed.
 		if n := len(reported(t, data)["leaks"].([]any)); n != 1 {
 			t.Errorf("%d leaks", n)
 		}
@@ -662,7 +664,7 @@ func hashOf(text string) (hash uint32) {
 	return hash
 }
 
-// restored puts back the arrays that have one of the words.
+// restored puts back the arrays that contain one of the words.
 func restored(data, stripped []byte) []byte {
 	out, n := bytes.Clone(stripped), readNaive(data)
 	ids := n.header.IDSize
@@ -676,7 +678,7 @@ func restored(data, stripped []byte) []byte {
 	return out
 }
 
-// textOf returns the text of a char[] or byte[], "" for another array.
+// textOf returns the text of a char[] or byte[]; "" for any other array.
 func textOf(i item) string {
 	switch i.Type {
 	case hprof.Char:
@@ -695,7 +697,7 @@ func textOf(i item) string {
 	return ""
 }
 
-// forms returns a text in the encodings of a dump.
+// forms returns the encodings that a text can have in a dump.
 func forms(text string) [][]byte {
 	var big, little, latin []byte
 	units := utf16.Encode([]rune(text))
@@ -710,8 +712,8 @@ func forms(text string) [][]byte {
 	return all
 }
 
-// No text of an array of an Android dump is anywhere in the stripped one,
-// except for those that are part of a name, nor is a part of a picture.
+// No text of an array of an Android dump may occur in the stripped dump, except
+// for texts that are part of a name; no part of a picture may occur.
 func TestStripTakesTexts(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		t.Run(name, func(t *testing.T) {
@@ -762,8 +764,8 @@ func TestStripTakesTexts(t *testing.T) {
 	}
 }
 
-// distinctive returns 32 bytes of an array that do not occur by chance: of many
-// values.
+// distinctive returns 32 bytes of an array that have so many different values
+// that they do not occur elsewhere by chance.
 func distinctive(body string) []byte {
 	for at := 0; at+32 <= len(body); at += 32 {
 		block, values := body[at:at+32], map[byte]bool{}
@@ -777,8 +779,8 @@ func distinctive(body string) []byte {
 	return nil
 }
 
-// FuzzStrip: for any bytes, both implementations agree, and memory is in
-// proportion to the file.
+// FuzzStrip checks that, for any bytes, both implementations agree and memory
+// is proportional to the size of the file.
 func FuzzStrip(f *testing.F) {
 	for _, data := range seeds() {
 		f.Add(data)
@@ -798,8 +800,8 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// BenchmarkStrip strips a heap of 100 MB in memory: 20 million records a second
-// and 2 GB/s, so that the disk is the bottleneck.
+// BenchmarkStrip strips a heap of 100 MB in memory. It should reach 20 million
+// records per second and 2 GB/s, so that the disk is the bottleneck.
 func BenchmarkStrip(b *testing.B) {
 	for _, ids := range []int{4, 8} {
 		b.Run(fmt.Sprintf("ids=%d", ids), func(b *testing.B) {
@@ -816,7 +818,7 @@ func BenchmarkStrip(b *testing.B) {
 	}
 }
 
-// limited fails after some bytes.
+// limited fails after a number of bytes.
 type limited struct{ left int }
 
 var errFull = errors.New("no space")

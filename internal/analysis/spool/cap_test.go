@@ -39,7 +39,7 @@ func TestCap(t *testing.T) {
 	checkWhole(t, f, err, Plain, data)
 }
 
-// repeated returns head, followed by n times part.
+// repeated returns head, followed by part n times.
 type repeated struct {
 	head, part []byte
 	n          int
@@ -65,7 +65,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 }
 
 // TestBombs unpacks a gigabyte of zeros, and more, with a cap of a megabyte:
-// little of the bomb is read, and little memory is used.
+// Open must read little of the bomb and use little memory.
 func TestBombs(t *testing.T) {
 	megabyte := make([]byte, 1<<20)
 	var deflated bytes.Buffer
@@ -79,8 +79,8 @@ func TestBombs(t *testing.T) {
 	if err := z.Flush(); err != nil { // whole blocks, none of them the last
 		t.Fatal(err)
 	}
-	// 128 KiB in a block of four bytes (RFC 8878, 3.1.1.2), a window of 128
-	// KiB.
+	// 128 KiB from a block of four bytes (RFC 8878, 3.1.1.2), with a window of
+	// 128 KiB.
 	block := []byte{0x02, 0x00, 0x10, 0x00}
 	for name, bomb := range map[string]*repeated{
 		"one gzip member": {
@@ -115,7 +115,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBombOfNothing is endless input without content: it ends with its input.
+// TestBombOfNothing reads packed input without content: unpacking must stop
+// when the input ends.
 func TestBombOfNothing(t *testing.T) {
 	for name, part := range map[string][]byte{
 		"members": gzipped(t, nil), "frames": zstded(t, true, nil), "skippable frames": skippable(200),

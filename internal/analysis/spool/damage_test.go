@@ -14,13 +14,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// symbol is the longest text of one symbol of deflate (RFC 1951, 3.2.5):
-// decoders may differ by that much if the input ends inside of one.
+// symbol is the longest text of one symbol of deflate (RFC 1951, 3.2.5): the
+// output of decoders may differ by that much if the input ends inside a symbol.
 const symbol = 258
 
-// small is some packed inputs, the content of each, where it may end, and how
-// much of the content is in the last block, which zstd returns completely or
-// not at all.
+// small returns several packed inputs, the content of each, the offsets at
+// which the input may end, and how much of the content is in the last block,
+// which zstd returns completely or not at all.
 func small(t testing.TB) []struct {
 	name    string
 	format  Format
@@ -48,8 +48,8 @@ func small(t testing.TB) []struct {
 	}
 }
 
-// TestCut truncates inputs at every byte: the output is as long as another
-// decoder's, and only an input that ends between members or frames counts as
+// TestCut truncates inputs at every byte: the output must be as long as another
+// decoder's, and only an input that ends between members or frames may count as
 // complete.
 func TestCut(t *testing.T) {
 	for _, c := range small(t) {
@@ -99,8 +99,8 @@ func TestCutSays(t *testing.T) {
 	content(t, f)
 }
 
-// TestFlipped changes each byte of inputs with checksums: an input never counts
-// as complete unless its content is right.
+// TestFlipped changes each byte of inputs with checksums: a changed input may
+// count as complete only if its content is right.
 func TestFlipped(t *testing.T) {
 	for _, c := range small(t)[:2] {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestDamageSays(t *testing.T) {
 	}
 }
 
-// TestGarbage appends other data to packed data.
+// TestGarbage appends unrelated data to packed data.
 func TestGarbage(t *testing.T) {
 	a := dumpLike(1500)
 	for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// reference unpacks up to limit bytes with other code: gzip of the standard
+// reference unpacks up to limit bytes with other decoders: gzip of the standard
 // library, and the concurrent decoder of zstd.
 func reference(packed []byte, limit int) ([]byte, error) {
 	var out bytes.Buffer
@@ -234,7 +234,7 @@ func referenceGzip(out *bytes.Buffer, packed []byte, limit int) error {
 	}
 }
 
-// FuzzOpen compares Open with what other code unpacks.
+// FuzzOpen compares the output of Open with that of other decoders.
 func FuzzOpen(f *testing.F) {
 	for _, c := range small(f) {
 		f.Add(c.packed, uint16(5000))

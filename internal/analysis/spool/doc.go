@@ -1,6 +1,6 @@
-// Package spool turns an input named by the user into something that can be
-// read at any offset: heap dumps and allocation logs are read more than once,
-// and pipes and packed files can be read only once.
+// Package spool turns an input named by the user into a file that can be read
+// at any offset: heap dumps and allocation logs are read more than once, but
+// pipes and packed files can be read only once.
 //
 // A plain file is used in place. Standard input, FIFOs, devices, and files
 // packed with gzip or zstd are unpacked into a temporary file first; gzip may
@@ -8,13 +8,13 @@
 // detected by the first bytes, never by the name.
 //
 // The temporary file has no name if the system allows that: it disappears with
-// its process, however that ends. On Windows it is removed when the File is
-// closed. It may grow to Options.Cap and to 90 % of the free space of its disk,
-// so that a small input cannot fill a disk. It is returned only after the input
-// was read to its end, or as far as the packed data can be: then the File says
-// where and why they end.
+// its process, however that process ends. On Windows it is removed when the
+// File is closed. It may grow up to Options.Cap, and use up to 90 % of the free
+// space of its disk, so that a small input cannot fill a disk. Open returns the
+// File only when the input was read to its end, or as far as the packed data
+// can be unpacked: then the File reports where and why the data end.
 //
 // Inputs that are commonly passed by mistake are refused: archives, programs,
-// web pages, the error message of a command. The package does not know what a
-// dump is, and unpacks nothing twice.
+// web pages, the error message of a command. The package does not interpret
+// dumps, and unpacks only one level of packing.
 package spool

@@ -9,17 +9,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// File is an input that can be read at any offset, by any number of goroutines.
-// It has at least one byte.
+// File is an input that any number of goroutines can read at any offset. It has
+// at least one byte.
 type File struct {
 	// Format is how the input was packed.
 	Format Format
 	// Truncated is nil, or the reason why the packed input ended early: the
-	// file is what could be unpacked. It wraps io.ErrUnexpectedEOF.
+	// file then contains what could be unpacked. It wraps io.ErrUnexpectedEOF.
 	Truncated error
 	// Damage is nil, or a *DamageError: the packed input could not be unpacked
-	// to its end, or its checksum is wrong. The file is what was unpacked until
-	// then, none of which is reliable.
+	// to its end, or its checksum is wrong. The file then contains what was
+	// unpacked before, none of which is reliable.
 	Damage error
 
 	name  string
@@ -28,11 +28,11 @@ type File struct {
 	close func() error
 }
 
-// DamageError says where packed data cannot be unpacked.
+// DamageError reports where packed data cannot be unpacked.
 type DamageError struct {
 	Format Format
-	// At is the offset in the packed input up to which it was read, Kept the
-	// number of bytes unpacked before.
+	// At is the number of bytes read of the packed input; Kept is the number of
+	// bytes unpacked before the damage.
 	At, Kept int64
 	Err      error
 }
@@ -44,11 +44,13 @@ func (d *DamageError) Error() string {
 
 func (d *DamageError) Unwrap() error { return d.Err }
 
-// Size is the length in bytes, of a plain file when it was opened.
+// Size is the length in bytes; for a plain file, it is the length when the file
+// was opened.
 func (f *File) Size() int64 { return f.size }
 
 // ReadAt implements io.ReaderAt. A plain file that grows is read up to its
-// original size; if it shrinks, the error wraps io.ErrUnexpectedEOF.
+// original size; if it shrinks, ReadAt returns an error that wraps
+// io.ErrUnexpectedEOF.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read %s: negative offset %d", f.name, off)

@@ -13,7 +13,7 @@ import (
 // Format is how an input is packed.
 type Format uint8
 
-// The formats that are unpacked.
+// The supported formats.
 const (
 	Plain Format = iota
 	Gzip
@@ -31,13 +31,12 @@ func (f Format) String() string {
 	return "plain"
 }
 
-// headSize is the number of first bytes that identify an input: tar has its
-// magic at 257.
+// headSize is the number of first bytes that identify an input: the magic of
+// tar is at offset 257.
 const headSize = 512
 
 // formatOf returns the format of an input by its first bytes: RFC 1952, 2.3.1,
-// and RFC 8878, 3.1.1 and 3.1.2, as a zstd file may begin with a skippable
-// frame.
+// and RFC 8878, 3.1.1 and 3.1.2 (a zstd file may begin with a skippable frame).
 func formatOf(head []byte) Format {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
@@ -50,8 +49,8 @@ func formatOf(head []byte) Format {
 }
 
 // declaredSize returns the unpacked size that the first frame of a zstd file
-// declares (RFC 8878, 3.1.1.1.4), 0 if it declares none. It is only a claim:
-// what is unpacked counts.
+// declares (RFC 8878, 3.1.1.1.4), or 0 if it declares no size. The declared
+// size is not reliable: only the unpacked bytes count.
 func declaredSize(f Format, head []byte) uint64 {
 	var frame zstd.Header
 	if f != Zstd || frame.Decode(head) != nil || !frame.HasFCS {
@@ -62,7 +61,7 @@ func declaredSize(f Format, head []byte) uint64 {
 
 const unpackFirst = "; unpack it first"
 
-// marks are the first bytes of inputs that are passed by mistake.
+// marks are the first bytes of inputs that are commonly passed by mistake.
 var marks = []struct {
 	at   int
 	mark string
@@ -85,13 +84,13 @@ var marks = []struct {
 			"adb pull"},
 }
 
-// failures are the beginnings of error messages of commands; a file holds such
-// a line if standard error or a shell's answer was written to it.
+// failures are the beginnings of error messages of commands. A file contains
+// such a line if standard error or a shell's message was redirected into it.
 var failures = []string{
 	"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: ",
 }
 
-// marked returns what an input is by its magic, empty for none.
+// marked returns the kind of an input by its magic, or "".
 func marked(head []byte) string {
 	for _, m := range marks {
 		if len(head) >= m.at && bytes.HasPrefix(head[m.at:], []byte(m.mark)) {
@@ -101,8 +100,7 @@ func marked(head []byte) string {
 	return ""
 }
 
-// mistaken returns what an input looks like if it cannot be right; otherwise
-// "".
+// mistaken returns the kind of an input that must be a mistake; otherwise "".
 func mistaken(head []byte) string {
 	if what := marked(head); what != "" {
 		return what

@@ -13,9 +13,9 @@ import (
 // IdentifySize is the number of first bytes that Identify needs.
 const IdentifySize = 64 << 10
 
-// Identify says what a file is by its first bytes, and which command reads it:
-// one that leakgate writes or reads, or a well-known other one. "" for anything
-// else, such as text.
+// Identify describes a file by its first bytes, and names the command that
+// reads it, if it is a file that leakgate writes or reads, or another
+// well-known one. It returns "" for any other file, such as text.
 func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
@@ -40,8 +40,8 @@ func Identify(head []byte) string {
 	return "binary data"
 }
 
-// gunzipped returns the contents of the first bytes of a gzip file, as far as
-// readable.
+// gunzipped returns the start of the contents of a gzip file, given the file's
+// first bytes.
 func gunzipped(head []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
@@ -52,14 +52,14 @@ func gunzipped(head []byte) []byte {
 }
 
 var (
-	// schemaOf finds the schema of a file that leakgate wrote: its first key.
+	// schemaOf returns the schema of a file that leakgate wrote: its first key.
 	schemaOf = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
-	// tableOf finds the column of the time in the first line of a table.
+	// tableOf finds the time column in the first line of a table.
 	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
-// recording returns which file of a run a file is, or that it is a table of
-// memory.
+// recording returns which of a run's files a file is, or that it is a memory
+// table.
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {
@@ -82,7 +82,7 @@ func recording(head []byte) string {
 }
 
 // noText reports whether more than a twentieth of the bytes are control
-// characters that no text has.
+// characters that do not occur in texts.
 func noText(head []byte) bool {
 	n := 0
 	for _, c := range head {

@@ -14,19 +14,20 @@ const DefaultCap = 64 << 30
 
 // Options configure the temporary file.
 type Options struct {
-	// Dir is the folder of the temporary file; empty is os.TempDir.
+	// Dir is the folder of the temporary file; "" means os.TempDir.
 	Dir string
-	// Cap is the maximum size of the temporary file in bytes, 0 for DefaultCap.
-	// A plain file, which needs none, has no cap.
+	// Cap is the maximum size of the temporary file in bytes; 0 means
+	// DefaultCap. It does not apply to a plain file, which needs no temporary
+	// file.
 	Cap int64
 	// Progress, if not nil, is called often while a temporary file grows, by
 	// the goroutine that called Open, with the number of bytes read and their
-	// total, 0 if unknown.
+	// total, or 0 if the total is unknown.
 	Progress func(done, total int64)
 
-	// create makes the temporary file; nil is temporary.
+	// create creates the temporary file; if nil, temporary does.
 	create func(dir string) (*os.File, func() error, error)
-	// free returns the free space of a folder; nil is FreeBytes.
+	// free returns the free space of a folder; if nil, FreeBytes does.
 	free func(dir string) (int64, bool)
 }
 
@@ -36,22 +37,22 @@ var ErrCap = errors.New("it is larger than the cap")
 
 // ErrRoom is wrapped by the error of Open for an input that would fill the
 // disk: a temporary file takes at most 90 % of the space that was free when it
-// was created, less what others take meanwhile.
+// was created, less what other processes use meanwhile.
 var ErrRoom = errors.New("it would fill the disk")
 
-// Names that no input has.
+// These options are not valid file names of inputs.
 var (
 	ErrNoName = errors.New("open input: its name is empty")
 	ErrFolder = errors.New("it is a folder")
 )
 
-// Open opens the file at path, or stdin if path is "-", unpacked. It returns
-// when all of a stream was read, or soon after ctx is done. In the latter case,
-// and after another error, a Read of stdin may continue until it returns, and
-// stdin cannot be used any more.
+// Open opens the file at path, or stdin if path is "-", and unpacks it if
+// necessary. It returns when all of a stream was read, or soon after ctx is
+// done. In the latter case, and after other errors, a Read of stdin may still
+// be blocked, and stdin cannot be used any more.
 //
-// An empty input is an error, and so is one of which nothing can be unpacked.
-// If a part can be unpacked, the File says so.
+// It is an error if an input is empty or nothing in it can be unpacked. If only
+// a part can be unpacked, the File reports this.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
 	o = o.withDefaults()
 	if path == "-" {
@@ -63,9 +64,9 @@ func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, 
 	return openPath(ctx, path, o)
 }
 
-// OpenFile is Open for a file that the caller has opened, for a path that must
-// not be followed: name is only used in errors. It closes f, at the latest with
-// the File.
+// OpenFile is like Open for a file that the caller has already opened, which
+// avoids following symbolic links: name is only used in errors. It closes f, at
+// the latest when the File is closed.
 func OpenFile(ctx context.Context, name string, f *os.File, o Options) (*File, error) {
 	return takeFile(ctx, name, f, o.withDefaults())
 }
@@ -109,7 +110,8 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	return takeFile(ctx, path, f, o)
 }
 
-// takeFile is fromFile that closes f if the File is a different one.
+// takeFile calls fromFile, and closes f if the returned File is a different
+// one.
 func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {
@@ -120,7 +122,8 @@ func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, e
 
 func openFile(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
 
-// openPipe opens a FIFO, which waits until a writer opens it, or ctx is done.
+// openPipe opens a FIFO. It waits until a writer opens the FIFO, or ctx is
+// done.
 func openPipe(ctx context.Context, path string) (*os.File, error) {
 	type result struct {
 		f   *os.File
@@ -147,7 +150,8 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// fromFile returns a File that is f, or that was made from all of it.
+// fromFile returns a File that uses f itself, or a temporary file with the
+// contents of f.
 func fromFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {

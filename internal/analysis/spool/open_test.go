@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// unused fails the test if a temporary file is made.
+// unused fails the test if a temporary file is created.
 func unused(t *testing.T) func(string) (*os.File, func() error, error) {
 	return func(string) (*os.File, func() error, error) {
 		t.Error("a temporary file was made")
@@ -23,7 +23,7 @@ func unused(t *testing.T) func(string) (*os.File, func() error, error) {
 	}
 }
 
-// TestPlain compares the reads of a plain file with those of its bytes.
+// TestPlain compares reads of a plain file with reads of its bytes in memory.
 func TestPlain(t *testing.T) {
 	data := dumpLike(700)
 	f, err := Open(t.Context(), write(t, "a.gz", data), nil, Options{Cap: 1, create: unused(t)})
@@ -50,7 +50,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainChanges changes a plain file under its reader.
+// TestPlainChanges changes a plain file while it is open.
 func TestPlainChanges(t *testing.T) {
 	data := dumpLike(1000)
 	path := write(t, "a.hprof", data)
@@ -90,7 +90,7 @@ func TestPlainChanges(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	// Longer than the buffers, and than the windows of zstd and gzip.
+	// Contents longer than the buffers, and than the windows of zstd and gzip.
 	a, b := dumpLike(pieces*pieceSize+12345), dumpLike(999)
 	for _, c := range []struct {
 		name   string
@@ -149,7 +149,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestLargeWindow needs more memory than allowed.
+// TestLargeWindow opens an input that needs more memory than allowed.
 func TestLargeWindow(t *testing.T) {
 	packed := program(t, dumpLike(1<<20), "zstd", "-qc", "--long=31")
 	_, err := open(t, packed, Options{Dir: folder(t)})
@@ -260,7 +260,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("packed twice: %v", err)
 		}
 	}
-	// Dumps, and possible logs.
+	// Dumps, and files that may be logs.
 	for _, head := range []string{
 		"JAVA PROFILE 1.0.1\x00", "JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04", "\x00\x00\x00\x01\x00\x00\x00\x12",
 		"errors: 0", "{\"a\":1}", "+1,main",
@@ -343,8 +343,8 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-// TestProgress reads a last part that is longer than a buffer and has no
-// content.
+// TestProgress reads an input whose last part is longer than a buffer and has
+// no content.
 func TestProgress(t *testing.T) {
 	packed := joined(gzipped(t, dumpLike(99)), make([]byte, 2*readSize))
 	var done int64
@@ -356,7 +356,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestTemporaryFolder uses the system's folder by default.
+// TestTemporaryFolder checks that the system's folder is the default.
 func TestTemporaryFolder(t *testing.T) {
 	dir := folder(t)
 	t.Setenv("TMPDIR", dir)
@@ -372,7 +372,7 @@ func TestTemporaryFolder(t *testing.T) {
 	}
 }
 
-// TestCancel cancels inputs that wait.
+// TestCancel cancels the opening of inputs that wait.
 func TestCancel(t *testing.T) {
 	cause := errors.New("cancelled by a test")
 	for _, begin := range [][]byte{
@@ -394,11 +394,11 @@ func TestCancel(t *testing.T) {
 			t.Errorf("after %d bytes: %v, %v", len(begin), f, err)
 		}
 		checkEmpty(t, dir)
-		// A blocked Read ends with its input, and not before.
+		// A blocked Read ends only when its input ends.
 		w.Close()
 		checkNoGoroutine(t)
 	}
-	// A file that could be read immediately is not, either.
+	// The same applies to a file that could be read immediately.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	for range 20 {
@@ -410,7 +410,7 @@ func TestCancel(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestRemoved counts that everything is removed exactly once.
+// TestRemoved checks that everything is removed exactly once.
 func TestRemoved(t *testing.T) {
 	packed := gzipped(t, dumpLike(4*pieceSize))
 	for name, o := range map[string]Options{

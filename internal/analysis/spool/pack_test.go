@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packed returns data packed by Pack, written in pieces.
+// packed returns data packed by Pack, which are written in pieces.
 func packed(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -28,8 +28,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// Pack's output is unpacked by the program of the system, and by Open
-// completely; without its end it is incomplete.
+// The system's program and Open must unpack Pack's output completely, and
+// report it as incomplete without its end.
 func TestPack(t *testing.T) {
 	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
 		data := dumpLike(n)
@@ -54,7 +54,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A dump that grows or shrinks while it is packed is an error.
+// It must be an error if a dump grows or shrinks while it is packed.
 func TestPackOfAnotherSize(t *testing.T) {
 	for _, n := range []int64{999, 1001, 1 << 20} {
 		w, err := Pack(io.Discard, n)
@@ -68,7 +68,7 @@ func TestPackOfAnotherSize(t *testing.T) {
 	}
 }
 
-// Packing takes the memory that Pack promises, and no goroutine.
+// Packing must use only the memory that Pack promises, and no goroutine.
 func TestPackMemory(t *testing.T) {
 	data := dumpLike(8 * packWindow)
 	var before, after runtime.MemStats
@@ -93,8 +93,8 @@ func TestPackMemory(t *testing.T) {
 	}
 }
 
-// A frame that declares more than the cap is refused before anything is
-// written; a smaller claim does not help.
+// A frame that declares more than the cap must be refused before anything is
+// written; declaring less must not help.
 func TestDeclaredSize(t *testing.T) {
 	data := dumpLike(300_000)
 	z := packed(t, data)
@@ -125,8 +125,8 @@ func TestDeclaredSize(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// OpenFile owns the file: it is closed when it is not needed any more, and with
-// the File.
+// OpenFile owns the file: it must close the file when it is no longer needed,
+// at the latest with the File.
 func TestOpenFile(t *testing.T) {
 	data := dumpLike(1000)
 	for _, c := range []struct {

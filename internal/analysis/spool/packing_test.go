@@ -22,7 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// dumpLike is n bytes that can be packed, begin like a dump, and have no long
+// dumpLike returns n compressible bytes that begin like a dump and have no long
 // repetition.
 func dumpLike(n int) []byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
@@ -37,7 +37,7 @@ func dumpLike(n int) []byte {
 	return b[:n]
 }
 
-// gzipped packs each part as a member, with a different packer than the one
+// gzipped packs each part as a member, with another compressor than the one
 // under test.
 func gzipped(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
@@ -75,7 +75,7 @@ func zstded(t testing.TB, checksum bool, parts ...[]byte) []byte {
 	return b.Bytes()
 }
 
-// program packs with a program of the system.
+// program packs data with a program of the system.
 func program(t *testing.T, data []byte, name string, args ...string) []byte {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -106,7 +106,8 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// folder is a folder for temporary files that must be empty at the end.
+// folder returns a folder for temporary files that must be empty at the end of
+// the test.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,7 +148,7 @@ func content(t testing.TB, f *File) []byte {
 	return data
 }
 
-// checkWhole checks that a File is all of want.
+// checkWhole checks that a File contains exactly want.
 func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 	t.Helper()
 	if err != nil {
@@ -172,7 +173,8 @@ func common(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// checkNoGoroutine waits until only tests of this package have goroutines.
+// checkNoGoroutine waits until this package has no goroutines except those of
+// tests.
 func checkNoGoroutine(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

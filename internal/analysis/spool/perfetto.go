@@ -9,7 +9,7 @@ import (
 const perfettoWindow = 1 << 20
 
 // IsPerfetto reports whether a file begins like a Perfetto trace: with packets,
-// each the field 1 of a protobuf message and itself a message
+// each of which is field 1 of a protobuf message and itself a message
 // (perfetto/trace/trace.proto).
 func IsPerfetto(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, perfettoWindow))
@@ -17,8 +17,8 @@ func IsPerfetto(r io.ReaderAt, size int64) bool {
 	return beginsAsPerfetto(head[:n], uint64(size))
 }
 
-// beginsAsPerfetto reports whether the first bytes of a file of a size are
-// those of a trace.
+// beginsAsPerfetto reports whether the first bytes of a file of the given size
+// are those of a trace.
 func beginsAsPerfetto(head []byte, size uint64) bool {
 	packets := 0
 	for len(head) > 0 && packets < 16 {
@@ -41,7 +41,7 @@ func beginsAsPerfetto(head []byte, size uint64) bool {
 }
 
 // isMessage reports whether bytes are the beginning of a protobuf message of
-// some length.
+// the given length.
 func isMessage(b []byte, length uint64) bool {
 	whole := uint64(len(b)) == length
 	for len(b) > 0 {

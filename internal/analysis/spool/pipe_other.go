@@ -2,5 +2,5 @@
 
 package spool
 
-// wake does nothing: opening a pipe does not wait here.
+// wake does nothing: opening a pipe does not block on this system.
 func wake(string, <-chan struct{}) {}

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// disk is a disk on which others write, too.
+// disk is a disk on which other processes write, too.
 type disk struct {
 	free int64
-	// others is what others write between two calls.
+	// others is the number of bytes that other processes write between two
+	// calls.
 	others int64
 	asked  int
 }
@@ -23,8 +24,8 @@ func (d *disk) left(string) (int64, bool) {
 	return free, true
 }
 
-// A tenth of the free space stays free, however an input is packed, even an
-// endless one.
+// A tenth of the free space must stay free, however an input is packed, even
+// for an endless input.
 func TestRoom(t *testing.T) {
 	data := dumpLike(20 * pieceSize)
 	size := int64(len(data))
@@ -54,7 +55,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What others write meanwhile counts.
+// Bytes that other processes write meanwhile must count.
 func TestRoomOfOthers(t *testing.T) {
 	dir, d := folder(t), &disk{free: 100 * pieceSize, others: 10 * pieceSize}
 	f, err := open(t, gzipped(t, dumpLike(20*pieceSize)), Options{Dir: dir, free: d.left})
@@ -64,14 +65,14 @@ func TestRoomOfOthers(t *testing.T) {
 	checkNothingIn(t, dir)
 }
 
-// If the free space is unknown, only the cap counts.
+// If the free space is unknown, only the cap must count.
 func TestRoomUnknown(t *testing.T) {
 	data := dumpLike(3 * pieceSize)
 	f, err := open(t, gzipped(t, data), Options{Dir: folder(t), free: func(string) (int64, bool) { return 0, false }})
 	checkWhole(t, f, err, Gzip, data)
 }
 
-// A zstd file that declares more than fits is refused before anything is
+// A zstd file that declares more than fits must be refused before anything is
 // written.
 func TestRoomDeclared(t *testing.T) {
 	data := dumpLike(4 * pieceSize)
@@ -97,7 +98,7 @@ func TestRoomDeclared(t *testing.T) {
 	}
 }
 
-// checkNothingIn wants an empty folder.
+// checkNothingIn checks that a folder is empty.
 func checkNothingIn(t *testing.T, dir string) {
 	t.Helper()
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {

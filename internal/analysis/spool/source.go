@@ -14,9 +14,9 @@ import (
 type input struct {
 	name string
 	r    io.Reader
-	// size is its length in bytes, 0 if unknown.
+	// size is the length of the input in bytes, 0 if unknown.
 	size int64
-	// stop ends a blocked Read; nil if that is not possible.
+	// stop unblocks a blocked Read; nil if that is not possible.
 	stop func() error
 }
 
@@ -24,10 +24,11 @@ const (
 	// readSize is the size of one read. It is more than a zstd block, so that
 	// every read goes through the buffer.
 	readSize = 256 << 10
-	// maxWindow is the maximum window of zstd data: the default of the zstd
-	// program, which its highest level needs.
+	// maxWindow is the maximum window of zstd data: the default maximum of the
+	// zstd program, which is the window of its highest level.
 	maxWindow = 128 << 20
-	// maxEmpty bounds the reads without data, as in package bufio.
+	// maxEmpty is the maximum number of consecutive reads without data, as in
+	// package bufio.
 	maxEmpty = 100
 )
 
@@ -39,13 +40,13 @@ var (
 	errDict = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
 )
 
-// source is the input as a decoder reads it. Apart from its end it keeps the
-// errors of the input, which differ from those of its content.
+// source is the input as a decoder reads it. It records the errors of the input
+// except io.EOF, to distinguish them from errors of its content.
 type source struct {
 	r io.Reader
 	// stop is closed when no more data are wanted.
 	stop <-chan struct{}
-	// read is the bytes read.
+	// read is the number of bytes read.
 	read  atomic.Int64
 	ended bool
 	err   error
@@ -81,15 +82,15 @@ func (s *source) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// unpacked returns the contents of a stream, and a function that releases
-// resources.
+// unpacked returns a reader of the contents of a stream, and a function that
+// releases resources.
 func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	switch f {
 	case Gzip:
 		return &members{in: in}, func() {}, nil
 	case Zstd:
-		// One at a time: the decoder then has no goroutine of its own, and
-		// writing its output takes the other core.
+		// A concurrency of one: the decoder then has no goroutine of its own,
+		// and writing its output uses the other core.
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
@@ -100,7 +101,7 @@ func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	return in, func() {}, nil
 }
 
-// frames adds remedies to errors of zstd.
+// frames adds advice to errors of zstd.
 type frames struct{ z *zstd.Decoder }
 
 func (f frames) Read(p []byte) (int, error) {
@@ -115,12 +116,13 @@ func (f frames) Read(p []byte) (int, error) {
 }
 
 // members reads the members of a gzip stream one after the other (RFC 1952,
-// 2.2). Like gzip, it skips zeros after the last one, with which tapes are
-// filled.
+// 2.2). Like gzip, it skips zeros after the last member, because tapes are
+// padded with zeros.
 type members struct {
 	in *bufio.Reader
 	z  gzip.Reader
-	// begun is true if a member was opened, inside if it is not at its end.
+	// begun is true if a member was opened; inside is true if the current
+	// member was not read to its end.
 	begun, inside bool
 }
 

@@ -4,8 +4,8 @@ package spool
 
 import "syscall"
 
-// FreeBytes returns what this user may still write to the file system of a
-// folder, in bytes; false if unknown.
+// FreeBytes returns the number of bytes that this user may still write to the
+// file system of a folder; false if unknown.
 func FreeBytes(dir string) (int64, bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

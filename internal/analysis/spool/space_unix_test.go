@@ -14,8 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The answer of df (POSIX: 1024-byte units, the fourth column) is between two
-// of ours, except for what others write or remove meanwhile.
+// The result of df (POSIX: 1024-byte units, the fourth column) must be between
+// two of our results, except for what other processes write or remove
+// meanwhile.
 func TestFreeBytesAsDf(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// FreeBytes returns what this user may still write to the file system of a
-// folder, in bytes; false if unknown (GetDiskFreeSpaceExW).
+// FreeBytes returns the number of bytes that this user may still write to the
+// file system of a folder; false if unknown (GetDiskFreeSpaceExW).
 func FreeBytes(dir string) (int64, bool) {
 	path, err := syscall.UTF16PtrFromString(dir)
 	if err != nil {

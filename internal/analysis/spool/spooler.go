@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// pieceSize is how much is unpacked before it is written, pieces the number
-	// of such buffers: one is filled while another is written.
+	// pieceSize is how much is unpacked before it is written; pieces is the
+	// number of such buffers: one is filled while another is written.
 	pieceSize = 256 << 10
 	pieces    = 3
-	// certain is the number of bytes of a packed input from which on its
-	// unpacked size is estimated.
+	// certain is the number of bytes of a packed input that must be read before
+	// its unpacked size is estimated.
 	certain = 2 << 20
 
 	// grace is the real time within which a Read ends after its file was
@@ -31,8 +31,9 @@ const (
 )
 
 // spool unpacks a stream into a temporary file. One goroutine reads and
-// unpacks; this one writes, and only it has the file: if the other is blocked
-// in a Read that cannot be stopped, only its buffers stay with it.
+// unpacks; the calling goroutine writes, and only it uses the file: if the
+// other goroutine is blocked in a Read that cannot be stopped, it keeps only
+// its buffers.
 func spool(ctx context.Context, in input, o Options) (*File, error) {
 	stop := make(chan struct{})
 	room := roomIn(o)
@@ -65,20 +66,20 @@ type unpacking struct {
 	src  *source
 	stop <-chan struct{}
 	cap  int64
-	// filled is closed at the end. Buffers come back through free.
+	// filled is closed at the end. Buffers are returned through free.
 	filled, free chan []byte
 
 	// The following fields are valid once filled is closed.
 
 	format Format
-	// refused is what the content looks like if it cannot be right.
+	// refused is the kind of the content if it must be a mistake.
 	refused string
-	// declared is the size of the content by its header, if that is beyond the
-	// cap.
+	// declared is the size of the content according to its header, if it
+	// exceeds the cap.
 	declared uint64
 	// at is the number of input bytes used.
 	at int64
-	// err is why the end is not that of the stream.
+	// err is the reason why the content ended before the stream did.
 	err error
 }
 
@@ -101,7 +102,8 @@ func (u *unpacking) run() {
 	u.at = u.src.read.Load() - int64(in.Buffered())
 }
 
-// wait waits for the end of run, but not for a device that cannot be stopped.
+// wait waits for the end of run, except if the input is a device that cannot be
+// stopped.
 func (u *unpacking) wait() {
 	patience := time.After(grace)
 	for {
@@ -149,7 +151,7 @@ func (u *unpacking) pump(content io.Reader) error {
 	}
 }
 
-// fill reads until buf is full or an error, which may be io.EOF.
+// fill reads until buf is full or an error occurs, which may be io.EOF.
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var m int
@@ -170,13 +172,14 @@ func (u *unpacking) mistaken(content []byte) string {
 	return mistaken(head)
 }
 
-// room is what a temporary file may take of a disk: a tenth of the free space
-// stays free, whatever others write.
+// room is the space that a temporary file may use on a disk: a tenth of the
+// free space stays free, whatever other processes write.
 type room struct {
 	free, most, least int64
 }
 
-// roomIn checks the disk before anything is written; no limit if unknown.
+// roomIn checks the disk before anything is written; if the free space is
+// unknown, there is no limit.
 func roomIn(o Options) room {
 	free, known := o.free(o.Dir)
 	if !known {
@@ -254,8 +257,8 @@ func (w *writing) write(piece []byte) error {
 }
 
 // fills reports whether more bytes would exceed the limit. A disk that
-// compresses or allocates late has more free than it says, so the file's own
-// bytes count as well.
+// compresses or allocates late has more free space than it reports, so the
+// file's own bytes count as well.
 func (w *writing) fills(more int64) bool {
 	if more > w.room.most-w.size {
 		return true
@@ -270,7 +273,7 @@ func (w *writing) noRoom() error {
 		w.in.name, ErrRoom, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
-// full returns the error of a failed write, most often because the disk is
+// full returns the error for a failed write, most often because the disk is
 // full.
 func (w *writing) full(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -295,7 +298,8 @@ func (w *writing) need() string {
 	return fmt.Sprintf(", needed: about %s", text.Bytes(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
-// ending returns the error if the end of the stream makes no File.
+// ending returns an error if the stream ended in a way that does not allow a
+// File.
 func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:

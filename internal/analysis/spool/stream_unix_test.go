@@ -24,7 +24,7 @@ import (
 
 const childFolder = "LEAKGATE_SPOOL_CHILD"
 
-// TestMain is also the program that TestKilled kills.
+// TestMain also runs the program that TestKilled kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childFolder); dir != "" {
 		spoolForever(dir)
@@ -39,7 +39,8 @@ func spoolForever(dir string) {
 	os.Exit(1)
 }
 
-// TestKilled kills a process while it spools: nothing is left behind.
+// TestKilled kills a process while it spools, and checks that nothing is left
+// behind.
 func TestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
@@ -86,7 +87,7 @@ func killedAfter(t *testing.T, lines int) {
 }
 
 // checkHeld looks for a file without a name in dir that a process has open, if
-// the system supports that.
+// the system supports such files.
 func checkHeld(t *testing.T, pid int, dir string) {
 	t.Helper()
 	checkEmpty(t, dir)
@@ -130,8 +131,8 @@ func TestPipe(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestPipeCancelled cancels waiting for a writer, and for its data; nothing
-// keeps running.
+// TestPipeCancelled cancels while waiting for a writer and while waiting for
+// its data; nothing may keep running.
 func TestPipeCancelled(t *testing.T) {
 	cause := errors.New("cancelled by a test")
 	for _, begin := range []int{-1, 0, 100, 3 * pieceSize} {

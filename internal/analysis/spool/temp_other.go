@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// temporary makes a file in dir that is removed when it is closed: here an open
-// file keeps its name.
+// temporary creates a file in dir that is removed when it is closed: an open
+// file cannot lose its name on this system.
 func temporary(dir string) (*os.File, func() error, error) {
 	f, err := os.CreateTemp(dir, tempPattern)
 	if err != nil {
