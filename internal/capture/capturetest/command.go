@@ -20,7 +20,8 @@ func (s *suite) exits(t *testing.T) {
 		"echo x; exit 5": 5, "/no/such/command 2>/dev/null": 127, "exit 6 # comment": 6, "true\nexit 8\n": 8,
 	}
 	if !s.Old {
-		// A shell without an exit status of its own reports nothing then.
+		// A shell without an exit status of its own reports nothing in this
+		// case.
 		codes["kill -9 $$"] = 137
 	}
 	for command, want := range codes {
@@ -70,7 +71,7 @@ func (s *suite) silence(t *testing.T) {
 	}
 }
 
-// stdin: a command that reads finds the end, and not this process's input.
+// stdin: a command that reads gets end of file, and not this process's input.
 func (s *suite) stdin(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n",
@@ -104,7 +105,7 @@ func (s *suite) quoting(t *testing.T) {
 	}
 	for _, arg := range args {
 		if s.quoted(t, arg); t.Failed() {
-			return // the others have the same result
+			return // the other arguments have the same result
 		}
 	}
 }
@@ -120,7 +121,7 @@ func (s *suite) quoted(t *testing.T, arg string) {
 	}
 }
 
-// largeCommand: a command that is too long is an error, and never runs in part.
+// largeCommand: a command that is too long is an error, and no part of it runs.
 func (s *suite) largeCommand(t *testing.T) {
 	arg := strings.Repeat("0123456789 $(x)\n", 64_000/16)
 	command := "printf '%s' " + text.ShellQuote(arg)
@@ -136,8 +137,8 @@ func (s *suite) largeCommand(t *testing.T) {
 	}
 }
 
-// busy is a command that prints its process ids and then runs endlessly, with
-// children that do too.
+// busy returns a command that prints its process ids and then runs endlessly,
+// with children that do the same.
 const busy = "sleep 600 & echo $!; echo $$; while :; do sleep 1; done"
 
 func (s *suite) failingWriter(t *testing.T) {
@@ -237,8 +238,8 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: without its exit status a command has not succeeded, even with complete
-// output.
+// cut: a command without an exit status has not succeeded, even if its output
+// is complete.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {
 		t.Skip("this device cannot be disconnected")

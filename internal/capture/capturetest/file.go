@@ -27,7 +27,7 @@ func (s *suite) roundTrip(t *testing.T, name string, content []byte) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// holds checks a file's content, and its size if the shell can report it.
+// holds checks a file's content, and its size if the shell can report the size.
 func (s *suite) holds(t *testing.T, path string, content []byte) {
 	t.Helper()
 	var got bytes.Buffer
@@ -112,7 +112,7 @@ func (s *suite) pullRefused(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// pushRefused: a push that returns no error has created the file.
+// pushRefused: if a push returns no error, it has created the file.
 func (s *suite) pushRefused(t *testing.T) {
 	s.failed(t, "push to a read-only place", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
@@ -129,8 +129,8 @@ func (s *suite) pushRefused(t *testing.T) {
 	s.must(t, "echo x >"+text.ShellQuote(s.file("new/deep/own"))+" && rm -r "+text.ShellQuote(s.file("new")))
 }
 
-// interruptedPush: an interrupted push leaves no file that could be taken for
-// the complete one.
+// interruptedPush: an interrupted push must not leave a file that could be
+// mistaken for the complete one.
 func (s *suite) interruptedPush(t *testing.T) {
 	own := errors.New("disk gone")
 	path := s.file("partial")
@@ -157,7 +157,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// nothingLeft checks that every file of the suite is gone. That of an
+// nothingLeft checks that every file of the suite is gone. The file of an
 // interrupted push may exist for a little longer.
 func (s *suite) nothingLeft(t *testing.T) {
 	var left string
@@ -170,8 +170,8 @@ func (s *suite) nothingLeft(t *testing.T) {
 	}
 }
 
-// mode: the owner has the requested permissions. Group and others have those
-// too, or the owner's: so adbd has always done
+// mode: the owner has the requested permissions. Group and others have the
+// requested ones too, or those of the owner, as adbd has always done
 // (adb/daemon/file_sync_service.cpp, send_impl).
 func (s *suite) mode(t *testing.T) {
 	path := s.file("mode")

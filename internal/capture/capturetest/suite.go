@@ -1,9 +1,10 @@
 // Package capturetest is the conformance suite of capture.Device. An
-// implementation that passes, with a device behind it, can serve the channels
-// of package capture.
+// implementation that passes the suite with a device behind it can serve the
+// channels of package capture.
 //
-// It uses only the interface and needs a POSIX shell with the tools of every
-// Android version. It tests neither speed nor what only a root shell can do.
+// The suite uses only the interface and needs a POSIX shell with the tools of
+// every Android version. It tests neither speed nor what only a root shell can
+// do.
 package capturetest
 
 import (
@@ -25,37 +26,39 @@ import (
 // phone of Android 7 or later.
 type Options struct {
 	// Old is a device without the shell protocol (before Android 7): stderr is
-	// mixed into stdout, in the order of printing, a command line has less than
-	// 4 kB, and a command is indistinguishable from the shell that runs it.
+	// mixed into stdout, in the order of printing, a command line is shorter
+	// than 4 kB, and a command cannot be distinguished from the shell that runs
+	// it.
 	Old bool
-	// Dir is a directory of the device, not yet existing, that the suite may
-	// create with mkdir and fill; empty is one in /data/local/tmp.
+	// Dir is a directory of the device that does not exist yet, and that the
+	// suite may create with mkdir and fill. If it is empty, a directory in
+	// /data/local/tmp is used.
 	Dir string
-	// ReadOnly is the path of a file that nobody may create; empty is one in
-	// /system.
+	// ReadOnly is the path of a file that nobody may create. If it is empty, a
+	// path in /system is used.
 	ReadOnly string
-	// Unreadable is the path of an existing file that Pull may not read; empty
-	// skips that.
+	// Unreadable is the path of an existing file that Pull may not read. If it
+	// is empty, that test is skipped.
 	Unreadable string
-	// Large is the size of the large file, in bytes; 0 is 8 MiB.
+	// Large is the size of the large file, in bytes; 0 means 8 MiB.
 	Large int
-	// Cut interrupts the connections to the device, like an unplugged cable;
-	// nil skips that. It comes last.
+	// Cut interrupts the connections to the device, like an unplugged cable. If
+	// it is nil, that test is skipped. The test runs last.
 	Cut func()
 }
 
-// callTimeout bounds one call of the suite; none should come near.
+// callTimeout bounds one call of the suite; calls normally take much less.
 const callTimeout = 30 * time.Second
 
-// suite is one run over one device.
+// suite is one run of the suite on one device.
 type suite struct {
 	Options
 	dev capture.Device
 }
 
-// Run tests that the device that open returns satisfies capture.Device. What
-// open starts must end with its test. The suite leaves only an empty directory
-// on the device.
+// Run tests that the device that open returns satisfies capture.Device.
+// Whatever open starts must end with its test. The suite leaves only an empty
+// directory on the device.
 func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	o.Dir = cmp.Or(o.Dir, "/data/local/tmp/leakgate-conformance")
 	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
@@ -88,7 +91,7 @@ type result struct {
 	exit     int
 }
 
-// shell runs one command that must reach its end.
+// shell runs one command that must complete.
 func (s *suite) shell(t *testing.T, command string) result {
 	t.Helper()
 	var out, errOut strings.Builder
@@ -99,7 +102,7 @@ func (s *suite) shell(t *testing.T, command string) result {
 	return result{out.String(), errOut.String(), exit}
 }
 
-// must is shell for a command that has to succeed; it returns its output.
+// must is like shell, but the command must succeed; it returns its output.
 func (s *suite) must(t *testing.T, command string) string {
 	t.Helper()
 	r := s.shell(t, command)
@@ -124,7 +127,7 @@ func brief(text string) string {
 	return strconv.Quote(text)
 }
 
-// failed checks for an error of one kind that names the device.
+// failed checks that an error has the given kind and names the device.
 func (s *suite) failed(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	switch {
@@ -137,7 +140,8 @@ func (s *suite) failed(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// eventually waits for what happens shortly after a call has returned.
+// eventually waits for a condition that becomes true shortly after a call has
+// returned.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -148,10 +152,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// goroutines checks that there are no more of them than before. What serves the
-// device in this process may end its own a little later.
+// goroutines checks that there are no more goroutines than before. Code in this
+// process that serves the device may end its own a little later.
 func goroutines(t *testing.T, base int) {
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 }) // one is the subtest
+	// one of them is the subtest
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 })
 	if t.Failed() {
 		buf := make([]byte, 1<<20)
 		t.Logf("%d before, %d now:\n%s", base, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
@@ -164,7 +169,7 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output and calls seen at every complete line.
+// lines collects output and calls seen for every complete line.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder

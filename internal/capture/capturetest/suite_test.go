@@ -31,7 +31,7 @@ func selected(t *testing.T, addr, serial string) capture.Device {
 	return d
 }
 
-// phones are simulated, with both kinds of adbd.
+// phones are simulated phones, with both kinds of adbd.
 var phones = map[string]struct {
 	api     int
 	options capturetest.Options
@@ -40,7 +40,7 @@ var phones = map[string]struct {
 	"old":    {22, capturetest.Options{Old: true, Unreadable: "/proc/1/smaps", Large: 1 << 20}},
 }
 
-// TestSimulatedPhone is the adb client in front of the in-memory server.
+// TestSimulatedPhone tests the adb client with the in-memory server.
 func TestSimulatedPhone(t *testing.T) {
 	for name, tt := range phones {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package detail reads the detail channel: one dumpsys meminfo of one process,
-// which shows where its memory is and costs system_server and the process CPU
-// time.
+// Package detail reads the detail channel: one dumpsys meminfo of one process.
+// It breaks the memory of the process down by kind, and uses CPU time in
+// system_server and in the process.
 package detail
 
 import (
@@ -19,7 +19,7 @@ import (
 // Detail is one reading of the detail channel.
 type Detail struct {
 	capture.Process
-	// Up is the device's clock when dumpsys had ended: time since boot.
+	// Up is the device's clock when dumpsys ended: time since boot.
 	Up time.Duration
 	// Spent is the device time that dumpsys took, Took the real time of the
 	// round trip.
@@ -27,20 +27,19 @@ type Detail struct {
 	// Block is the output of dumpsys meminfo about the process.
 	Block dumpsys.Block
 	// SystemServer and App are the CPU time that system_server and the process
-	// used meanwhile.
+	// used during the dump.
 	SystemServer, App known.Duration
 	// Warnings name the unreadable values of an otherwise valid block.
 	Warnings []error
 }
 
-// detailSlack is the real time that a round trip may take beyond the dump
-// itself.
+// detailSlack is the additional real time that a round trip may take beyond the
+// dump itself.
 const detailSlack = 3 * time.Second
 
-// Read runs one dumpsys meminfo for a process. It is bounded twice: by dumpsys
-// on the device and by the host, so that a hung process costs a known time.
-// Errors: capture.ErrGone, capture.ErrNoAnswer, or a device that did not
-// answer.
+// Read runs one dumpsys meminfo for a process. Both dumpsys on the device and
+// the host limit its time, so that a hung process costs a known time. Errors:
+// capture.ErrGone, capture.ErrNoAnswer, or a device that did not answer.
 func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail,
 	error) {
 	m := shell.NewMarker()
@@ -73,7 +72,7 @@ func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p captur
 }
 
 func detailCommand(m shell.Marker, facts capture.Facts, pid, systemServer int) string {
-	// Before Android 7 only the host's deadline bounds it.
+	// Before Android 7 only the host limits the time.
 	timeout := dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout)
 	busy := fmt.Sprintf("cat /proc/%d/stat 2>&1", systemServer)
 	if systemServer <= 0 {
@@ -113,7 +112,7 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block selects the one block of the text that is about the process.
+// block returns the only block of the text that is about the process.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
@@ -156,7 +155,7 @@ func asCaptureError(err error) error {
 }
 
 // JavaHeapUse returns what the runtime has allocated for Java objects, in
-// bytes, garbage included: Heap Alloc of the row "Dalvik Heap", which is
+// bytes, including garbage: Heap Alloc of the row "Dalvik Heap", which is
 // totalMemory() - freeMemory() (frameworks/base ActivityThread.dumpMemInfo).
 // This is the quantity that the growth limit bounds.
 func JavaHeapUse(block dumpsys.Block) known.Int {
@@ -167,5 +166,6 @@ func JavaHeapUse(block dumpsys.Block) known.Int {
 	return known.Of(row.HeapAlloc.N << 10)
 }
 
-// maxKB keeps a size in kB from overflowing as bytes.
+// maxKB is the largest size in kB that does not overflow when converted to
+// bytes.
 const maxKB = 1 << 50

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// Where the memory of one process is, by the dimensions of dumpsys meminfo.
+// Read the memory of one process, by the dimensions of dumpsys meminfo.
 func Example() {
 	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
 		Package: "com.shop", Processes: []androidsim.ProcessSpec{

@@ -13,31 +13,31 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// notAllowed is why this device does not provide something, as opposed to a
-// failure.
+// notAllowed is the reason why the device does not allow something, as opposed
+// to a failure.
 type notAllowed struct{ reason string }
 
 func (e notAllowed) Error() string { return e.reason }
 
-// artifact is a file of the folder while it is written: under a temporary name
-// until it is complete.
+// artifact is a file of the folder while it is being written: it has a
+// temporary name until it is complete.
 type artifact struct {
 	file *os.File
 	max  int64
 	size int64
-	// err is the first error of the host's disk, or that there is too much; it
-	// is sticky.
+	// err is the first error of the host's disk, or a tooLarge error; once set,
+	// it stays.
 	err error
-	// held buffers writes that must not reach the file, nil to write to the
-	// file.
+	// held buffers writes that must not reach the file; if it is nil, writes go
+	// to the file.
 	held *bytes.Buffer
 }
 
-// hold buffers writes in memory until replace: a run that is killed must not
-// leave a text on the disk of which only a part is to be kept.
+// hold buffers writes in memory until replace is called. If only a part of a
+// text is kept, a killed run must not leave the rest on the disk.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
-// replace writes a text to the file instead of what was held.
+// replace writes a text to the file instead of the held one.
 func (a *artifact) replace(text []byte) error {
 	a.held, a.size = nil, 0
 	_, err := a.Write(text)
@@ -54,7 +54,7 @@ func newArtifact(dir, name string, most int64) (*artifact, error) {
 	return &artifact{file: f, max: most}, nil
 }
 
-// hostError puts a full disk into words.
+// hostError describes an error of the host's disk, in particular a full disk.
 func hostError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the host's disk is full: %w", err)
@@ -62,7 +62,7 @@ func hostError(err error) error {
 	return err
 }
 
-// tooLarge is an artifact that has more bytes than this.
+// tooLarge is an artifact that has more than this number of bytes.
 type tooLarge int64
 
 func (e tooLarge) Error() string { return fmt.Sprintf("it exceeds %d bytes", int64(e)) }
@@ -92,7 +92,7 @@ func (a *artifact) discard() {
 		return
 	}
 	name := a.file.Name()
-	_ = a.file.Close() // nobody reads it
+	_ = a.file.Close() // nobody reads the error
 	_ = os.Remove(name)
 	a.file = nil
 }
@@ -106,7 +106,7 @@ func (a *artifact) commit(dir, name string) error {
 		err = os.Rename(temporary, filepath.Join(dir, name))
 	}
 	if err != nil {
-		_ = os.Remove(temporary) // the first error counts
+		_ = os.Remove(temporary) // the first error is returned
 	}
 	a.file = nil
 	if err != nil {
@@ -115,16 +115,17 @@ func (a *artifact) commit(dir, name string) error {
 	return nil
 }
 
-// maxClosing bounds the closing of a text: a marker and an exit code.
+// maxClosing bounds the length of the closing of a text: a marker and an exit
+// code.
 const maxClosing = 64
 
-// closing is the end of a command line that proves its output complete, and
-// reports the exit code: a phone whose adbd loses the exit status reports 0 for
-// a truncated output too.
+// closing ends a command line: its output proves that the output is complete,
+// and reports the exit code. It is necessary because a phone whose adbd loses
+// the exit status reports 0 even for a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
-// closed parses the closing: the length of the text before it and the exit
-// code.
+// closed parses the closing and returns the length of the text before it and
+// the exit code.
 func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
 	if at < 0 {

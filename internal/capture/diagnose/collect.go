@@ -14,11 +14,12 @@ import (
 // CollectResult is the result of a forced garbage collection in one process.
 type CollectResult struct {
 	capture.Process
-	// Refused is why none was forced, "" on success.
+	// Refused is the reason why no collection was forced, "" on success.
 	Refused string
 }
 
-// Reasons about one process; anything else is an error of kill.
+// Words that the command prints about a process; any other text is an error
+// message of kill.
 const (
 	collectSent   = "sent"
 	collectGone   = "gone"
@@ -27,13 +28,13 @@ const (
 
 // CollectGarbage forces a garbage collection in processes, all in one round
 // trip, and returns the device's clock after the last one. SIGUSR1 makes the
-// runtime collect, from the first Dalvik to the present ART, without clearing
-// soft references; from Android 8 on it also saves its profiles
+// runtime collect, on every release from the first Dalvik to the present ART,
+// without clearing soft references; since Android 8 it also saves profiles
 // (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF)
 // and profile save"). The signal kills any other program. It is therefore sent
-// by the same command line that checks that the process is the expected
-// incarnation (start time), a child of a zygote, and one that blocks or catches
-// the signal. The error is a device that did not answer.
+// by the same command line that checks three conditions: the process is the
+// expected incarnation (start time), it is a child of a zygote, and it blocks
+// or catches the signal. The error is a device that did not answer.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
@@ -68,9 +69,9 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 
 func collectLabel(i int) string { return fmt.Sprintf("gc%d", i) }
 
-// collectPrefix returns how the signal is sent: by the shell itself if it is
-// root, else in the way in which the process is read, else as the app, which
-// its package must allow (debuggable).
+// collectPrefix returns the prefix for sending the signal: none if the shell is
+// root; else the prefix with which the process is read; else run-as, which the
+// package must allow (debuggable).
 func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused string) {
 	switch {
 	case uid == 0:
@@ -85,8 +86,8 @@ func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused stri
 	return shell.RunAs(t.Package(), t.User), ""
 }
 
-// collectCommand prints a word about a process: whether the signal was sent, or
-// why not.
+// collectCommand returns the command that prints a word about a process:
+// whether the signal was sent, or why not.
 //
 // In /proc/PID/stat 18 numbers are between the state and the start time
 // (proc(5), fields 4 to 22). SIGUSR1 is bit 9 of SigBlk and SigCgt: it is set
@@ -106,10 +107,10 @@ func collectCommand(p capture.Process, prefix shell.Prefix) string {
 	}, "; ")
 }
 
-// collectAnswer returns why no collection was forced, "" on success.
+// collectAnswer returns the reason why no collection was forced, "" on success.
 func collectAnswer(said []byte) string {
 	word := strings.TrimSpace(string(said))
-	if strings.HasSuffix("\n"+word, "\n"+collectSent) { // after what a linker or su may print
+	if strings.HasSuffix("\n"+word, "\n"+collectSent) { // after any text that a linker or su prints
 		return ""
 	}
 	switch word {

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Garbage is collected in processes of the runtime, and nothing else receives
+// Garbage is collected in processes with a runtime; no other process receives
 // the signal.
 func TestCollectGarbage(t *testing.T) {
 	sawtooth := []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 20), androidsim.GCSawtooth(50, time.Hour)}
@@ -20,8 +20,8 @@ func TestCollectGarbage(t *testing.T) {
 		options    androidsim.Options
 		debuggable bool
 		uid        int
-		// change runs before the signal; refused is the reason, "" for a
-		// collection.
+		// change runs before the signal; refused is the expected reason, "" for
+		// a collection.
 		process string
 		change  func(*androidsim.Phone, *capture.Process)
 		refused string
@@ -97,7 +97,7 @@ func TestCollectGarbage(t *testing.T) {
 	}
 }
 
-// A truncated answer is an error of a device, and not of a process.
+// A truncated answer is an error of the device, and not of a process.
 func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})

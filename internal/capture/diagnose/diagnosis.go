@@ -22,14 +22,14 @@ type Ending string
 
 // The endings of a step.
 const (
-	// Complete: the whole artifact, with nothing lost by the method.
+	// Complete: the whole artifact was taken, by a method that loses nothing.
 	Complete Ending = "complete"
-	// Fallback: obtained by a lesser method; Note and Reasons say what is lost
-	// and why.
+	// Fallback: the artifact comes from a lesser method; Note and Reasons
+	// describe what is lost and why.
 	Fallback Ending = "fallback"
-	// Skipped: this device allows no method; Reasons say why.
+	// Skipped: this device allows none of the methods; Reasons explain why.
 	Skipped Ending = "skipped"
-	// Failed: no allowed method produced a complete artifact.
+	// Failed: none of the allowed methods produced a complete artifact.
 	Failed Ending = "failed"
 )
 
@@ -37,14 +37,14 @@ const (
 type StepOutcome struct {
 	Step   string
 	Ending Ending
-	// File is the artifact's name in the folder, or empty; Bytes its size.
+	// File is the artifact's name in the folder, or empty; Bytes is its size.
 	File  string
 	Bytes int64
 	// Command is the command line that produced it.
 	Command string
-	// Note is what the method loses, or what replaces the artifact.
+	// Note describes what the method loses, or what replaces the artifact.
 	Note string
-	// Reasons say why better methods, or all, were not used.
+	// Reasons explain why better methods, or all methods, were not used.
 	Reasons []string
 	// Left is the path of a file that may still be on the device, or empty;
 	// Sweep tries to remove it.
@@ -57,21 +57,24 @@ type StepOutcome struct {
 type Request struct {
 	Process capture.Process
 	Recipe  Recipe
-	// Level is how the fast channel reads the process: what is known about its
-	// permissions.
+	// Level is how the fast channel reads the process. It shows what is known
+	// about permissions.
 	Level capture.Level
-	// Findings are those of that probe: a refused su is not tried again.
+	// Findings are the findings of the probe that determined Level: a refused
+	// su is not tried again.
 	Findings []capture.ProbeResult
 	// Dir is the existing folder on the host for the artifacts.
 	Dir string
-	// App are other incarnations of processes of the app, running and ended.
+	// App lists other incarnations of processes of the app, both running and
+	// ended.
 	App []KnownProcess
-	// Logcat is what is kept of the device's log; empty means LogcatApp.
+	// Logcat selects what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
-	// Run names the files on the device: letters and digits, different for each
-	// run.
+	// Run is the part of file names on the device that distinguishes runs:
+	// letters and digits, different for each run.
 	Run string
-	// HostFree returns how many bytes Dir may still take; nil if unknown.
+	// HostFree returns how many bytes may still be written to Dir; nil if
+	// unknown.
 	HostFree func() (int64, error)
 	// Expect is the approximate size of a heap dump in bytes; 0 if unknown.
 	Expect int64
@@ -81,17 +84,17 @@ type Request struct {
 }
 
 // KnownProcess is an incarnation of a process that was seen. Until is the
-// device's clock when it was missed, time since boot; 0 while it runs.
+// device's clock when it was found missing, time since boot; 0 while it runs.
 type KnownProcess struct {
 	capture.Process
 	Until time.Duration
 }
 
-// KeptLog is what is kept of the device's log.
+// KeptLog selects what is kept of the device's log.
 type KeptLog string
 
-// The kept parts of the log: the lines of the app and those of the system about
-// it; all lines, including those of every other app; or nothing.
+// The kept parts of the log: the app's lines and the system's lines about it;
+// all lines, including those of every other app; or nothing.
 const (
 	LogcatApp  KeptLog = "app"
 	LogcatAll  KeptLog = "all"
@@ -102,8 +105,8 @@ const (
 type Diagnosis struct {
 	Process capture.Process
 	Recipe  string
-	// Up is the device's clock when it began and Ended when it ended: time
-	// since boot, 0 if unknown.
+	// Up is the device's clock when the diagnosis began and Ended when it
+	// ended: time since boot, 0 if unknown.
 	Up, Ended time.Duration
 	// Took is the real duration of the diagnosis.
 	Took time.Duration
@@ -117,21 +120,21 @@ type diagnosing struct {
 	facts  capture.Facts
 	req    Request
 	rights rights
-	// complete are the steps that lost nothing.
+	// complete lists the steps that lost nothing.
 	complete []string
-	// up is the device's clock at the latest check, wall its wall clock then,
-	// zero if unknown.
+	// up is the device's clock at the latest check; wall is its wall clock at
+	// that time, zero if unknown.
 	up   time.Duration
 	wall time.Time
-	// gone is the end of the process; lost that of the device, or of the
-	// caller's context.
+	// gone is the error if the process has ended; lost is the error if the
+	// device, or the caller's context, has.
 	gone, lost error
 }
 
-// Diagnose collects the artifacts of the recipe. An artifact is in the folder
-// as a whole or not at all, and belongs to the requested process: its pid and
-// start time are compared before and after. Once that process is gone, only
-// artifacts that outlive it are collected.
+// Diagnose collects the artifacts of the recipe. An artifact is either
+// completely in the folder or not at all. It belongs to the requested process,
+// whose pid and start time are compared before and after. Once that process is
+// gone, only artifacts that outlive it are collected.
 //
 // The error is a device that no longer answers, or the end of ctx; what was
 // collected until then is returned too.
@@ -154,8 +157,9 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 // checkTimeout bounds the identification of a pid, in real time.
 const checkTimeout = 5 * time.Second
 
-// check compares the process with the requested one. Its result is sticky: gone
-// with what was being taken, or lost. A device gets two tries.
+// check compares the process with the requested one. Its result is sticky: if
+// the process is gone, the artifact in progress is lost too. A device gets two
+// tries.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -222,7 +226,8 @@ func identity(p capture.Process, text []byte) error {
 	return nil
 }
 
-// over is why a step is not started, nil if it may be.
+// over returns the reason why a step is not started, or nil if it may be
+// started.
 func (d *diagnosing) over(s Step) error {
 	switch {
 	case d.lost != nil:
@@ -244,12 +249,12 @@ const (
 	// ticks is the number of clock ticks per second in /proc/PID/stat (USER_HZ
 	// of the kernel).
 	ticks = 100
-	// lifeSlack extends the time in which a process may have logged: its clock
-	// and its end are read slightly later.
+	// lifeSlack extends the period in which a process may have logged, because
+	// its clock and its end are read slightly later.
 	lifeSlack = 10 * time.Second
 )
 
-// app returns the filter for the app's part of a text.
+// app returns the filter for the parts of a text that are about the app.
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
 	for _, s := range append([]KnownProcess{{Process: d.req.Process}}, d.req.App...) {
@@ -275,7 +280,7 @@ func (d *diagnosing) wallAt(up time.Duration) time.Time {
 	return d.wall.Add(up - d.up)
 }
 
-// take returns the outcome of one step.
+// take runs one step and returns its outcome.
 func (d *diagnosing) take(ctx context.Context, s Step) StepOutcome {
 	began := time.Now()
 	o := StepOutcome{Step: s.Name, Ending: Skipped}
@@ -313,7 +318,8 @@ func (d *diagnosing) take(ctx context.Context, s Step) StepOutcome {
 	return o
 }
 
-// reasonOf puts an error into words: a canceled context is an interruption.
+// reasonOf describes an error; a canceled context is described as an
+// interruption.
 func reasonOf(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -321,7 +327,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// reason is why a method failed, with its user if that matters.
+// reason describes why a method failed, and includes its user if that matters.
 func (d *diagnosing) reason(w Method, err error) string {
 	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) ||
 		inRelease(w, d.facts.API) != nil {
@@ -330,8 +336,8 @@ func (d *diagnosing) reason(w Method, err error) string {
 	return fmt.Sprintf("%s: %v", w.As, err)
 }
 
-// order sorts methods that lose nothing and use the fast channel's user first.
-// A shell that is root needs to try only once.
+// order puts methods that lose nothing first, and among these the ones with the
+// fast channel's user. A shell that is root needs only one try.
 func (d *diagnosing) order(methods []Method) []Method {
 	best := hint(d.req.Level)
 	rank := func(w Method) int {
@@ -357,14 +363,14 @@ type result struct {
 	file    string
 	bytes   int64
 	command string
-	// note is what the method lost on this device, reasons why; left is what
-	// stays there, also in the reasons.
+	// note describes what the method lost on this device, reasons why; left is
+	// the file that remains on the device, which is also in the reasons.
 	note    string
 	reasons []string
 	left    string
 }
 
-// run takes an artifact by one method.
+// run takes an artifact with one method.
 func (d *diagnosing) run(ctx context.Context, s Step, w Method) (result, error) {
 	if err := inRelease(w, d.facts.API); err != nil {
 		return result{}, err
@@ -411,16 +417,18 @@ func inRelease(w Method, api int) error {
 	return nil
 }
 
-// slack is the real time that a round trip may take beyond the command on the
-// device.
+// slack is the additional real time that a round trip may take beyond the
+// command on the device.
 const slack = 5 * time.Second
 
-// scaled scales a limit to this device: one with a faster clock gets less.
+// scaled scales a limit to this device: a device with a faster clock gets a
+// shorter limit.
 func (d *diagnosing) scaled(limit time.Duration) time.Duration {
 	return min(limit, time.Duration(float64(limit)/max(d.facts.TimeScale, 1))+slack)
 }
 
-// text takes the output of one command, complete and checked, but not yet kept.
+// text takes the output of one command, which is complete and checked, but not
+// yet kept.
 func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Prefix) (result, *artifact, error) {
 	line := fill(w.Command, d.req.Process, d.facts)
 	if w.script {
@@ -442,9 +450,9 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Pr
 	return y, a, cmp.Or(err, refused)
 }
 
-// keepOwn reduces an artifact to what is about the app. The reasons say how
-// much that is, and so does the first line, which every parser accepts as a
-// separator of logcat.
+// keepOwn reduces an artifact to its parts about the app. The reasons report
+// how much was kept, and so does the first line, which every parser accepts as
+// a separator of logcat.
 func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error) {
 	part := w.own(d.app(), a.held.Bytes(), d.wall)
 	if part.Kept == part.All {
@@ -454,8 +462,8 @@ func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error
 	return []string{kept}, a.replace(append([]byte("--------- leakgate: "+kept+"\n"), part.Text...))
 }
 
-// stream runs a command into an artifact. The second error is one of the
-// connection, the first why the text is not the artifact.
+// stream writes the output of a command to an artifact. The second error is an
+// error of the connection; the first is why the text is not the artifact.
 func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *artifact) (refused, err error) {
 	m, limit := shell.NewMarker(), d.scaled(w.Limit)
 	var errs head
@@ -482,7 +490,7 @@ func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *ar
 // head keeps the beginning of what is written to it.
 type head struct{ bytes.Buffer }
 
-// maxHead suffices for an error message.
+// maxHead is long enough for an error message.
 const maxHead = 16 << 10
 
 func (h *head) Write(p []byte) (int, error) {

@@ -19,14 +19,14 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// debuggable is what most developers' phones are: not rooted, with a debuggable
-// app.
+// debuggable is the setup of most developers' phones: not rooted, with a
+// debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is a fault of a round trip, and from when on.
+// faultAt is a fault of a round trip, and the first round trip that has it.
 type faultAt struct {
 	name string
-	// forGood: all later round trips fail too.
+	// forGood means that all later round trips fail too.
 	forGood bool
 	trip    func(ctx context.Context) error
 }
@@ -85,20 +85,20 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	if f.forGood != (err != nil) {
 		t.Errorf("trip %d: error %v, in %q", at, err, broken)
 	}
-	// All limits of the recipe together; a device that hangs is called only
-	// once more.
+	// This is the sum of all limits of the recipe; a device that hangs is
+	// called only once more.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
 		t.Errorf("trip %d: took %v", at, took)
 	}
 	missing := 0
 	for _, o := range got.Steps {
-		// What this release does not have is missing anyway.
+		// What this release does not have is missing in any case.
 		if want, _ := debuggable(api).allowed(o.Step); o.File == "" && want != Skipped {
 			missing++
 		}
 	}
-	// One failed round trip costs one artifact; none if another check finds the
-	// same.
+	// One failed round trip costs one artifact, or none if another check has
+	// the same result.
 	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
 		(missing > 1 || again && missing > 0) {
 		t.Errorf("trip %d: %d artifacts are missing, after %q", at, missing, broken)
@@ -124,7 +124,7 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 			d, facts, r := situation{api: 34, rooted: true}.begin(t)
 			end := d.TearOutput(n, true)
 			r.Recipe, _ = RecipeOf("snapshot")
-			got, _ := Diagnose(t.Context(), d, facts, r) // without a complete check it is lost
+			got, _ := Diagnose(t.Context(), d, facts, r) // without a complete check the artifact is lost
 			end()
 			checkDiagnosis(t, r, got)
 			for _, o := range got.Steps {
@@ -142,8 +142,8 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	}
 }
 
-// TestEndOfTheProcess: what comes after the end is not of the process, except
-// the log.
+// TestEndOfTheProcess: artifacts taken after the end are not of the process,
+// except the log.
 func TestEndOfTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*localPhone){
 		"killed":               func(d *localPhone) { d.Kill("com.shop") },
@@ -273,7 +273,7 @@ func play(w io.Writer, line string, answers map[string]string) error {
 	return nil
 }
 
-// TestSuThatWaitsIsTriedOnce: it may wait for a person, each time.
+// TestSuThatWaitsIsTriedOnce: su may wait for a person each time.
 func TestSuThatWaitsIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, facts, r := situation{api: 34}.begin(t)
@@ -339,7 +339,7 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := s.begin(t)
 			r.Level = capture.Level{}
-			facts.API = 0 // nor the release
+			facts.API = 0 // the release is unknown too
 			got, err := collect(t, t.Context(), d, facts, r, "native")
 			if o := outcome(t, got, "smaps"); err != nil ||
 				o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
@@ -352,8 +352,8 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	}
 }
 
-// TestRightsRefused: the text of each refusal, and that a command is not tried
-// without the permission.
+// TestRightsRefused checks the text of each refusal, and that a command is not
+// tried without the permission.
 func TestRightsRefused(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
@@ -394,17 +394,17 @@ func TestRightsRefused(t *testing.T) {
 	}
 }
 
-// TestRightsOfATruncatedAnswer: an incomplete part has answered nothing, and
-// su, which comes last, not even that.
+// TestRightsOfATruncatedAnswer: an incomplete part of an answer counts as
+// missing, and so does the part of su, which comes last.
 func TestRightsOfATruncatedAnswer(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
-		// the answer ends before these words
+		// the answer is truncated before these words
 		until     string
 		err       error
 		root, app string // the prefix, or a part of the reason
-		no        bool   // su's is a permanent refusal
+		no        bool   // the refusal of su is permanent
 	}{
 		{
 			"run-as is slow", "uid=10100", context.DeadlineExceeded, "su not tried: run-as has no answer in 3s",

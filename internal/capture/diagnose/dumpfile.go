@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// truncatedDump is a heap dump that ends too early. want is the minimum number
-// of bytes it should have.
+// truncatedDump is a heap dump that ends too early. want is its minimum size,
+// in bytes.
 type truncatedDump struct{ have, want int64 }
 
 func (e truncatedDump) Error() string {
@@ -21,8 +21,8 @@ func (e truncatedDump) Error() string {
 	return fmt.Sprintf("the dump is truncated after %d bytes: its end is missing", e.have)
 }
 
-// Tags of the records that matter here; the format is that of HotSpot's
-// heapDumper.cpp, which ART and Dalvik write too.
+// Tags of the relevant records; the format is defined by HotSpot's
+// heapDumper.cpp, and ART and Dalvik write it too.
 const (
 	tagHeapDump    = 0x0c
 	tagHeapSegment = 0x1c
@@ -31,16 +31,18 @@ const (
 
 const (
 	magicOfDump = "JAVA PROFILE "
-	// maxVersion exceeds the longest version after the magic.
+	// maxVersion is greater than the length of the longest version after the
+	// magic.
 	maxVersion = 16
-	// recordHead is a tag, a time and a length.
+	// recordHead is the size of a tag, a time and a length.
 	recordHead = 9
 )
 
-// wholeDump returns nil if a heap dump is complete, judged by the heads of its
-// records: the last record ends with the file, and a heap in segments is closed
-// by HEAP_DUMP_END, which ART and HotSpot write last. A heap in one record
-// needs none. The error is a truncatedDump, one of another format, or one of r.
+// wholeDump returns nil if a heap dump is complete, based on the heads of its
+// records: the last record ends with the file, and a heap in segments is
+// followed by HEAP_DUMP_END, which ART and HotSpot write last. A heap in one
+// record needs no such end. The error is a truncatedDump, an error about a
+// different format, or an error of r.
 func wholeDump(r io.ReaderAt, size int64) error {
 	w := headWindow{r: r, size: size}
 	at, err := w.begin()
@@ -74,7 +76,8 @@ func wholeDump(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// headWindow reads a few bytes at many places: many records are short.
+// headWindow is the buffer size for reading a few bytes in many places: many
+// records are short.
 type headWindow struct {
 	r     io.ReaderAt
 	size  int64
@@ -115,7 +118,7 @@ func (w *headWindow) begin() (int64, error) {
 	case string(short) != magicOfDump[:len(short)] || end < 0 && int64(len(text)) == most:
 		return 0, fmt.Errorf("not a heap dump: it begins with %q", shell.Clip(string(text)))
 	}
-	// A NUL, the size of ids and the time.
+	// A NUL, the size of ids and the time follow.
 	at := int64(end) + 1 + 4 + 8
 	if end < 0 || at > w.size {
 		return 0, truncatedDump{w.size, w.size}

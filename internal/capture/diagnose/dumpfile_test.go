@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// naiveWhole is wholeDump over a text in memory, one record after the other.
+// naiveWhole is wholeDump for a text in memory; it reads one record after the
+// other.
 func naiveWhole(b []byte) bool {
 	rest, ok := bytes.CutPrefix(b, []byte(magicOfDump))
 	if !ok {
@@ -90,8 +91,8 @@ func TestWholeDump(t *testing.T) {
 	}
 }
 
-// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are complete, and no
-// prefix of one is.
+// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are complete, and every
+// proper prefix of one is not.
 func TestRecordedDumpsAreWhole(t *testing.T) {
 	dir := recorded.Path(t, "hprof")
 	files, err := filepath.Glob(filepath.Join(dir, "*.hprof"))

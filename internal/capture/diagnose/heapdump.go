@@ -26,36 +26,37 @@ const (
 	// maxRun bounds the run in a file's name.
 	maxRun = 40
 
-	// reserve is what stays free on either disk.
+	// reserve is how many bytes must stay free on each of the two disks.
 	reserve = 50 * mebibyte
-	// helpTimeout bounds am's help: before Android 8 it starts a Java VM of its
-	// own.
+	// helpTimeout bounds am's help, which before Android 8 starts a separate
+	// Java VM.
 	helpTimeout = 10 * time.Second
 	// settle is the device time between the GC signal and the dump. ART
-	// collects on the signal (signal_catcher.cc, HandleSigUsr1); the rest is
-	// for the finalizers after it. The article waits half a minute, in which
-	// the app keeps leaking.
+	// collects when it receives the signal (signal_catcher.cc, HandleSigUsr1);
+	// the remaining time is for the finalizers. The article waits half a
+	// minute, in which the app keeps leaking.
 	settle = 5 * time.Second
 	// pollEvery is the device time between two polls of a dump that is being
 	// written.
 	pollEvery = time.Second
-	// leastPoll is the minimum real time between them.
+	// leastPoll is the minimum real time between two polls.
 	leastPoll = 50 * time.Millisecond
-	// stablePolls is how often the size must stay the same if the end of the
-	// dump is not reported.
+	// stablePolls is for how many polls the size must stay the same if the end
+	// of the dump is not reported.
 	stablePolls = 3
-	// emptyPolls is how often it may be empty, or stay too short, before that
-	// counts as the end.
+	// emptyPolls is for how many polls the dump may be empty, or stay too
+	// short, before it counts as finished.
 	emptyPolls = 60
-	// pullRate is the slowest connection in bytes per second: poor Wi-Fi.
+	// pullRate is the speed of the slowest supported connection, in bytes per
+	// second: poor Wi-Fi.
 	pullRate = 2 * mebibyte
 	// pullGrowth is by how many bytes a dump may grow while it is pulled, in
 	// addition to a quarter of its size.
 	pullGrowth = 16 * mebibyte
-	// pullStart is the real time that a pull gets in addition.
+	// pullStart is additional real time for each pull.
 	pullStart = time.Minute
-	// cleanUp is the real time for removing a file, even after the end of the
-	// caller's context.
+	// cleanUp is the real time for removing a file, which is done even after
+	// the caller's context has ended.
 	cleanUp = 10 * time.Second
 )
 
@@ -66,23 +67,24 @@ type heapDump struct {
 	// remote is the file on the device.
 	remote string
 	help   dumpsys.AmHelp
-	// bound is an upper bound of this process's Java heap, 0 if unknown.
+	// bound is an upper bound of this process's Java heap, in bytes; 0 if
+	// unknown.
 	bound int64
-	// free is the lowest free space seen on the device, unknown if there was
-	// none.
+	// free is the lowest free space seen on the device; unknown if it was never
+	// read.
 	free known.Int
-	// settled: the end of the command was the end of the dump.
+	// settled reports that the dump was finished when the command ended.
 	settled bool
-	// size is that of the file at the last poll.
+	// size is the size of the file at the last poll.
 	size int64
-	// polls without an answer, in a row.
+	// The number of consecutive polls without an answer.
 	silent int
 	result result
 }
 
-// heap takes a heap dump: checks the space, collects garbage, dumps, pulls,
-// verifies that the dump is complete, and removes it from the device in every
-// case.
+// heap takes a heap dump: it checks the space, collects garbage, dumps, pulls,
+// and verifies that the dump is complete. In every case it removes the dump
+// from the device.
 func (d *diagnosing) heap(ctx context.Context, s Step, w Method) (result, error) {
 	if n := len(d.req.Run); n == 0 || n > maxRun ||
 		strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
@@ -120,8 +122,8 @@ func (h *heapDump) make(ctx context.Context, file string) error {
 }
 
 // readHelp reads which options this release supports. It is also the cheapest
-// way to find out that system_server hangs, before the process is stopped for
-// it.
+// way to detect that system_server hangs, before the process is stopped for the
+// dump.
 func (h *heapDump) readHelp(ctx context.Context) error {
 	a, err := shell.Ask(ctx, h.dev, h.scaled(helpTimeout), "am help </dev/null")
 	switch {
@@ -164,7 +166,7 @@ func (d *diagnosing) wait(ctx context.Context, t time.Duration) error {
 	}
 }
 
-// command is the command line that dumps.
+// command returns the command line that writes the dump.
 func (h *heapDump) command() string {
 	options := ""
 	if h.req.Process.User != 0 && h.help.User != dumpsys.No {
@@ -177,7 +179,8 @@ func (h *heapDump) command() string {
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped
-// meanwhile, and watched: am waits forever for one that has died.
+// during the dump. It is polled, because am waits forever for a process that
+// has died.
 func (h *heapDump) dump(ctx context.Context) error {
 	h.result.command = h.command()
 	if h.req.Paused != nil {
@@ -203,7 +206,7 @@ type ended struct {
 	err    error
 }
 
-// run runs am, and polls the dump and the process meanwhile.
+// run runs am, and polls the dump and the process at the same time.
 func (h *heapDump) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m, done := shell.NewMarker(), make(chan ended, 1)
@@ -211,7 +214,7 @@ func (h *heapDump) run(ctx context.Context) error {
 		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
-	// However this ends, the command does too.
+	// However this function returns, the command ends too.
 	finished := false
 	defer func() {
 		cancel()
@@ -250,7 +253,7 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	}
 	n, exit, whole := closed(m, e.output.Stdout)
 	if !whole {
-		// The exit is unreliable here: the file decides.
+		// The exit code is unreliable here: the file decides.
 		return nil
 	}
 	text := e.output.Stdout[:n]
@@ -260,8 +263,9 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	if exit != 0 || strings.Contains(string(text), "HEAP DUMP FAILED") {
 		return fmt.Errorf("am dumpheap ended with exit status %d: %s", exit, shell.Clip(string(text)))
 	}
-	// Since Android 11 it waits, and says so; before, it returns while the dump
-	// is being written (Am.java, ActivityManagerShellCommand.runDumpHeap).
+	// Since Android 11 am waits, and prints that it does; earlier releases
+	// return while the dump is still being written (Am.java,
+	// ActivityManagerShellCommand.runDumpHeap).
 	h.settled = strings.Contains(string(text), "Waiting for dump to finish")
 	return nil
 }

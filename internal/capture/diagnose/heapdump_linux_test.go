@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestSmallDisk writes to a disk that fills up: what does not fit is absent,
-// and what fits is complete.
+// TestSmallDisk writes to a disk that fills up: an artifact that does not fit
+// is absent, and one that fits is complete.
 func TestSmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {

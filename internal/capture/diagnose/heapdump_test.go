@@ -23,15 +23,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// dumpCase is a fault of a heap dump, and its result.
+// dumpCase is a fault of a heap dump, and the expected result.
 type dumpCase struct {
 	name string
-	// begin changes the situation or, with the phone running, the rest.
+	// begin changes the situation; if the phone is already running, it changes
+	// the phone.
 	situation func(*situation)
 	begin     func(t *testing.T, d *localPhone, facts *capture.Facts, r *Request)
 	ending    Ending
 	words     string
-	// reaches is the maximum real time that it may take.
+	// reaches is the maximum real time that the case may take.
 	within time.Duration
 }
 
@@ -46,7 +47,7 @@ func (d *localPhone) on(words string, do func(ctx context.Context) error) {
 	}
 }
 
-// meanwhile lets a round trip start, and does something while it runs.
+// meanwhile lets a round trip start, and runs a function during the round trip.
 func meanwhile(wait time.Duration, do func()) func(context.Context) error {
 	return func(context.Context) error {
 		time.AfterFunc(wait, do)
@@ -192,7 +193,7 @@ var dumpCases = []dumpCase{
 		words: "letters and digits", within: time.Second},
 }
 
-// flipped changes a byte of that many pulls.
+// flipped changes a byte in each of the first n pulls.
 func flipped(pulls int) func(io.Reader) io.Reader {
 	return func(r io.Reader) io.Reader {
 		if pulls--; pulls < 0 {
@@ -225,7 +226,7 @@ func short(w io.Writer, _ androidsim.Heap) error {
 	return err
 }
 
-// zeros are endless zero bytes.
+// zeros is an endless stream of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -287,7 +288,7 @@ func (c dumpCase) run(t *testing.T) {
 	}
 }
 
-// TestCallerEndsHeapDump: Ctrl-C in the middle leaves nothing.
+// TestCallerEndsHeapDump: Ctrl-C in the middle leaves no file.
 func TestCallerEndsHeapDump(t *testing.T) {
 	for _, words := range []string{"am help", "am dumpheap", "stat -c", "pull "} {
 		synctest.Test(t, func(t *testing.T) {
@@ -307,8 +308,8 @@ func TestCallerEndsHeapDump(t *testing.T) {
 	}
 }
 
-// TestSlowDumpIsWaitedFor: if its end is not reported, a dump that pauses while
-// it is written is pulled again.
+// TestSlowDumpIsWaitedFor: if its end is not reported, a dump whose writing
+// pauses is pulled again.
 func TestSlowDumpIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -344,7 +345,7 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 }
 
 // scriptedDump diagnoses process 7 on a scripted device whose am does not wait.
-// stat answers each check of the process with its stat line, or with no answer.
+// stat answers each check of the process with a stat line, or with no answer.
 func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error)) Diagnosis {
 	t.Helper()
 	var whole bytes.Buffer
@@ -382,8 +383,8 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 }
 
 // TestCheckAfterTheDump: the identity of the process once the dump is written
-// decides whose dump it is, and a single check without an answer decides
-// nothing.
+// decides whether the dump belongs to the requested process. A single check
+// without an answer does not decide this.
 func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
@@ -424,8 +425,9 @@ func TestCheckAfterTheDump(t *testing.T) {
 	}
 }
 
-// TestRemovalThatFails: once costs nothing; a dump that may be left is named in
-// the outcome, whatever its ending, and the sweep finds it.
+// TestRemovalThatFails: a single failure has no effect. A dump that may be left
+// on the device is named in the outcome, whatever its ending, and the sweep
+// finds it.
 func TestRemovalThatFails(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -479,7 +481,8 @@ func (d *largeDumpDevice) Pull(_ context.Context, _ string, w io.Writer) (int64,
 	return io.Copy(w, largeDump(d.size))
 }
 
-// TestLargeHeapDump: half a gigabyte goes to the disk and not through memory.
+// TestLargeHeapDump: half a gigabyte is written to the disk without being held
+// in memory.
 func TestLargeHeapDump(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes half a gigabyte")
@@ -508,8 +511,8 @@ func TestLargeHeapDump(t *testing.T) {
 	}
 }
 
-// TestSweep: the caller's own dumps are removed immediately, and those of
-// others once they cannot be in use; nothing else of theirs is removed,
+// TestSweep: the caller's own dumps are removed immediately, and dumps of other
+// owners once they cannot be in use. No other file of theirs is removed,
 // whatever its name.
 func TestSweep(t *testing.T) {
 	for _, api := range []int{21, 23, 34} {
@@ -549,8 +552,8 @@ func sweep(t *testing.T, api int) {
 		}
 	}
 	touch(own+"-r-1.hprof", own+"-r 2.hprof")
-	// What replaces one of the caller's own dumps is removed too, but not the
-	// target of a link.
+	// A file, directory or link in place of one of the caller's own dumps is
+	// removed too, but not the target of a link.
 	if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+
 		"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
@@ -636,7 +639,7 @@ func TestHostErrorIsReported(t *testing.T) {
 	if err != nil {
 		recorded.Missing(t, "needs a full disk: %v", err)
 	}
-	_ = a.file.Close() // full replaces it
+	_ = a.file.Close() // this is replaced by full
 	a.file = full
 	if _, err := a.Write([]byte("text")); err == nil || !strings.Contains(err.Error(), "the host's disk is full") {
 		t.Error(err)

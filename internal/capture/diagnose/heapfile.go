@@ -18,11 +18,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSilent is how many polls in a row may get no answer: the device is busy.
+// maxSilent is for how many consecutive polls a busy device may send no answer.
 const maxSilent = 3
 
 // poll checks the process, the file and the disk, in one round trip. The error
-// is the end of the process or of the device.
+// is about an ended process or a lost device.
 func (h *heapDump) poll(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	a, err := shell.Ask(ctx, h.dev, checkTimeout, m.Join([]shell.Part{
@@ -81,8 +81,8 @@ func parseSize(text string) int64 {
 
 // stable waits until the size of the file stays the same. ART walks the heap
 // once before it writes, and empties a dump that it cannot write (hprof.cc,
-// DumpToFile): one that stays empty for long, or is empty again, is finished
-// too.
+// DumpToFile): a dump that stays empty for long, or becomes empty again, also
+// counts as finished.
 func (h *heapDump) stable(ctx context.Context) error {
 	last, same := int64(0), 0
 	for {
@@ -108,13 +108,13 @@ func (h *heapDump) stable(ctx context.Context) error {
 }
 
 // fetch pulls the dump and verifies that it is complete. If its end is not
-// reported, a dump that is still being written is waited for again.
+// reported and it is still being written, fetch waits again.
 func (h *heapDump) fetch(ctx context.Context, file string) error {
 	within, cancel := context.WithTimeout(ctx, h.scaled(h.method.Limit))
 	defer cancel()
 	for {
-		// A process that has ended since has left its dump; that of another
-		// process is not the requested one.
+		// If the process has ended in the meantime, its dump is still valid; a
+		// dump of another process is not the requested one.
 		if err := h.poll(ctx); err != nil && (!errors.Is(err, capture.ErrGone) || errors.Is(err, errOther)) {
 			return err
 		}
@@ -155,8 +155,8 @@ func (h *heapDump) empty() error {
 	return h.full(errors.New("the dump is empty: see the process's log for the reason"))
 }
 
-// pull copies the file and keeps it if it is complete. early reports that it is
-// all that the device has written so far.
+// pull copies the file and keeps it if it is complete. early reports that this
+// is everything the device has written so far, and that more may follow.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	a, early, err := h.receive(ctx, file)
 	if err != nil {
@@ -221,19 +221,20 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 		return nil, false,
 			fmt.Errorf("pull dump: not finished in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
 	case err != nil:
-		return nil, false, fmt.Errorf("pull dump: %w", err) // it says whether the device has answered
+		return nil, false, fmt.Errorf("pull dump: %w", err) // the error shows whether the device has answered
 	case n != a.size || n < h.size:
 		return nil, false, truncatedDump{a.size, h.size}
 	}
 	return a, false, nil
 }
 
-// checksumRate is how many bytes per second the slowest device reads from its
-// own disk.
+// checksumRate is the speed at which the slowest device reads from its own
+// disk, in bytes per second.
 const checksumRate = 20 * mebibyte
 
-// damaged reports whether the device has different bytes in a file of the same
-// size; false if unknown. toybox has md5sum, toolbox before Android 6 md5.
+// damaged reports whether the file on the device has the same size but
+// different content; false if unknown. toybox has md5sum, toolbox before
+// Android 6 md5.
 func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	answer, err := shell.Ask(ctx, h.dev, checkTimeout+time.Duration(a.size/checksumRate)*time.Second,
@@ -246,9 +247,9 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	if err != nil || !whole || parseSize(string(parts["size"])) != a.size || !md5Form.MatchString(sum) {
 		return false
 	}
-	hash := md5.New() // against accidents, not forgers
+	hash := md5.New() // protects against accidents, not forgery
 	if _, err := io.Copy(hash, io.NewSectionReader(a.file, 0, a.size)); err != nil {
-		return false // the reader of the dump finds it, too
+		return false // the reader of the dump detects this too
 	}
 	return !strings.EqualFold(sum, hex.EncodeToString(hash.Sum(nil)))
 }
@@ -266,7 +267,8 @@ func (h *heapDump) remove(ctx context.Context) {
 			return
 		}
 	}
-	// It comes first: of many reasons the last are dropped.
+	// This reason comes first, because of many reasons the last ones are
+	// dropped.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
 		fmt.Sprintf("%s may be left on the device (the next start retries; "+
 			"`adb shell rm -rf %[1]s` removes it now): %v",

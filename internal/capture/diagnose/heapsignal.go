@@ -13,7 +13,8 @@ import (
 
 const garbage = "garbage is in the dump"
 
-// collect triggers a GC of the process if am cannot, and waits for it.
+// collect triggers a GC of the process, if am cannot do so, and waits until it
+// is complete.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
 	if ctx.Err() != nil {
@@ -30,7 +31,7 @@ func (h *heapDump) collect(ctx context.Context, status []byte) error {
 // sigUSR1 is the signal that triggers a GC of ART and Dalvik.
 const sigUSR1 = 10
 
-// signal sends the GC signal as the first user who may.
+// signal sends the GC signal as the first user who is allowed to.
 func (h *heapDump) signal(ctx context.Context, status []byte) error {
 	// The signal kills a process that does not handle it.
 	if !handles(status, sigUSR1) {

@@ -54,8 +54,8 @@ func (h *heapDump) seeFree(df []byte) {
 	}
 }
 
-// bound is an upper bound of a Java heap: the anonymous memory of its process,
-// in bytes. A kernel before 4.5 reports only the resident memory.
+// bound returns an upper bound of a Java heap: the anonymous memory of its
+// process, in bytes. A kernel before 4.5 reports only the resident memory.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {
@@ -68,8 +68,8 @@ func bound(status []byte) int64 {
 	return (resident.N + s.VmSwap.N) << 10
 }
 
-// checkHostSpace checks the host's disk for a dump of this size and a copy of
-// it.
+// checkHostSpace checks that the host's disk has space for a dump of this size
+// and a copy of it.
 func (h *heapDump) checkHostSpace(size int64) error {
 	if h.req.HostFree == nil {
 		return nil
@@ -86,7 +86,8 @@ func (h *heapDump) checkHostSpace(size int64) error {
 	return nil
 }
 
-// full adds that the disk was full if that may be why a dump is incomplete.
+// full adds to an error that the disk was full, if that may be why a dump is
+// incomplete.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
 		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)
