@@ -16,9 +16,9 @@ const (
 	maxReason = 300
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
-	// fewestSettled and fewestUnsettled are how many dumps prove a leak that
-	// has more objects in each, for an idle app and for one in use: the same as
-	// for dumps at marks.
+	// fewestSettled and fewestUnsettled are how many dumps with a growing
+	// number of objects prove a leak, for an idle app and for an app in use: as
+	// many as for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
@@ -34,7 +34,7 @@ type reading struct {
 	there string
 }
 
-// matches records a leak and reports whether it is the one to look for.
+// matches records a leak and reports whether it is the leak to look for.
 func (r *reading) matches(key, name string, classes []record.ClassCount, grows bool) bool {
 	l := r.leaks[key]
 	l.name, l.grows = cmp.Or(l.name, name), l.grows || grows
@@ -127,8 +127,8 @@ func skippedLeaks(n int) string {
 	return fmt.Sprintf("the record lacks %s", text.Count(n, "leak", "leaks"))
 }
 
-// counted judges a leak by its objects in the dumps of one incarnation, if they
-// do not prove it like dumps at marks.
+// counted judges a leak by its objects in the dumps of one incarnation, if
+// these dumps do not prove it like dumps at marks.
 func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	fewest := fewestUnsettled
 	if settled {
@@ -186,7 +186,7 @@ func (r *reading) check(c *record.Check) judgment {
 	return absent("no check found it")
 }
 
-// dumps judges by the heap dumps of each incarnation that has none at marks.
+// dumps judges each incarnation without dumps at marks by its other heap dumps.
 func (r *reading) dumps() []judgment {
 	atMarks := map[process]bool{}
 	for i := range r.run.Processes {
@@ -247,7 +247,8 @@ func (r *reading) incarnation(id process, list []*record.Diagnosis) judgment {
 	return r.counted(id.process, counts, settled)
 }
 
-// risesAlways reports whether there are more objects in each of enough dumps.
+// risesAlways reports whether each dump has more objects than the one before,
+// and there are enough dumps.
 func risesAlways(counts []int64, settled bool) bool {
 	if len(counts) < fewestSettled || !settled && len(counts) < fewestUnsettled {
 		return false
@@ -260,7 +261,7 @@ func risesAlways(counts []int64, settled bool) bool {
 	return true
 }
 
-// growing judges by what a trip found to grow.
+// growing judges by the growth that a trip found.
 func (r *reading) growing() []judgment {
 	if r.trip == nil {
 		return nil

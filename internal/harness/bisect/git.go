@@ -27,9 +27,9 @@ const (
 // repository is a work tree in which git runs.
 type repository struct{ top string }
 
-// environment is that of git: git must not prompt, and must work on the
-// repository of its directory even if leakgate runs in a hook (git rev-parse
-// --local-env-vars).
+// environment is the environment of git: git must not prompt, and must work on
+// the repository of its directory even if leakgate runs in a hook (git
+// rev-parse --local-env-vars).
 func environment() []string {
 	out := []string{}
 	for _, variable := range os.Environ() {
@@ -43,7 +43,7 @@ func environment() []string {
 	return append(out, "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C")
 }
 
-// git runs git and returns its output, trimmed. The end of a context does not
+// git runs git and returns its output, trimmed. Canceling the context does not
 // end git: an aborted checkout would leave a lock and half a work tree.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
@@ -95,7 +95,7 @@ type Commit struct {
 	Hash string
 	// Subject is safe to print.
 	Subject string
-	// Date is when it was written.
+	// Date is when the commit was written.
 	Date time.Time
 }
 
@@ -131,12 +131,12 @@ func (r *repository) commit(ctx context.Context, hash string) (Commit, error) {
 	}
 	date, err := time.Parse(time.RFC3339, parts[1])
 	if err != nil {
-		date = time.Time{} // git keeps dates that no other program can parse
+		date = time.Time{} // git accepts dates that no other program can parse
 	}
 	return Commit{Hash: parts[0], Subject: text.Head(parts[2], maxSubject), Date: date}, nil
 }
 
-// position is where HEAD is: on a branch, or on a commit.
+// position is the original HEAD: a branch, or a commit.
 type position struct{ branch, hash string }
 
 func (r *repository) position(ctx context.Context) (position, error) {
@@ -161,7 +161,7 @@ func (r *repository) changes(ctx context.Context) ([]string, error) {
 	return strings.Split(out, "\n"), nil
 }
 
-// clean reverts the command's changes of tracked files, which were as committed
+// clean reverts the command's changes to tracked files, which had no changes
 // before it ran; otherwise the next checkout would fail.
 func (r *repository) clean(ctx context.Context) (int, error) {
 	list, err := r.changes(ctx)

@@ -4,8 +4,8 @@ package bisect
 
 import "os/exec"
 
-// groupOf does nothing: this system has no process groups that os/exec can use,
-// so that only the command itself is ended.
+// groupOf does nothing: os/exec cannot use process groups on this system, so
+// that only the command itself is ended.
 func groupOf(*exec.Cmd) {}
 
 // interruptGroup kills the command: this system cannot interrupt it.

@@ -17,24 +17,25 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// RunsVariable is the environment variable with the directory in which the
+// RunsVariable names the environment variable with the directory in which the
 // leakgate commands create their run directories.
 const RunsVariable = "LEAKGATE_RUNS"
 
-// Options are those of a search.
+// Options are the options of a search.
 type Options struct {
 	// Dir is a directory in the work tree, in which Command runs.
 	Dir string
-	// Good is a commit without the leak, Bad one with it; Good is an ancestor
-	// of Bad.
+	// Good is a commit without the leak, and Bad a commit with the leak; Good
+	// is an ancestor of Bad.
 	Good, Bad string
-	// Key is that of the leak, or its first 8 or more digits.
+	// Key is the key of the leak, or at least its first 8 digits.
 	Key string
 	// Command is a program and its arguments, without a shell. It builds the
 	// app and runs leakgate at each commit.
 	Command []string
 	// Confirm is how many good runs make a commit good, at least 1: an
-	// intermittent leak may be absent by chance. A single bad run makes it bad.
+	// intermittent leak may be absent by chance. A single bad run makes a
+	// commit bad.
 	Confirm int
 	// Runs is the directory in which the runs are kept, one directory for each
 	// run of the command; "" for a temporary one, which is removed at the end.
@@ -48,11 +49,13 @@ type Options struct {
 // Culprit is the result of a search.
 type Culprit struct {
 	// First is the commit that introduced the leak, nil if commits without a
-	// verdict hide it.
+	// verdict prevent an answer.
 	First *Commit
-	// Among are the candidates, newest first: First alone, or all that remain.
+	// Among are the candidates, newest first: First alone, or all remaining
+	// commits.
 	Among []Commit
-	// Judged are the commits at which the command ran, in that order.
+	// Judged are the commits at which the command ran, in the order in which it
+	// ran.
 	Judged []JudgedCommit
 }
 
@@ -87,12 +90,12 @@ func (r Culprit) String() string {
 		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
-// grace is the real time in which the command must end once its context has
+// grace is the real time in which the command must exit once its context has
 // ended: a run first writes its record.
 const grace = 30 * time.Second
 
-// lingering is the real time for which an output stays open that other
-// processes hold once the command has ended.
+// lingering is the real time for which an output that other processes hold
+// stays open after the command has ended.
 const lingering = 2 * time.Second
 
 // search is a search in progress.
@@ -101,7 +104,7 @@ type search struct {
 	repository
 	start  position
 	result Culprit
-	// by is the basis on which Bad is bad.
+	// by is the basis on which Bad was judged bad.
 	by basis
 	// atBad are the leaks of Bad, by key.
 	atBad map[string]sighting
@@ -110,11 +113,12 @@ type search struct {
 }
 
 // Search finds the first bad commit between Good and Bad with git bisect. It
-// runs the command at both first, and returns an error if Good is not good or
-// Bad is not bad. It rejects a work tree with changes, or a bisect in progress.
-// At the end, even after an error or when ctx ends, HEAD is restored and no
-// trace of the bisect is left; changes of the command to tracked files are
-// reverted. A Culprit with an error has the commits judged so far.
+// first runs the command at both commits, and returns an error if Good is not
+// good or Bad is not bad. It rejects a work tree with changes, or with a bisect
+// in progress. At the end, even after an error or when ctx ends, it restores
+// HEAD and removes the state of the bisect; changes of the command to tracked
+// files are reverted. A Culprit that is returned with an error has the commits
+// judged so far.
 func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	s, good, bad, err := prepare(ctx, o)
 	if err != nil {
@@ -182,7 +186,8 @@ func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err e
 	return s, good, bad, s.keepOut()
 }
 
-// refuse returns an error for a work tree in which nothing may be checked out.
+// refuse returns an error for a work tree in which no other commit may be
+// checked out.
 func (s *search) refuse(ctx context.Context) error {
 	busy, err := s.bisecting(ctx)
 	if err != nil {
@@ -223,7 +228,7 @@ func (s *search) keepOut() error {
 	return nil
 }
 
-// verify runs the command at both ends.
+// verify runs the command at Good and at Bad.
 func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	s.say("judging the good commit %s", good)
 	j, err := s.visit(ctx, good)
@@ -248,8 +253,8 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	return nil
 }
 
-// renamed describes a leak of objects of the same class that grows under a key
-// that Bad does not have, "" if none exists. Renaming the classes or fields
+// renamed describes a growing leak with a key that Bad does not have and with
+// objects of the same class, "" if none exists. Renaming the classes or fields
 // that hold a leak changes its key.
 func (s *search) renamed(j judgment) string {
 	var classes []string
@@ -288,8 +293,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 	word, hash := Good, good.Hash
 	for {
-		// Its exit code is 2 if only skipped commits remain, which is detected
-		// below.
+		// Git exits with code 2 if only skipped commits remain, which is
+		// detected below.
 		_, gitErr := s.git(ctx, "bisect", string(word), hash)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -324,7 +329,7 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 }
 
-// open counts those of the remaining commits, the bad one first, that can still
+// open returns how many of the remaining commits, the bad one first, can still
 // be judged.
 func (s *search) open(left []string) int {
 	n := 0
@@ -356,8 +361,8 @@ func (s *search) conclude(ctx context.Context, left []string) error {
 	return nil
 }
 
-// judgeCommit runs the command at the commit that is checked out: once for a
-// bad one, Confirm times for a good one.
+// judgeCommit runs the command at the commit that is checked out: once if the
+// commit is bad, Confirm times if it is good.
 func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	var j judgment
 	leaks := map[string]sighting{}
@@ -423,8 +428,8 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 	return j, nil
 }
 
-// execute runs the command. It returns why the run does not count, or "": the
-// exit codes 0 and 1 are those of a run with a verdict.
+// execute runs the command. It returns why the run does not count, or "" if it
+// counts: a run with a verdict has exit code 0 or 1.
 func (s *search) execute(ctx context.Context, dir string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
 	groupOf(cmd)
@@ -512,7 +517,7 @@ func (s *search) restore(ctx context.Context) error {
 	return nil
 }
 
-// name returns what to check out to return to a position.
+// name returns what to check out to restore a position.
 func (p position) name() string {
 	if branch, ok := strings.CutPrefix(p.branch, "refs/heads/"); ok {
 		return branch

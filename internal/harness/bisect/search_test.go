@@ -51,9 +51,9 @@ func child(notes, runs string) int {
 	case "interrupt me":
 		interrupted := make(chan os.Signal, 1)
 		signal.Notify(interrupted, os.Interrupt)
-		_, _ = os.Stdout.WriteString("ready\n") // without it the test does not end
+		_, _ = os.Stdout.WriteString("ready\n") // without the file the test does not end
 		<-interrupted
-		_ = os.WriteFile(filepath.Join(notes, "interrupted"), nil, 0o600) // its absence fails the test
+		_ = os.WriteFile(filepath.Join(notes, "interrupted"), nil, 0o600) // a missing file fails the test
 		return 130
 	case "dirty", "dirty bad":
 		if os.WriteFile("locked", []byte("changed by the build"), 0o600) != nil {
@@ -175,8 +175,8 @@ func (s *sandbox) searchIn(ctx context.Context, o Options) (Culprit, error) {
 	return result, err
 }
 
-// Wherever the leak was introduced, and whatever cannot be judged, the answer
-// is the same as from an examination of every commit.
+// Whichever commit introduced the leak, and whichever commits cannot be judged,
+// the answer is that of an examination of every commit.
 func TestSearch(t *testing.T) {
 	const commits = 30
 	for seed := range uint64(6) {
@@ -262,9 +262,9 @@ func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 	}
 }
 
-// A rename changes the key of a leak and is not the commit that introduced it:
-// commits with the leak under its old key have no verdict. Another leak of the
-// class that is still there at the bad commit is not the old one.
+// A rename changes the key of a leak, but does not introduce the leak: commits
+// with the leak under its old key have no verdict. If Bad also has the other
+// leak of the class, that leak is not the renamed one.
 func TestSearchRenamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		plans []string
@@ -395,8 +395,7 @@ func (s *sandbox) write(name, content string) {
 	}
 }
 
-// hide removes a file from the newest commit and leaves another one in its
-// place.
+// hide removes a file from the newest commit and replaces it with another.
 func (s *sandbox) hide() {
 	s.t.Helper()
 	s.git("rm", "-q", "--cached", "locked")
@@ -405,10 +404,10 @@ func (s *sandbox) hide() {
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
 
-// A search that is canceled, at either commit or in the middle, interrupts the
+// A search that is canceled, at either end or in the middle, interrupts the
 // command, and restores everything.
 func TestSearchCancelled(t *testing.T) {
-	// With two commits in the middle, git tests the second one.
+	// Of two commits in the middle, git tests the second one.
 	for _, at := range []int{0, 2, 3} {
 		plans := []string{"good", "good", "good", "bad"}
 		plans[at] = "interrupt me"
@@ -442,7 +441,8 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A file system monitor configured in the repository is not run; its hooks are.
+// A file system monitor configured in the repository is not run, but its hooks
+// are.
 func TestSearchPrograms(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "bad"})
 	trap, hook := filepath.Join(s.notes, "monitor"), filepath.Join(s.notes, "hook")

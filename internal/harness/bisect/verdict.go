@@ -28,9 +28,9 @@ const (
 	Skip CommitResult = "skip"
 )
 
-// basis is what an outcome rests on. Outcomes of different bases cannot be
-// compared: a leak that is present and does not grow is bad by presence and
-// good by growth.
+// basis is the kind of evidence for an outcome. Outcomes with different bases
+// cannot be compared: a leak that is present and does not grow is bad by
+// presence and good by growth.
 type basis int
 
 const (
@@ -74,13 +74,12 @@ const maxRuns = 1000
 // Verdict judges the run directories in dir by the leak with this key, or whose
 // key begins with it (8 digits at least), and returns the reason in one line:
 //
-//   - bad: dumps at marks prove the leak, a check found more
-//     objects, a trip found that it grows, or it has more objects in each
-//     of at least 3 dumps of a process (5 of an app in use). If a process
-//     has only one heap dump, in a complete run, the presence of the leak
-//     is bad.
-//   - good: all runs are complete and have a verdict (exit code 0 or 1),
-//     no evidence is missing, and the leak is absent or does not grow.
+//   - bad: dumps at marks prove the leak, a check found more objects, a trip
+//     found that it grows, or it has more objects in each of at least 3 dumps
+//     of a process (5 of an app in use). If a process has only one heap dump,
+//     in a complete run, the presence of the leak is bad.
+//   - good: all runs are complete and have a verdict (exit code 0 or 1), no
+//     evidence is missing, and the leak is absent or does not grow.
 //   - skip: everything else.
 func Verdict(dir, key string) (CommitResult, string) {
 	j := judge(dir, key)
@@ -118,8 +117,8 @@ func judge(dir, key string) judgment {
 	return j
 }
 
-// worst combines several judgments: a proof counts first, then what could not
-// be judged, then what is known best.
+// worst combines several judgments: a proof takes precedence, then a run that
+// could not be judged, then the judgment with the best evidence.
 func worst(list []judgment) judgment {
 	return slices.MinFunc(list, func(a, b judgment) int {
 		return cmp.Or(rank(a)-rank(b), int(b.basis)-int(a.basis))

@@ -26,7 +26,7 @@ func dumpLeak(key string, count int64) record.DumpLeak {
 	}
 }
 
-// series returns what dumps at marks show of one leak.
+// series returns the counts of one leak in dumps at marks.
 func series(key string, gate detector.Gate, proved bool, counts ...int64) record.MarkSeries {
 	s := record.MarkSeries{PID: 7, Gate: gate, Reason: "x"}
 	for range counts {
@@ -49,8 +49,8 @@ func runWith(all ...record.MarkSeries) record.Run {
 	return run
 }
 
-// markedRun returns a run whose dumps at marks prove the leak, or do not have
-// it.
+// markedRun returns a run whose dumps at marks prove the leak, or do not
+// contain it.
 func markedRun(leak bool) record.Run {
 	run := runWith(series(otherKey, detector.Pass, false, 2, 2, 2))
 	if leak {
@@ -60,8 +60,8 @@ func markedRun(leak bool) record.Run {
 	return run
 }
 
-// dumped returns a run with heap dumps taken without marks, each with so many
-// objects of the leak.
+// dumped returns a run with heap dumps taken without marks, each with the given
+// number of objects of the leak.
 func dumped(counts ...int64) record.Run {
 	run := runWith()
 	for i, n := range counts {
@@ -304,7 +304,7 @@ func changedTrip(change func(*record.Trip)) *record.Trip {
 	return t
 }
 
-// A prefix of a key is enough, if it matches one leak.
+// A prefix of a key is enough if it matches exactly one leak.
 func TestVerdictPrefix(t *testing.T) {
 	two := runWith(series(theKey, detector.Leak, true, 1, 2, 3))
 	two.Processes[0].AtMarks[0].Leaks = append(two.Processes[0].AtMarks[0].Leaks,
@@ -385,8 +385,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// For any run files: a bad verdict depends on the key, a good one on a run with
-// a verdict, and each has a printable reason.
+// For all run files: a bad verdict requires the key, a good one a run with a
+// verdict, and each verdict has a printable reason.
 func FuzzVerdict(f *testing.F) {
 	for _, c := range []runCase{
 		{markedRun(true), nil}, {dumped(1, 2, 5), nil},

@@ -31,13 +31,13 @@ func Rose(before, after map[string]int64) []Rise {
 }
 
 // Crowded reports whether a process that started during the check may hold
-// destroyed screens: with one screen it has one Activity and one window.
+// destroyed screens, that is, whether it has more than one Activity or window.
 func Crowded(after map[string]int64) bool {
 	activities, known := after["Activities"]
 	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)
 }
 
-// Hidden returns how many Activities have no window: 1 or more are probably
+// Hidden returns how many Activities have no window; they are probably
 // destroyed. It is 0 if the counts are unknown.
 func Hidden(counts map[string]int64) int64 {
 	activities, known := counts["Activities"]
@@ -57,7 +57,7 @@ func Text(rises []Rise) string {
 	return strings.Join(words, ", ")
 }
 
-// Keep returns the watched counts, the only ones in a record of a check.
+// Keep returns only the watched counts, which the record of a check contains.
 func Keep(counts map[string]int64) map[string]int64 {
 	if counts == nil {
 		return nil

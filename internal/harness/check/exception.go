@@ -12,7 +12,7 @@ import (
 )
 
 // Exception is a leak that is accepted until a date. Exactly one of Key, Class
-// and Held names it.
+// and Held identifies it.
 type Exception struct {
 	// Key is the key of the leak or at least its first 8 characters.
 	Key string
@@ -21,13 +21,15 @@ type Exception struct {
 	// Held is the reference that holds them, such as "ScreenTracker.sScreens",
 	// with or without its package.
 	Held string
-	// Reason and Owner are why it is accepted and who is going to fix it.
+	// Reason is why the leak is accepted, Owner who is going to fix it.
 	Reason, Owner string
-	// Until is the last day, at any time of that day.
+	// Until is the last day on which the leak is accepted, at any time of that
+	// day.
 	Until time.Time
 }
 
-// minKey is the least number of characters of a key that name a leak.
+// minKey is the minimum length of a prefix that identifies a leak, in
+// characters.
 const minKey = 8
 
 // Validate returns an error if the exception is invalid.
@@ -66,15 +68,15 @@ func (e Exception) Expired(now time.Time) bool {
 	return now.Format(time.DateOnly) > e.Until.Format(time.DateOnly)
 }
 
-// String returns the name of the leak, why it is accepted, by whom and until
-// when.
+// String describes the exception: the leak, why it is accepted, by whom and
+// until when.
 func (e Exception) String() string {
 	return fmt.Sprintf("%s (%s, owner %s, until %s)", text.Head(cmp.Or(e.Key, e.Class, e.Held), maxName),
 		text.Head(e.Reason, maxName), text.Head(e.Owner, maxName), e.Until.Format(time.DateOnly))
 }
 
-// Names reports whether the exception names a leak. trace is its path from the
-// GC root, one reference per line, in the form of a report.
+// Names reports whether the exception identifies a leak. trace is the path of
+// the leak from the GC root, one reference per line, in the form of a report.
 func (e Exception) Names(l record.DumpLeak, trace []string) bool {
 	switch {
 	case e.Key != "":
@@ -106,7 +108,7 @@ func sameName(class, named string) bool {
 }
 
 // sameReference compares references. Reports write classes without their
-// packages, so that the package of a given name is ignored.
+// packages, so the package in the given name is ignored.
 func sameReference(shown, named string) bool {
 	shown, _, _ = strings.Cut(strings.TrimSpace(shown), ",")
 	shown, _, _ = strings.Cut(shown, " ")

@@ -60,7 +60,8 @@ func TestException(t *testing.T) {
 	}
 }
 
-// The last day counts to its end, in the time zone of the computer.
+// The exception is valid until the end of its last day, in the time zone of the
+// computer.
 func TestExpired(t *testing.T) {
 	e := Exception{Until: day}
 	for at, want := range map[time.Time]bool{
@@ -88,8 +89,9 @@ func nameOracle(class, named string) bool {
 	return true
 }
 
-// For any dump and exception: a valid exception names what the oracle says,
-// prints on one line, and matches the names that a report shows of a leak.
+// For any dump and exception: a valid exception names the same leaks as the
+// oracle, prints on one line, and matches the names that a report shows for a
+// leak.
 func FuzzException(f *testing.F) {
 	f.Add("32554831", "com.cart.CheckoutActivity", "ScreenTracker.sScreens", "SHOP-1", "CheckoutActivity")
 	f.Add("", "a.b", "a.b.c", "\x1b[31m\n", ".")

@@ -12,19 +12,18 @@ import (
 // Seen holds the leaks of the latest heap dump of one incarnation of a process.
 type Seen struct {
 	dumped bool
-	// byKey counts the objects of each leak, byClass those of each class that
-	// leak by any path.
+	// byKey counts the objects of each leak; byClass counts the leaking objects
+	// of each class, whatever their path.
 	byKey, byClass map[string]int64
 }
 
 // Dumped reports whether there was a heap dump.
 func (s *Seen) Dumped() bool { return s.dumped }
 
-// New returns the leaks of a dump that have more objects than in the dump
-// before, and remembers the dump. Leaks of libraries and of Android are not the
-// app's to fix, and not among them. A leak whose objects leaked before by
-// another path is not new: the holder of an object may change, and with it the
-// key.
+// New returns the leaks of a dump that have more objects than in the previous
+// dump, and remembers the dump. It omits leaks of libraries and of Android,
+// which the app cannot fix. A leak whose objects leaked before by another path
+// is not new: the holder of an object may change, and the key changes with it.
 func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	out := []record.CheckedLeak{}
 	byKey, byClass := map[string]int64{}, map[string]int64{}
@@ -50,8 +49,8 @@ func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	return out
 }
 
-// rise returns how many more objects of the classes of a leak are leaking than
-// before. A leak without its classes may be new as a whole.
+// rise returns by how many the leaking objects of the classes of a leak have
+// increased. If the classes of a leak are unknown, all its objects may be new.
 func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 	if len(l.Classes) == 0 {
 		return l.Count
@@ -66,8 +65,8 @@ func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 // maxTraceLines bounds the trace of a leak in a record.
 const maxTraceLines = 60
 
-// Judge finds the exceptions that name leaks, and returns the leaks with the
-// verdict of a process: leak if any is named by none.
+// Judge finds the exceptions that match leaks. It returns the leaks and the
+// verdict of a process, which is leak if any leak matches no exception.
 func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key string) []string) record.CheckVerdict {
 	verdict := record.VerdictPass
 	for i := range leaks {
@@ -110,7 +109,8 @@ func Describe(leaks []record.CheckedLeak) string {
 	return strings.Join(words, "; ")
 }
 
-// Merge returns the leaks of two attempts, each once, as in the later dump.
+// Merge returns the leaks of two attempts, each leak once, with the values of
+// the later dump.
 func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	out := slices.Clone(later)
 	for _, l := range earlier {
@@ -125,7 +125,8 @@ func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 }
 
 // Failures returns the crashes, ANRs and out-of-memory deaths of a process
-// within a check. Other ends are the suite's own: it stops or restarts the app.
+// within a check. It ignores other deaths: the suite itself stops or restarts
+// the app.
 func Failures(p record.CheckedProcess) []record.Death {
 	return slices.DeleteFunc(slices.Concat(p.Deaths, p.Faults), func(d record.Death) bool {
 		return !slices.Contains(record.IncidentKinds(), d.Reason)

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Compares New with an oracle that counts objects one by one: those of a leak
-// that exceed the number in the dump before.
+// Compares New with an oracle that counts objects one by one: for each leak,
+// the objects in excess of the number in the previous dump.
 func TestNewAgainstOracle(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -144,7 +144,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// For any counts, growth is a watched count that is known twice and higher.
+// For any counts, only a watched count that is known in both readings and has
+// increased counts as growth.
 func FuzzRose(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(0), uint8(0xff))
 	f.Fuzz(func(t *testing.T, a, b, c, d int64, known uint8) {
@@ -173,8 +174,8 @@ func FuzzRose(f *testing.F) {
 }
 
 // Objects that are held by another path than before are not new: a leak is
-// reported only if more objects of its class leak than before, and then
-// wherever its key has more.
+// reported only if more objects of its class leak than before, and then for
+// each key that has more objects.
 func TestMovedLeaksAreNotNew(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))

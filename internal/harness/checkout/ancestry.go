@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxCommits bounds how many commits Ancestors examines: each costs a run
-	// of git.
+	// maxCommits bounds how many commits Ancestors examines: each requires a
+	// run of git.
 	maxCommits = 500
-	// askAncestors is the time limit for one of them: the history may have a
-	// million commits.
+	// askAncestors is the time limit for examining one commit: the history may
+	// have a million commits.
 	askAncestors = 30 * time.Second
 )
 
 // Ancestors returns which of the commits are head or its ancestors, each with
 // the number of commits of head that it does not have: 0 for head itself. For a
-// shallow checkout that number is a lower bound. unknown are those that it
-// cannot determine: names that are not 7 to 64 hexadecimal digits,
-// abbreviations of no or several commits, and in a shallow checkout what may
-// lie before its oldest commits. head is a commit, branch or tag. Commits in
-// neither are not ancestors.
+// shallow checkout that number is a lower bound. unknown are the commits that
+// Ancestors cannot determine: names that are not 7 to 64 hexadecimal digits,
+// abbreviations that match no commit or several, and in a shallow checkout
+// commits that may lie before its oldest ones. All other commits are not
+// ancestors. head is a commit, branch or tag.
 func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int,
 	unknown []string, err error) {
 	if c.noGit != nil {
@@ -45,7 +45,7 @@ func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string)
 	for _, name := range names {
 		id, state := found[name].id, found[name].state
 		if state == commitAbsent && !shallow {
-			continue // the history of head is complete, so it is not in it
+			continue // the history of head is complete and lacks the commit
 		}
 		if state != commitPresent {
 			unknown = append(unknown, name)
@@ -79,7 +79,7 @@ func unique(list []string) []string {
 type commitState uint8
 
 const (
-	commitUnknown commitState = iota // not a valid name, ambiguous, or one too many
+	commitUnknown commitState = iota // invalid, ambiguous, or beyond maxCommits
 	commitAbsent
 	commitPresent
 )
@@ -123,7 +123,7 @@ func commitOf(name, answer string) foundCommit {
 	switch {
 	case answer == name+"^{commit} missing":
 		return foundCommit{state: commitAbsent}
-	// A branch or tag may have the name of an abbreviated commit, and then
+	// A branch or tag may have the same name as an abbreviated commit, and then
 	// takes precedence.
 	case hexadecimal.MatchString(answer) && strings.HasPrefix(answer, strings.ToLower(name)):
 		return foundCommit{answer, commitPresent}
@@ -131,8 +131,8 @@ func commitOf(name, answer string) foundCommit {
 	return foundCommit{}
 }
 
-// difference returns how many commits each of two commits has that the other
-// has not.
+// difference returns, for each of two commits, how many of its commits the
+// other does not have.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
 	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
 		a+"..."+b, "--")

@@ -15,7 +15,7 @@ import (
 func TestAncestors(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	// One process creates them all; commit n is mark n.
+	// One process creates all commits; commit n is mark n.
 	var stream strings.Builder
 	parents := make([][]int, 41)
 	for i := 1; i <= 40; i++ {
@@ -86,7 +86,7 @@ func TestAncestorsUnknown(t *testing.T) {
 	r.git("commit", "-q", "--allow-empty", "-m", "side")
 	side := r.git("rev-parse", "HEAD")
 	r.git("checkout", "-q", "main")
-	r.git("tag", commits[1][:8], commits[2]) // comes before the abbreviation
+	r.git("tag", commits[1][:8], commits[2]) // takes precedence over the abbreviation
 	hostile := []string{
 		"--help", "-h", "HEAD", "main", "", "abc", commits[0] + "\n" + commits[1], commits[0] + "^",
 		strings.Repeat("a", 65), commits[1][:8],
@@ -114,8 +114,8 @@ func TestAncestorsUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The last one is a descendant: it is not an ancestor whatever lies
-		// before.
+		// The last commit is a descendant: whatever is missing before it, it is
+		// not an ancestor.
 		want := map[string]int{commits[3]: 1, commits[4]: 0}
 		if fmt.Sprint(behind) != fmt.Sprint(want) || !slices.Equal(unknown, []string{commits[0], side, absent}) {
 			t.Errorf("%v, want %v; unknown %q", behind, want, unknown)

@@ -20,8 +20,8 @@ const (
 	maxDiff = 1 << 30
 	// maxSpans bounds the number of ranges of added lines.
 	maxSpans = 1_000_000
-	// maxHeader bounds a line of a hunk's header, in bytes: a path of 4096
-	// bytes, quoted.
+	// maxHeader bounds a line of a hunk's header, in bytes: a path has up to
+	// 4096 bytes, and more when quoted.
 	maxHeader = 32 << 10
 )
 
@@ -39,8 +39,8 @@ type span struct{ first, last int }
 func (c Changes) File(path string) bool { return c.files[path] }
 
 // Adds reports whether the pull request adds or changes a line of a Java or
-// Kotlin file, or of the file that it renames to this path. Lines count from 1
-// as in head. Lines of other files are unknown.
+// Kotlin file, or of the file that it renames to this path. Line numbers count
+// from 1 and are those of head. Lines of other files are unknown.
 func (c Changes) Adds(path string, line int) bool {
 	spans := c.added[path]
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].last >= line })
@@ -80,12 +80,12 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 	return out, nil
 }
 
-// Base returns the commit from which a pull request changes what is checked
-// out; commit is its head. GitHub checks out a merge of commit into the newest
-// base, while the base in the event is that of the last push. For such a merge,
-// Base returns its first parent: commits that the base branch got in between
-// are not part of the pull request. It returns an error if HEAD does not
-// contain commit, as on pull_request_target.
+// Base returns the commit that the pull request in the checkout is compared
+// with; commit is the head of the pull request. GitHub checks out a merge of
+// commit into the newest base, while the event names the base of the last push.
+// For such a merge, Base returns its first parent: commits added to the base
+// branch since then are not part of the pull request. It returns an error if
+// HEAD does not contain commit, as on pull_request_target.
 func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
@@ -120,7 +120,7 @@ func diffTree(from, to string, args ...string) []string {
 	}, args...)
 }
 
-// mergeBase returns the commit where head left base, and head.
+// mergeBase returns the merge base of base and head, and the commit of head.
 func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to string, err error) {
 	if base, err = c.commit(ctx, base); err != nil {
 		return "", "", err
@@ -147,15 +147,16 @@ func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to s
 	return from, to, nil
 }
 
-// hunkReader parses the output of git diff --unified=0. It counts the lines of
-// a hunk by the number in its header, because a line may look like a header.
+// hunkReader parses the output of git diff --unified=0. It uses the number in
+// the header of a hunk to count its lines, because a line may look like a
+// header.
 type hunkReader struct {
 	added map[string][]span
 
-	line    []byte // the beginning of a line that is not complete
-	long    bool   // the line had more bytes
-	path    string // of the file whose hunks follow; empty if it is removed
-	removes int    // lines of the hunk that follow
+	line    []byte // the beginning of an incomplete line
+	long    bool   // the line was longer
+	path    string // the file of the following hunks; empty if it is removed
+	removes int    // remaining lines of the hunk
 	adds    int
 	spans   int
 }
@@ -202,7 +203,7 @@ func (h *hunkReader) add() error {
 	return nil
 }
 
-// startFile parses the path of a file as it is in head.
+// startFile parses the path that a file has in head.
 func (h *hunkReader) startFile(path string) error {
 	// Git ends a path that contains a blank with a tab, for other parsers of
 	// its output.
@@ -211,8 +212,8 @@ func (h *hunkReader) startFile(path string) error {
 		return nil
 	}
 	if strings.HasPrefix(path, `"`) {
-		// Git quotes as in C, non-ASCII bytes in octal (core.quotePath): Go
-		// parses the same.
+		// Git quotes like C, with non-ASCII bytes in octal (core.quotePath),
+		// which Go can parse.
 		unquoted, err := strconv.Unquote(path)
 		if err != nil {
 			return errors.New("unexpected path in the output of git")

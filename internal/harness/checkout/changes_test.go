@@ -171,8 +171,8 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 }
 
-// TestNoProgram: no program named by the checkout is run, where plain git does
-// run it.
+// TestNoProgram: programs that the checkout names are not run, although plain
+// git runs them.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -212,14 +212,14 @@ func TestNoProgram(t *testing.T) {
 	r.git("config", "log.showSignature", "true")
 	r.git("config", "core.worktree", filepath.Dir(program))
 	r.git("config", "core.worktree", r.dir)
-	// Make it a partial clone that lacks an object: git would fetch it by the
-	// remote's program.
+	// Make it a partial clone that lacks an object: plain git would fetch the
+	// object with the remote's program.
 	r.git("config", "remote.origin.url", r.dir)
 	r.git("config", "remote.origin.promisor", "true")
 	r.git("config", "remote.origin.partialclonefilter", "blob:none")
 	r.git("config", "core.repositoryFormatVersion", "1")
 	r.git("config", "extensions.partialClone", "origin")
-	// It is a trap only if plain git falls into it.
+	// The test is valid only if plain git runs the program.
 	_, _ = r.try("", "diff", base, head)
 	_, _ = r.try("", "status")
 	if _, err := os.Stat(ran); err != nil {
@@ -264,8 +264,8 @@ func TestNoProgram(t *testing.T) {
 }
 
 // TestForeignRepository: a directory of the pull request that looks like a
-// repository is ignored, and a damaged .git does not lead to the repository
-// around it.
+// repository is ignored, and a damaged .git does not make git use an enclosing
+// repository.
 func TestForeignRepository(t *testing.T) {
 	r := newRepository(t)
 	r.write("inner/A.java", "class A { int a; }\n")
@@ -303,8 +303,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzHunks: the lines of a file ascend, and the division of the output does
-// not matter.
+// FuzzHunks: the lines of a file are in ascending order, and the result does
+// not depend on how the output is split.
 func FuzzHunks(f *testing.F) {
 	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@ f\n-a\n\\ No newline at end of file\n+++ b/y\n+b\n", 7)
 	f.Add("diff --git \"a/x\\ty\" \"b/x\\ty\"\n+++ \"b/x\\ty\"\t\n@@ -0,0 +1 @@\n+a\n", 1)
@@ -335,8 +335,8 @@ func FuzzHunks(f *testing.F) {
 	})
 }
 
-// The base of a pull request is where it branched off, or the newest base if
-// its merge is checked out, or unknown if HEAD lacks it.
+// The base of a pull request is its merge base, or the newest base if its merge
+// is checked out. It is unknown if HEAD does not contain the commit.
 func TestBase(t *testing.T) {
 	r := newRepository(t)
 	r.write("Cart.java", "class Cart { Object last; }")

@@ -27,10 +27,10 @@ type Checkout struct {
 	owners func() []ownerRule
 }
 
-// Open returns the checkout that contains a directory: its top is the nearest
-// directory above dir with a .git, or dir itself if none exists. Without git,
-// or if git refuses the checkout, it is opened all the same; then Changed and
-// Ancestors return the reason as their error.
+// Open returns the checkout that contains a directory: its top is dir or the
+// nearest parent with a .git, or dir itself if none exists. If git is missing
+// or rejects the checkout, Open still succeeds; then Changed and Ancestors
+// return the reason as their error.
 func Open(ctx context.Context, dir string) (*Checkout, error) {
 	dir, err := resolve(dir)
 	if err != nil {
@@ -73,9 +73,9 @@ func resolve(dir string) (string, error) {
 }
 
 // topOf returns the nearest directory with a .git, which is a file in a linked
-// work tree. It does not use git, which follows core.worktree of the checkout's
-// configuration, and accepts a directory of the pull request that looks like a
-// bare repository.
+// work tree. It does not use git, because git follows core.worktree of the
+// checkout's configuration, and accepts a directory of the pull request that
+// looks like a bare repository.
 func topOf(dir string) (string, bool) {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	// hexadecimal is a commit as a baseline or an event names it, abbreviated
-	// or not.
+	// hexadecimal matches a commit in a baseline or an event, abbreviated or
+	// not.
 	hexadecimal = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
-	// reference is the name of a commit, branch or tag; it cannot be an option
-	// or a range.
+	// reference matches the name of a commit, branch or tag, and neither an
+	// option nor a range.
 	reference = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./-]{0,254}$`)
 )
 

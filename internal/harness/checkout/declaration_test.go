@@ -18,7 +18,7 @@ import (
 
 // TestKotlin looks up every field that Kotlin's compiler 1.9.24 generated for a
 // file, except those that no source names. Each line must contain the name, and
-// no field is found that the compiler did not generate.
+// every field found must be one that the compiler generated.
 func TestKotlin(t *testing.T) {
 	source, err := os.ReadFile("testdata/shop-views2.kt")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestKotlin(t *testing.T) {
 			t.Errorf("%s.%s: line %d is %q", class, field, d.Line, text)
 		}
 	}
-	// Properties without a field, and one that only the companion of the
+	// Properties without a field, and one whose field only the companion of the
 	// interface has.
 	for _, more := range []string{
 		"com.shop.Source abstractOne", "com.shop.Source shared", "com.shop.T6 x", "com.shop.Named value",
@@ -68,8 +68,8 @@ func TestKotlin(t *testing.T) {
 	}
 }
 
-// javaSample contains what is difficult for a parser of Java. Each declared
-// field is alone on a line that ends with its name in a comment.
+// javaSample contains code that is difficult for a parser of Java. Each
+// declared field is alone on a line that ends with its name in a comment.
 const javaSample = `package com.shop; // class Fake { int fake; }
 /* class Fake2 { int fake2; } */
 import java.util.*;
@@ -370,8 +370,8 @@ func FuzzDeclarations(f *testing.F) {
 	})
 }
 
-// comments matches those of Java, and its strings and characters, in the order
-// in which they begin.
+// comments matches the comments, strings and characters of Java, whichever
+// begins first.
 var comments = regexp.MustCompile(
 	`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\[^\n]|[^"\\\n])*["\\]?|'(?:\\[^\n]|[^'\\\n])*['\\]?`)
 

@@ -1,9 +1,9 @@
-// Package checkout extracts what the gate needs from a git checkout of the app
-// under test: where a field is declared, what a pull request changes, who owns
-// a file, which commits are ancestors.
+// Package checkout extracts the data that the gate needs from a git checkout of
+// the app under test: where a field is declared, what a pull request changes,
+// who owns a file, which commits are ancestors.
 //
-// Everything in the checkout is hostile, because a pull request wrote it. Only
+// All content of the checkout is hostile, because a pull request wrote it. Only
 // files inside its top directory are read, git runs no program that the
 // checkout names and has no network access, and sizes, counts and times are
-// bounded. What cannot be determined is unknown, with the reason.
+// bounded. Facts that cannot be determined are unknown, with the reason.
 package checkout

@@ -23,8 +23,8 @@ type command struct {
 	to     io.Writer // receives the output instead of the result, if not nil
 }
 
-// hardened are the options of every call. They override the configuration of
-// the checkout, which may name programs for each of these.
+// hardened are the options of every call. They override settings in the
+// configuration of the checkout that may name programs.
 var hardened = []string{
 	"--no-pager",
 	"-c", "core.fsmonitor=false",
@@ -33,16 +33,16 @@ var hardened = []string{
 	"-c", "core.quotePath=true",
 }
 
-// environment is that of every call. A partial clone fetches missing objects
-// with programs from its configuration: GIT_NO_LAZY_FETCH forbids it since git
-// 2.45, GIT_ALLOW_PROTOCOL always.
+// environment is the environment of every call. A partial clone fetches missing
+// objects with programs from its configuration: GIT_NO_LAZY_FETCH forbids that
+// since git 2.45, GIT_ALLOW_PROTOCOL in all versions.
 var environment = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
 	"GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
 }
 
-// kept are variables by which the user configures git. Others, such as GIT_DIR
-// inside a hook, would select another repository or another format.
+// kept are variables by which the user configures git. Other variables, such as
+// GIT_DIR inside a hook, would select another repository or another format.
 func kept(name string) bool {
 	switch name {
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH",
@@ -60,7 +60,7 @@ func (c *Checkout) environment() []string {
 			out = append(out, variable)
 		}
 	}
-	// If .git is damaged, git must not continue to a repository further up.
+	// If .git is damaged, git must not use a repository in a parent directory.
 	return append(append(out, environment...), "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.top))
 }
 
@@ -107,8 +107,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// boundedWriter fails once more than left bytes were written, which ends git as
-// well.
+// boundedWriter fails after more than left bytes, which ends git as well.
 type boundedWriter struct {
 	to   io.Writer
 	left int64
@@ -125,7 +124,7 @@ func (w *boundedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tolerantWriter discards what is written after left bytes.
+// tolerantWriter discards everything after left bytes.
 type tolerantWriter struct {
 	to   *bytes.Buffer
 	left int

@@ -14,7 +14,8 @@ import (
 const (
 	// maxSources bounds the number of Java and Kotlin files.
 	maxSources = 100_000
-	// maxSource bounds one of them, in bytes; a larger one is skipped.
+	// maxSource bounds the size of one file, in bytes; larger files are
+	// skipped.
 	maxSource = 2 << 20
 	// maxSourceBytes bounds all files together.
 	maxSourceBytes = 1 << 30
@@ -23,23 +24,23 @@ const (
 	// maxEntries bounds the number of files and directories visited without
 	// git.
 	maxEntries = 1_000_000
-	// readSources is the time limit to read them all.
+	// readSources is the time limit for reading all files.
 	readSources = 30 * time.Second
 )
 
 // index has the classes that the sources of a checkout declare.
 type index struct {
 	classes map[string]indexedClass
-	// incomplete is why there may be more; nil if there are not.
+	// incomplete is why the index may lack classes; nil if it is complete.
 	incomplete error
 }
 
 type indexedClass struct {
 	*declaredClass
-	files []string // at least one; others declare the class as well
+	files []string // at least one; several if other files declare the class too
 }
 
-// maxFiles bounds how many files are kept that declare one class.
+// maxFiles bounds the number of files recorded for one class.
 const maxFiles = 3
 
 // newIndex reads all sources of the checkout. The error is that of ctx.
@@ -73,7 +74,7 @@ func (x *index) read(ctx context.Context, root *os.Root, files []string) error {
 		}
 		source, err := readFile(root, file, maxSource)
 		if err != nil {
-			continue // removed, a link, too large: it declares nothing here
+			continue // removed, a link, or too large: the file declares no classes here
 		}
 		if bytes += len(source); bytes > maxSourceBytes {
 			return fmt.Errorf("more than %d MB of sources", maxSourceBytes>>20)
@@ -106,8 +107,8 @@ func (x *index) add(file string, class *declaredClass) {
 	}
 }
 
-// sourceFiles returns the Java and Kotlin files: those that git tracks, or
-// without git all.
+// sourceFiles returns the Java and Kotlin files: those that git tracks, or all
+// files if git cannot be used.
 func (c *Checkout) sourceFiles(ctx context.Context, root *os.Root) ([]string, error) {
 	if c.noGit != nil {
 		return walkSources(ctx, root)
@@ -162,7 +163,8 @@ func walkSources(ctx context.Context, root *os.Root) ([]string, error) {
 }
 
 // isOutput reports whether a directory contains generated files. A package may
-// be named build: it is Gradle's only beside a build script or sources.
+// be named build: the directory is Gradle's only if a build script or sources
+// are next to it.
 func isOutput(root *os.Root, dir string) bool {
 	base := path.Base(dir)
 	if strings.HasPrefix(base, ".") || base == "node_modules" {

@@ -1,8 +1,7 @@
 package checkout
 
 // readJava parses a compilation unit of Java (Java Language Specification,
-// chapters 7 to 9). It parses what a compiler accepts, and parts of any other
-// text.
+// chapters 7 to 9). It parses all valid code, and parts of any other text.
 func (u *unit) readJava() { u.javaBody(0, len(u.tokens), nil, 0) }
 
 // javaBody parses the members of a class; class is nil outside of classes.
@@ -69,8 +68,8 @@ func (u *unit) skipJavaMethod(i, end int) int {
 		case ';', '}':
 			return i + 1
 		case '{':
-			// The default value of an annotation's method may be in braces,
-			// too: the semicolon after it is an empty member.
+			// The default value of an annotation's method may be in braces as
+			// well; the semicolon after it is parsed as an empty member.
 			return u.skip(i)
 		}
 	}
@@ -78,7 +77,7 @@ func (u *unit) skipJavaMethod(i, end int) int {
 }
 
 // isJavaType reports whether a token is the keyword of a class, interface, enum
-// or record. The last is a keyword only there.
+// or record. record is a keyword only in this position.
 func (u *unit) isJavaType(i int) bool {
 	t := u.tokens[i]
 	if !u.at(i + 1).identifier() {

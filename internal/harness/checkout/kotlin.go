@@ -7,8 +7,8 @@ import (
 
 // readKotlin parses a Kotlin file
 // (kotlinlang.org/spec/syntax-and-grammar.html). Kotlin's declaration keywords
-// cannot be identifiers, so that between the members of a class each begins a
-// declaration. Text in brackets, such as bodies of functions, is skipped.
+// cannot be identifiers, so between the members of a class each of them begins
+// a declaration. Text in brackets, such as bodies of functions, is skipped.
 func (u *unit) readKotlin(file string) {
 	top := &declaredClass{name: u.prefix + u.facade(file), line: 1}
 	if u.kotlinBody(0, len(u.tokens), nil, kotlinFields{top}, 0) {
@@ -16,8 +16,9 @@ func (u *unit) readKotlin(file string) {
 	}
 }
 
-// facade returns the name of the class for declarations outside of classes
-// (kotlinlang.org/docs/java-to-kotlin-interop.html, Package-level functions).
+// facade returns the name of the class that contains the declarations outside
+// of classes (kotlinlang.org/docs/java-to-kotlin-interop.html, Package-level
+// functions).
 func (u *unit) facade(file string) string {
 	simple := strings.TrimSuffix(path.Base(file), ".kt")
 	mangled := []byte(simple)
@@ -49,15 +50,15 @@ func (u *unit) facade(file string) string {
 	switch {
 	case given == "":
 		return simple
-	case several: // each file has a class of its own behind the named one
+	case several: // each file has its own class behind the named one
 		return given + "__" + simple
 	}
 	return given
 }
 
-// kotlinFields are the classes that have the fields of the properties declared
-// in one body: a companion's are static fields of the class around it, but an
-// interface's companion has them.
+// kotlinFields are the classes that contain the fields of the properties
+// declared in one body: the fields of a companion are static fields of the
+// enclosing class, but those of an interface's companion are in the companion.
 type kotlinFields []*declaredClass
 
 func (f kotlinFields) add(name string, line int32) {
@@ -66,8 +67,8 @@ func (f kotlinFields) add(name string, line int32) {
 	}
 }
 
-// kotlinBody reads the declarations of a class, or of a file where class is
-// nil, and reports whether there are functions or properties.
+// kotlinBody reads the declarations of a class, or of a file if class is nil,
+// and reports whether there are functions or properties.
 func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields, nesting int) (members bool) {
 	for i < end {
 		t := u.tokens[i]
@@ -84,7 +85,7 @@ func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields,
 			i = u.kotlinCompanion(i, end, class, fields, nesting)
 		case t.is("object") && u.at(i+1).identifier():
 			i = u.kotlinClass(i, end, class, nesting)
-		case t.kind == '<': // compares, in an expression
+		case t.kind == '<': // a comparison in an expression
 			i++
 		default:
 			i = u.skip(i)
@@ -93,8 +94,8 @@ func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields,
 	return members
 }
 
-// kotlinProperty reads a property after its keyword. One of a receiver, `val
-// String.initial`, has no field.
+// kotlinProperty reads a property after its keyword. An extension property,
+// `val String.initial`, has no field.
 func (u *unit) kotlinProperty(i, end int, fields kotlinFields) int {
 	if i < end && u.tokens[i].kind == '<' {
 		i = u.skip(i)
@@ -160,7 +161,7 @@ func (u *unit) kotlinMembers(body int, class *declaredClass, fields kotlinFields
 }
 
 // kotlinEntries reads the entries of an enum and returns the index of its first
-// other member. The class of an entry with a body is named for it.
+// other member. An entry with a body has a class with the name of the entry.
 func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int {
 	for i < end {
 		t := u.tokens[i]
@@ -209,15 +210,15 @@ func (u *unit) kotlinParameters(open int, class *declaredClass) {
 	}
 }
 
-// kotlinHeader is what follows the name of a class.
+// kotlinHeader is the part of a class declaration after the name.
 type kotlinHeader struct {
-	constructor int // the parenthesis that opens the parameters; -1 without
-	body        int // the brace that opens it; -1 without
-	next        int // the index after it all
+	constructor int // the parenthesis that opens the parameters; -1 if there are none
+	body        int // the brace that opens the body; -1 if there is none
+	next        int // the index after the declaration
 }
 
-// kotlinHeader reads the header of a class up to its body. A class without one
-// ends where something begins that cannot be of its header.
+// kotlinHeader reads the header of a class up to its body. A class without a
+// body ends at the first token that cannot be part of the header.
 func (u *unit) kotlinHeader(i, end int) kotlinHeader {
 	h := kotlinHeader{-1, -1, end}
 	supertypes := false
@@ -252,7 +253,7 @@ func (u *unit) kotlinHeader(i, end int) kotlinHeader {
 	return h
 }
 
-// mayBegin reports whether a token that is the first of its line may begin a
+// mayBegin reports whether a token that is the first on its line may begin a
 // declaration.
 func (u *unit) mayBegin(i int) bool {
 	t, before := u.tokens[i], u.at(i-1)
@@ -263,8 +264,9 @@ func (u *unit) mayBegin(i int) bool {
 	return strings.IndexByte(",:.&", before.kind) < 0
 }
 
-// constructor returns the parenthesis after `constructor`, where annotations
-// and modifiers from i on are those of a primary constructor; -1 if not.
+// constructor returns the index of the parenthesis after `constructor` if the
+// annotations and modifiers from i on belong to a primary constructor;
+// otherwise -1.
 func (u *unit) constructor(i int) int {
 	for {
 		switch t := u.at(i); {

@@ -19,16 +19,16 @@ const (
 	maxOwners = 100
 )
 
-// owner is a user, a team or an e-mail address. Users managed by a company have
-// an underscore in their names.
+// owner matches a user, a team or an e-mail address. Users managed by a company
+// have an underscore in their names.
 var owner = regexp.MustCompile(
 	`^(@[0-9A-Za-z][0-9A-Za-z_-]{0,99}(/[0-9A-Za-z_][0-9A-Za-z._-]{0,99})?|[0-9A-Za-z._%+-]{1,64}@[0-9A-Za-z][0-9A-Za-z-]*(\.[0-9A-Za-z-]+)+)$`)
 
 // Owners returns the owners of a file according to CODEOWNERS of the checkout,
 // by GitHub's rules (docs.github.com, About code owners): "@user", "@org/team"
-// or "name@example.com"; nil if none exist. path is the slash-separated path
-// below the top directory. The file is not reviewed: a pull request may have
-// changed it.
+// or "name@example.com"; nil if the file has none. path is the slash-separated
+// path below the top directory. CODEOWNERS is not trusted: a pull request may
+// have changed it.
 func (c *Checkout) Owners(path string) []string {
 	if len(path) > maxOwned {
 		return nil
@@ -86,7 +86,7 @@ func ownerRules(content string) []ownerRule {
 			}
 		}
 		if len(fields) > 1 && rule.owners == nil {
-			continue // names owners, but none is valid
+			continue // the line names owners, but none is valid
 		}
 		rules = append(rules, rule)
 	}
@@ -114,12 +114,12 @@ func ownerFields(line string) []string {
 	}
 }
 
-// ownerPattern is a pattern of CODEOWNERS: one of .gitignore without its
-// negation and its ranges of characters.
+// ownerPattern is a pattern of CODEOWNERS: a pattern of .gitignore without
+// negation and ranges of characters.
 type ownerPattern struct {
-	segments []string // "**" is any number of directories; others may have * and ?
-	inside   bool     // matches only what is inside of what the segments match
-	exact    bool     // does not match what is inside
+	segments []string // "**" is any number of directories; other parts may have * and ?
+	inside   bool     // matches only the content of directories that the segments match
+	exact    bool     // does not match the content of a directory
 }
 
 func parseOwnerPattern(s string) (ownerPattern, bool) {
@@ -140,14 +140,14 @@ func parseOwnerPattern(s string) (ownerPattern, bool) {
 	}
 	last := len(p.segments) - 1
 	switch {
-	case s == "**" && !p.inside: // everything
-	case p.segments[last] == "**" && p.inside: // `a/**/` is `a/**/*/`
+	case s == "**" && !p.inside: // matches all files
+	case p.segments[last] == "**" && p.inside: // `a/**/` means `a/**/*/`
 		p.segments = append(p.segments, "*")
 	case p.segments[last] == "**":
 		p.inside = true
 		p.segments = p.segments[:last]
 	case p.segments[last] == "*" && !p.inside:
-		// Unlike in .gitignore, `docs/*` is only what is directly in docs.
+		// Unlike in .gitignore, `docs/*` matches only files directly in docs.
 		p.exact = true
 	}
 	return p, true

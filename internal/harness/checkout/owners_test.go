@@ -46,7 +46,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestOwnersFile: the first of the three files counts, even if it is not read.
+// TestOwnersFile: only the first of the three files is used, even if it cannot
+// be read.
 func TestOwnersFile(t *testing.T) {
 	r := repository{t, t.TempDir()}
 	want := func(owners string) {
@@ -68,8 +69,9 @@ func TestOwnersFile(t *testing.T) {
 
 // TestOwnersAsGit compares random patterns with git: .gitignore matches like
 // CODEOWNERS. If a pattern ends in `*`, .gitattributes is used instead, which
-// does not match what is inside. (`a**/b` is not among them: git takes `**`
-// after a literal beginning for any directories, against its manual.)
+// does not match the content of directories. (`a**/b` is not tested: contrary
+// to its manual, git matches any directories with `**` after literal
+// characters.)
 func TestOwnersAsGit(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -138,8 +140,8 @@ func TestOwnersAsGit(t *testing.T) {
 	}
 }
 
-// FuzzOwners: owners are valid, and on a line of the file whose pattern alone
-// matches.
+// FuzzOwners: all owners are valid, and named on a line of the file whose
+// pattern by itself matches.
 func FuzzOwners(f *testing.F) {
 	f.Add("*.kt @a\ndocs/ @org/b c@d.ef # x\n", "docs/x.kt")
 	f.Add(`a\ b/**/*?c @a`, "a b/x/yc")

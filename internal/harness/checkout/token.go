@@ -6,10 +6,10 @@ import "strings"
 type token struct {
 	kind byte // one of the constants below, or the character of a separator or operator
 	line int32
-	text string // of a name; of a literal its content as it is written
+	text string // the name, or the content of a literal as it is written
 }
 
-// Kinds of tokens. No operator is one of these characters.
+// Kinds of tokens. None of these characters is an operator.
 const (
 	nameToken    = 'a' // an identifier or a keyword
 	quotedToken  = '`' // an identifier of Kotlin in backticks
@@ -19,7 +19,8 @@ const (
 
 func (t token) identifier() bool { return t.kind == nameToken || t.kind == quotedToken }
 
-// is reports whether the token is a keyword, or a name that is one here.
+// is reports whether the token is this keyword, or a name that is a keyword
+// here.
 func (t token) is(word string) bool { return t.kind == nameToken && t.text == word }
 
 // maxNesting bounds nesting: templates in strings in templates, classes in
@@ -50,7 +51,7 @@ func tokens(source string, kotlin bool) []token {
 	return out
 }
 
-// next reads one element; false if it is a blank or a comment.
+// next reads one token; false if the text is a blank or a comment.
 func (l *lexer) next() (token, bool) {
 	c := l.source[l.at]
 	rest := l.source[l.at:]
@@ -82,7 +83,7 @@ func (l *lexer) next() (token, bool) {
 	case isDigit(c):
 		t.kind = numberToken
 		l.word()
-	case c == '`': // means nothing in Java
+	case c == '`': // has no meaning in Java
 		l.at++
 		return t, false
 	default:
@@ -106,7 +107,7 @@ func (l *lexer) word() string {
 	return l.source[begin:l.at]
 }
 
-// skipTo moves to a text, or to the end.
+// skipTo moves to the next occurrence of a text, or to the end.
 func (l *lexer) skipTo(text string) {
 	n := strings.Index(l.source[l.at:], text)
 	if n < 0 {
@@ -122,7 +123,7 @@ func (l *lexer) skip(n int) {
 	l.at += n
 }
 
-// comment skips a comment; those of Kotlin nest.
+// comment skips a comment; Kotlin's comments can be nested.
 func (l *lexer) comment() {
 	l.at += 2
 	for depth := 1; depth > 0 && l.at < len(l.source); {
@@ -140,8 +141,8 @@ func (l *lexer) comment() {
 	}
 }
 
-// quotedString reads a string or a character literal, which end with their
-// line.
+// quotedString reads a string or a character literal, which ends with the line
+// at the latest.
 func (l *lexer) quotedString(end byte) string {
 	l.at++
 	begin := l.at
@@ -209,7 +210,7 @@ func (l *lexer) template() bool {
 	return true
 }
 
-// backticks reads a quoted identifier, which ends with its line.
+// backticks reads a quoted identifier, which ends with the line at the latest.
 func (l *lexer) backticks() string {
 	l.at++
 	begin := l.at
@@ -224,10 +225,10 @@ func (l *lexer) backticks() string {
 	return l.source[begin : begin+n]
 }
 
-// partners returns for each opening bracket of the list the index of its
-// closing one, 0 for every other token. A bracket that nothing closes ends
-// where the bracket around it does, or with the list. Angle brackets count
-// where they can be those of type arguments.
+// partners returns for each opening bracket in the list the index of its
+// closing bracket, and 0 for every other token. An unclosed bracket ends where
+// the enclosing bracket ends, or at the end of the list. Angle brackets are
+// included where they may enclose type arguments.
 func partners(list []token) []int32 {
 	out := make([]int32, len(list))
 	var open []int32 // indices, innermost last

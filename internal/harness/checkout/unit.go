@@ -26,8 +26,8 @@ type unit struct {
 }
 
 // declarations returns the classes of a file and their fields. path determines
-// the language and the name of Kotlin's class for functions and properties
-// outside of classes.
+// the language and the name of the class that Kotlin generates for functions
+// and properties outside of classes.
 func declarations(path, source string) []*declaredClass {
 	kotlin := strings.HasSuffix(path, ".kt")
 	u := unit{tokens: tokens(source, kotlin)}
@@ -41,7 +41,7 @@ func declarations(path, source string) []*declaredClass {
 	return u.classes
 }
 
-// readPackage finds the package statement: nothing but annotations and comments
+// readPackage finds the package statement: only annotations and comments
 // precede it.
 func (u *unit) readPackage() {
 	for i := 0; i < len(u.tokens); {
@@ -59,7 +59,8 @@ func (u *unit) readPackage() {
 	}
 }
 
-// path joins the names of a qualified name, on whose line it ends.
+// path joins the names of a qualified name, which ends with its line at the
+// latest.
 func (u *unit) path(i int) string {
 	var names []string
 	for u.at(i).identifier() {
@@ -72,7 +73,7 @@ func (u *unit) path(i int) string {
 	return strings.Join(names, ".")
 }
 
-// at returns a token; one of no kind outside of the file.
+// at returns a token; outside the file it returns a token without a kind.
 func (u *unit) at(i int) token {
 	if i < 0 || i >= len(u.tokens) {
 		return token{}
@@ -80,7 +81,8 @@ func (u *unit) at(i int) token {
 	return u.tokens[i]
 }
 
-// skip returns the index after a token, or after the brackets that it opens.
+// skip returns the index after a token; if the token opens brackets, the index
+// after the brackets.
 func (u *unit) skip(i int) int {
 	if i < len(u.partner) && int(u.partner[i]) > i {
 		return int(u.partner[i]) + 1
@@ -88,11 +90,13 @@ func (u *unit) skip(i int) int {
 	return i + 1
 }
 
-// closing returns where the brackets end that a token opens.
+// closing returns the index of the bracket that closes the brackets opened by a
+// token.
 func (u *unit) closing(i int) int { return max(int(u.partner[i]), i) }
 
 // skipAnnotation returns the index after an annotation that begins at i: its
-// name, type arguments and arguments, or those of several, `@file:[A B]`.
+// name, type arguments and arguments. In Kotlin, `@file:[A B]` contains several
+// annotations.
 func (u *unit) skipAnnotation(i int) int {
 	i++
 	if u.at(i).identifier() && u.at(i+1).kind == ':' { // the target in Kotlin
@@ -111,8 +115,7 @@ func (u *unit) skipAnnotation(i int) int {
 	if u.at(i).kind == '<' {
 		i = u.skip(i)
 	}
-	// In both languages, parentheses on a line of their own belong to something
-	// else.
+	// In both languages, parentheses on a separate line belong to other code.
 	if u.at(i).kind == '(' {
 		i = u.skip(i)
 	}
@@ -131,14 +134,15 @@ func (u *unit) declare(outer *declaredClass, simple string, line int32) *declare
 	return c
 }
 
-// add adds a field. Of two with the same name the first is kept.
+// add adds a field. If two fields have the same name, the first is kept.
 func (c *declaredClass) add(name string, line int32) {
 	if c != nil {
 		c.fields = append(c.fields, declaredField{name, int(line)})
 	}
 }
 
-// line returns the line of a field; false if it is not declared here.
+// line returns the line of a field; false if the class does not declare the
+// field.
 func (c *declaredClass) field(name string) (int, bool) {
 	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })
 	if i < 0 {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Free returns the bytes that a program may use without affecting others: what
-// the kernel reports as available, limited by what is left of the control
-// group, as in a container; 0 if neither is known.
+// Free returns the bytes that a program may use without affecting others: the
+// memory that the kernel reports as available, limited by the remaining memory
+// of the control group, as in a container; 0 if neither is known.
 func Free() int64 {
 	free := int64(0)
 	text, _ := os.ReadFile("/proc/meminfo")
@@ -28,10 +28,10 @@ func Free() int64 {
 	return free
 }
 
-// groupMemory returns what the control group, of version 2, and its parents
-// leave. groups is their mount point, own the text of /proc/self/cgroup. File
-// pages count as left, because the kernel reclaims them; among them is the dump
-// itself, once it was read (Documentation/admin-guide/cgroup-v2.rst,
+// groupMemory returns the remaining memory of the control group, version 2, and
+// its parents. groups is their mount point, own the text of /proc/self/cgroup.
+// File pages count as free, because the kernel reclaims them; they include the
+// dump itself after it was read (Documentation/admin-guide/cgroup-v2.rst,
 // "memory.current").
 func groupMemory(groups, own string) (free int64, ok bool) {
 	_, group, found := strings.Cut("\n"+own, "\n0::")

@@ -23,7 +23,7 @@ type Hub struct {
 	options Options
 	turns   turns
 
-	// starting is a semaphore for starting or ending the run. A start may wait
+	// starting is a semaphore for starting or ending the run. Starting may wait
 	// for a device for hours.
 	starting chan struct{}
 
@@ -41,8 +41,8 @@ type Hub struct {
 	checks   map[int]*monitor.OpenCheck
 	numbers  int
 	finished bool
-	// tests are those that instrumentations run; deaths are the reasons for the
-	// ends of processes.
+	// tests are the tests that instrumentations run; deaths are the reasons why
+	// processes ended.
 	tests  followers
 	deaths trip.Deaths
 }
@@ -73,10 +73,10 @@ func (h *Hub) log(format string, args ...any) {
 	}
 }
 
-// Start chooses and locks the devices and begins the run, unless that has been
-// done. A spec that needs the run calls it too. After a failed start it returns
-// the same error, so that a suite without a device fails immediately; with
-// again it retries.
+// Start chooses and locks the devices and starts the run, unless the run has
+// already started. Specs that need the run also call Start. After a failed
+// start it returns the same error, so that a suite without a device fails
+// immediately; with again it retries.
 func (h *Hub) Start(ctx context.Context, again bool) error {
 	select {
 	case h.starting <- struct{}{}:
@@ -158,7 +158,7 @@ func (h *Hub) waiting() func(fleet.InUseError) {
 	return func(e fleet.InUseError) { h.log("%v; waiting for it to end", e) }
 }
 
-// advise adds what to do to an error of something in use.
+// advise adds advice to an error about a resource in use.
 func advise(err error) error {
 	if e, ok := errors.AsType[fleet.InUseError](err); ok && !e.Directory {
 		return fmt.Errorf("%w; wait with %s=true, or name another device", err, WaitVariable)
@@ -234,8 +234,8 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return Opened{h.numbers, h.plan.config.Strict}, nil
 }
 
-// deviceOf returns the device of a spec: the only one, if its turn began before
-// the run started.
+// deviceOf returns the device of a spec: if its turn began before the run
+// started, the only device of the run.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device
@@ -290,8 +290,8 @@ func (h *Hub) Collect(ctx context.Context, r CollectRequest) error {
 	return c.Collect(ctx)
 }
 
-// CloseRequest ends a check with the outcome of its spec. Skipped is why it is
-// not judged, and Drop discards an unwanted check.
+// CloseRequest ends a check with the outcome of its spec. Skipped is why the
+// spec is not judged, and Drop discards an unwanted check.
 type CloseRequest struct {
 	Check          int
 	Outcome, Stack string
@@ -338,13 +338,13 @@ func (h *Hub) Look(ctx context.Context) error {
 	return err
 }
 
-// ProcessRequest names a process on a device, which may be "" if there is only
-// one.
+// ProcessRequest names a process on a device; the device may be "" if there is
+// only one.
 type ProcessRequest struct{ Device, Process, Recipe string }
 
-// Snapshot counts what a process holds now, Settle waits until it has released
-// its work in progress, and Dump analyzes its heap. They start the run, and
-// look for a process that has just started.
+// Snapshot counts what a process holds now, Settle waits until the process has
+// released its work in progress, and Dump analyzes its heap. These methods
+// start the run, and look for a process that has just started.
 func (h *Hub) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -385,7 +385,8 @@ func (h *Hub) look(ctx context.Context) (*monitor.LiveRun, error) {
 // ExecRequest is a command for the shell of a device.
 type ExecRequest struct{ Device, Command string }
 
-// Executed is the output of a command, of both streams, and its exit code.
+// Executed is the result of a command: the output of both streams and the exit
+// code.
 type Executed struct {
 	Output string
 	Exit   int
@@ -430,7 +431,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// StressRequest is a workload that runs beside a spec. Exactly one of Monkey,
+// StressRequest is a workload that runs during a spec. Exactly one of Monkey,
 // Shell and Instrument is set.
 type StressRequest struct {
 	Device     string
@@ -479,7 +480,7 @@ type SuiteVerdict struct {
 	Run record.Run
 	// Started reports whether there was a run.
 	Started bool
-	// Failures are why the suite fails; Notes is other information.
+	// Failures are the reasons why the suite fails; Notes is other information.
 	Failures, Notes []string
 }
 
@@ -510,5 +511,5 @@ func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	return v, err
 }
 
-// today is the day on which exceptions are judged.
+// today is the date that decides whether exceptions have expired.
 func today() time.Time { return time.Now() }

@@ -60,7 +60,7 @@ func drive(t *testing.T, p adbd.Phone, command string) {
 	}
 }
 
-// spec checks what a command leaves, as the harness does.
+// spec checks what a command leaves behind, as the harness does.
 func spec(t *testing.T, h *Hub, p adbd.Phone, name, command, outcome string, known ...monitor.Exception) record.Check {
 	t.Helper()
 	turn, err := h.Turn(t.Context(), name, func(string) {})
@@ -143,8 +143,8 @@ func TestHub(t *testing.T) {
 	})
 }
 
-// checkEnded checks that a hub whose suite has ended responds, and holds
-// nothing.
+// checkEnded checks that a hub whose suite has ended responds, and holds no
+// devices.
 func checkEnded(t *testing.T, h *Hub) {
 	t.Helper()
 	if err := h.Start(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the suite has ended") {
@@ -162,8 +162,8 @@ func checkEnded(t *testing.T, h *Hub) {
 	}
 }
 
-// Without a device a suite fails, immediately in each of its specs; an explicit
-// start retries.
+// Without a device each spec of a suite fails immediately; an explicit start
+// retries.
 func TestHubWithoutADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")

@@ -35,7 +35,7 @@ type reply struct {
 // Serve listens on a socket until Close.
 func Serve(h *Hub, path string) (*Listener, error) {
 	removeDead(filepath.Dir(path))
-	_ = os.Remove(path) // of a suite that was killed
+	_ = os.Remove(path) // a socket of a suite that was killed
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other processes of the suite: %w", err)
@@ -69,12 +69,12 @@ func Serve(h *Hub, path string) (*Listener, error) {
 }
 
 // deadAge is the age after which a socket without a listener belongs to a
-// killed suite; the owner of a younger one may be about to listen.
+// killed suite; the owner of a younger socket may be about to listen.
 const deadAge = time.Minute
 
 // removeDead removes the sockets of suites that were killed.
 func removeDead(folder string) {
-	files, _ := os.ReadDir(folder) // a directory that cannot be read stays as it is
+	files, _ := os.ReadDir(folder) // a directory that cannot be read is left unchanged
 	for _, f := range files {
 		info, err := f.Info()
 		if err != nil || f.Type()&fs.ModeSocket == 0 || time.Since(info.ModTime()) < deadAge {
@@ -84,7 +84,7 @@ func removeDead(folder string) {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 		switch {
 		case err == nil:
-			_ = conn.Close() // it is in use
+			_ = conn.Close() // the socket is in use
 		case errors.Is(err, syscall.ECONNREFUSED):
 			_ = os.Remove(path)
 		}
@@ -115,12 +115,12 @@ func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, 
 		if err != nil {
 			out.Error = text.Printable(err.Error())
 		}
-		_ = json.NewEncoder(w).Encode(out) // a client that is gone needs no response
+		_ = json.NewEncoder(w).Encode(out) // a disconnected client needs no response
 	})
 }
 
-// turnLine is one line of the response to a request for a turn: who holds the
-// device meanwhile, then the device.
+// turnLine is one line of the response to a request for a turn: first the
+// current holder of the device, at the end the device.
 type turnLine struct {
 	Waiting bool
 	Holder  string
@@ -130,8 +130,8 @@ type turnLine struct {
 	Error   string
 }
 
-// serveTurn lends a device as long as the request lasts: a process that dies
-// holds nothing.
+// serveTurn lends a device for the duration of the request, so that the device
+// is free when the process dies.
 func (h *Hub) serveTurn(w http.ResponseWriter, r *http.Request) {
 	var spec string
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&spec); err != nil {
@@ -139,7 +139,7 @@ func (h *Hub) serveTurn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell := func(l turnLine) {
-		_ = json.NewEncoder(w).Encode(l) // the request ends when the client is gone
+		_ = json.NewEncoder(w).Encode(l) // the request ends when the client disconnects
 		_ = http.NewResponseController(w).Flush()
 	}
 	t, err := h.turn(r.Context(), spec, func(holder string) { tell(turnLine{Waiting: true, Holder: holder}) })

@@ -34,8 +34,8 @@ type Options struct {
 	Artifacts string
 	// Accepted is the file of accepted leaks, "" for none.
 	Accepted string
-	// Strict fails checks that are inconclusive or missing, Observe fails
-	// nothing, and Wait waits for devices that another run uses.
+	// Strict also fails checks that are inconclusive or missing, Observe never
+	// fails a check, and Wait waits for devices that another run uses.
 	Strict, Observe, Wait bool
 	// StandIn allows devices whose time runs faster, like fleet.DeviceChoice.
 	StandIn bool
@@ -46,13 +46,13 @@ type Options struct {
 	Getenv func(string) (string, bool)
 	// Log receives progress messages, one line each; it may be nil.
 	Log func(line string)
-	// Client is the adb server; nil for the one from the environment.
+	// Client is the adb server; nil for the server that the environment names.
 	Client *adb.Client
 	// Tool is the program's name and version, for run.json.
 	Tool string
 }
 
-// The variables that only suites have; those of the YAML file apply too.
+// The variables for suites only; those of the YAML file apply too.
 const (
 	ConfigVariable    = "LEAKGATE_CONFIG"
 	ArtifactsVariable = "LEAKGATE_ARTIFACTS"
@@ -105,7 +105,7 @@ func (o *Options) settle() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	// A suite drives the app itself, and ends by itself.
+	// A suite drives the app itself, and decides when the run ends.
 	run.Workload, run.Duration, run.LongestDuration = nil, 0, 0
 	run.Tool = o.Tool
 	choice := plan.Choice(cfg)
@@ -135,7 +135,8 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// The file overrides the code, which supplies what the file omits.
+	// The file overrides the code, which supplies the settings that the file
+	// omits.
 	if cfg.Origin("devices.serials").Layer == config.Default && len(o.Devices) > 0 {
 		cfg.Devices.Serials = o.Devices
 	}
@@ -170,7 +171,7 @@ func (o *Options) text() []byte {
 	quoted := func(list []string) string {
 		words := make([]string, len(list))
 		for i, w := range list {
-			// ${VAR} in a name is not a variable here.
+			// Here, ${VAR} in a name is not a variable.
 			words[i] = strconv.Quote(strings.ReplaceAll(w, "$", "$$"))
 		}
 		return "[" + strings.Join(words, ", ") + "]"

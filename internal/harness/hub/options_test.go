@@ -161,7 +161,7 @@ func FuzzOptionsText(f *testing.F) {
 	})
 }
 
-// plainName reports whether a name is one that every phone may have.
+// plainName reports whether a name is valid on every phone.
 func plainName(s string) bool {
 	ok := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' }
 	return len(s) > 1 && len(s) < 60 && s[0] >= 'a' && s[0] <= 'z' &&
@@ -187,8 +187,8 @@ func FuzzSlug(f *testing.F) {
 	})
 }
 
-// A file for suites needs neither workload nor duration, nor the processes that
-// the code names.
+// A file for suites needs no workload, no duration, and none of the processes
+// that the code names.
 func TestConfigOfASuite(t *testing.T) {
 	for text, want := range map[string]string{
 		"version: 1\nsample: { normal: 10s }\n":                                                        "com.code",

@@ -36,7 +36,7 @@ func NewRemote(path string) *Remote {
 // maxReply bounds a response, in bytes.
 const maxReply = 64 << 20
 
-// errNoHub is the error if the first process is gone or never began.
+// errNoHub is the error if the first process has exited or did not start.
 var errNoHub = errors.New("the first process of the suite, which owns the device, does not respond")
 
 // post sends a request and returns the body of the response.
@@ -97,7 +97,7 @@ func (c *Remote) Start(ctx context.Context, again bool) error {
 	return err
 }
 
-// Dir returns the run directory as of the latest start, "" before.
+// Dir returns the run directory after the latest start; "" before any start.
 func (c *Remote) Dir() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder stri
 		err := lines.Decode(&l)
 		switch {
 		case err == nil && l.Granted:
-			stop() // the turn outlives the wait for it
+			stop() // the turn lasts longer than the wait for it
 			return &remoteTurn{hub: c, number: l.Turn, device: l.Device, release: release, body: body}, nil
 		case err == nil && l.Error == "":
 			waiting(l.Holder)
@@ -195,7 +195,7 @@ func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder stri
 			err = fmt.Errorf("%w: %w", errNoHub, err)
 		}
 		release()
-		_ = body.Close() // the rest is not read
+		_ = body.Close() // the remaining body is not read
 		return nil, err
 	}
 }
@@ -211,7 +211,7 @@ type remoteTurn struct {
 	device string
 }
 
-// serialTime is the real time in which the hub must return the device of a
+// serialTime is the real time within which the hub must return the device of a
 // turn.
 const serialTime = 5 * time.Second
 
@@ -228,5 +228,5 @@ func (t *remoteTurn) Serial() string {
 
 func (t *remoteTurn) Release() {
 	t.release()
-	_ = t.body.Close() // the rest is not read
+	_ = t.body.Close() // the remaining body is not read
 }

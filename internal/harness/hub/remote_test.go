@@ -40,8 +40,8 @@ func served(t *testing.T) (*Hub, *Listener, string) {
 	return h, l, path
 }
 
-// A turn of another process lasts until it is released, or the process is gone;
-// the waiting process learns who holds it.
+// A turn of another process lasts until it is released, or until the process
+// exits; the waiting process learns who holds the device.
 func TestRemoteTurns(t *testing.T) {
 	h, l, path := served(t)
 	one, two := NewRemote(path), NewRemote(path)
@@ -66,7 +66,8 @@ func TestRemoteTurns(t *testing.T) {
 	first.Release()
 	second := <-granted
 
-	// A canceled wait, and one in the process of the hub.
+	// Canceling a wait of another process, and a wait in the process of the
+	// hub.
 	gone := make(chan error, 1)
 	go func() {
 		_, err := one.Turn(dying, "third", func(string) { die() })
@@ -104,7 +105,7 @@ func TestRemoteTurns(t *testing.T) {
 	}
 }
 
-// The end of the hub ends the waits of the others.
+// When the hub ends, the waits of the other processes end.
 func TestRemoteTurnAtTheEnd(t *testing.T) {
 	h, l, path := served(t)
 	held, err := h.Turn(t.Context(), "local", func(string) {})
@@ -166,14 +167,14 @@ func TestRemoteErrors(t *testing.T) {
 	}
 }
 
-// Malformed requests are rejected without damage.
+// Malformed requests are rejected and do no damage.
 func TestHostileRequests(t *testing.T) {
 	_, _, path := served(t)
 	for _, body := range []string{"", "{", "[]", `"` + strings.Repeat("x", maxRequest) + `"`, "\x00\xff"} {
 		for _, name := range []string{"open", "turn", "close", "nothing"} {
 			answer, err := NewRemote(path).http.Post("http://hub/"+name, "", strings.NewReader(body))
 			if err != nil {
-				continue // it was rejected before all of it was sent
+				continue // the request was rejected before all of it was sent
 			}
 			io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
@@ -194,7 +195,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// A turn of another process that was granted before the run started is for a
+// A turn of another process that was granted before the run started gets a
 // device of the run afterwards.
 func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	h, _, path := served(t)
@@ -214,7 +215,8 @@ func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	}
 }
 
-// Many processes ask at the same time, and at most one has the device.
+// Many processes request a turn at the same time, and at most one has the
+// device.
 func TestConcurrentRemoteTurns(t *testing.T) {
 	_, _, path := served(t)
 	var wg sync.WaitGroup
@@ -246,7 +248,7 @@ func TestConcurrentRemoteTurns(t *testing.T) {
 }
 
 // The next suite removes the sockets of killed suites, but not sockets in use,
-// young ones and other files.
+// recent ones or other files.
 func TestDeadSockets(t *testing.T) {
 	folder := filepath.Dir(socket(t))
 	at := func(name string) string { return filepath.Join(folder, name) }

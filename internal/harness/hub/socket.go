@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 )
 
-// SocketPath returns where the hub of a suite listens. The name must be the
-// same in all processes of the suite and in no other suite. The directory
-// belongs to this user only, so that nobody else can respond instead.
+// SocketPath returns the path of the socket on which the hub of a suite
+// listens. The name must be the same in all processes of the suite and in no
+// other suite. The directory belongs to this user only, so that no other user
+// can respond instead.
 func SocketPath(suite string) (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("leakgate-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

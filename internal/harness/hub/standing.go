@@ -11,29 +11,30 @@ import (
 type Standing struct {
 	Device, Process string
 	PID             int
-	// Start is when the process started: with the pid it identifies the
-	// process.
+	// Start is when the process started; together with the pid it identifies
+	// the process.
 	Start        uint64
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind
 	// Because is the reason for the state, in words.
 	Because string
-	// Rate and its interval are in MB/h; RateKnown is false if none exists.
+	// Rate and its interval are in MB/h; RateKnown is false if no rate is
+	// known.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
-	// MB is the latest value of its memory.
+	// MB is the latest reading of the memory of the process.
 	MB float64
-	// Age is the device time since the latest reading, -1 if none exists. Up to
-	// MaxAge a reading counts as present.
+	// Age is the device time since the latest reading, -1 if there is none.
+	// Readings count as current up to MaxAge.
 	Age, MaxAge time.Duration
-	// Present reports whether the process runs, Answers whether its device
-	// responds.
+	// Present reports whether the process is running, Answers whether its
+	// device responds.
 	Present, Answers bool
 }
 
 // maxIntervals is the number of sampling intervals for which a reading counts
-// as present.
+// as current.
 const maxIntervals = 3
 
 func standingOf(r monitor.Row, interval time.Duration) Standing {

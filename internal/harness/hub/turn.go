@@ -8,13 +8,13 @@ import (
 
 // turns lend devices to specs, one spec at a time for each device, in the order
 // of the requests. Before the run starts the number of devices is unknown, and
-// there is one turn.
+// only one spec has a turn.
 type turns struct{ *ring }
 
 type ring struct {
 	mu sync.Mutex
-	// free are the devices that are not lent; "" stands for the first of a run
-	// that has not started.
+	// free are the devices that are not lent; "" stands for the first device of
+	// a run that has not started.
 	free    []string
 	all     []string
 	holders map[*Turn]bool
@@ -30,20 +30,20 @@ func newTurns() turns {
 type Turn struct {
 	// Device is the serial; "" if the run has not started.
 	Device string
-	// number identifies it in the suite.
+	// number identifies the turn in the suite.
 	number int
 	holder string
 	of     *ring
 	once   sync.Once
 }
 
-// Release passes the device on. It may be called again.
+// Release gives the device to the next spec. It may be called more than once.
 func (t *Turn) Release() {
 	t.once.Do(func() { t.of.release(t) })
 }
 
-// open takes the devices of the run. The holder of a turn keeps it, on the
-// first device.
+// open adds the devices of the run. The holder of a turn keeps it, on the first
+// device.
 func (r *ring) open(devices []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *ring) open(devices []string) {
 	r.serve()
 }
 
-// first returns the device of a run that has one, "" otherwise.
+// first returns the device of a run with only one device, "" otherwise.
 func (r *ring) first() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *ring) take(ctx context.Context, who string, waiting func(holder string)
 	r.waiting = slices.DeleteFunc(r.waiting, func(c chan *Turn) bool { return c == got })
 	r.mu.Unlock()
 	select {
-	case t := <-got: // it arrived at the last moment
+	case t := <-got: // the device arrived at the last moment
 		t.Release()
 	default:
 	}
@@ -145,8 +145,8 @@ func (r *ring) name(t *Turn, who string) *Turn {
 	return t
 }
 
-// Turn waits until a device is free, and lends it to a spec. waiting is called
-// with the spec that holds it meanwhile.
+// Turn waits until a device is free, and lends it to a spec. If it has to wait,
+// it calls waiting with the spec that holds the device.
 func (h *Hub) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
 	return h.turn(ctx, spec, waiting)
 }
@@ -158,7 +158,7 @@ func (h *Hub) turn(ctx context.Context, spec string, waiting func(holder string)
 
 // Lent is a device that is lent to a spec.
 type Lent interface {
-	// Serial is that of the device, "" if the run has not started.
+	// Serial is the serial of the device, "" if the run has not started.
 	Serial() string
 	Release()
 }

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// lenders hold devices for a while each, and some give up while they wait: no
-// device has two holders at a time, and all devices are free at the end.
+// lenders are goroutines that each hold devices for a while; some stop waiting
+// before they get one. No device has two holders at a time, and all devices are
+// free at the end.
 func TestConcurrentTurns(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				order = append(order, who) // one at a time has a turn
+				order = append(order, who) // only one at a time has a turn
 				time.Sleep(time.Second)
 				turn.Release()
 			})
@@ -107,7 +108,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 }
 
 // The spec in which the run starts keeps its turn, on the first device; waiting
-// specs get the others immediately.
+// specs get the other devices immediately.
 func TestTurnsBeforeTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newTurns()
@@ -146,7 +147,7 @@ type asked struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 	device string // of the model
-	state  string // waits, holds or over
+	state  string // waiting, holding a device, or done
 }
 
 // For any order of requests, cancellations and releases, turns behave like a

@@ -37,7 +37,7 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 }
 
-// judgeUnjudged names the processes and devices without any check or trend:
+// judgeUnjudged lists the processes and devices without any check or trend:
 // with Strict they fail the suite.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
@@ -87,8 +87,8 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	v.Failures = append(v.Failures, line)
 }
 
-// judgeApps fails a suite in which the processes of an app leak together, but
-// none by itself.
+// judgeApps fails a suite if the processes of an app leak in sum, although no
+// single process leaks.
 func judgeApps(v *SuiteVerdict) {
 	for _, a := range v.Run.Apps {
 		if a.Leaks() {
@@ -98,10 +98,10 @@ func judgeApps(v *SuiteVerdict) {
 	}
 }
 
-// knownAs names the exceptions that cover all leaks found in a process whose
-// memory leaks. It returns "" if one is not covered, none was found, or they do
-// not explain the growth: memory of another kind, or more of it than they
-// retain.
+// knownAs returns the exceptions that cover all leaks found in a process whose
+// memory leaks. It returns "" if a leak is not covered, if no leak was found,
+// or if the leaks do not explain the growth: memory of another kind grew, or
+// more memory than they retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -162,8 +162,8 @@ func (h *Hub) exceptions() []monitor.Exception {
 }
 
 // judgeChecks reports the checks that are not plain passes, and counts the
-// others. A leak fails its spec; if the spec had failed by itself, Ginkgo does
-// not show the leak.
+// other checks. A leak fails its spec; if the spec had already failed for
+// another reason, Ginkgo does not show the leak.
 func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	counts := map[record.CheckVerdict]int{}
 	readings, took := 0, 0.0
@@ -196,18 +196,18 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	}
 }
 
-// fails reports whether a check fails the suite: a leak, or with Strict missing
-// evidence, unless the spec has already failed by it.
+// fails reports whether a check fails the suite: because of a leak, or with
+// Strict missing evidence, unless the spec has already failed for that reason.
 func (h *Hub) fails(c record.Check) bool {
 	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
 }
 
-// judgeOlder judges the leaks that were there before a check, and that no
-// earlier one has found: no spec is to blame, and the suite must not pass.
-// Leaks found by the first look at a process may be older than the suite, for
-// example of an earlier suite that left the app running: they fail nothing.
-// looked has the processes that earlier checks have examined.
+// judgeOlder judges leaks that existed before a check and that no earlier check
+// found: they fail the suite but no spec. Leaks found by the first look at a
+// process may be older than the suite, for example if an earlier suite left the
+// app running: they fail nothing. looked has the processes that earlier checks
+// have examined.
 func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	for _, p := range c.Processes {
 		of := fmt.Sprint(c.Device, p.User, p.Process)

@@ -107,7 +107,8 @@ func TestSuiteMemory(t *testing.T) {
 	}
 }
 
-// The checks of a suite: what Ginkgo does not show is in the verdict.
+// The checks of a suite: the verdict includes results that Ginkgo does not
+// show.
 func TestSuiteChecks(t *testing.T) {
 	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
 		return record.Check{
@@ -119,7 +120,7 @@ func TestSuiteChecks(t *testing.T) {
 		fails, strict bool
 	}{
 		"passes": {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
-		// the spec fails by it
+		// the leak fails the spec
 		"leaks":               {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false},
 		"leaks and fails":     {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
 		"leaks, interrupted":  {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},

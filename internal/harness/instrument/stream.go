@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// The bounds of what is kept, in bytes.
+// The maximum sizes of kept values, in bytes.
 const (
-	// MaxStack bounds the reason of a test that did not pass.
+	// MaxStack bounds the reason why a test did not pass.
 	MaxStack = 16 << 10
-	// MaxName bounds the name of a class, and that of a method.
+	// MaxName bounds the name of a class, and the name of a method.
 	MaxName = 1000
 	// maxValue bounds other values.
 	maxValue = 4096
 	maxLine  = 64 << 10
 )
 
-// The beginnings of lines (Instrument.java, TextStatusReporter).
+// The prefixes of lines (Instrument.java, TextStatusReporter).
 const (
 	statusPrefix     = "INSTRUMENTATION_STATUS: "
 	statusCodePrefix = "INSTRUMENTATION_STATUS_CODE: "
@@ -48,7 +48,7 @@ type Stream struct {
 	lines lines
 	// status and result are the values of the bundle that is being printed.
 	status, result map[string]*value
-	// open is the value that the next line may continue, nil for none.
+	// open is the value that the next line may continue, nil if there is none.
 	open *value
 
 	running *Test
@@ -75,8 +75,8 @@ func (r *Stream) Write(p []byte) (int, error) { return r.lines.Write(p) }
 // separates it. It may be used concurrently with Write.
 func (r *Stream) Stderr() io.Writer { return &lines{take: r.complain} }
 
-// Close ends the output: a running test is crashed or unfinished. It returns
-// the totals.
+// Close ends the output: a test that is still running is crashed or unfinished.
+// It returns the totals.
 func (r *Stream) Close() Totals {
 	r.lines.end()
 	r.flush()
@@ -115,7 +115,7 @@ func (l *lines) end() {
 	}
 }
 
-// whole returns the line without its end, which older shells write as CR LF.
+// whole returns the line without its line end; older shells write CR LF.
 func (l *lines) whole() string {
 	text := strings.TrimRight(string(l.line), "\r")
 	l.line = l.line[:0]
@@ -139,8 +139,8 @@ func (r *Stream) line(line string) {
 	}
 }
 
-// within parses the rest of a line with a prefix. It ends the value of the
-// lines before.
+// within parses the text of a line after its prefix. It ends the value of the
+// previous lines.
 func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if ok {
@@ -185,7 +185,7 @@ func (v *value) add(text string) {
 }
 
 // continues reports whether a line without a prefix belongs to the value. Other
-// output may be between the lines, so a value that is always one line never
+// output may occur between the lines. So a value that always has one line never
 // continues, and a name continues only within the brackets that JUnit puts
 // around a parameter (org.junit.runners.Parameterized).
 func (v *value) continues() bool {
@@ -246,8 +246,8 @@ func (r *Stream) endStatus(code string) {
 	r.statusOf(t, n, b)
 }
 
-// withoutTest processes a status that names no test: numbers that a test
-// reports, or the report of a process that crashed before its first test
+// withoutTest processes a status that names no test: it contains metrics that a
+// test reports, or the report of a process that crashed before its first test
 // (InstrumentationResultPrinter.reportProcessCrash).
 func (r *Stream) withoutTest(code int, b map[string]*value) {
 	if code == codeFailure && r.running == nil && b["stack"] != nil {
@@ -282,8 +282,8 @@ func (r *Stream) statusOf(t Test, code int, b map[string]*value) {
 
 func sameTest(a, b Test) bool { return a.Class == b.Class && a.Method == b.Method }
 
-// crashed reports whether a failure is the end of the process, by the texts of
-// InstrumentationResultPrinter.reportProcessCrash and of Android Test
+// crashed reports whether a failure means that the process ended, by the texts
+// of InstrumentationResultPrinter.reportProcessCrash and of Android Test
 // Orchestrator (OrchestrationListenerManager.testProcessFinished).
 func crashed(b map[string]*value) bool {
 	return strings.HasPrefix(strings.TrimSpace(text(b, "stream")), "Process crashed while executing ") ||
@@ -338,8 +338,8 @@ func (r *Stream) endRun(code string) {
 
 const fatalException = "Fatal exception when running tests"
 
-// timePattern is a time as org.junit.internal.TextListener prints it in
-// English: in other languages numbers are ambiguous.
+// timePattern matches a time as org.junit.internal.TextListener prints it in
+// English; in other languages numbers are ambiguous.
 var timePattern = regexp.MustCompile(`(?m)^Time: ([0-9]{1,3}(?:,[0-9]{3})*(?:\.[0-9]{1,3})?)$`)
 
 func (r *Stream) readTime(stream string) {
@@ -371,8 +371,8 @@ func (r *Stream) problem(why string) {
 	}
 }
 
-// complaintPattern matches lines of `am` and the shell that explain why nothing
-// runs: those of com.android.internal.os.BaseCommand, of a Java exception, and
+// complaintPattern matches lines of `am` and the shell that explain why no test
+// runs: lines of com.android.internal.os.BaseCommand, of a Java exception, and
 // of the shell.
 var complaintPattern = regexp.MustCompile(
 	`^(Error: |Error type |usage: am|[a-z][a-z0-9_]*(\.[a-z][A-Za-z0-9_]*)+\.[A-Z]\w*(Exception|Error)\b|.*: (not found|inaccessible or not found)$|Can't connect to activity manager)`)

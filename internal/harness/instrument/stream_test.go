@@ -18,7 +18,7 @@ type seen struct {
 	Stack   string
 }
 
-// collect parses a text in pieces, and the error output in one.
+// collect parses the output in pieces, and the error output in one piece.
 func collect(t *testing.T, errs string, pieces ...string) ([]seen, Totals) {
 	t.Helper()
 	var out []seen
@@ -84,7 +84,7 @@ func TestStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, errs, want string
 		problem, crash   string
-		code             int // 9 for none
+		code             int // 9 if there is none
 		missing          int
 	}{
 		"passes": {
@@ -226,9 +226,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// printer writes what `am instrument -w -r` prints for a list of tests. It is
-// written after Instrument.java, InstrumentationResultPrinter.java and JUnit's
-// TextListener, and shares nothing with the package.
+// printer writes what `am instrument -w -r` prints for a list of tests. It was
+// written from Instrument.java, InstrumentationResultPrinter.java and JUnit's
+// TextListener, and shares no code with the package.
 type printer struct {
 	rng    *rand.Rand
 	b      strings.Builder
@@ -262,7 +262,7 @@ func (p *printer) bundle(kind, codeKind string, code int, values map[string]stri
 	}
 	for _, k := range keys {
 		p.b.WriteString(kind + ": " + k + "=" + strings.ReplaceAll(values[k], "\n", p.eol) + p.eol)
-		if k != "stack" { // which cannot be distinguished from other output
+		if k != "stack" { // cannot be distinguished from other output
 			p.noise()
 		}
 	}
@@ -336,7 +336,7 @@ func (p *printer) list(n int, crashAt int) []seen {
 	return out
 }
 
-// want is what a stream must report.
+// want is the expected report of a stream.
 func want(list []seen) []seen {
 	var out []seen
 	for _, w := range list {
@@ -345,7 +345,7 @@ func want(list []seen) []seen {
 	return out
 }
 
-// pieces splits a text anywhere.
+// pieces splits a text at random positions.
 func (p *printer) pieces(text string) []string {
 	var out []string
 	for text != "" {
@@ -356,7 +356,7 @@ func (p *printer) pieces(text string) []string {
 }
 
 // For any tests, any splits of the output and any noise between its lines, each
-// test begins and ends as it did.
+// test begins and ends as generated.
 func TestStreamOracle(t *testing.T) {
 	for round := range 400 {
 		p := &printer{
@@ -384,7 +384,7 @@ func TestStreamOracle(t *testing.T) {
 				map[string]string{"stream": "\n\nTime: 12.5\n\nOK (1 test)\n\n"})
 		}
 		calls, sum := collect(t, "", p.pieces(p.b.String())...)
-		// Carriage returns within a stack belong to the shell, but noise after
+		// Carriage returns within a stack come from the shell, but noise after
 		// them would be part of the stack.
 		for i := range calls {
 			calls[i].Stack = strings.TrimSuffix(calls[i].Stack, "\n")

@@ -2,8 +2,8 @@ package instrument
 
 // Test is one test of an instrumentation, from its start status.
 type Test struct {
-	// Class and Method are the runner's names; Method is "" if an entire class
-	// failed, as in @BeforeClass.
+	// Class and Method are the names that the runner prints; Method is "" if an
+	// entire class failed, as in @BeforeClass.
 	Class, Method string
 	// Number counts the tests of the run from 1, Total is how many the runner
 	// announced; 0 if unknown.
@@ -29,17 +29,17 @@ const (
 	AssumptionFailed Outcome = "assumption_failed"
 	// Crashed is a test whose process died.
 	Crashed Outcome = "crashed"
-	// Unfinished is a test without an end: the output stopped, or another test
-	// began.
+	// Unfinished is a test without a result: the output stopped, or another
+	// test began.
 	Unfinished Outcome = "unfinished"
 )
 
-// Events are called for each test, first Begin and then End, before the next
-// test begins.
+// Events are the functions called for each test, first Begin and then End,
+// before the next test begins.
 type Events struct {
 	Begin func(Test)
-	// End has the reason of a test that did not pass, at most MaxStack bytes;
-	// it may be "".
+	// End is called when a test ends; stack is the reason why the test did not
+	// pass, at most MaxStack bytes; it may be "".
 	End func(t Test, outcome Outcome, stack string)
 }
 
@@ -47,18 +47,19 @@ type Events struct {
 type Totals struct {
 	// Announced is how many tests the runner announced; nil if it did not.
 	Announced *int
-	// Seen is how many tests began, and Ended how they ended.
+	// Seen is how many tests began; Ended is the number of tests with each
+	// outcome.
 	Seen  int
 	Ended map[Outcome]int
-	// Seconds is the time of the run as measured by the runner, Code the code
-	// with which the instrumentation finished (-1 for Activity.RESULT_OK); nil
-	// if the output lacks them.
+	// Seconds is the duration of the run as measured by the runner, Code the
+	// exit code of the instrumentation (-1 for Activity.RESULT_OK); nil if the
+	// output lacks them.
 	Seconds *float64
 	Code    *int
 	// Crash is why the process ended early, "" if it did not.
 	Crash string
-	// Problem is the message of `am` or the runner why tests could not run, ""
-	// for none.
+	// Problem is the message of `am` or the runner that explains why tests
+	// could not run, "" if there is none.
 	Problem string
 }
 

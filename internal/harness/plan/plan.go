@@ -1,5 +1,5 @@
-// Package plan turns a run's file into the options of the monitor and the
-// choice of its devices, for every program that reads such a file.
+// Package plan converts the configuration file of a run to the options of the
+// monitor and the choice of devices, for every program that reads such a file.
 package plan
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Of returns the options that the file requests; names of files in it are
-// relative to dir. The caller sets the devices, the run directory and the
-// observer. The error is a config.Errors if a line of the file is wrong.
+// Of returns the options that the file requests; file names in it are relative
+// to dir. The caller sets the devices, the run directory and the observer. The
+// error is a config.Errors if a line of the file is wrong.
 func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	o := monitor.Options{
 		Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg),
@@ -52,8 +52,8 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	return o, err
 }
 
-// Build returns what is known about the tested build: the source in a
-// directory, and its variant, which may be empty.
+// Build returns the known facts about the tested build: its source, from the
+// checkout in a directory, and its variant, which may be empty.
 func Build(ctx context.Context, dir, variant string) *record.Revision {
 	r := revision.Of(ctx, dir, os.Getenv)
 	if r == nil && variant != "" {
@@ -109,8 +109,8 @@ func DetectorPolicy(cfg *config.Config) (detector.Policy, error) {
 	return p, p.Validate()
 }
 
-// respond returns what is collected of a leak; names of files are relative to
-// dir.
+// respond returns the settings for what to collect after a leak; file names are
+// relative to dir.
 func respond(cfg *config.Config, dir string) (response.Options, error) {
 	d := cfg.Diagnose
 	o := response.Options{
@@ -158,8 +158,9 @@ func workload(cfg *config.Config) monitor.Workload {
 	return nil
 }
 
-// windows returns the rule for tests in an output, nil for none. Both
-// expressions compile, otherwise the file is rejected.
+// windows returns the rule for tests in an output, nil if the file has none.
+// Both expressions compile, because otherwise the file would have been
+// rejected.
 func windows(w *config.Windows) *monitor.WindowRule {
 	if w == nil {
 		return nil

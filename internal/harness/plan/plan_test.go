@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// The workload of a file is the one of the monitor, with everything that the
-// file sets.
+// The workload of a file becomes a workload of the monitor, with all settings
+// of the file.
 func TestWorkloads(t *testing.T) {
 	for text, want := range map[string]monitor.Workload{
 		"none\nduration: 1h":        nil,

@@ -11,8 +11,8 @@ import (
 )
 
 // CannotJudge returns why a run with these options cannot judge anything, and
-// the least change that would help; "" if it can. gated runs compare the heap
-// dumps at their end with those of earlier runs.
+// the smallest change that would help; "" if it can. gated runs compare the
+// heap dumps at their end with those of earlier runs.
 func CannotJudge(o monitor.Options, gated bool) string {
 	dump := response.OnLeak
 	if o.Respond != nil {
@@ -33,7 +33,7 @@ func CannotJudge(o monitor.Options, gated bool) string {
 		after, text.Span(ledger.TrendNeeds.Seconds()))
 }
 
-// checksTests reports whether a workload has its tests checked.
+// checksTests reports whether the tests of a workload are checked.
 func checksTests(w monitor.Workload) bool {
 	switch w := w.(type) {
 	case monitor.Instrument:
@@ -46,7 +46,7 @@ func checksTests(w monitor.Workload) bool {
 	return false
 }
 
-// FileCannotJudge is CannotJudge of the run that a file describes. It returns
+// FileCannotJudge is CannotJudge for the run that a file describes. It returns
 // "" if the file allows a run that judges nothing.
 func FileCannotJudge(cfg *config.Config) string {
 	if cfg.AllowUnjudged && !cfg.Strict {
@@ -59,8 +59,8 @@ func FileCannotJudge(cfg *config.Config) string {
 	return CannotJudge(o, cfg.Gated())
 }
 
-// Refused returns the error of a file with strict whose run cannot judge
-// anything; nil if it can.
+// Refused returns an error if a file requests strict and its run cannot judge
+// anything; otherwise nil.
 func Refused(cfg *config.Config) error {
 	why := FileCannotJudge(cfg)
 	if why == "" || !cfg.Strict {

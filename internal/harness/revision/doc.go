@@ -1,3 +1,3 @@
 // Package revision determines which commit, branch and pull request a run
-// tests, from the variables of the CI system or else from git.
+// tests. It reads the variables of the CI system; outside of CI it uses git.
 package revision

@@ -21,12 +21,12 @@ const (
 	askGit = 5 * time.Second
 	// maxName bounds a name, in characters.
 	maxName = 200
-	// maxEvent bounds the event file of GitHub, in bytes: it allows 25 MB.
+	// maxEvent bounds the GitHub event file, in bytes; GitHub allows 25 MB.
 	maxEvent = 32 << 20
 )
 
-// Of returns the revision of the source in a directory; nil if neither CI nor
-// git knows it. getenv is os.Getenv.
+// Of returns the revision of the source in a directory; nil if it is found
+// neither in the CI variables nor by git. getenv is os.Getenv.
 func Of(ctx context.Context, dir string, getenv func(string) string) *record.Revision {
 	if r, inCI := ofCI(getenv); inCI {
 		return printable(r)
@@ -52,8 +52,8 @@ func ofCI(getenv func(string) string) (record.Revision, bool) {
 	return record.Revision{}, false
 }
 
-// printable makes the names of a revision safe to print; nil if nothing is
-// known of it.
+// printable makes the names of a revision safe to print. It returns nil for a
+// revision without any names.
 func printable(r record.Revision) *record.Revision {
 	r.Commit, r.Branch = text.Head(text.Printable(r.Commit), maxName), text.Head(text.Printable(r.Branch), maxName)
 	if r == (record.Revision{}) {
@@ -64,8 +64,8 @@ func printable(r record.Revision) *record.Revision {
 
 // ofGitHub reads the variables of GitHub Actions
 // (docs.github.com/en/actions/reference/workflows-and-actions/variables). For a
-// pull request GITHUB_SHA is a temporary merge commit: the event has the commit
-// of the branch.
+// pull request GITHUB_SHA is a temporary merge commit; the commit of the branch
+// is in the event file.
 func ofGitHub(getenv func(string) string) record.Revision {
 	r := record.Revision{
 		Commit: getenv("GITHUB_SHA"), Branch: cmp.Or(getenv("GITHUB_HEAD_REF"), getenv("GITHUB_REF_NAME")),
@@ -128,8 +128,8 @@ func ofGit(ctx context.Context, dir string) record.Revision {
 }
 
 // git runs git without a terminal. It must not change the index, or run a
-// program that the checkout names. It returns false if there is no git, or no
-// checkout.
+// program that the checkout names. It returns false if git or a checkout is
+// missing.
 func git(ctx context.Context, dir string, args ...string) (string, bool) {
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()

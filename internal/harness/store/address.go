@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Default is the address of the store that is used if none is named.
+// Default is the address of the default store.
 const Default = schemeFile + ":" + defaultName
 
 const (
@@ -33,12 +33,13 @@ const (
 // Address is where a baseline is kept.
 type Address struct {
 	scheme string
-	// path is the file, or the file on the branch.
+	// path is the path of the file; in a git store it is the path on the
+	// branch.
 	path           string
 	remote, branch string
 	// words are the program and its arguments.
 	words []string
-	// name is that of the artifact.
+	// name is the name of the artifact.
 	name string
 }
 
@@ -131,15 +132,15 @@ func quotedExample(scheme, rest string) string {
 	return quoted(scheme + ":" + rest)
 }
 
-// isScheme reports whether a word before a colon can be a scheme: one letter is
-// a drive of Windows, and user@host is the address of a repository.
+// isScheme reports whether a word before a colon can be a scheme. A single
+// letter is a Windows drive, and user@host is the address of a repository.
 func isScheme(word string) bool {
 	return len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("+-.", r))
 	})
 }
 
-// bare explains a text without a scheme.
+// bare returns the error for a text without a scheme.
 func bare(s string) error {
 	if before, _, ok := strings.Cut(s, ":"); ok && strings.Contains(before, "@") {
 		return errRepository
@@ -153,7 +154,7 @@ func bare(s string) error {
 var errRepository = errors.New(
 	"a URL of a repository; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
-// meant are words that people write for a scheme.
+// meant are other words that people use for a scheme.
 var meant = map[string]string{
 	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand,
 	"program": schemeCommand, "run": schemeCommand,
@@ -162,7 +163,7 @@ var meant = map[string]string{
 
 var schemes = []string{schemeFile, schemeGit, schemeCommand, schemeArtifact}
 
-// unknown explains a scheme that does not exist.
+// unknown returns the error for a scheme that does not exist.
 func unknown(scheme, rest string) error {
 	lower := strings.ToLower(scheme)
 	if likely, ok := meant[lower]; ok {
@@ -189,7 +190,7 @@ func unknown(scheme, rest string) error {
 // neighbors that turn a into b (optimal string alignment).
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b) {
-		return len(a) // far from every scheme, whatever its length
+		return len(a) // too long to resemble any scheme
 	}
 	d := make([][]int, len(a)+1)
 	for i := range d {

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// maxUploads is how many earlier contents Load returns.
+	// maxUploads is the maximum number of earlier contents that Load returns.
 	maxUploads = 10
-	// maxListed is how many artifacts are examined for them.
+	// maxListed is how many artifacts are examined to find them.
 	maxListed = 30
 )
 
 // Artifacts reads the artifacts that earlier workflow runs uploaded.
 type Artifacts interface {
 	// List returns the artifacts with a name that runs on a branch of this
-	// repository uploaded, newest first, at most n. Artifacts of forks and of
-	// other branches are not among them.
+	// repository uploaded, newest first, at most n. It excludes artifacts of
+	// forks and of other branches.
 	List(ctx context.Context, name, branch string, n int) ([]Upload, error)
-	// Download returns the file of an artifact. More than limit bytes are an
-	// error. An error that is fs.ErrNotExist means that the artifact is gone or
-	// has no such file.
+	// Download returns the file of an artifact. It returns an error if the file
+	// exceeds limit bytes. An error that is fs.ErrNotExist means that the
+	// artifact is gone or has no such file.
 	Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error)
 }
 
 // Upload is one artifact of a workflow run.
 type Upload struct {
 	ID int64
-	// Expired artifacts are listed and cannot be downloaded.
+	// Expired artifacts are listed but cannot be downloaded.
 	Expired bool
 }
 
@@ -41,9 +41,9 @@ type Upload struct {
 // artifact.
 const UploadFile = "leak-baseline/" + defaultName
 
-// artifactStore is an artifact of GitHub Actions. Each run uploads its update
-// of the earlier ones; concurrent runs each upload their own, so the newest
-// ones are read together.
+// artifactStore is an artifact of GitHub Actions. Each run uploads an updated
+// version of the earlier artifacts. Concurrent runs upload separate versions,
+// so the newest ones are read together.
 type artifactStore struct {
 	name string
 	Options
@@ -83,13 +83,14 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 		return contents, nil
 	}
 	if missing != nil {
-		return nil, missing // another kind of artifact has this name
+		return nil, missing // an artifact of another kind with the same name
 	}
 	return nil, ErrNone
 }
 
-// update writes the file to upload. If an earlier step of the job has written
-// it, that is the newest content: it is not uploaded yet.
+// update writes the file to upload. If an earlier step of the job has already
+// written the file, the update is based on that content, which is the newest
+// and not uploaded yet.
 func (a *artifactStore) update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	uploaded, err := a.load(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// uploads are the artifacts of a repository, newest first. An empty content is
-// an artifact without the file.
+// uploads are the artifacts of a repository, newest first. An empty content
+// stands for an artifact without the file.
 type uploads struct {
 	contents []string
 	expired  map[int]bool
@@ -78,7 +78,7 @@ func TestArtifactLoad(t *testing.T) {
 	}
 }
 
-// If none of several artifacts is a baseline, the error names one.
+// If none of several artifacts is a baseline, the error names one of them.
 func TestArtifactDamaged(t *testing.T) {
 	damaged := errors.New("damaged")
 	s := open(t, "artifact:base",
@@ -99,8 +99,8 @@ func TestArtifactDamaged(t *testing.T) {
 	}
 }
 
-// An update writes the file to upload, from all earlier uploads and from what
-// the same job has written there.
+// An update writes the file to upload, based on all earlier uploads and on
+// content that the same job has already written there.
 func TestArtifactUpdate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, "artifact:base", Options{Dir: dir, Artifacts: uploads{contents: []string{"b", "c"}}, Branch: "main"})

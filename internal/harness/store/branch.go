@@ -50,8 +50,9 @@ func checkRemote(name string) error {
 	return nil
 }
 
-// checkBranch accepts what git-check-ref-format(1) allows for a branch, except
-// "#", which ends it here, and "@", which that page reserves for HEAD.
+// checkBranch accepts the branch names that git-check-ref-format(1) allows,
+// except "#", which ends the branch name here, and "@", which that page
+// reserves for HEAD.
 func checkBranch(name string) error {
 	fail := func(why string) error {
 		return fmt.Errorf("invalid branch %s: %s; name a branch such as leak-baseline", quoted(name), why)

@@ -8,12 +8,12 @@ import (
 	"fmt"
 )
 
-// Exit codes of the program of command:PROGRAM, beside 0.
+// Exit codes of the program of command:PROGRAM, in addition to 0.
 const (
-	// exitNone of get: the store works and has no baseline yet.
+	// exitNone is for get: the store works and has no baseline yet.
 	exitNone = 3
-	// exitChanged of put: the baseline is no longer the one that
-	// LEAKGATE_BASELINE_SHA256 names, and nothing was written.
+	// exitChanged is for put: the stored baseline is not the one that
+	// LEAKGATE_BASELINE_SHA256 identifies, and nothing was written.
 	exitChanged = 4
 )
 

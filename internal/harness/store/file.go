@@ -13,8 +13,8 @@ import (
 )
 
 // fileStore is a file. Updates on one host exclude each other by a lock of the
-// operating system that needs no file of its own, and ends with the process
-// that holds it.
+// operating system that needs no lock file, and is released when the process
+// that holds it exits.
 type fileStore struct{ path string }
 
 func newFileStore(path string, o Options) *fileStore {
@@ -73,7 +73,7 @@ func updateLocked(ctx context.Context, target string, apply func(old [][]byte) (
 	return replaceFile(target, content)
 }
 
-// resolve follows a symbolic link, so that its target is replaced and not the
+// resolve follows a symbolic link, so that the target is replaced and not the
 // link.
 func resolve(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
@@ -116,12 +116,13 @@ func readFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// replaceFile writes a file under another name and renames it, so that a reader
-// sees the old content or the new. The caller holds the lock. The name is
-// always the same: the next update removes what a killed process leaves.
+// replaceFile writes a temporary file and renames it, so that a reader sees
+// either the old content or the new. The caller holds the lock. The temporary
+// name is always the same, so that the next update removes a leftover of a
+// killed process.
 func replaceFile(path string, content []byte) (err error) {
 	whole := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	// Not truncated: it may be a link that somebody has put there.
+	// Do not truncate the file: it may be a link created by an attacker.
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
@@ -152,8 +153,8 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// rename replaces a file. Windows refuses while another process reads the old
-// one.
+// rename replaces a file. Windows denies that while another process reads the
+// old file.
 func rename(from, to string) error {
 	err := os.Rename(from, to)
 	for try := 0; try < 50 && runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission); try++ {
@@ -163,7 +164,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// waitForLock retries until it has the lock.
+// waitForLock retries until it gets the lock.
 func waitForLock(ctx context.Context, try func() (taken bool, err error)) error {
 	for {
 		if taken, err := try(); taken || err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Without permission nothing is written, and nothing is mistaken for "none
-// yet".
+// Without permission nothing is written, and the error is never mistaken for
+// "none yet".
 func TestFileDenied(t *testing.T) {
 	dir := t.TempDir()
 	closed := filepath.Join(dir, "closed")
@@ -27,8 +27,8 @@ func TestFileDenied(t *testing.T) {
 	type result struct{ load, update error }
 	results := make(chan map[string]result)
 	go func() {
-		// Root may do everything; a thread with another file system user may
-		// not (setfsuid(2)). It ends with this goroutine.
+		// Root may access every file; a thread with another file system user
+		// may not (setfsuid(2)). The thread ends with this goroutine.
 		runtime.LockOSThread()
 		out := map[string]result{}
 		defer func() { results <- out }()
@@ -56,7 +56,7 @@ func TestFileDenied(t *testing.T) {
 	}
 }
 
-// A named pipe is rejected instead of waiting for a writer.
+// A named pipe is rejected; opening it would wait for a writer.
 func TestFilePipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "base.json"), 0o600); err != nil {

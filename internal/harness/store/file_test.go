@@ -101,7 +101,7 @@ func TestFileUnreadable(t *testing.T) {
 	if got, err := open(t, "file:most", Options{Dir: dir}).Load(t.Context()); err != nil || len(got[0]) != maxContent {
 		t.Errorf("the largest: %v", err)
 	}
-	// The reader has to reject an empty file.
+	// An empty file is returned; the reader of the baseline has to reject it.
 	put("empty", 0)
 	if got, err := open(t, "file:empty", Options{Dir: dir}).Load(t.Context()); err != nil || len(got) != 1 ||
 		len(got[0]) != 0 {
@@ -123,7 +123,7 @@ func TestFileBehindLink(t *testing.T) {
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// An attack on the place where the new file is prepared.
+	// A hostile link at the name of the temporary file.
 	victim := filepath.Join(other, "victim")
 	if err := errors.Join(os.WriteFile(victim, []byte("safe"), 0o600),
 		os.Symlink(victim, filepath.Join(other, ".real.json.new"))); err != nil {
@@ -219,7 +219,7 @@ func TestFileKilled(t *testing.T) {
 }
 
 // While another process holds the lock, an update waits for it, but not longer
-// than its limit.
+// than its time limit.
 func TestFileLocked(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockFolder(t.Context(), dir, "base.json")

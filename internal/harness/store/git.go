@@ -12,18 +12,18 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// gitStore is a file on a branch of a remote. The branch has only baselines:
-// its first commit has no parent. All work is done in a scratch repository, so
-// that the checkout does not change: its files, index, branches, objects and
-// depth.
+// gitStore is a file on a branch of a remote. The branch contains only
+// baselines: its first commit has no parent. All work is done in a scratch
+// repository, so that nothing in the checkout changes: its files, index,
+// branches, objects and depth.
 type gitStore struct {
 	Address
 	Options
 }
 
-// maxRejected is how many pushes in a row may be rejected although nobody else
-// has changed the branch. One or two can be a lock that another writer holds;
-// more is a rule of the server.
+// maxRejected is how many pushes in a row may be rejected although the branch
+// has not changed. One or two rejections can be due to a lock that another
+// writer holds; more indicate a rule of the server.
 const maxRejected = 4
 
 func (g *gitStore) load(ctx context.Context) ([][]byte, error) {
@@ -72,14 +72,15 @@ func (g *gitStore) update(ctx context.Context, apply func(old [][]byte) ([]byte,
 	}
 }
 
-// attempt is one push: the commit of the branch that it was made from, empty
-// without a branch, the new one, and why it was rejected.
+// attempt is one push: the commit of the branch that it was based on (empty if
+// there was no branch), the new commit, and the reason if it was rejected.
 type attempt struct {
 	base, commit string
 	rejection    error
 }
 
-// attempt updates the present branch. Without a rejection the update is done.
+// attempt tries to update the branch once. Without a rejection the update is
+// done.
 func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt,
 	error) {
 	tip, err := s.fetch(ctx)
@@ -87,7 +88,7 @@ func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]
 		return attempt{}, err
 	}
 	if tip != "" && tip == last.commit {
-		return attempt{}, nil // it arrived, and only the response was lost
+		return attempt{}, nil // the push succeeded, and only the response was lost
 	}
 	old, err := s.read(ctx, tip)
 	if err != nil {
@@ -113,8 +114,8 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
 		"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
 	if err != nil {
-		// git has one exit code for a missing branch and for a remote that does
-		// not respond.
+		// git has the same exit code for a missing branch and for a remote that
+		// does not respond.
 		exists, lerr := s.exists(ctx)
 		if lerr == nil && !exists {
 			return "", nil
@@ -139,7 +140,7 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for line := range strings.Lines(string(out)) {
-		// The pattern matches the end of names, too.
+		// The pattern also matches the end of longer names.
 		if _, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == s.ref() {
 			return true, nil
 		}
@@ -147,8 +148,8 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// read returns the file of a commit; nothing if the commit or the file does not
-// exist.
+// read returns the file in a commit; an empty result if the commit or the file
+// does not exist.
 func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	if commit == "" {
 		return nil, nil
@@ -200,8 +201,8 @@ func (s *scratch) inTheWay(name string) error {
 		s.branch)
 }
 
-// treeEntry is what a commit has at a path: mode, type, id and size as git
-// writes them; zero for nothing.
+// treeEntry is the entry of a commit at a path: mode, type, id and size in
+// git's notation; zero if there is none.
 type treeEntry struct{ mode, kind, id, size string }
 
 // regular is false for a directory, a symbolic link and a submodule.
@@ -224,11 +225,11 @@ func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, er
 	return treeEntry{mode: fields[0], kind: fields[1], id: fields[2], size: fields[3]}, nil
 }
 
-// commit makes a commit that differs from its parent only in the file, or
-// without a parent contains only the file. It returns the id.
+// commit makes a commit that differs from its parent only in the file; without
+// a parent, the commit contains only the file. It returns the id.
 func (s *scratch) commit(ctx context.Context, parent string, content []byte) (string, error) {
-	// A push to the branch needs no pipeline; GitLab and others recognize that
-	// by the message.
+	// A push to the branch needs no pipeline; GitLab and others skip the
+	// pipeline because of this message.
 	message := "leakgate: update " + s.path + "\n\n[skip ci]\n"
 	var stream bytes.Buffer
 	fmt.Fprintf(&stream, "commit refs/leakgate/next\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", s.committer,
@@ -247,9 +248,9 @@ func (s *scratch) commit(ctx context.Context, parent string, content []byte) (st
 }
 
 // push moves the branch to a commit if the branch is still at the expected
-// commit, or still missing. The server checks this lease together with the
+// commit, or still missing. The server checks this lease atomically with the
 // change. The scratch repository has no hooks, and --no-verify makes that
-// explicit: a pre-push hook of the checkout is about its source, which is not
+// explicit: a pre-push hook of the checkout concerns its source, which is not
 // pushed, and could block a CI job.
 func (s *scratch) push(ctx context.Context, expected, commit string) error {
 	_, err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected,

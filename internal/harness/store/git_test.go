@@ -19,8 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// world is a bare repository and its clones, with a home directory of their
-// own.
+// world is a bare repository and its clones, with a separate home directory.
 type world struct {
 	t            *testing.T
 	root, remote string
@@ -38,7 +37,7 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 		return strings.HasPrefix(v, "GIT_") || strings.HasPrefix(strings.ToLower(v), "http_proxy=")
 	}), "HOME="+root, "XDG_CONFIG_HOME="+root, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+root, "LC_ALL=C",
 		"no_proxy=*")
-	// Where scratch repositories are created.
+	// The directory in which scratch repositories are created.
 	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +67,8 @@ func (w *world) write(path, content string, mode os.FileMode) {
 	}
 }
 
-// clone makes a checkout with work in progress: a staged, a changed and a new
-// file, two branches.
+// clone makes a checkout with work in progress: a staged file, a changed file,
+// a new file and two branches.
 func (w *world) clone(name string, args ...string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.root, name)
@@ -179,8 +178,8 @@ func TestGit(t *testing.T) {
 	}
 }
 
-// Other files of the branch do not change, and a path that they block is
-// rejected.
+// Other files on the branch do not change. A baseline path that conflicts with
+// such a file is rejected.
 func TestGitOtherFiles(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -295,7 +294,7 @@ func TestGitDepth(t *testing.T) {
 	}
 }
 
-// A concurrent writer is detected: apply is called again with what it wrote.
+// A concurrent write is detected: apply is called again with the new content.
 func TestGitConcurrentWriter(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.open(w.clone("one"), "git:leaks#shop.json"), w.open(w.clone("two"), "git:leaks#shop.json")
@@ -321,7 +320,8 @@ func TestGitConcurrentWriter(t *testing.T) {
 	}
 }
 
-// Whatever keeps the remote from responding is an error, without credentials.
+// If the remote does not respond for any reason, the result is an error that
+// contains no credentials.
 func TestGitUnreachable(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -351,8 +351,8 @@ func TestGitUnreachable(t *testing.T) {
 }
 
 // The remote is found like in the checkout: by a relative path, from a
-// subdirectory, and by settings that apply only to this checkout, such as those
-// with the token of a CI job.
+// subdirectory, and with settings that apply only to this checkout, such as
+// those with the token of a CI job.
 func TestGitConfiguration(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -379,7 +379,7 @@ func TestGitConfiguration(t *testing.T) {
 	if got := w.git(w.remote, "log", "-1", "--format=%an <%ae>", "leaks"); got != "Kim x <kim@example.org>" {
 		t.Errorf("by %s", got)
 	}
-	// As in a hook of another repository.
+	// The variables that a hook of another repository would set.
 	other := w.clone("other")
 	w.env = append(w.env, "GIT_DIR="+filepath.Join(other, ".git"), "GIT_INDEX_FILE="+filepath.Join(other, "index"),
 		"GIT_WORK_TREE="+other)
@@ -413,7 +413,7 @@ func TestGitHooks(t *testing.T) {
 	w.git(dir, "config", "core.hooksPath", filepath.Join(w.root, "hooks"))
 	w.write(filepath.Join(w.root, ".gitconfig"), "[core]\n\thooksPath = "+filepath.Join(w.root, "hooks")+
 		"\n\tfsmonitor = touch "+trap+"\n", 0o600)
-	// The remote is on this machine as well, with a user of its own.
+	// The remote is on this machine as well, with its own settings.
 	w.git(w.remote, "config", "core.hooksPath", filepath.Join(w.remote, "hooks"))
 	if err := s.Update(t.Context(), writing("two")); err != nil {
 		t.Error(err)
@@ -423,8 +423,8 @@ func TestGitHooks(t *testing.T) {
 	}
 }
 
-// A rule of the server ends the update with the server's message, without
-// terminal commands.
+// If a rule of the server rejects the update, the error has the server's
+// message, without terminal control sequences.
 func TestGitRejected(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -441,8 +441,8 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrapPush puts a git into the PATH that runs a script for the first push, in
-// which GIT is the real one.
+// wrapPush puts a git into the PATH that runs a script for the first push; in
+// the script GIT is the real git.
 func (w *world) wrapPush(script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
@@ -455,8 +455,8 @@ func (w *world) wrapPush(script string) {
 	w.t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A push that arrives while its response is lost is not repeated; one that does
-// not arrive is.
+// A push that succeeds although its response is lost is not repeated; a push
+// that does not reach the remote is repeated.
 func TestGitResponseLost(t *testing.T) {
 	for name, script := range map[string]string{
 		"arrives": "GIT \"$@\" >/dev/null 2>&1; exit 128", "does not arrive": "exit 128",
@@ -481,8 +481,8 @@ func TestGitResponseLost(t *testing.T) {
 	}
 }
 
-// An update canceled at any time leaves the old baseline or the new, and
-// nothing else.
+// An update that is canceled at any time leaves either the old baseline or the
+// new one, and no other files.
 func TestGitCanceled(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")

@@ -12,8 +12,8 @@ const (
 	errorSharingViolation = syscall.Errno(32)
 )
 
-// lockFolder opens a file that nobody else may open and that Windows deletes
-// when it is closed, even by the end of the process.
+// lockFolder opens a file that no other process may open and that Windows
+// deletes when it is closed, even if the process is killed.
 func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err error) {
 	name, err := syscall.UTF16PtrFromString(filepath.Join(dir, "."+base+".lock"))
 	if err != nil {
@@ -28,8 +28,8 @@ func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err
 		if errors.Is(err, errorSharingViolation) {
 			return false, nil
 		}
-		// A file that is being deleted denies access briefly; a directory does
-		// so permanently.
+		// Access to a file that is being deleted is denied briefly; access to a
+		// directory is denied permanently.
 		if denied++; errors.Is(err, syscall.ERROR_ACCESS_DENIED) && denied < 100 {
 			return false, nil
 		}

@@ -24,7 +24,7 @@ type program struct {
 	argv []string
 	dir  string
 	env  []string
-	// input is its standard input.
+	// input is written to its standard input.
 	input []byte
 	// most bounds its output, in bytes.
 	most int
@@ -72,8 +72,8 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		// The program has succeeded; a process that it left behind, such as a
-		// cache of credentials, keeps a pipe open.
+		// The program has succeeded; a child process that is still running,
+		// such as a cache of credentials, keeps a pipe open.
 		return out.Bytes(), nil
 	case errors.As(err, &exit):
 		return nil,
@@ -82,7 +82,7 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: %w", name, err)
 }
 
-// after returns what a program printed before it was ended.
+// after returns what a program printed before it was killed.
 func after(messages string) string {
 	if messages = said(messages); messages == "" {
 		return ""
@@ -96,7 +96,7 @@ type capped struct {
 	kept       bytes.Buffer
 	most       int
 	overflowed bool
-	// full is called when there are more.
+	// full is called when the output exceeds the limit.
 	full func()
 }
 

@@ -24,7 +24,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// childVariable makes the test program one of the programs that tests start.
+// childVariable makes the test program act as one of the programs that tests
+// start.
 const childVariable = "LEAKGATE_TEST_STORE"
 
 func TestMain(m *testing.M) {
@@ -34,15 +35,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// children are by their arguments, of which the last is the command for a
-// command: store.
+// children are the child programs by their arguments; for a command: store the
+// last argument is the command.
 var children = map[string]func(args []string) int{
 	"append": appendChild,
 	"base":   baseChild,
 }
 
-// childEnv is the environment of a child, which does not wait for the race
-// detector at its end.
+// childEnv is the environment of a child process. It disables the wait of the
+// race detector at exit.
 func childEnv(name string) []string {
 	return append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
 }
@@ -56,7 +57,7 @@ func testProgram(t *testing.T) string {
 	return path
 }
 
-// appendChild appends numbers FROM to TO to the file store PATH.
+// appendChild appends the numbers FROM to TO to the file store PATH.
 func appendChild(args []string) int {
 	from, _ := strconv.Atoi(args[1])
 	to, _ := strconv.Atoi(args[2])
@@ -142,8 +143,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// No branch is accepted that git rejects, and branches that git accepts are
-// rejected only for a reason.
+// Every branch that is accepted is valid for git, and branches that git accepts
+// are rejected only for a reason.
 func TestBranchesAgreeWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(t, "git is the oracle of branches: %v", err)
@@ -173,7 +174,8 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 	}
 }
 
-// The words are those of the shell, if it accepts the text unchanged.
+// The words are those that a shell produces, if the shell accepts the text
+// unchanged.
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -246,7 +248,7 @@ func baseChild(args []string) int {
 	}
 	fresh, _ := io.ReadAll(os.Stdin)
 	if mode == "compares" {
-		// The directory is the lock between compare and write.
+		// The directory serves as the lock between compare and write.
 		for os.Mkdir(file+".lock", 0o700) != nil {
 			time.Sleep(time.Millisecond)
 		}
@@ -328,7 +330,7 @@ func TestCommandFails(t *testing.T) {
 	}
 }
 
-// Writers behind a program that compares lose nothing.
+// With a program that compares, no update of concurrent writers is lost.
 func TestCommandCompares(t *testing.T) {
 	s, _ := base(t, "compares", time.Minute)
 	both(t, func(writer int) error {

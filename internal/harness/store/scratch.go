@@ -18,7 +18,7 @@ import (
 type scratch struct {
 	remote, branch, path string
 	dir                  string
-	// top is the directory that a relative URL of a remote starts from.
+	// top is the directory that relative URLs of remotes refer to.
 	top string
 	env []string
 	// committer is NAME <EMAIL>.
@@ -26,8 +26,9 @@ type scratch struct {
 }
 
 // local are the variables by which git finds a repository (`git rev-parse
-// --local-env-vars`), set if leakgate runs in a hook; trace are those that
-// print what is sent; the others would open a window for a password.
+// --local-env-vars`), set if leakgate runs in a hook; trace are the variables
+// that make git print what it sends; the other variables would open a window
+// for a password.
 var (
 	local = []string{
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
@@ -106,8 +107,8 @@ func initialize(dir, format string) error {
 	return errors.Join(errs...)
 }
 
-// settings is the configuration of git: KEY<newline>VALUE, or KEY for one that
-// is true.
+// settings is the configuration of git: KEY<newline>VALUE, or only KEY for a
+// setting that is true.
 type settings []string
 
 func parseSettings(list string) settings {
@@ -124,13 +125,13 @@ func (s settings) last(key string) (string, bool) {
 	return "", false
 }
 
-// env passes the configuration of the checkout to the scratch repository: how
-// remotes are reached, but not settings about files, hooks, branches and
-// objects of the checkout. It is passed in the environment, because it may
-// contain tokens, which a command line or a file would expose. Instead of the
-// user's and the system's configuration git finds an empty file: the passed one
-// includes them, together with the parts that apply only to this checkout
-// (includeIf), as actions/checkout uses for its token.
+// env passes the configuration of the checkout to the scratch repository. It
+// includes the settings for reaching remotes, but not those for files, hooks,
+// branches and objects of the checkout. It uses the environment, because the
+// settings may contain tokens, which a command line or a file would expose. The
+// user's and the system's configuration are replaced by an empty file: the
+// passed settings include them, together with the parts that apply only to this
+// checkout (includeIf), as actions/checkout uses for its token.
 func (s settings) env(dir string) []string {
 	empty := filepath.Join(dir, "no-config")
 	out := []string{
@@ -153,8 +154,8 @@ func (s settings) env(dir string) []string {
 }
 
 // transport reports whether a configuration key may affect how a remote is
-// reached. git and its helpers have many such keys, so the list has those that
-// do not.
+// reached. git and its helpers have many such keys, so the list contains the
+// keys that do not.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]
@@ -178,12 +179,12 @@ func transport(key string) bool {
 	return true
 }
 
-// committer is the one in git's configuration, or else leakgate itself: a CI
-// job has none.
+// committer returns the committer in git's configuration. If there is none, as
+// in a CI job, it returns leakgate itself.
 func committer(s settings, env []string) string {
 	pick := func(instead string, values ...string) string {
 		for _, v := range values {
-			// git removes these from names as well (ident.c).
+			// git also removes these characters from names (ident.c).
 			if v = strings.Trim(strings.Map(func(r rune) rune {
 				if r < ' ' || r == '<' || r == '>' {
 					return -1
@@ -204,8 +205,8 @@ func committer(s settings, env []string) string {
 
 var version = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
 
-// checkVersion rejects a git that does not know the variables that settings.env
-// sets.
+// checkVersion rejects a git that does not support the variables that
+// settings.env sets.
 func (s *scratch) checkVersion(ctx context.Context) error {
 	const major, minor = 2, 32
 	out, err := s.line(ctx, nil, "version")

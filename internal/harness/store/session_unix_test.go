@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// hanging is a program that writes the ids of itself and of a child that
-// ignores SIGTERM, and waits.
+// hanging is a program that writes the ids of itself and of a child process
+// that ignores SIGTERM, and waits.
 const hanging = "#!/bin/sh\nsh -c 'trap \"\" TERM; echo $$ >>\"$PIDS\"; echo ready >>\"$PIDS\"; while :; do sleep 1; " +
 	"done' &\necho $$ >>\"$PIDS\"\nwait\nsleep 1000\n"
 
-// gone fails if a process of those in a file exists, and returns how many there
-// were.
+// gone fails if a process listed in a file still exists, and returns the number
+// of processes in the file.
 func gone(t *testing.T, pids string) {
 	t.Helper()
 	content, err := os.ReadFile(pids)
@@ -104,8 +104,8 @@ func TestCommandLimit(t *testing.T) {
 	}
 }
 
-// A program is done even if it leaves another one behind that keeps its output
-// open.
+// A program counts as done even if a child process that it leaves behind keeps
+// its output open.
 func TestCommandLeavesDaemon(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "base"), []byte("#!/bin/sh\nsleep 30 &\necho $! >daemon\nprintf kept\n"),

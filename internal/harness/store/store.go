@@ -27,31 +27,31 @@ const (
 
 // Options is the environment of a store.
 type Options struct {
-	// Dir is the directory that a file is relative to, the checkout whose
-	// remote is used, the directory in which a program runs, and the one in
-	// which the upload of an artifact is prepared. Empty is the current
-	// directory.
+	// Dir is the directory that a file path is relative to, the checkout whose
+	// remote is used, the directory in which a program runs, and the directory
+	// in which the upload of an artifact is prepared. An empty Dir means the
+	// current directory.
 	Dir string
-	// Env is the environment of programs, as NAME=VALUE; nil is that of this
-	// process.
+	// Env is the environment of programs, as NAME=VALUE; nil means the
+	// environment of this process.
 	Env []string
 	// Artifacts reads earlier artifacts; only artifact:NAME needs it.
 	Artifacts Artifacts
-	// Branch is the base branch: artifacts are those of its runs, and programs
-	// get it in a variable.
+	// Branch is the base branch: only artifacts of its runs are used, and
+	// programs get it in a variable.
 	Branch string
 	// Check rejects content that is not a baseline, so that the right one of
-	// several artifacts is used; nil for none.
+	// several artifacts is used; nil if there is no check.
 	Check func([]byte) error
-	// Say is called with a line about slow or skipped work; nil for none.
+	// Say is called with a line about slow or skipped work; it may be nil.
 	Say func(string)
-	// Limit is the time limit of one Load or Update; 0 is 2 minutes.
+	// Limit is the time limit of one Load or Update; 0 means 2 minutes.
 	Limit time.Duration
 }
 
 // backend is one way of keeping a baseline. update calls apply with the stored
-// contents, newest first and empty if none exist, until its result is written
-// or is nil.
+// contents, newest first, until its result is written or is nil. The contents
+// are empty if there is no baseline.
 type backend interface {
 	load(ctx context.Context) ([][]byte, error)
 	update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error
@@ -64,7 +64,7 @@ type Store struct {
 	limit   time.Duration
 }
 
-// Open returns the store at an address. It reads and writes nothing.
+// Open returns the store at an address. It neither reads nor writes the store.
 func Open(a Address, o Options) (*Store, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -110,9 +110,9 @@ func Open(a Address, o Options) (*Store, error) {
 // arguments of a program.
 func (s *Store) String() string { return s.name }
 
-// Load returns the baseline. Only artifact:NAME may return several, newest
-// first: those that concurrent runs uploaded. The error is ErrNone if the store
-// works and has no baseline.
+// Load returns the baseline. Only artifact:NAME may return several baselines,
+// newest first: those that concurrent runs uploaded. The error is ErrNone if
+// the store works and has no baseline.
 func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -123,12 +123,12 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	return contents, nil
 }
 
-// Update replaces the baseline with what apply returns for the current
-// contents, newest first, which is empty if there is no baseline yet. If
-// another writer is faster, apply is called again with what that one wrote. An
-// attempt whose confirmation is lost may be repeated too, so apply must
-// recognize its own earlier additions. Nothing is written if apply returns nil
-// or the newest content. An error of apply ends the update.
+// Update replaces the baseline with the result of apply for the current
+// contents. They are sorted newest first, and empty if there is no baseline
+// yet. If another writer is faster, apply is called again with the content
+// written by that writer. An attempt whose confirmation is lost may be repeated
+// too, so apply must recognize its own earlier additions. Nothing is written if
+// apply returns nil or the newest content. An error of apply ends the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -151,19 +151,21 @@ func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, s.limit, limitError(s.limit))
 }
 
-// limitError is an exceeded time limit.
+// limitError is the error for an exceeded time limit.
 type limitError time.Duration
 
 func (e limitError) Error() string {
 	return fmt.Sprintf("not finished within %v; check that it can be reached", time.Duration(e))
 }
 
-// Is makes it an os.ErrDeadlineExceeded and a context.DeadlineExceeded.
+// Is makes limitError match os.ErrDeadlineExceeded and
+// context.DeadlineExceeded.
 func (e limitError) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
-// explained adds to an error that a limit or the caller has ended the work.
+// explained adds to an error that the time limit was exceeded or the caller
+// canceled the work.
 func explained(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -181,8 +183,8 @@ func checkSize(n int64) error {
 }
 
 // pause waits before a retry, longer after more attempts and with random
-// jitter, so that writers that collided once do not collide again. It returns
-// the cause of a context that ends.
+// jitter, so that writers that collided once do not collide again. If the
+// context ends, it returns the cause.
 func pause(ctx context.Context, try int) error {
 	most := min(firstPause<<min(try, 10), maxPause)
 	timer := time.NewTimer(most/4 + rand.N(most))

@@ -17,8 +17,8 @@ type heaps struct {
 	// loops is the number of loops between two dumps.
 	loops  int
 	series *analysis.GrowthSeries
-	// taken counts all dumps, compared those of the present series; again is
-	// set in the second series.
+	// taken counts all dumps, compared counts those of the present series;
+	// again is set in the second series.
 	taken, compared int
 	again           bool
 	report          *analysis.Growth
@@ -26,12 +26,12 @@ type heaps struct {
 	failure string
 }
 
-// firstDumps is the number of dumps after which a heap in which nothing grows
-// needs no more.
+// firstDumps is the number of dumps after which dumping stops if nothing grows
+// in the heap.
 const firstDumps = 2
 
-// maxPlaces bounds the places of a result, maxSteps the steps of a path, from
-// its end.
+// maxPlaces bounds the places of a result, maxSteps the steps at the end of a
+// path that are kept.
 const (
 	maxPlaces = 10
 	maxSteps  = 30
@@ -40,8 +40,7 @@ const (
 
 // wanted reports whether to dump now. If nothing grew in the first dumps but
 // Java memory still grows, a second series begins, if there is time for it:
-// what grows in each dump of a series has grown since the beginning of the
-// series.
+// growth is found only in places that have grown in each dump of a series.
 func (h *heaps) wanted(rises, last bool) bool {
 	switch {
 	case h.failure != "":
@@ -81,7 +80,8 @@ func (h *heaps) flat() bool {
 	return h.failure == "" && h.compared >= firstDumps && h.report.Found == 0
 }
 
-// verdict judges the growing places; growing are those that do not slow down.
+// verdict judges the growing places; growing are the places whose growth does
+// not slow down.
 func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reason string) {
 	switch {
 	case h.failure != "":
@@ -126,8 +126,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
 }
 
-// increments are the differences of each dump from the one before: objects, or
-// bytes of objects that become larger.
+// increments are the differences between each dump and the previous one: in
+// objects, or in bytes if objects become larger.
 func increments(p *growth.Place) []int64 {
 	if !p.Larger {
 		return p.Increments
@@ -139,7 +139,8 @@ func increments(p *growth.Place) []int64 {
 	return out
 }
 
-// slower reports whether the last increment is less than a share of the first.
+// slower reports whether the last increment is less than the given share of the
+// first.
 func slower(list []int64, share float64) bool {
 	return len(list) > 1 && float64(list[len(list)-1]) < share*float64(list[0])
 }
@@ -153,8 +154,8 @@ func perLoop(list []*growth.Place) float64 {
 	return sum
 }
 
-// findings returns the places of a result, with the last steps of the path to
-// each.
+// findings returns the places of a result, each with the last steps of its
+// path.
 func findings(list []*growth.Place) []record.Finding {
 	out := []record.Finding{}
 	for _, p := range list {

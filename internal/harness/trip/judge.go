@@ -8,21 +8,21 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// rule is how one measure is judged. The constants were chosen by simulation:
-// docs/formats/trip.md has the rates of wrong verdicts.
+// rule defines how one measure is judged. The constants were chosen by
+// simulation: docs/formats/trip.md has the rates of wrong verdicts.
 type rule struct {
 	unit string
 	// noise is the usual scatter of readings of an idle process.
 	noise float64
-	// least is the least rate per loop that is a leak; found is the rate that a
-	// trip of ten loops with the usual noise finds.
+	// least is the minimum rate per loop that counts as a leak; found is the
+	// rate that a trip of ten loops with the usual noise can detect.
 	least, found float64
-	// every requires growth between all readings, as for objects that nothing
-	// pools.
+	// every requires growth between all readings, as for objects that no pool
+	// keeps.
 	every bool
-	// java marks what heap dumps show better.
+	// java marks measures that heap dumps show better.
 	java bool
-	// shown marks what is reported and not judged.
+	// shown marks measures that are reported and not judged.
 	shown bool
 }
 
@@ -36,9 +36,9 @@ func memory(noise float64) rule {
 // below for a measure to count as quiet.
 const quietShare = 0.85
 
-// The rules of counts: screens and their contexts are objects that nothing
-// pools; threads, files and other objects come in pools, and count from one per
-// loop on.
+// The rules of counts. Screens and their contexts are objects that no pool
+// keeps. Threads, files and other objects may come from pools, and count as a
+// leak if they grow by one per loop or more.
 var (
 	screens = rule{unit: record.UnitCount, noise: 0.3, least: 0.3, found: 0.5, every: true}
 	pooled  = rule{unit: record.UnitCount, noise: 0.3, least: 0.75, found: 1}
@@ -55,15 +55,18 @@ const (
 	// leastMemory and leastCounts are the intervals between readings that a
 	// leak needs.
 	leastMemory, leastCounts = 4, 3
-	// leastQuiet are those after which a scattering measure may count as quiet.
+	// leastQuiet is the number of intervals after which a measure with noise
+	// may count as quiet.
 	leastQuiet = 3
-	// confidence is that of a rate above 0, noisyT the t value if readings
-	// scatter by more than noisy times the usual noise.
+	// confidence is the confidence that a rate is above 0. noisyT is the t
+	// value used if the scatter of readings exceeds noisy times the usual
+	// noise.
 	confidence    = 0.99
 	noisy, noisyT = 1.2, 8
-	// Growth slows if it is less than slowing in the latest two intervals,
-	// relative to the first two, and has settled if it is less than settled,
-	// unless noise explains it: by so many standard deviations.
+	// Growth slows if the rate in the latest two intervals is less than the
+	// share slowing of the rate in the first two. It has settled if the share
+	// is less than settled. Differences within so many standard deviations
+	// count as noise.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
 	// lastShare is the share of the mean growth that the latest interval must
@@ -75,7 +78,7 @@ const (
 type state int
 
 const (
-	// unread has too few readings; quiet does not grow, or too little to
+	// unread means too few readings; quiet means no growth, or too little to
 	// matter; growing is a leak if the trip ends; rising and open are
 	// undecided.
 	unread state = iota
@@ -88,7 +91,7 @@ const (
 // judgment is what the readings of one measure show.
 type judgment struct {
 	state state
-	// fitted reports whether there is a line, with its 95 % interval.
+	// fitted reports whether a line was fitted, with its 95 % interval.
 	fitted    bool
 	line      line
 	curve     curve
@@ -99,7 +102,7 @@ type judgment struct {
 	readings int
 }
 
-// judge judges readings y after x loops.
+// judge judges the readings y taken after x loops.
 func (r rule) judge(x, y []float64) judgment {
 	j := judgment{readings: len(y)}
 	if len(y) < 3 {
@@ -128,7 +131,8 @@ func (r rule) judge(x, y []float64) judgment {
 func (r rule) quiet(j judgment, c curve, intervals int) bool {
 	switch {
 	case r.every:
-		// Such counts have no noise: an interval without growth ends it.
+		// Such counts have no noise: an interval without growth ends the
+		// growth.
 		return c.last <= 0
 	case intervals < leastQuiet:
 		return false
@@ -163,7 +167,8 @@ type curve struct {
 	// rises counts the intervals in which it grows.
 	rises, intervals int
 	// first and latest are the rates over the first two and the latest two
-	// intervals, last that of the latest one, before that of the one before.
+	// intervals, last is the rate of the latest interval, before the rate of
+	// the interval before it.
 	first, latest, last, before float64
 	// sd is the standard deviation of the difference between first and latest.
 	sd float64
@@ -184,7 +189,7 @@ func curveOf(x, y []float64, scatter float64) curve {
 }
 
 // slower reports whether the latest rates are below a share of the first ones,
-// and not by noise.
+// and the difference exceeds the noise.
 func (c curve) slower(share, z float64) bool {
 	return c.intervals >= 3 && c.first > 0 && c.latest < share*c.first && c.first-c.latest > z*c.sd
 }

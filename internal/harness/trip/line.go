@@ -9,22 +9,23 @@ import (
 
 // line is a straight line through readings of one measure, by least squares.
 type line struct {
-	// slope is per loop, se its standard error with df degrees of freedom.
+	// slope is the slope per loop, se its standard error with df degrees of
+	// freedom.
 	slope, se, df float64
 	// own is the standard deviation of the readings around the line.
 	own float64
 }
 
-// priorWeight is the number of degrees of freedom that the usual noise of a
-// measure counts for. A few readings may lie on a line by chance, and their own
-// scatter then promises a precision that they do not have. The scatter is
-// therefore averaged with the usual one, as in moderated t-tests (Smyth,
-// Statistical Applications in Genetics and Molecular Biology 3, 2004), but
-// never taken for less than it is.
+// priorWeight is the weight of the usual noise of a measure, in degrees of
+// freedom. A few readings may lie on a line by chance, and their scatter then
+// suggests a precision that they do not have. The scatter is therefore averaged
+// with the usual noise, as in moderated t-tests (Smyth, Statistical
+// Applications in Genetics and Molecular Biology 3, 2004), but the result is
+// never less than the scatter itself.
 const priorWeight = 4
 
-// fit returns the line through readings y after x loops of a measure whose
-// readings usually scatter by noise. It needs at least three readings.
+// fit returns the line through readings y after x loops for a measure with the
+// given usual noise. It needs at least three readings.
 func fit(x, y []float64, noise float64) line {
 	slope, sxx, residuals := regress(x, y)
 	sse, own := squares(residuals), float64(len(x)-2)
@@ -37,8 +38,8 @@ func fit(x, y []float64, noise float64) line {
 	return l
 }
 
-// bounds returns the limits that the slope is below and above with this
-// probability each.
+// bounds returns a lower and an upper limit of the slope, each with this
+// probability.
 func (l line) bounds(p float64) (low, high float64) {
 	half := quantile(p, l.df) * l.se
 	return l.slope - half, l.slope + half
@@ -47,7 +48,7 @@ func (l line) bounds(p float64) (low, high float64) {
 // quantiles caches computed values: all trips need the same few.
 var quantiles sync.Map
 
-// quantile is that of Student's t.
+// quantile returns a quantile of Student's t distribution.
 func quantile(p, df float64) float64 {
 	key := [2]float64{p, df}
 	if t, ok := quantiles.Load(key); ok {
@@ -59,7 +60,8 @@ func quantile(p, df float64) float64 {
 }
 
 // scatter returns the standard deviation around a parabola, averaged with the
-// usual noise: a bend is not noise. It needs at least four readings.
+// usual noise, because a curve in the readings is not noise. It needs at least
+// four readings.
 func scatter(x, y []float64, noise float64) float64 {
 	_, _, straight := regress(x, y)
 	squared := make([]float64, len(x))
@@ -72,8 +74,8 @@ func scatter(x, y []float64, noise float64) float64 {
 	for i := range bend {
 		product += bend[i] * straight[i]
 	}
-	// By Frisch, Waugh and Lovell, the bend explains what is common to both
-	// residuals.
+	// By the theorem of Frisch, Waugh and Lovell, the curvature explains the
+	// common part of both residuals.
 	sse := squares(straight)
 	if b := squares(bend); b > 0 {
 		sse -= product * product / b

@@ -36,8 +36,8 @@ func solve(a [][]float64, b []float64) []float64 {
 	return x
 }
 
-// polynomial fits one of a degree by its normal equations, and returns the
-// coefficients and the residual sum of squares.
+// polynomial fits a polynomial of the given degree by its normal equations, and
+// returns the coefficients and the residual sum of squares.
 func polynomial(x, y []float64, degree int) (c []float64, sse float64) {
 	n := degree + 1
 	a, b := make([][]float64, n), make([]float64, n)
@@ -78,7 +78,8 @@ func studentBelow(t, df float64) float64 {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 
 // Slope, error, scatter and interval agree with a second computation: normal
-// equations for lines and parabolas, and Student's density integrated.
+// equations for lines and parabolas, and numerical integration of Student's
+// density.
 func TestLineAgainstNormalEquations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -97,8 +98,8 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 		if sse/own > pooled {
 			variance, df = sse/own, own
 		}
-		// The variance of the slope is that of the residuals times the element
-		// of the inverted matrix.
+		// The variance of the slope is the variance of the residuals times the
+		// element of the inverted matrix.
 		sx, sxx := 0.0, 0.0
 		for _, v := range x {
 			sx, sxx = sx+v, sxx+v*v

@@ -28,13 +28,13 @@ type RunInProgress interface {
 }
 
 // Live is a process that a run watches, as the subject of a trip. The run must
-// be responding and keep its heap dumps.
+// respond to requests and keep its heap dumps.
 type Live struct {
 	Run             RunInProgress
 	Device, Process string
 	// Dir is the run directory.
 	Dir string
-	// Heap is how dumps are read.
+	// Heap is the options for reading dumps.
 	Heap analysis.Options
 
 	// files are the dumps that were taken, below Dir.
@@ -53,7 +53,7 @@ func (l *Live) Alive(ctx context.Context) (Incarnation, error) {
 	return Incarnation{row.PID, row.Start}, nil
 }
 
-// row returns the process if it runs.
+// row returns the process if it is running.
 func (l *Live) row() (monitor.Row, bool) {
 	rows := l.Run.Now(l.Process)
 	i := slices.IndexFunc(rows, func(r monitor.Row) bool {
@@ -156,7 +156,7 @@ type Deaths struct {
 	changed chan struct{}
 }
 
-// maxDeaths bounds what is remembered.
+// maxDeaths bounds the number of deaths that are remembered.
 const maxDeaths = 1000
 
 // Happened records why a process has ended, from an event of the run.
@@ -186,7 +186,7 @@ func deathText(e record.Event) string {
 	return reason + ", " + text.Head(e.Text, maxStep)
 }
 
-// deathWithin is the real time in which a device must report why a process
+// deathWithin is the real time within which a device must report why a process
 // ended.
 const deathWithin = 10 * time.Second
 

@@ -13,7 +13,7 @@ import (
 // cell counts how trips of one kind ended.
 type cell struct {
 	trips, leak, inconclusive, pass, loops int
-	// named counts those whose verdict names the leaking measure.
+	// named counts the trips whose verdict names the leaking measure.
 	named int
 }
 
@@ -24,8 +24,8 @@ func (c cell) String() string {
 		100*c.share(c.inconclusive), 100*c.share(c.pass), c.share(c.loops))
 }
 
-// most is how many trips a share may be by chance: two standard deviations
-// more.
+// most is the maximum number of trips for a share, with an allowance for chance
+// of two standard deviations.
 func (c cell) most(share float64) int {
 	expected := share * float64(c.trips)
 	return int(expected + 2*math.Sqrt(expected))
@@ -57,7 +57,7 @@ func simulate(t *testing.T, trips int, process func(seed uint64) *simulated, lea
 	return c
 }
 
-// trips is how many of each kind are simulated.
+// trips is how many trips of each kind are simulated.
 func trips() int {
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		return 20_000
@@ -65,7 +65,7 @@ func trips() int {
 	return 400
 }
 
-// with changes a steady process.
+// with returns a modified copy of a steady process.
 func with(n noise, change func(*simulated)) func(uint64) *simulated {
 	return func(seed uint64) *simulated {
 		s := steady(seed, n)
@@ -77,13 +77,13 @@ func with(n noise, change func(*simulated)) func(uint64) *simulated {
 // usual is the noise of native memory in an idle process.
 var usual = noise{100, 0.5}
 
-// A process that leaks nothing raises no alarm, whatever its noise, its
-// one-time objects and its caches.
+// A process without a leak causes no alarm, whatever its noise, its one-time
+// objects and its caches.
 func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		process func(uint64) *simulated
-		// alarms and doubts are the largest shares of leaks and of inconclusive
+		// alarms and doubts are the maximum shares of leaks and of inconclusive
 		// trips.
 		alarms, doubts float64
 	}{
@@ -161,7 +161,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// A trip does not pass with a leak that it claims it would have found.
+// A trip does not pass with a leak that is large enough to be detected, by its
+// own statement.
 func TestSmallestFound(t *testing.T) {
 	for _, sigma := range []float64{30, 100, 200, 300, 500} {
 		for _, perLoop := range []float64{200, 300, 500, 1000} {
@@ -196,8 +197,9 @@ func measureOf(r record.Trip, name string) record.TripMeasure {
 	return r.Measures[i]
 }
 
-// The interval of a rate contains it in at least as many trips as promised;
-// more often, because a trip never trusts its own scatter alone.
+// The interval of a rate contains the true rate in at least as many trips as
+// promised. The share is higher, because a trip never relies only on the
+// scatter of its own readings.
 func TestIntervalContainsRate(t *testing.T) {
 	for _, sigma := range []float64{50, 150, 600} {
 		inside := 0

@@ -43,7 +43,7 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 	return r
 }
 
-// weightOf orders verdicts, the worst first.
+// weightOf orders verdicts, with the worst first.
 func weightOf(v record.CheckVerdict) int {
 	return slices.Index([]record.CheckVerdict{
 		record.VerdictLeak, record.VerdictInconclusive, record.VerdictPass, record.VerdictNotChecked,
@@ -64,7 +64,7 @@ func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	if t.heaps.report != nil {
 		r.Found = t.heaps.report.Found
 		for _, w := range t.heaps.report.Warnings {
-			if !strings.HasPrefix(w, "two dumps prove little") { // which is in the verdict
+			if !strings.HasPrefix(w, "two dumps prove little") { // already part of the verdict
 				r.Warnings = append(r.Warnings, text.Head(w, maxStep))
 			}
 		}
@@ -91,10 +91,10 @@ func (j *judgedMeasure) record() record.TripMeasure {
 	return m
 }
 
-// rounded keeps the known digits of a rate.
+// rounded keeps only the significant digits of a rate.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// smallest is the rate from which on the measure would not have passed.
+// smallest is the minimum rate with which the measure would not have passed.
 func (j *judgedMeasure) smallest() float64 {
 	if j.rule.unit == record.UnitCount {
 		return j.rule.found
@@ -105,8 +105,8 @@ func (j *judgedMeasure) smallest() float64 {
 	if j.flattened {
 		rest = j.curve.latest + 2*j.curve.sd
 	}
-	// Below the last bound, noise may hide growth (5 %) from a test that noise
-	// alone passes (2.5 %).
+	// Below the last bound, noise may hide growth (5 %) from a test that pure
+	// noise passes (2.5 %).
 	return max(j.rule.found, rest, j.high, (quantile(0.975, j.line.df)+quantile(0.95, j.line.df))*j.line.se)
 }
 
@@ -199,7 +199,7 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 		if n := len(r.Growing) - 1; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		if *m.PerLoop == 0 { // it becomes larger, and not more
+		if *m.PerLoop == 0 { // objects become larger, not more
 			return first.Name + more + ": larger with every loop"
 		}
 		objects := "objects"
@@ -213,7 +213,8 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 
 func perLoopText(unit string, rate float64) string { return rule{unit: unit}.perLoop(rate) }
 
-// detectable lists the smallest rates that a trip that passed would have found.
+// detectable lists the smallest rates that a trip that passed would have
+// detected.
 func detectable(r *record.Trip) string {
 	var parts []string
 	for _, name := range []string{"heap", "Activities", "native_heap"} {

@@ -38,8 +38,8 @@ var dimensions = []struct {
 	{"stack", memory(150), func(r *Measured) *int64 { return r.Breakdown.Stack }},
 	{"graphics", memory(300), func(r *Measured) *int64 { return graphics(&r.Breakdown) }},
 	{"private_other", memory(200), func(r *Measured) *int64 { return r.Breakdown.PrivateOther }},
-	// Shared memory is divided by the number of processes that share it, so
-	// that the total moves by megabytes when another process starts or ends.
+	// Shared memory is divided by the number of processes that share it, so the
+	// total changes by megabytes when another process starts or ends.
 	{"total_pss", shownOnly(memory(400)), func(r *Measured) *int64 { return r.PSS }},
 	{"threads", pooled, func(r *Measured) *int64 { return r.Threads }},
 	{"files", pooled, func(r *Measured) *int64 { return r.Files }},
@@ -47,8 +47,8 @@ var dimensions = []struct {
 
 // graphics returns the graphics memory. Graphics of the App Summary includes
 // EGL and GL mtrack (android.app.ActivityThread.dumpMemInfoTable,
-// Debug.MemoryInfo.getSummaryGraphics); without a summary, only these two are
-// known.
+// Debug.MemoryInfo.getSummaryGraphics); without a summary, only EGL mtrack and
+// GL mtrack are known.
 func graphics(b *record.Breakdown) *int64 {
 	if b.Graphics != nil || b.EGL == nil && b.GL == nil {
 		return b.Graphics
@@ -62,15 +62,15 @@ func graphics(b *record.Breakdown) *int64 {
 	return &sum
 }
 
-// screenCounts are the objects of dumpsys meminfo that a screen brings and that
-// nothing pools.
+// screenCounts are the object counts of dumpsys meminfo that a screen adds to
+// and that no pool keeps.
 var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
 
-// maxObjects bounds the names of objects that are judged: a device may print
-// any.
+// maxObjects bounds the names of objects that are judged, because a device may
+// print any number.
 const maxObjects = 30
 
-// measures returns what at least one reading has.
+// measures returns the measures that at least one reading has.
 func (s *series) measures() []measure {
 	var out []measure
 	for _, d := range dimensions {
@@ -113,8 +113,8 @@ func objectRule(name string) rule {
 }
 
 // objectNames returns the counts of the readings, in an order that does not
-// depend on theirs. Sizes among them, such as "Parcel memory" in kB, are not
-// counts.
+// depend on the order of the readings. Sizes in the readings, such as "Parcel
+// memory" in kB, are not counts.
 func (s *series) objectNames() []string {
 	names := map[string]bool{}
 	for _, r := range s.readings {
@@ -129,7 +129,7 @@ func (s *series) objectNames() []string {
 	return sorted[:min(len(sorted), maxObjects)]
 }
 
-// rank puts screens first.
+// rank sorts the counts of screens first.
 func rank(name string) int {
 	if i := slices.Index(screenCounts, name); i >= 0 {
 		return i
@@ -147,11 +147,11 @@ func (s *series) known(m *measure) (x, y []float64) {
 	return x, y
 }
 
-// maxSwapped is the growth of swap in kB from which on it is reported:
-// swapped-out memory is in no dimension.
+// maxSwapped is the growth of swap, in kB, above which it is reported:
+// swapped-out memory is not part of any dimension.
 const maxSwapped = 512
 
-// swapped returns by how much swap grew, 0 if that is little or unknown.
+// swapped returns by how much swap grew, 0 if the growth is small or unknown.
 func (s *series) swapped() int64 {
 	if len(s.readings) < 2 {
 		return 0

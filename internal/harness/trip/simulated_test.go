@@ -8,25 +8,26 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shape is how much a measure has gained after so many loops.
+// shape returns how much a measure has gained after a number of loops.
 type shape func(loops float64) float64
 
 func flat(float64) float64 { return 0 }
 
-// rate is a leak.
+// rate is a constant leak.
 func rate(perLoop float64) shape { return func(x float64) float64 { return perLoop * x } }
 
-// saturating is a cache that fills ever slower: to level, by 63 % in tau loops.
+// saturating is a cache that fills at a decreasing rate: to level, by 63 % in
+// tau loops.
 func saturating(level, tau float64) shape {
 	return func(x float64) float64 { return level * (1 - math.Exp(-x/tau)) }
 }
 
-// filling is a cache or pool that fills evenly until it is full.
+// filling is a cache or pool that fills at a constant rate until it is full.
 func filling(perLoop, until float64) shape {
 	return func(x float64) float64 { return perLoop * math.Min(x, until) }
 }
 
-// jump is something that is created once.
+// jump is an object that is created once.
 func jump(at, by float64) shape {
 	return func(x float64) float64 {
 		if x < at {
@@ -37,17 +38,17 @@ func jump(at, by float64) shape {
 }
 
 // noise is an AR(1) process: sigma is its standard deviation, rho the
-// correlation of two readings.
+// correlation of two successive readings.
 type noise struct{ sigma, rho float64 }
 
 // simulated is a process in memory that has no heap dumps.
 type simulated struct {
 	random *rand.Rand
 	loops  int
-	// java, native, graphics, threads and files are what grows.
+	// java, native, graphics, threads and files are the shapes of the growth.
 	java, native, graphics, threads, files shape
 	// nativeNoise is in kB; sawtooth is the amplitude of garbage in the Java
-	// heap, threadNoise the most threads that come and go.
+	// heap, threadNoise the maximum number of threads that come and go.
 	nativeNoise noise
 	sawtooth    float64
 	threadNoise int
@@ -56,7 +57,7 @@ type simulated struct {
 	readings int
 }
 
-// steady is a process that leaks nothing.
+// steady is a process without a leak.
 func steady(seed uint64, n noise) *simulated {
 	return &simulated{
 		random: rand.New(rand.NewPCG(seed, 7)), java: flat, native: flat, graphics: flat, threads: flat, files: flat,

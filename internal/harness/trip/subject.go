@@ -11,9 +11,10 @@ import (
 
 // Subject is the process of a trip.
 type Subject interface {
-	// Alive returns the running incarnation; ErrGone if none exists.
+	// Alive returns the running incarnation; ErrGone if the process is not
+	// running.
 	Alive(ctx context.Context) (Incarnation, error)
-	// Settle waits until the work in progress of the last loop is released. It
+	// Settle waits until the unfinished work of the last loop is released. It
 	// returns false if the process does not settle.
 	Settle(ctx context.Context) (settled bool, err error)
 	// Snapshot counts what the process holds now.
@@ -30,7 +31,7 @@ var ErrGone = errors.New("the process is not running")
 // Incarnation identifies a process from its start to its end.
 type Incarnation struct {
 	PID int
-	// Start is when it started, in clock ticks of the device.
+	// Start is when the process started, in clock ticks of the device.
 	Start uint64
 }
 
@@ -53,8 +54,8 @@ type Dump struct {
 	Name string
 	io.ReaderAt
 	Size int64
-	// Options are how it is read.
+	// Options control how the dump is read.
 	Options analysis.Options
-	// Close releases it; may be nil.
+	// Close releases the dump; it may be nil.
 	Close func() error
 }

@@ -16,12 +16,13 @@ type Options struct {
 	// WarmUp is the number of loops before the first reading; DefaultWarmUp if
 	// nil.
 	WarmUp *int
-	// Loops is the maximum number of loops after that, DefaultLoops if zero.
+	// Loops is the maximum number of loops after the warm-up, DefaultLoops if
+	// zero.
 	Loops int
-	// LoopsPerReading is the number of loops between two readings; if zero 2,
-	// or 1 if Loops is small.
+	// LoopsPerReading is the number of loops between two readings. Zero means
+	// 2, or 1 if Loops is small.
 	LoopsPerReading int
-	// NoDumps judges without heap dumps.
+	// NoDumps disables heap dumps.
 	NoDumps bool
 	// Death returns why a process with that pid has ended, "" if unknown; it
 	// may be nil.
@@ -41,10 +42,10 @@ const (
 // MaxLoops bounds the loops of a trip.
 const MaxLoops = 10_000
 
-// LoopError is a scenario that failed.
+// LoopError is the error of a scenario that failed.
 type LoopError struct {
-	// Loop is the number of the loop, from 1 on; WarmUp loops have their own
-	// numbers.
+	// Loop is the number of the loop, from 1 on; warm-up loops are numbered
+	// separately.
 	Loop   int
 	WarmUp bool
 	Err    error
@@ -54,17 +55,17 @@ func (e *LoopError) Error() string { return fmt.Sprintf("%s: %v", loopName(e.Loo
 
 func (e *LoopError) Unwrap() error { return e.Err }
 
-// RestartError is a process that has restarted or ended during a trip: its
-// memory before and after cannot be compared.
+// RestartError is the error for a process that has restarted or ended during a
+// trip: its memory before and after cannot be compared.
 type RestartError struct {
 	Process string
 	// Loop is the number of the loop in which it happened.
 	Loop   int
 	WarmUp bool
-	// Old is the incarnation before, New the one after; its PID is 0 if none
-	// exists.
+	// Old is the previous incarnation, New the current one; the PID of New is 0
+	// if the process is not running.
 	Old, New Incarnation
-	// Reason is why it ended, "" if unknown.
+	// Reason is why the process ended, "" if unknown.
 	Reason string
 }
 
@@ -104,9 +105,9 @@ func loopName(n int, warmUp bool) string {
 }
 
 // Run repeats a scenario until nothing grows any more or all loops are done,
-// and judges what it leaves behind. The result has the measurements even if an
-// error ends the trip: a [LoopError], a [RestartError], a process that cannot
-// be read, or the cause of ctx.
+// and judges what the scenario leaves behind. The result has the measurements
+// even if an error ends the trip: a [LoopError], a [RestartError], a process
+// that cannot be read, or the cause of ctx.
 func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Options) (record.Trip, error) {
 	t, err := newTrip(s, loop, o)
 	if err != nil {
@@ -223,7 +224,7 @@ func (t *trip) repeat(ctx context.Context, n int, warmUp bool) error {
 	return t.check(ctx, n, warmUp)
 }
 
-// check compares the running incarnation with the one before.
+// check compares the running incarnation with the previous one.
 func (t *trip) check(ctx context.Context, n int, warmUp bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -261,8 +262,8 @@ func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, w
 	return restart
 }
 
-// lookAgain checks whether the process is running after an error: reading a
-// process that restarts meanwhile fails in many ways.
+// lookAgain checks after an error whether the process is running: reading a
+// process that restarts at that moment fails in many ways.
 func (t *trip) lookAgain(ctx context.Context, err error) (Incarnation, error) {
 	now, aerr := t.subject.Alive(ctx)
 	switch {
@@ -316,9 +317,9 @@ func (t *trip) read(ctx context.Context) error {
 	return nil
 }
 
-// dumpFirst takes a dump that nothing is compared with. The first dumps leave
-// memory of their own in the process, such as tables and buffers of the writer
-// (a JVM: one thread, one file, 1 MB), which must not look like growth.
+// dumpFirst takes a dump that is not compared. The first dumps allocate memory
+// in the process, such as tables and buffers of the writer (a JVM: one thread,
+// one file, 1 MB), which must not look like growth.
 func (t *trip) dumpFirst(ctx context.Context) error {
 	if t.heaps == nil {
 		return nil
@@ -334,7 +335,7 @@ func (t *trip) dumpFirst(ctx context.Context) error {
 	return nil
 }
 
-// begin takes the readings that others are compared with.
+// begin takes the readings that later readings are compared with.
 func (t *trip) begin(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -350,7 +351,7 @@ func (t *trip) begin(ctx context.Context) error {
 	return t.read(ctx)
 }
 
-// dump dumps the heap if that may show something.
+// dump dumps the heap if a dump may show growth.
 func (t *trip) dump(ctx context.Context) error {
 	if t.heaps == nil || t.done%t.LoopsPerReading != 0 || !t.heaps.wanted(t.javaRises(), t.done == t.Loops) {
 		return nil
@@ -358,7 +359,7 @@ func (t *trip) dump(ctx context.Context) error {
 	return t.compareDump(ctx)
 }
 
-// compareDump takes a dump and compares it with those before.
+// compareDump takes a dump and compares it with the previous ones.
 func (t *trip) compareDump(ctx context.Context) error {
 	d, err := t.takeDump(ctx)
 	if d == nil || err != nil {
@@ -404,8 +405,8 @@ func (t *trip) javaRises() bool {
 	return false
 }
 
-// over reports whether nothing grows any more, and what might be missed is too
-// small to matter.
+// over reports whether nothing grows any more, and any growth that might be
+// missed is too small to matter.
 func (t *trip) over() bool {
 	if t.heaps != nil && t.heaps.failure == "" && !t.heaps.flat() {
 		return false

@@ -17,11 +17,11 @@ import (
 // dumped is a simulated process with a heap.
 type dumped struct {
 	*simulated
-	// items are in a list after so many loops, of bytes each in an array of
-	// their own.
+	// items returns the length of a list after a number of loops. Each element
+	// has its own array of the given number of bytes.
 	items func(loops int) int
 	bytes int
-	// closed counts dumps that were closed, opened those that were opened.
+	// opened and closed count the dumps that were opened and closed.
 	opened, closed int
 	dumpErr        error
 }
@@ -78,8 +78,8 @@ func TestListOfOneObjectPerLoop(t *testing.T) {
 	}
 }
 
-// A heap that dumps show to be flat needs no more dumps, and the trip stops
-// early.
+// If dumps show that the heap does not grow, no more dumps are taken and the
+// trip stops early.
 func TestFlatHeapStopsEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		items func(int) int
@@ -100,8 +100,8 @@ func TestFlatHeapStopsEarly(t *testing.T) {
 	}
 }
 
-// A cache that fills ever slower all the time is not a leak, and passes only if
-// that is certain.
+// A cache that fills at a constantly decreasing rate is not a leak, and passes
+// only if that is certain.
 func TestSlowingHeapGrowth(t *testing.T) {
 	for name, c := range map[string]struct {
 		items []int // after 2, 4, ... loops
@@ -119,8 +119,8 @@ func TestSlowingHeapGrowth(t *testing.T) {
 	}
 }
 
-// If Java memory grows after dumps that show nothing, the heap is dumped again;
-// the result of the dumps counts.
+// If Java memory grows after dumps without growth, the heap is dumped again;
+// the result of these dumps counts.
 func TestDumpsOverruleJavaMemory(t *testing.T) {
 	s := heap(func(int) int { return 9 })
 	s.java, s.sawtooth = rate(3000), 100
@@ -162,10 +162,11 @@ func (b *brokenDump) Dump(context.Context) (*Dump, error) {
 	return &Dump{Name: "broken", ReaderAt: strings.NewReader("not a dump"), Size: 7}, nil
 }
 
-// failing is a process in which something fails after some calls.
+// failing is a process in which an operation fails after a number of calls.
 type failing struct {
 	*dumped
-	// calls counts all calls; at is the one at which fail happens.
+	// calls counts all calls; at is the number of the call in which fail is
+	// called.
 	calls, at int
 	fail      func(*failing)
 
@@ -212,7 +213,7 @@ func (f *failing) once(ctx context.Context) error {
 	return f.simulated.loop(ctx)
 }
 
-// allCalls exceeds the number of calls of a trip of ten loops.
+// allCalls exceeds the number of calls in a trip of ten loops.
 const allCalls = 70
 
 // Whenever the process restarts, the trip ends with an error that names the
@@ -232,7 +233,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 		}
 		var restart *RestartError
 		if err == nil {
-			// Nobody was waiting for it any more.
+			// The reason was no longer waited for.
 			if r.Verdict != record.VerdictLeak {
 				t.Fatalf("call %d: %+v", at, r)
 			}
@@ -268,7 +269,7 @@ func TestProcessEndsAtAnyTime(t *testing.T) {
 		}
 		loop, failed := errors.AsType[*LoopError](err)
 		if failed && r.Stopped == record.TripStoppedLoop && strings.HasSuffix(loop.Error(), ": scenario") {
-			continue // the scenario noticed it
+			continue // the scenario detected the end
 		}
 		if !errors.Is(err, ErrGone) || r.Stopped != record.TripStoppedGone || r.Verdict == record.VerdictPass {
 			t.Fatalf("call %d: %+v, %v", at, r, err)
@@ -276,8 +277,8 @@ func TestProcessEndsAtAnyTime(t *testing.T) {
 	}
 }
 
-// A context that ends stops the trip immediately, with the measurements so far
-// and all dumps closed.
+// A context that ends stops the trip immediately; the result has the
+// measurements so far, and all dumps are closed.
 func TestCancelAtAnyTime(t *testing.T) {
 	cause := errors.New("interrupted by SIGINT")
 	for at := 1; at < allCalls; at++ {
@@ -298,7 +299,8 @@ func TestCancelAtAnyTime(t *testing.T) {
 	}
 }
 
-// A device that does not respond is an error, not the end of the process.
+// A device that does not respond is an error, and does not mean that the
+// process ended.
 func TestUnreadable(t *testing.T) {
 	for _, at := range []int{1, 9, 20} {
 		s := failAt(at, func(f *failing) { f.err = io.ErrUnexpectedEOF })
@@ -310,7 +312,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// Invalid options are rejected, others are completed.
+// Invalid options are rejected, and defaults are filled in.
 func TestOptions(t *testing.T) {
 	minus, many := -1, MaxLoops+1
 	for want, o := range map[string]Options{
@@ -330,7 +332,8 @@ func TestOptions(t *testing.T) {
 	if err != nil || r.WarmUp != 0 || r.Loops != 7 || r.LoopsPerReading != 1 || r.Readings != 8 || s.loops != 7 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// An odd number of loops ends with a shorter interval, which no dump ends.
+	// With an odd number of loops the last interval is shorter, and no dump is
+	// taken at its end.
 	d := heap(func(n int) int { return n })
 	if r, err = Run(t.Context(), d, d.loop, Options{Loops: 11}); err != nil || r.Loops != 11 || r.Readings != 7 ||
 		r.Dumps != 7 || r.Verdict != record.VerdictLeak {
@@ -338,11 +341,12 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Screens that stay are found by their counts alone, even one in two loops; one
-// that is open now, or came and went, is not a leak.
+// Screens that stay are found by their counts alone, even at a rate of one in
+// two loops. A screen that is open now, or that was opened and closed, is not a
+// leak.
 func TestScreensThatStay(t *testing.T) {
 	for name, c := range map[string]struct {
-		activities []int64 // by reading
+		activities []int64 // at each reading
 		want       record.CheckVerdict
 		loops      int
 	}{
@@ -367,7 +371,7 @@ func TestScreensThatStay(t *testing.T) {
 	}
 }
 
-// hostile is a process whose readings contain anything.
+// hostile is a process whose readings contain arbitrary data.
 type hostile struct {
 	*simulated
 	reading func(n int) Measured
@@ -397,7 +401,7 @@ func TestMissingReadings(t *testing.T) {
 		!slices.Contains(r.Warnings, "threads: permission denied") || len(r.Warnings) != 1 {
 		t.Errorf("%+v", r)
 	}
-	// Every second reading has the threads, which grow.
+	// Every second reading contains the threads, which grow.
 	r = run(func(n int) Measured {
 		if n%2 == 0 {
 			return Measured{}
@@ -420,8 +424,8 @@ func TestMissingReadings(t *testing.T) {
 	if m := measureOf(r, "files"); m.Verdict != record.VerdictInconclusive || r.Stopped != record.TripStoppedQuiet {
 		t.Errorf("%+v", r)
 	}
-	// A growing total is not a leak: it includes shared memory. Swapped-out
-	// memory is reported.
+	// A growing total is not a leak, because it includes shared memory.
+	// Swapped-out memory is reported.
 	r = run(func(n int) Measured {
 		return Measured{
 			Threads: new(int64(20)), PSS: new(int64(1000 * n)),
