@@ -8,8 +8,8 @@
 // sources of graphics memory overlap, so they are listed separately and never
 // added up.
 //
-// Mappings are classified like Android's rows of dumpsys meminfo (system/memory
-// libmeminfo, androidprocheaps.cpp), so that both can be compared; doc comments
-// describe two differences. Names are untrusted; returned ones are short and
-// printable.
+// Mappings are classified like the rows of Android's dumpsys meminfo
+// (system/memory libmeminfo, androidprocheaps.cpp), so that the two can be
+// compared; doc comments describe two differences. Names in the input are
+// untrusted; returned names are short and printable.
 package footprint

@@ -5,7 +5,8 @@ import "github.com/leakgate/leakgate/internal/known"
 // maxBytes is more than any phone has: a pebibyte, in bytes.
 const maxBytes = 1 << 50
 
-// times converts the number to another unit; unknown if no phone can have it.
+// times converts the number to another unit; the result is unknown if no phone
+// can have that much.
 func times(v known.Int, n int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > maxBytes/n {
 		return known.Int{}
@@ -26,36 +27,38 @@ const (
 
 // Buffer is one graphic buffer of SurfaceFlinger's list.
 type Buffer struct {
-	// Layer is the name of its owner; empty before Android 8.
+	// Layer is the name of the layer that owns the buffer; empty before Android
+	// 8.
 	Layer string
 	KB    known.Int
 }
 
 // GraphicsReading is the graphics memory of a process at one time.
 type GraphicsReading struct {
-	// Rows of meminfo. Android omits rows of zeros: after reading a whole table
-	// the caller knows that they are 0.
+	// Rows of meminfo. Android omits rows of zeros: if the caller has read a
+	// whole table, missing rows are 0.
 	EGLMtrackKB, GLMtrackKB, OtherMtrackKB, GfxDevKB known.Int
-	// CacheBytes are the caches of the renderer, GrallocKB the buffers that the
-	// process has mapped, AllocatorKB those that it allocated, all from
-	// gfxinfo.
+	// CacheBytes is the size of the renderer's caches, GrallocKB that of the
+	// buffers that the process has mapped, and AllocatorKB that of the buffers
+	// that it allocated. All are from gfxinfo.
 	CacheBytes             known.Int
 	GrallocKB, AllocatorKB known.Int
 	Views, ViewRoots       known.Int
 	// GPUBytes is what the driver counts for the process, in dumpsys gpu.
 	GPUBytes known.Int
-	// Buffers are those of all processes that SurfaceFlinger has allocated, or
-	// some of them; BuffersRead is true if the complete list was read.
+	// Buffers are the buffers, or some of them, that SurfaceFlinger has
+	// allocated for all processes; BuffersRead is true if the complete list was
+	// read.
 	Buffers     []Buffer
 	BuffersRead bool
-	// Imported are those that it has mapped, including those of windows if apps
-	// allocate their own (Android 12 and later).
+	// Imported are the buffers that SurfaceFlinger has mapped, including those
+	// of windows if apps allocate their own (Android 12 and later).
 	Imported     []Buffer
 	ImportedRead bool
-	// Package is that of the process, or its name. If it is empty, no layer
-	// counts as another app's.
+	// Package is the package of the process, or the name of the process. If it
+	// is empty, no layer is attributed to another app.
 	Package string
-	// Why says why a source could not be read.
+	// Why is the reason why a source could not be read.
 	Why map[Channel]string
 }
 
@@ -65,8 +68,9 @@ type quantity struct {
 	name   string
 	unit   Unit
 	value  func(r *GraphicsReading) known.Int
-	// whole is of the whole device, not of the process; newer is missing in
-	// older releases, so that its absence is not reported.
+	// whole is true for a number of the whole device, not of the process. newer
+	// is true for a number that older releases lack, so that its absence is not
+	// reported.
 	whole, newer bool
 }
 
@@ -97,7 +101,8 @@ var quantities = []quantity{
 		value: func(r *GraphicsReading) known.Int { return sumOf(r.Imported, r.ImportedRead) }},
 }
 
-// sumOf returns the sum of all buffers, unknown if one of them is.
+// sumOf returns the sum of all buffers, which is unknown if one of them is
+// unknown.
 func sumOf(list []Buffer, read bool) known.Int {
 	if !read {
 		return known.Int{}

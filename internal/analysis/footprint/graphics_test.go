@@ -109,8 +109,8 @@ func TestNoGraphics(t *testing.T) {
 	}
 }
 
-// If apps allocate the buffers of windows, the list of imported ones has them,
-// and SurfaceFlinger has allocated only the screen's.
+// If apps allocate the buffers of windows, these are in the list of imported
+// buffers, and SurfaceFlinger has allocated only the screen's.
 func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
 	screen := slices.Repeat([]Buffer{{"FramebufferSurface", known.Of(10200)}}, 3)
@@ -133,7 +133,8 @@ func TestImportedBuffers(t *testing.T) {
 	if lines := g.Lines(5); len(lines) < 2 || !slices.Equal(lines[:2], want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// A list that was read only once is not compared, as it has more.
+	// If one snapshot lacks this list, it is not compared, because it has more
+	// buffers than the other list.
 	for _, c := range [][2]bool{{true, false}, {false, true}} {
 		before, after := reading(4), reading(24)
 		before.ImportedRead, after.ImportedRead = c[0], c[1]
@@ -223,8 +224,7 @@ func TestForeign(t *testing.T) {
 	if lines := g.Lines(5); !slices.Equal(lines, want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// Before Android 8 buffers do not say whose they are: only their sum is
-	// known.
+	// Before Android 8 buffers have no owner: only their sum is known.
 	nameless := CompareGraphics(graphicsOf(1, Buffer{"", known.Of(5)}), graphicsOf(1, Buffer{"", known.Of(9)}))
 	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 ||
 		nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {

@@ -17,7 +17,7 @@ const (
 	Count Unit = "count"
 )
 
-// GraphicsRow is one number in both snapshots, both known.
+// GraphicsRow is one number that is known in both snapshots.
 type GraphicsRow struct {
 	Source Channel
 	Name   string
@@ -25,12 +25,12 @@ type GraphicsRow struct {
 	Before known.Int
 	After  known.Int
 	Delta  int64
-	// Buffers are those of a layer.
+	// Buffers is the number of buffers of a layer.
 	BuffersBefore int64
 	BuffersAfter  int64
 	// Foreign is true if the process is not responsible: for a layer that names
-	// another app, or a number of the whole device if the layers say whose it
-	// is.
+	// another app, or for a number of the whole device if the names of layers
+	// show their owners.
 	Foreign bool
 }
 
@@ -47,11 +47,11 @@ type Unseen struct {
 type GraphicsGrowth struct {
 	// Rows must not be added up: they count the same memory in several ways.
 	Rows []GraphicsRow
-	// Layers are the buffers of SurfaceFlinger by layer, the imported ones if
-	// both snapshots have them; "(others)" is everything beyond the cap on
-	// names. Each buffer is in one of them.
+	// Layers are the buffers of SurfaceFlinger by layer, or the imported
+	// buffers if both snapshots have them; "(others)" is everything beyond the
+	// cap on names. Each buffer is counted in one layer.
 	Layers []GraphicsRow
-	// Unseen is what is not available.
+	// Unseen are the numbers that are not available.
 	Unseen []Unseen
 }
 
@@ -93,8 +93,8 @@ func byUnit(a, b GraphicsRow) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnseen returns why a number is unknown, in the words of its reader if
-// there are any.
+// whyUnseen returns why a number is unknown, in the words of its reader if the
+// reader had a reason.
 func whyUnseen(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:

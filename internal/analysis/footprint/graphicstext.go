@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxUnseen bounds the lines of a summary about unavailable numbers,
-	// maxForeign those about other growth on the device.
+	// maxUnseen bounds the lines of a summary about unavailable numbers;
+	// maxForeign bounds the lines about other growth on the device.
 	maxUnseen  = 4
 	maxForeign = 3
 )
 
-// Lines formats it as at most 12 short lines: what grew, of the layers the
-// first top, what else grew on the device, and what is not available.
+// Lines formats the growth as at most 12 short lines: what grew, including at
+// most top layers, what else grew on the device, and what is not available.
 func (g *GraphicsGrowth) Lines(top int) []string {
 	unseen := g.unseen()
 	room := maxLines - len(unseen)

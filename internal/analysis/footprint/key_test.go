@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWithoutNumbers: names of the same thing in two runs are one, and names
-// that a programmer distinguished stay separate.
+// TestWithoutNumbers checks that names of the same thing in two runs become
+// equal, and that names that a programmer distinguished stay different.
 func TestWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	same := [][]string{

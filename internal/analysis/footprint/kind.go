@@ -75,7 +75,7 @@ func kindOf(name []byte) Kind {
 	if anonymous(name) {
 		return Anonymous
 	}
-	// A vendor's path may contain it further down.
+	// In a vendor's path, this may be further down.
 	if bytes.Contains(name, []byte("kgsl-3d0")) {
 		return Device
 	}
@@ -87,7 +87,8 @@ func kindOf(name []byte) Kind {
 	return Named
 }
 
-// anonymous reports whether a name means none; showmap writes words for it.
+// anonymous reports whether a name stands for memory without a name; showmap
+// writes words for it.
 func anonymous(name []byte) bool {
 	switch string(name) {
 	case "", noName, "[anon]", "[unknown]":
@@ -96,7 +97,8 @@ func anonymous(name []byte) bool {
 	return false
 }
 
-// isLibrary reports whether unnamed memory that follows is the .bss of a file.
+// isLibrary reports whether unnamed memory after a file with this name is the
+// .bss of the file.
 func isLibrary(name []byte) bool {
 	return bytes.HasSuffix(name, []byte(".so")) || bytes.Contains(name, []byte(".so."))
 }

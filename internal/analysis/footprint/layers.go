@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// maxLayers bounds the names of layers, maxName one of them in bytes.
+	// maxLayers bounds the number of names of layers; maxName bounds the length
+	// of a name, in bytes.
 	maxLayers    = 1000
 	maxLayerName = 128
 
 	noLayer = "(no name)"
 )
 
-// pile is the buffers of one layer.
+// pile has the buffers of one layer.
 type pile struct {
 	count   int64
 	bytes   int64
@@ -39,9 +40,9 @@ func (p *pile) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween returns those by the better of the lists that were read both
-// times: what is in one of the two is mostly in the other. Nil if there is
-// none.
+// layersBetween returns the layers of the better list that was read both times.
+// Only one list is used, because most buffers of one are also in the other. It
+// returns nil if no list was read both times.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:
@@ -84,8 +85,8 @@ func layersOf(before, after []Buffer) *layers {
 	return l
 }
 
-// graphicsLine compares a layer: by bytes, or by the number of its buffers if
-// one has no size.
+// graphicsLine compares a layer by bytes, or by the number of its buffers if a
+// buffer has no size.
 func (l *layers) row(name string) GraphicsRow {
 	before, after := l.pile(l.before, name), l.pile(l.after, name)
 	r := GraphicsRow{
@@ -106,8 +107,7 @@ func (l *layers) pile(side map[string]*pile, name string) pile {
 	return pile{}
 }
 
-// haveNames reports whether the layers have names, so that each says whose it
-// is.
+// haveNames reports whether the layers have names, which show their owners.
 func (l *layers) haveNames() bool {
 	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
 }
@@ -115,10 +115,10 @@ func (l *layers) haveNames() bool {
 // OtherApp is the name of the layers of other apps whose names were not kept.
 const OtherApp = "(another app)"
 
-// foreign reports whether a layer names the package of another app than the
-// process's, or is OtherApp. A process that chooses a name of its own has its
-// package in front of it (com.google.android.gms.persistent); one whose name is
-// not a package draws for all.
+// foreign reports whether a layer names the package of an app other than the
+// process's, or is OtherApp. A process that chooses its own name has its
+// package in front of it (com.google.android.gms.persistent); a process whose
+// name is not a package draws for all apps.
 func foreign(layer, process string) bool {
 	pkg := packageOf(layer)
 	return layer == OtherApp || pkg != "" && isPackage(process) && process != pkg &&
@@ -126,7 +126,7 @@ func foreign(layer, process string) bool {
 }
 
 // packageOf returns the package in front of the slash of a component in the
-// name of a layer (SurfaceView[com.shop/.Main]); empty if there is none.
+// name of a layer (SurfaceView[com.shop/.Main]), or "" if there is none.
 func packageOf(layer string) string {
 	for {
 		front, rest, ok := strings.Cut(layer, "/")
@@ -141,7 +141,7 @@ func packageOf(layer string) string {
 	}
 }
 
-// isPackage reports whether a name can be an app's: two words or more, each of
+// isPackage reports whether a name can be an app's: two or more words, each of
 // which begins with a letter.
 func isPackage(name string) bool {
 	words := strings.Split(name, ".")
@@ -157,8 +157,8 @@ func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 
 
 func ofPackage(r rune) bool { return asciiLetter(r) || r >= '0' && r <= '9' || r == '_' || r == '.' }
 
-// simplifyLayer replaces numbers that are separate words, and addresses, by a
-// star: they change each time (SurfaceView[com.shop/.Main]#12(BLAST
+// simplifyLayer replaces addresses, and numbers that are separate words, by a
+// star, because they change each time (SurfaceView[com.shop/.Main]#12(BLAST
 // Consumer)12). It is idempotent.
 func simplifyLayer(layer string) string {
 	text := printableLayer(layer)
@@ -200,7 +200,8 @@ func isNumber(word string) bool {
 	return len(word) >= 6 && strings.ContainsAny(word, digits) && strings.Trim(word, digits+letters) == ""
 }
 
-// printableLayer returns a name of a device, printable and not too long.
+// printableLayer returns a name from a device as printable text of limited
+// length.
 func printableLayer(name string) string {
 	return text.Head(strings.TrimSpace(name[:min(len(name), 4*maxLayerName)]), maxLayerName)
 }

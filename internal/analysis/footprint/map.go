@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// maxRows bounds the names of one map; an app of Android has about a
-	// thousand.
+	// maxRows bounds the names of one map; an Android app has about a thousand.
 	maxRows = 20_000
 	// maxAdded bounds the mappings that are summed. The kernel allows 65,530
 	// (vm.max_map_count).
@@ -19,19 +18,19 @@ const (
 // a Growth report those of PSS and SwapPSS.
 type Usage struct {
 	PSS, SwapPSS known.Int
-	// Size is the length, PrivateDirty the memory of only this process, without
-	// swap.
+	// Size is the total length of the mappings. PrivateDirty is the memory that
+	// only this process has, without swap.
 	Size, PrivateDirty known.Int
 }
 
 // Mapping is one mapping of smaps, or one row of showmap.
 type Mapping struct {
-	// Name is the kernel's. Add keeps none of it.
+	// Name is the kernel's name. Add does not keep a reference to it.
 	Name []byte
 	// Start and End are 0 if unknown: showmap sums by name.
 	Start, End uint64
 	Perms      [4]byte
-	// Mappings is their number; 0 means one.
+	// Mappings is the number of mappings in the row; 0 means one.
 	Mappings int64
 	Usage
 }
@@ -47,8 +46,8 @@ type Map struct {
 	doubt   mapDoubts
 }
 
-// mapKey identifies rows. from is the name of a .bss before it was assigned to
-// a file.
+// mapKey identifies rows. from is the original name of a .bss that was assigned
+// to a file.
 type mapKey struct {
 	name string
 	kind Kind
@@ -58,13 +57,14 @@ type mapKey struct {
 type mapSums struct {
 	// file is the mapped file, "" for other memory.
 	file string
-	// example is one of the original names, the first in alphabetical order, so
-	// that the order of the mappings does not matter.
+	// example is one of the original names. It is the first in alphabetical
+	// order, so that the order of the mappings does not matter.
 	example []byte
 	sum     Sum
 }
 
-// lastMapping is the mapping that was added last, to which .bss may belong.
+// lastMapping is the mapping that was added last; .bss after it may belong to
+// it.
 type lastMapping struct {
 	end     uint64
 	file    string
@@ -82,8 +82,9 @@ func NewMap() *Map { return &Map{most: maxRows, rows: map[mapKey]*mapSums{}} }
 // total returns the sum of all mappings.
 func (m *Map) total() Sum { return m.sum }
 
-// Add counts a mapping. Mappings with addresses must come in order, as in
-// smaps: .bss belongs to the file just before. It allocates only for new names.
+// Add counts a mapping. Mappings with addresses must be added in order, as in
+// smaps, because .bss belongs to the file just before it. Add allocates only
+// for new names.
 func (m *Map) Add(x Mapping) {
 	name := trim(x.Name[:min(len(x.Name), maxRaw)])
 	sum := m.measure(x)
@@ -100,8 +101,8 @@ func (m *Map) Add(x Mapping) {
 	m.last = lastMapping{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
 }
 
-// mapSums finds the row of a mapping. If there is none, the key has its own
-// memory.
+// mapSums finds the row of a mapping. If there is no row yet, the returned key
+// has its own copy of the names.
 func (m *Map) row(name []byte, x Mapping) (mapKey, *mapSums) {
 	if from := m.bss(name, x); from != "" {
 		m.scratch = append(append(m.scratch[:0], m.last.file...), bss...)
@@ -122,7 +123,7 @@ func (m *Map) find(kind Kind, from string) (mapKey, *mapSums) {
 	return mapKey{string(m.scratch), kind, from}, nil
 }
 
-// make begins a row. Beyond the cap everything of one kind is one row.
+// make starts a row. Beyond the cap, everything of one kind is one row.
 func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 	r := new(mapSums)
 	if k.kind == File {
@@ -140,10 +141,10 @@ func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 }
 
 // bss returns the name of memory that belongs to the file before it, or "".
-// Android assigns unnamed memory to a library that ends where it begins, and
-// does not know [anon:.bss], the linker's name for it (bionic linker_phdr.cpp).
-// Here only the first writable unnamed mapping is a .bss: growth in many
-// mappings must not look like one.
+// Android assigns unnamed memory to the library that ends where the memory
+// begins, and does not handle [anon:.bss], the linker's name for it (bionic
+// linker_phdr.cpp). Here only the first writable unnamed mapping is a .bss, so
+// that growth in many mappings is not attributed to a library.
 func (m *Map) bss(name []byte, x Mapping) string {
 	if m.last.file == "" || x.Start == 0 || x.Start != m.last.end {
 		return ""
@@ -157,7 +158,7 @@ func (m *Map) bss(name []byte, x Mapping) string {
 	return ""
 }
 
-// measure returns what a mapping adds.
+// measure returns the memory that a mapping adds.
 func (m *Map) measure(x Mapping) (s Sum) {
 	m.doubt.addresses = m.doubt.addresses || x.End > x.Start
 	s.Mappings = min(max(x.Mappings, 1), maxKB)

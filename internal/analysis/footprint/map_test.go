@@ -127,7 +127,7 @@ func TestMappingNames(t *testing.T) {
 	}
 }
 
-// Memory after a library is its .bss, but not growth in many mappings.
+// Memory after a library is its .bss, unless the growth is in many mappings.
 func TestBss(t *testing.T) {
 	m := func(name string) Mapping { return testMapping(name, 4, 0) }
 	guard := m("")
@@ -169,7 +169,8 @@ func TestBss(t *testing.T) {
 	}
 }
 
-// A snapshot with addresses and one without are compared by what both know.
+// A snapshot with addresses and a snapshot without are compared by what both
+// contain.
 func TestAddressesOnOneSide(t *testing.T) {
 	list := []Mapping{testMapping("/a.so", 10, 0), testMapping(bssName, 5, 0)}
 	with, without := mapOf(inOrder(0x1000, slices.Clone(list)...)...), mapOf(list...)
@@ -181,7 +182,7 @@ func TestAddressesOnOneSide(t *testing.T) {
 	}
 }
 
-// mappingUnit is mappings whose order matters.
+// mappingUnit is a sequence of mappings whose order matters.
 type mappingUnit []Mapping
 
 var mappingNames = []string{
@@ -223,7 +224,7 @@ func randomMapping(rng *rand.Rand, name string) Mapping {
 	return x
 }
 
-// testTotal sums in the simple way.
+// testTotal sums up mappings in the simplest way.
 func testTotal(units []mappingUnit) (s Sum) {
 	for _, u := range units {
 		for _, x := range u {
@@ -241,8 +242,8 @@ func testTotal(units []mappingUnit) (s Sum) {
 
 func flatMap(units []mappingUnit) *Map { return mapOf(slices.Concat(units...)...) }
 
-// Attributed memory sums up to the measured one, for any maps, in any order of
-// their parts and however they are split.
+// The memory attributed to rows sums up to the measured memory, for any maps,
+// whatever the order of their parts and however they are split.
 func TestMapAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
@@ -274,7 +275,7 @@ func TestMapAttribution(t *testing.T) {
 	}
 }
 
-// refillMap adds all to a map with another cap.
+// refillMap adds all mappings to a map with another cap.
 func refillMap(small *Map, units []mappingUnit) *Map {
 	m := NewMap()
 	m.most = small.most
@@ -343,7 +344,7 @@ func checkSums(t *testing.T, g MapGrowth) {
 	}
 }
 
-// Beyond the cap, names are one row for each kind, and memory stays bounded.
+// Beyond the cap, the names of each kind are one row, and memory stays bounded.
 func TestOtherMappings(t *testing.T) {
 	m := NewMap()
 	for i := range maxRows + 500 {
@@ -426,7 +427,7 @@ func FuzzMappingName(f *testing.F) {
 func BenchmarkAdd(b *testing.B) {
 	list := recordedMappings(b, "api36-memorylab-smaps.txt.gz")
 	m := mapOf(list...)
-	m.doubt.added = -1 << 62 // no end
+	m.doubt.added = -1 << 62 // no end address
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, x := range list {
@@ -436,7 +437,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/mapping")
 }
 
-// A mapping with a known name costs no memory.
+// Adding a mapping with a known name does not allocate.
 func TestAddAllocatesNothing(t *testing.T) {
 	list := slices.Concat(randomMappings(rand.New(rand.NewPCG(3, 4)))...)
 	m := mapOf(list...)

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Sum is the memory of mappings together, in kB.
+// Sum is the total memory of some mappings, in kB.
 type Sum struct {
 	Mappings     int64
 	PSS          int64
@@ -30,8 +30,8 @@ func (s *Sum) add(t Sum) {
 	s.PrivateDirty += t.PrivateDirty
 }
 
-// Change is two sums. Delta is the growth of the cost in kB, negative if it
-// shrank.
+// Change has the sums of both maps. Delta is the growth of the cost in kB,
+// negative if it shrank.
 type Change struct {
 	Before Sum
 	After  Sum
@@ -44,21 +44,21 @@ func (c *Change) add(d Change) {
 	c.Delta += d.Delta
 }
 
-// MapRow is all mappings of one name and kind.
+// MapRow stands for all mappings of one name and kind.
 type MapRow struct {
-	// Name is the name without what differs in each mapping. "(anonymous)" has
-	// none, "(others)" is everything beyond the cap. [bss] after a file is
-	// memory behind it.
+	// Name is the name without the parts that differ in each mapping.
+	// "(anonymous)" is memory without a name, and "(others)" is everything
+	// beyond the cap. [bss] after a file is the memory behind it.
 	Name string
 	Kind Kind
-	// File is the mapped file that the row belongs to, "" for other memory.
+	// File is the mapped file to which the row belongs, or "" for other memory.
 	File string
 	// Example is one of the original names, printable, if it differs from Name.
 	Example string
 	Change
 }
 
-// KindRow is all mappings of a kind.
+// KindRow stands for all mappings of a kind.
 type KindRow struct {
 	Kind Kind
 	Change
@@ -78,8 +78,8 @@ type MapGrowth struct {
 	Kinds []KindRow
 	Files []FileRow
 	Total Change
-	// Grew is the sum of the rows that grew, Shrank of those that shrank, in
-	// kB. Their sum is the delta of Total.
+	// Grew is the sum of the rows that grew, and Shrank that of the rows that
+	// shrank, in kB. Both together are the delta of Total.
 	Grew   int64
 	Shrank int64
 	// Warnings describe what is unknown or not comparable.
@@ -89,8 +89,8 @@ type MapGrowth struct {
 // CompareMaps returns what grew between two maps of one process. It does not
 // change them.
 func CompareMaps(before, after *Map) MapGrowth {
-	// Without addresses the owner of a .bss is unknown: then neither map
-	// assigns them.
+	// Without addresses the owner of a .bss is unknown, so .bss is not assigned
+	// to files in either map.
 	plain := before.doubt.addresses != after.doubt.addresses && before.doubt.added > 0 && after.doubt.added > 0
 	rows := map[mapKey]*MapRow{}
 	joinMap(rows, before, plain, func(c *Change) *Sum { return &c.Before })
@@ -188,7 +188,7 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 }
 
 // explained returns the share of all growth that the first rows explain, from 0
-// to 1; false if nothing grew.
+// to 1. It returns false if nothing grew.
 func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false
@@ -200,5 +200,5 @@ func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	return float64(sum) / float64(g.Grew), true
 }
 
-// fileOf returns the file of a name of kind File.
+// fileOf returns the file in a name of kind File.
 func fileOf(name string) string { return strings.TrimSuffix(name, bss) }

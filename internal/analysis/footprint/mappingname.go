@@ -8,17 +8,19 @@ import (
 )
 
 const (
-	// maxRaw and maxName bound a name as received and as reported, in bytes.
+	// maxRaw bounds a name as received, and maxName a name as reported, in
+	// bytes.
 	maxRaw     = 4096
 	maxMapping = 256
 )
 
 // simplifyMapping rewrites its argument in place and returns it: printable,
-// without what differs in each mapping, and at most maxName bytes. It is
-// idempotent.
+// without the parts that differ in each mapping, and at most maxName bytes
+// long. It is idempotent.
 //
-// A change may enable another one, and each makes the name shorter, or reduces
-// its digits and unprintable bytes: so it terminates.
+// It repeats its changes, because one may enable another. Each makes the name
+// shorter, or reduces its digits and unprintable bytes, so the repetition
+// terminates.
 func simplifyMapping(name []byte) []byte {
 	for {
 		before := len(name)
@@ -31,8 +33,8 @@ func simplifyMapping(name []byte) []byte {
 	}
 }
 
-// trim removes blanks, and the suffix of a deleted file: the mapping is the
-// same.
+// trim removes blanks, and the suffix of a deleted file, because the mapping is
+// the same.
 func trim(name []byte) []byte {
 	for {
 		cut := bytes.TrimSuffix(bytes.TrimSpace(name), []byte(deleted))
@@ -57,7 +59,7 @@ func uninstalled(name []byte) []byte {
 		at += i + len(app)
 		if where := name[:at-len(app)]; !bytes.HasSuffix(where, []byte("/data")) &&
 			!bytes.Contains(where, []byte("/mnt/expand/")) {
-			at-- // the slash may begin the next
+			at-- // the slash may begin the next match
 			continue
 		}
 		for {
@@ -79,12 +81,12 @@ func uninstalled(name []byte) []byte {
 }
 
 // installed returns the length of a package's name in the name of its folder,
-// which ends in a hash, before Android 8 in a number.
+// which ends in a hash, or in a number before Android 8.
 func installed(folder []byte) int {
 	i := bytes.LastIndexByte(folder, '-')
 	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 &&
 		folder[hash-1] == '-' {
-		return hash - 1 // the hash may hold a - of its own
+		return hash - 1 // the hash may contain a -
 	}
 	if end := folder[i+1:]; i > 0 && len(end) > 0 && len(end) <= 3 && digits(end) == len(end) {
 		return i
@@ -93,9 +95,9 @@ func installed(folder []byte) int {
 }
 
 // star replaces numbers that differ in each mapping by a star: addresses,
-// hashes, UUIDs, ids. A number in the name of a file mostly belongs to it,
-// unless it is long; a separate word in the name of other memory, or a number
-// at its end, is an id.
+// hashes, UUIDs, ids. A number in the name of a file usually belongs to the
+// name, unless it is long; in the name of other memory, a number that is a
+// separate word, or at the end, is an id.
 func star(name *[]byte) (changed bool) {
 	b, at := *name, 0
 	least := 1
@@ -143,8 +145,8 @@ func word(b []byte) int {
 	return len(b)
 }
 
-// hash reports whether a word is an address or at least half of one, including
-// the first part of a UUID.
+// hash reports whether a word is an address or at least half of an address,
+// including the first part of a UUID.
 func hash(token []byte) bool {
 	number := bytes.TrimPrefix(token, []byte("0x"))
 	if hexes(number) != len(number) || len(number) == 0 {
@@ -165,7 +167,8 @@ func groups(b []byte) (n int) {
 	return n
 }
 
-// shorten keeps the beginning and the end of a name: a path ends with the file.
+// shorten keeps the beginning and the end of a name, because the end of a path
+// is the file.
 func shorten(name []byte) []byte {
 	const gap = "…"
 	if len(name) <= maxMapping {

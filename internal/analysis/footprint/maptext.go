@@ -10,7 +10,7 @@ import (
 const (
 	// maxWarnings bounds the warnings in a summary.
 	maxWarnings = 3
-	// leastGrowth is the growth in kB from which on a row is listed.
+	// leastGrowth is the minimum growth in kB of a listed row.
 	leastGrowth = 4
 )
 
@@ -19,8 +19,8 @@ var kindWords = map[Kind]string{
 	Named: "named memory", File: "file", Device: "device",
 }
 
-// Lines formats it as at most 12 short lines: the total, the kinds, the first
-// top rows that grew with their shares, and warnings.
+// Lines formats the growth as at most 12 short lines: the total, the kinds, at
+// most top rows that grew with their shares, and warnings.
 func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",
@@ -76,7 +76,7 @@ func (g *MapGrowth) line(r MapRow) string {
 	return line
 }
 
-// kinds lists those that changed.
+// kinds lists the kinds that changed.
 func (g *MapGrowth) kinds() string {
 	var list []string
 	for _, k := range g.Kinds {

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// family is the names with one skeleton, and those that are truncations of such
-// a name.
+// family has the names with one skeleton, and the truncations of such names.
 type family struct {
 	skeleton string
 	members  []familyMember
 	threads  int
-	all      bool // all may be truncated
+	all      bool // all names may be truncated
 }
 
 // familyMember is one name of a family, with the number of threads that have
@@ -25,7 +24,7 @@ type familyMember struct {
 	counts
 }
 
-// counts is threads at both moments.
+// counts has the numbers of threads in both snapshots.
 type counts struct {
 	before, after, fresh, ended, threads int
 }
@@ -67,9 +66,9 @@ func families(names map[string]*counts) []*family {
 	return all
 }
 
-// whole finds the name of which one is a truncation. It searches once for each
-// skeleton and only in those that begin or end with it, so that all searches
-// together are linear in their number.
+// whole finds the name of which another name is a truncation. It searches once
+// for each skeleton, and only among the skeletons that begin or end with it, so
+// that all searches together take linear time.
 type whole struct {
 	forward, backward []string
 	found             map[string]string
@@ -86,9 +85,9 @@ func newWhole(skeletons []string) *whole {
 	return w
 }
 
-// of returns the skeleton that a name belongs to, and the index of its first
-// number in it: its own, or if it may be truncated, the longest that extends
-// it.
+// of returns the skeleton to which a name belongs, and the index in it of the
+// name's first number. This is the name's own skeleton or, if the name may be
+// truncated, the longest skeleton that extends it.
 func (w *whole) of(n *threadName) (skeleton string, shift int) {
 	if !n.cut {
 		return n.skeleton, 0
@@ -113,7 +112,8 @@ func (w *whole) search(n *threadName) string {
 }
 
 // longest returns the longest text of a sorted list that begins with another
-// one and differs from it, the first of several; "" if there is none.
+// text and differs from it, the first if there are several, or "" if there is
+// none.
 func longest(sorted []string, start string) (found string) {
 	i, _ := slices.BinarySearch(sorted, start)
 	for _, s := range sorted[i:] {
@@ -134,8 +134,8 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// at returns a number of a member by its index in the family; "*" if it was
-// truncated.
+// at returns a number of a member by its index in the family, or "*" if the
+// number was truncated.
 func (m *familyMember) at(i int) string {
 	if i -= m.shift; i < 0 || i >= len(m.numbers) {
 		return "*"
@@ -144,7 +144,8 @@ func (m *familyMember) at(i int) string {
 }
 
 // differ reports for each number of the skeleton whether it differs between
-// threads: two have different ones, or it may be truncated.
+// threads: either two threads have different numbers, or the number may be
+// truncated.
 func (f *family) differ() []bool {
 	list := make([]bool, strings.Count(f.skeleton, "\x00"))
 	if f.threads < 2 {
@@ -167,8 +168,8 @@ func (f *family) pattern(differ []bool) string {
 		}
 		return f.members[0].at(i)
 	})
-	// Several threads whose names all have the maximum length: they are
-	// truncated.
+	// If there are several threads and all names have the maximum length, the
+	// names are truncated.
 	if f.all && f.threads > 1 && !strings.HasSuffix(text, "*") {
 		text += "*"
 	}
@@ -187,8 +188,8 @@ func (f *family) group() ThreadGroup {
 	return g
 }
 
-// parts are the threads with the same numbers except for the last one that
-// differs.
+// parts groups the threads whose numbers are the same except for the last
+// number that differs.
 func (f *family) parts(differ []bool) []ThreadPart {
 	last, several := -1, false
 	for i, d := range differ {

@@ -11,12 +11,12 @@ const (
 	// at its end (include/linux/sched.h). A name of this length may be
 	// truncated.
 	commLen = 15
-	// maxThreadName bounds a name that is not a comm.
+	// maxThreadName bounds a name that is not from the kernel.
 	maxThreadName = 64
 )
 
-// threadName is a parsed name: the skeleton has 0 bytes instead of numbers,
-// which are in numberRuns. No printable name contains a 0.
+// threadName is a parsed name. The skeleton has a 0 byte in place of each
+// number; the numbers are in numberRuns. No printable name contains a 0 byte.
 type threadName struct {
 	skeleton string
 	numbers  []string
@@ -58,8 +58,8 @@ func printableThread(comm string) string {
 	return text.Printable(comm[:min(len(comm), maxThreadName)])
 }
 
-// ofBinder returns where the number of a thread of a binder pool begins, 0 for
-// other threads: it is the only one in hex (frameworks/native
+// ofBinder returns the position of the number of a thread of a binder pool, or
+// 0 for other threads. This is the only number in hex (frameworks/native
 // libs/binder/ProcessState.cpp, makeBinderThreadName: "%s:%d_%X").
 func ofBinder(text string) int {
 	pool, rest, _ := strings.Cut(text, ":")
@@ -72,7 +72,7 @@ func ofBinder(text string) int {
 }
 
 // front reports whether the beginning may be truncated: Android's runtime keeps
-// the end of a name with a dot and without an @ (art libartbase/base/utils.cc,
+// the end of a name that has a dot but no @ (art libartbase/base/utils.cc,
 // SetThreadName).
 func (n *threadName) front() bool {
 	return n.cut && strings.Contains(n.skeleton, ".") && !strings.Contains(n.skeleton, "@")
@@ -84,7 +84,7 @@ func (n *threadName) open(i int) bool {
 		n.front() && i == 0 && n.skeleton[0] == digitMark
 }
 
-// fillIn puts numbers into a skeleton.
+// fillIn replaces the 0 bytes of a skeleton by numbers.
 func fillIn(skeleton string, number func(i int) string) string {
 	parts := strings.Split(skeleton, "\x00")
 	var b strings.Builder

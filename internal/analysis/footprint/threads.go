@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// maxThreads bounds what is compared: more than a kernel has (PID_MAX_LIMIT
-	// is 4,194,304 with 64 bits, Android's pid_max 32,768 or 65,536).
+	// maxThreads bounds the number of threads compared. It is more than a
+	// kernel can have (PID_MAX_LIMIT is 4,194,304 with 64 bits, Android's
+	// pid_max 32,768 or 65,536).
 	maxThreads = 100_000
 	// maxParts bounds the parts of a group.
 	maxParts = 5
 )
 
-// Thread is a thread by its id and its name, as the kernel has it.
+// Thread is a thread: its id, and its name in the kernel.
 type Thread struct {
 	TID  int64
 	Name string
@@ -24,41 +25,42 @@ type Thread struct {
 
 func (t Thread) bounded() string { return t.Name[:min(len(t.Name), maxThreadName)] }
 
-// ThreadReading is the threads of a process at one time. Of two threads with
-// the same id the first counts.
+// ThreadReading has the threads of a process at one time. If two threads have
+// the same id, the first one counts.
 type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.
 	Stack known.Int
 }
 
-// ThreadPart is threads whose names have one pattern.
+// ThreadPart stands for threads whose names have one pattern.
 type ThreadPart struct {
 	Pattern string
 	Before  int
 	After   int
 	Delta   int
-	// New counts ids that did not exist before, Ended those that no longer
-	// exist. A renamed thread is neither.
+	// New is the number of ids that did not exist before; Ended is the number
+	// of ids that no longer exist. A renamed thread counts as neither.
 	New   int
 	Ended int
 }
 
-// ThreadGroup is threads whose names differ only in numbers. Each thread is in
-// one group.
+// ThreadGroup stands for threads whose names differ only in numbers. Each
+// thread is in one group.
 type ThreadGroup struct {
 	ThreadPart
 	// Example is one of the names, printable.
 	Example string
-	// Parts are, if several numbers differ, the threads that differ only in the
-	// last one: those that grew most, at most five.
+	// Parts are used if several numbers differ: each part has the threads that
+	// differ only in the last number. The parts that grew most are listed, at
+	// most five.
 	Parts []ThreadPart
 }
 
 // ThreadGrowth is the difference between the threads of two snapshots.
 type ThreadGrowth struct {
-	// Groups begin with the one that grew most. Their numbers sum up to those
-	// below.
+	// Groups are sorted by growth, largest first. Their numbers sum up to the
+	// totals below.
 	Groups []ThreadGroup
 	Before int
 	After  int
@@ -120,7 +122,7 @@ func CompareThreads(before, after ThreadReading) ThreadGrowth {
 }
 
 // Patterns returns for each thread the pattern of its group, and the number of
-// its threads.
+// threads in the group.
 func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	names := map[string]*counts{}
 	for _, t := range threads {
@@ -146,8 +148,8 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 }
 
 // Rename sets the name of each group to the result of shown for its pattern and
-// its maximum number of threads. A part whose new name has another form is
-// removed.
+// its maximum number of threads. A part whose new name does not match that of
+// its group is removed.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]
@@ -181,8 +183,7 @@ func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	return names
 }
 
-// PerThread returns the average stack memory of a thread in the second
-// snapshot.
+// PerThread returns the average stack memory per thread in the second snapshot.
 func (g *ThreadGrowth) PerThread() known.Int {
 	if !g.StackAfter.Known || g.After == 0 {
 		return known.Int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// threadReading numbers names from an id on.
+// threadReading assigns consecutive ids to names, starting from an id.
 func threadReading(from int64, names ...string) (r ThreadReading) {
 	for i, n := range names {
 		r.Threads = append(r.Threads, Thread{from + int64(i), n})
@@ -198,9 +198,10 @@ func naiveRoot(comm string, all []string) (root string, front bool) {
 	return own, false
 }
 
-// The groups by their definition, thread by thread: names that differ only in
-// numbers belong together, a truncated one to the longest that it may be a part
-// of, and a number becomes a star if two threads differ in it or one may.
+// The groups by their definition, computed thread by thread: names that differ
+// only in numbers belong together, and a truncated name belongs to the longest
+// name of which it may be a part. A number becomes a star if two threads differ
+// in it, or may differ.
 func naivePatterns(all []string) map[string]int {
 	type aligned struct {
 		comm   string
@@ -332,7 +333,7 @@ func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	}
 }
 
-// Names that may all be parts of all others cost no more than others.
+// Names that may all be parts of each other take no more time than other names.
 func TestHostileThreadNames(t *testing.T) {
 	var r ThreadReading
 	for i := range maxThreads + 10 {

@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lines formats it as at most 12 short lines: the numbers, the first top groups
-// that grew, and warnings.
+// Lines formats the growth as at most 12 short lines: the numbers, at most top
+// groups that grew, and warnings.
 func (g *ThreadGrowth) Lines(top int) []string {
 	lines := []string{
 		fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New,
@@ -46,7 +46,7 @@ func (g *ThreadGrowth) line(group ThreadGroup) string {
 	if per := g.PerThread(); per.Known {
 		line += fmt.Sprintf(", about %s of stack each", text.KB(per.N))
 	}
-	// One of many pools may be the growing one.
+	// Only one of many pools may be growing.
 	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
 		part := group.Parts[0]
 		line += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)

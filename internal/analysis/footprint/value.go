@@ -2,7 +2,7 @@ package footprint
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// sane returns the number, or unknown if it is not from 0 to most.
+// sane returns the number, or an unknown one if it is not from 0 to most.
 func sane(v known.Int, most int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > most {
 		return known.Int{}
@@ -11,9 +11,10 @@ func sane(v known.Int, most int64) known.Int {
 }
 
 const (
-	// maxKB is a petabyte: no phone has it, and sums of it do not overflow.
+	// maxKB is a petabyte, in kB: more than any phone has, and small enough for
+	// sums not to overflow.
 	maxKB = 1 << 40
-	// maxLines bounds a summary.
+	// maxLines bounds the lines of a summary.
 	maxLines = 12
 )
 

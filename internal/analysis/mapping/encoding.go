@@ -2,7 +2,7 @@ package mapping
 
 import "encoding/binary"
 
-// kind is what a dump says about the type of a field.
+// kind is the type of a field, as far as a dump contains it.
 type kind byte
 
 const (
@@ -18,7 +18,7 @@ var primitives = []struct {
 }{{"boolean", 'Z'}, {"byte", 'B'}, {"char", 'C'}, {"short", 'S'}, {"int", 'I'}, {"long", 'J'}, {"float", 'F'},
 	{"double", 'D'}}
 
-// kindOf returns that of a type as Java writes it.
+// kindOf returns the kind of a type written as in Java.
 func kindOf(name []byte) kind {
 	for i, p := range primitives {
 		if p.name == string(name) {
@@ -28,7 +28,7 @@ func kindOf(name []byte) kind {
 	return object
 }
 
-// kindOfDescriptor returns that of a type as class files write it.
+// kindOfDescriptor returns the kind of a type written as in class files.
 func kindOfDescriptor(text string) kind {
 	for i, p := range primitives {
 		if len(text) == 1 && text[0] == p.letter {
@@ -38,14 +38,14 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is a line of a field: its names by their numbers.
+// field is a line of a field. Its names are numbers.
 type field struct {
 	renamed, name uint32
 	kind          kind
 }
 
-// appendField writes the kind first, where a comment below the line can change
-// it.
+// appendField writes the kind first, so that a comment below the line can
+// change it.
 func appendField(b []byte, f field) []byte {
 	b = append(b, byte(f.kind))
 	b = binary.AppendUvarint(b, uint64(f.renamed))
@@ -59,7 +59,7 @@ func decodeField(b []byte) (field, []byte) {
 	return f, b
 }
 
-// method is a line of a method: its names by their numbers.
+// method is a line of a method. Its names are numbers.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines
@@ -76,7 +76,7 @@ const (
 	isSynthesized
 )
 
-// appendMethod writes the flags first, where a comment below the line can
+// appendMethod writes the flags first, so that a comment below the line can
 // change them.
 func appendMethod(b []byte, m method) []byte {
 	at := len(b)

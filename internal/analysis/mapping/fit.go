@@ -6,32 +6,35 @@ import (
 	"strings"
 )
 
-// Fit counts how well a mapping and a dump belong together. Classes that the
-// mapping does not rename say nothing, nor do those of the platform.
+// Fit has the counts that show how well a mapping and a dump belong together.
+// Classes that the mapping does not rename are not counted, nor are those of
+// the platform.
 type Fit struct {
-	// Renamed counts the classes of the mapping with another name in the build,
-	// Found those of them that the dump has. A dump has only the classes that
-	// were loaded.
+	// Renamed is the number of classes to which the mapping gives another name
+	// in the build; Found is the number of those in the dump. A dump has only
+	// the classes that were loaded.
 	Renamed, Found int
-	// Short counts the names of the dump that look obfuscated, Unknown those of
-	// them that the mapping lacks; Examples are a few unknown ones.
+	// Short is the number of names in the dump that look obfuscated; Unknown is
+	// the number of those that the mapping lacks. Examples are a few unknown
+	// names.
 	Short, Unknown int
 	Examples       []string
-	// Fields counts those passed to AddFields, Missing those that the dump's
-	// classes lack.
+	// Fields is the number of fields passed to AddFields; Missing is the number
+	// of those that the dump's classes lack.
 	Fields, Missing int
 
 	id string
 }
 
-// Thresholds for a doubt. WebView, the services of Google Play and SDKs bring
-// obfuscated classes of their own into a process, so that many names must be
-// unknown, or all. A class has all the fields that its mapping names, so that a
-// few missing ones are enough.
+// Thresholds for a doubt. WebView, the services of Google Play and SDKs load
+// their own obfuscated classes into a process, so many unknown names are needed
+// for a doubt, or only unknown names. A class has all the fields that its
+// mapping names, so a few missing ones are enough.
 const (
 	fewClasses = 10
 	fewFields  = 3
-	// missingShare divides the fields.
+	// missingShare is the divisor of the number of fields: more missing fields
+	// than this part lead to a doubt.
 	missingShare = 10
 	maxExamples  = 5
 )
@@ -65,9 +68,9 @@ func (m *Mapping) Fit(classes []string) Fit {
 }
 
 // AddFields counts whether a class of the dump has the fields that the mapping
-// says it has. This distinguishes two builds of one app if the names of classes
-// do not: both have an a.a. class is the dump's name for it, fields are those
-// that it declares, including static ones.
+// has for it. This distinguishes two builds of one app that use the same names
+// for classes: both have an a.a. class is the name in the dump, and fields are
+// the fields that the class declares, including static ones.
 func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 	c := m.renamed(class)
 	if c == nil || c.renamed == c.original {
@@ -83,9 +86,10 @@ func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 	}
 }
 
-// Doubt returns nil, or an error that says with numbers why the mapping is not
-// that of the dump's build, and what to do. Two builds of one app may use the
-// same names for different classes, which only AddFields and Belongs detect.
+// Doubt returns nil, or an error that explains, with numbers, why the mapping
+// does not belong to the dump's build, and what to do. Two builds of one app
+// may use the same names for different classes, which only AddFields and
+// Belongs detect.
 func (f Fit) Doubt() error {
 	const advice = "names of the source would be wrong; use the mapping.txt of the build that ran"
 	switch {
@@ -111,8 +115,8 @@ func (f Fit) called() string {
 }
 
 // Belongs checks the source file of a stack frame of the dump: R8 can write the
-// ID of the mapping there, as in "r8-map-id-7fe8b95". The error means another
-// mapping; it is nil if the name says nothing.
+// ID of the mapping there, as in "r8-map-id-7fe8b95". The error means that the
+// ID is that of another mapping; it is nil if the name contains no ID.
 func (m *Mapping) Belongs(source string) error {
 	id, ok := strings.CutPrefix(source, "r8-map-id-")
 	if !ok || m.ID == "" || id == m.ID || id == m.Hash {
@@ -122,9 +126,9 @@ func (m *Mapping) Belongs(source string) error {
 		"would be wrong; use that one", m.ID, id)
 }
 
-// Obfuscated returns nil for the class names of an unobfuscated build, and for
-// an obfuscated one an error that says that a mapping is needed. classes are
-// all names of a dump; those of the platform do not count.
+// Obfuscated returns nil if the class names are those of an unobfuscated build;
+// for an obfuscated build, it returns an error that asks for a mapping. classes
+// are all names of a dump; classes of the platform do not count.
 func Obfuscated(classes []string) error {
 	var all int
 	var found []string
@@ -166,7 +170,7 @@ func examples(names []string) []string {
 // rename.
 func OfApp(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps yields each class that is not the platform's once.
+// apps yields, once, each class that does not belong to the platform.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {
@@ -179,19 +183,20 @@ func apps(classes []string) map[string]bool {
 	return names
 }
 
-// platforms are the packages of Android and of JVMs, and those of Google's
-// libraries, which are obfuscated even in unobfuscated apps, and WebView's.
+// platforms are the packages of Android and of JVMs, of WebView, and of
+// Google's libraries, which are obfuscated even in unobfuscated apps.
 var platforms = []string{
 	"android.", "com.android.", "dalvik.", "libcore.", "java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.",
 	"org.xml.", "org.xmlpull.",
 	"org.json.", "org.apache.", "org.ccil.", "com.google.android.", "com.google.firebase.", "WV.", "j$.",
 }
 
-// shipped are the packages of libraries in nearly every app. Unobfuscated, they
-// say nothing about the app; renamed, they do.
+// shipped are the packages of libraries in nearly every app. Without
+// obfuscation, these classes are no evidence about the app; if they are
+// renamed, they are.
 var shipped = []string{"androidx.", "android.support.", "kotlin.", "kotlinx."}
 
-// platform reports whether no build of an app renames a class.
+// platform reports whether a class is one that no build of an app renames.
 func platform(name string) bool {
 	if kindOf([]byte(name)) != object || strings.HasPrefix(name, "[") || strings.ContainsRune(name, '/') {
 		return true
@@ -204,8 +209,8 @@ func has(prefixes []string, name string) bool {
 }
 
 // short reports whether a name looks like an obfuscator's: a, a0, ab, a.a.b,
-// and nested in such a class. Words of the source that are as short begin with
-// two capitals or are R.
+// and nested in such a class. Unobfuscated names this short begin with two
+// capitals or are R.
 func short(name string) bool {
 	simple := name[strings.LastIndexByte(name, '.')+1:]
 	simple, _, _ = strings.Cut(simple, "$")

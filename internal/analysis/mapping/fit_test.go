@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// app returns a mapping of an app and the classes of one of its dumps.
+// app returns a mapping of an app and the classes of a dump of the app.
 func app(seed, classes int) (text string, dump []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -71,8 +71,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitFields distinguishes two builds of one app, whose classes have the
-// same names.
+// TestFitFields distinguishes two builds of one app whose classes have the same
+// names.
 func TestFitFields(t *testing.T) {
 	text, dump := app(1, 200)
 	other, _ := app(2, 200)

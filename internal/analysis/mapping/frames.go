@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Frame is one frame of a stack trace in terms of the source.
+// Frame is a frame of a stack trace, with the names of the source.
 type Frame struct {
 	Class, Method string
-	// Source is the name of the source file: from the mapping, or else derived
-	// from the class's name like R8's retrace. Empty for a class that is not in
-	// the mapping: what the dump says is right.
+	// Source is the name of the source file: from the mapping, or otherwise
+	// derived from the class's name like in R8's retrace. It is empty for a
+	// class that is not in the mapping: then the name in the dump is right.
 	Source string
-	// Line is the line in the source. If the mapping does not have it, it is
-	// the original one.
+	// Line is the line in the source, or the original line if the mapping lacks
+	// it.
 	Line int32
-	// Alternative numbers the answers of an ambiguous question from 0. Frames
-	// of one answer are adjacent, and only one of the answers is true.
+	// Alternative numbers the possible answers of an ambiguous question from 0.
+	// Frames of one answer are adjacent, and only one of the answers is true.
 	Alternative int32
 }
 
-// The maximum number of frames of one answer. A range of more than maxSpread
-// lines is one alternative without a line, not one for each.
+// maxFrames bounds the frames of one answer. A range of more than maxSpread
+// lines is one alternative without a line, instead of one per line.
 const (
 	maxFrames = 256
 	maxSpread = 64
@@ -29,13 +29,13 @@ const (
 
 // Frame returns the frames of the source for one frame of the obfuscated build,
 // innermost inlined ones first. line is the line number in the dump, 0 or less
-// if it has none. The answers are those of R8's retrace: for an ambiguous frame
-// all possibilities, one alternative after the other; for a frame of a
-// compiler-generated method none; a class or a method that the mapping lacks
-// keeps its name.
+// if the dump has none. The answers are those of R8's retrace: for an ambiguous
+// frame, all possibilities, one alternative after the other; for a frame of a
+// compiler-generated method, no frames. A class or a method that the mapping
+// lacks keeps its name.
 //
-// A heap dump's traces are not exceptions, so that R8's rewriteFrame, which
-// changes traces of some exceptions, never applies.
+// A heap dump's traces are not exceptions, so R8's rewriteFrame, which changes
+// traces of some exceptions, never applies.
 func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	c := m.renamed(class)
 	if c == nil {
@@ -53,7 +53,8 @@ func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	return t.frames
 }
 
-// methods returns the lines of the methods with a name in the build.
+// methods returns the mapping's lines for the methods that have a name in the
+// build.
 func (m *Mapping) methods(c *class, name string) (entries []method) {
 	renamed := m.names.find(name)
 	if renamed == 0 {
@@ -71,16 +72,16 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 		}
 		entries = append(entries, e)
 	}
-	// A method is compiler-generated as a whole, wherever the comment is
-	// (doc/retrace.md).
+	// A compiler-generated method is compiler-generated as a whole, regardless
+	// of the line that the comment follows (doc/retrace.md).
 	for i := range entries {
 		entries[i].synthesized = slices.Contains(made, entries[i].signature)
 	}
 	return entries
 }
 
-// inlined reports whether a line of a mapping was inlined into the next one:
-// both have the same lines of the build.
+// inlined reports whether a method on a line of a mapping was inlined into the
+// method on the next line: both have the same lines of the build.
 func inlined(e, into method) bool { return e.obfuscated.known && e.obfuscated == into.obfuscated }
 
 // outermost returns the index of the line of the method into which the one at i
@@ -92,9 +93,10 @@ func outermost(entries []method, i int) int {
 	return i
 }
 
-// partition returns the lines of each method separately, if several have one
-// name. They are distinguished by the signature of the outermost; if the first
-// one's is also the last one's they are one, as in retrace.
+// partition returns the lines of each method separately, if several methods
+// have one name. They are distinguished by the signature of the outermost
+// method; if the first signature is also the last one, all lines belong to one
+// method, as in retrace.
 func partition(entries []method) (parts [][]method) {
 	last := outermost(entries, 0)
 	if entries[last].signature == entries[len(entries)-1].signature {
@@ -112,7 +114,7 @@ func partition(entries []method) (parts [][]method) {
 	return append(parts, entries[begin:])
 }
 
-// retrace is one question and its answer.
+// retrace is one request and its answer.
 type retrace struct {
 	*Mapping
 	class *class
@@ -132,9 +134,10 @@ type answer struct {
 	synthesized bool
 }
 
-// narrow finds what applies to the line: the entries whose range contains it,
-// or else those without a range. Without a line it is what has line 0, the
-// first without a range, or else the method without lines.
+// narrow finds the entries that apply to the line: those whose range contains
+// it, or otherwise those without a range. If there is no line, it takes the
+// entries for line 0, then the first entry without a range, and finally the
+// method without lines.
 func (t *retrace) narrow(parts [][]method) {
 	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
 	if len(t.answers) == 0 && t.line > 0 {
@@ -181,13 +184,14 @@ func withoutRange(part []method) (entries []method) {
 	return entries
 }
 
-// bare returns the method without its lines.
+// bare returns the method without its line numbers.
 func bare(part []method) []method {
 	last := part[len(part)-1]
 	return []method{{name: last.name, holder: last.holder}}
 }
 
-// ambiguous reports whether the entries of one method are more than one answer.
+// ambiguous reports whether the entries of one method have more than one
+// answer.
 func ambiguous(entries []method) bool {
 	for i, e := range entries {
 		if spread(e) || i > 0 && !inlined(entries[0], e) {
@@ -254,7 +258,7 @@ func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	t.count++
 }
 
-// known reports whether the last frames are already an answer.
+// known reports whether the last frames duplicate an earlier answer.
 func (t *retrace) known(last []Frame) bool {
 	before := t.frames[:len(t.frames)-len(last)]
 	for begin := 0; begin < len(before); {
@@ -275,7 +279,8 @@ func (f Frame) same(g Frame) bool {
 	return f == g
 }
 
-// lineOf returns the line in the source, or the original one if unknown.
+// lineOf returns the line in the source, or the original line if that is
+// unknown.
 func (t *retrace) lineOf(e method) int32 {
 	if !e.obfuscated.known {
 		if e.original.known {
@@ -304,7 +309,7 @@ func (t *retrace) lineOf(e method) int32 {
 	return e.original.from + (line - e.obfuscated.from)
 }
 
-// frame returns one of a method of the class, or of holder if there is one.
+// frame returns the frame of a method of the class, or of holder if it is set.
 func (t *retrace) frame(holder uint32, method string, line int32) Frame {
 	if holder == 0 {
 		holder = t.class.original
@@ -323,8 +328,8 @@ func (m *Mapping) source(class string) string {
 	return inferred(class)
 }
 
-// inferred derives the name of a file from that of the outermost class:
-// Kotlin's classes of a file's functions end in Kt.
+// inferred derives the name of a file from that of the outermost class. The
+// names of Kotlin classes for a file's functions end in Kt.
 func inferred(class string) string {
 	simple := class[strings.LastIndexByte(class, '.')+1:]
 	simple, _, _ = strings.Cut(simple, "$")

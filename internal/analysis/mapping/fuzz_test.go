@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzRead reads arbitrary text. A mapping answers every question about the
+// FuzzRead reads arbitrary text. A mapping answers each question about the
 // words of its text with words of its text, and takes no more memory than the
 // text allows.
 func FuzzRead(f *testing.F) {
@@ -54,7 +54,8 @@ func checkBounds(t *testing.T, m *Mapping, data []byte) {
 		t.Errorf("%d classes, %d fields, %d methods, %d warnings of %d lines", m.Classes, m.Fields, m.Methods,
 			len(m.Warnings), lines)
 	}
-	// A name is in the text, or has an escape that is longer there.
+	// The names cannot be longer than the text: each is in it, possibly as an
+	// escape, which is longer than the decoded name.
 	if m.names.text.Len() > len(data) {
 		t.Errorf("%d bytes of names of %d", m.names.text.Len(), len(data))
 	}
@@ -92,7 +93,8 @@ func checkFrames(t *testing.T, m *Mapping, data []byte, class, name string) {
 	}
 }
 
-// questions are the first words of a text, few enough to try all pairs.
+// questions are the first words of a text; they are few enough to try all
+// pairs.
 func questions(text string) []string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n\r:(),\"{}", c) })
 	return append(words[:min(len(words), 24)], "", "a", "[]")

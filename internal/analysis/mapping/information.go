@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// version is that of the format: ten times the major number plus the minor one.
+// version is the version of the format: ten times the major number plus the
+// minor one.
 type version int
 
 // The versions in which R8's doc/retrace.md and R8 itself added each feature.
@@ -19,8 +20,8 @@ const (
 
 func (v version) String() string { return strconv.Itoa(int(v)/10) + "." + strconv.Itoa(int(v)%10) }
 
-// parseVersion reads "2.2". "none", "experimental" and other words mean a text
-// without a version, like for R8.
+// parseVersion reads "2.2". As in R8, "none", "experimental" and other words
+// mean a text without a version.
 func parseVersion(text string) version {
 	before, behind, _ := strings.Cut(text, ".")
 	major, err := strconv.Atoi(before)
@@ -31,7 +32,7 @@ func parseVersion(text string) version {
 	return version(10*major + minor)
 }
 
-// comment reads a line after its #: a line of R8's header, or metadata.
+// comment reads a line after its #, which is a line of R8's header or metadata.
 func (r *reading) comment(text []byte) {
 	if len(text) > 0 && text[0] == '{' {
 		r.information(text)
@@ -57,7 +58,8 @@ func (r *reading) comment(text []byte) {
 
 const maxHeader = 1 << 10
 
-// set keeps the first value: some mappings are several concatenated ones.
+// set keeps the first value, because some files are several concatenated
+// mappings.
 func (r *reading) set(to *string, value []byte) {
 	r.header = true
 	if *to == "" {
@@ -65,8 +67,8 @@ func (r *reading) set(to *string, value []byte) {
 	}
 }
 
-// information reads a comment in braces. It belongs to the line above it. What
-// is from a later version than the text declares is an ordinary comment
+// information reads a comment in braces. It belongs to the line above it. If it
+// is from a later version than the text declares, it is an ordinary comment
 // (doc/retrace.md).
 func (r *reading) information(text []byte) {
 	var i info
@@ -87,7 +89,7 @@ func (r *reading) information(text []byte) {
 	case "com.android.tools.r8.synthesized":
 		r.synthesized(sinceSynthesized)
 	case "com.android.tools.r8.outline":
-		// R8's retrace removes the frame of an outline from the trace, too.
+		// R8's retrace also removes the frame of an outline from the trace.
 		r.synthesized(sinceOutline)
 	case "com.android.tools.r8.residualsignature":
 		if r.subject == ofField && r.version >= sinceResidualSignature && len(i.signature) > 0 {
@@ -106,7 +108,7 @@ func (r *reading) synthesized(since version) {
 	}
 }
 
-// isFile reports whether text can be the name of a file that is printed.
+// isFile reports whether text can be printed as the name of a file.
 func isFile(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
@@ -116,13 +118,15 @@ func isFile(text []byte) bool {
 	return len(text) > 0 && len(text) <= maxHeader
 }
 
-// info is the useful part of a line of metadata. The bytes are the line's.
+// info is the useful part of a line of metadata. Its bytes are part of the
+// line.
 type info struct {
 	id, file, version, signature []byte
 }
 
-// parse reads one JSON object like R8's parser: quotes may be single, keys may
-// have none. What follows it is a remark (doc/retrace.md has one).
+// parse reads one JSON object like R8's parser. Strings may be in single quotes
+// and keys unquoted; anything after the closing brace is skipped
+// (doc/retrace.md has an example).
 func (i *info) parse(text []byte) bool {
 	for rest := trim(text[1:]); ; rest = trim(rest[1:]) {
 		var key, value []byte
@@ -177,8 +181,8 @@ func token(text []byte) (value, rest []byte, ok bool) {
 	return text[:end], trim(text[end:]), true
 }
 
-// unescaped decodes the escapes of JSON. Few lines have one: names with letters
-// beyond ASCII, and R8's $ never.
+// unescaped decodes the escapes of JSON. Few lines have an escape: names with
+// letters beyond ASCII may have one, and R8 never escapes $.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text
@@ -190,7 +194,8 @@ func unescaped(text []byte) []byte {
 	return text
 }
 
-// anyValue reads a value of any kind. Nested values are skipped and empty.
+// anyValue reads a value of any kind. A nested value is skipped, and returned
+// as empty.
 func anyValue(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
 		return token(text)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// lines is a range of lines. Its zero value means none.
+// lines is a range of lines. Its zero value means that there is no range.
 type lines struct {
 	from, to int32
 	known    bool
@@ -16,12 +16,13 @@ func (l lines) has(line int32) bool { return l.known && l.from <= line && line <
 // span returns the number of lines.
 func (l lines) span() int64 { return int64(l.to) - int64(l.from) + 1 }
 
-// member is a line of a field or of a method. Its bytes are those of the line.
+// member is a line of a field or of a method. Its bytes are part of the line.
 type member struct {
-	// obfuscated and original are ranges of lines; fields have none.
+	// obfuscated and original are ranges of lines; fields have no ranges.
 	obfuscated, original lines
 	kind                 []byte
-	// holder is the class that the name belongs to, if it is not the one above.
+	// holder is the class that the name belongs to, if this is not the class
+	// above.
 	holder, name, renamed []byte
 	// signature is the type, the name and the arguments of a method.
 	signature []byte
@@ -42,8 +43,8 @@ func parseClass(line []byte) (original, renamed []byte, ok bool) {
 }
 
 // parseMember parses "type name -> a" and "1:3:type
-// a.Holder.name(arguments):5:7 -> a", where each range may be missing and the
-// second may be one number.
+// a.Holder.name(arguments):5:7 -> a". Each range may be missing, and the second
+// may be a single number.
 func parseMember(line []byte) (m member, ok bool) {
 	at := bytes.Index(line, arrow)
 	if at < 0 {
@@ -90,7 +91,7 @@ func parseMember(line []byte) (m member, ok bool) {
 
 var colon = []byte(":")
 
-// parseLines reads "1:3" and returns the rest.
+// parseLines reads a range such as "1:3" and returns the rest.
 func parseLines(text []byte) (l lines, rest []byte, ok bool) {
 	if l.from, rest, ok = parseNumber(text); !ok || !bytes.HasPrefix(rest, colon) {
 		return l, rest, false
@@ -102,7 +103,7 @@ func parseLines(text []byte) (l lines, rest []byte, ok bool) {
 	return ordered(l), trim(rest), true
 }
 
-// parseOriginal reads "", ":5" and ":5:7" completely.
+// parseOriginal reads "", ":5" or ":5:7", and nothing may follow.
 func parseOriginal(text []byte) (l lines, ok bool) {
 	if len(text) == 0 {
 		return l, true
@@ -118,7 +119,7 @@ func parseOriginal(text []byte) (l lines, ok bool) {
 	return lines{line, line, true}, ok && len(trim(rest)) == 0
 }
 
-// ordered sorts its ends, like retrace.
+// ordered returns the range with its ends in ascending order, like retrace.
 func ordered(l lines) lines {
 	if l.from > l.to {
 		l.from, l.to = l.to, l.from
@@ -149,7 +150,7 @@ func isName(text []byte) bool {
 	return len(text) > 0
 }
 
-// notName holds the characters that no name has. <init> has its brackets.
+// notName has the characters that no name contains. <init> contains brackets.
 var notName = func() (table [256]bool) {
 	for c := range 0x21 {
 		table[c] = true
@@ -160,7 +161,8 @@ var notName = func() (table [256]bool) {
 	return table
 }()
 
-// isType reports whether text can be the name of a type: arrays have brackets.
+// isType reports whether text can be the name of a type. The names of arrays
+// contain brackets.
 func isType(text []byte) bool {
 	for bytes.HasSuffix(text, brackets) {
 		text = text[:len(text)-len(brackets)]

@@ -2,8 +2,8 @@ package mapping
 
 import "testing"
 
-// TestMemberNames: a name needs a part before and after its last point, and
-// only a method has a range of lines.
+// TestMemberNames checks that a name needs a part before and after its last
+// dot, and that only a method has a range of lines.
 func TestMemberNames(t *testing.T) {
 	for line, want := range map[string]bool{
 		"int size -> a":               true,

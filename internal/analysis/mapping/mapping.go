@@ -3,20 +3,20 @@ package mapping
 import "strings"
 
 // Mapping translates the names of an obfuscated build to those of the source.
-// It does not change once it is read, so it is safe for concurrent use.
+// It does not change after it was read, so it is safe for concurrent use.
 type Mapping struct {
 	// ID is R8's name of the mapping: its "pg_map_id", or the hash of its
-	// content if that is all there is. Hash is that hash, SHA-256 in
-	// hexadecimal digits. Both are empty if the mapping does not have them,
-	// like ProGuard's.
+	// content if there is no "pg_map_id". Hash is that hash, SHA-256 in
+	// hexadecimal digits. Both are empty if the mapping lacks them, as with
+	// ProGuard.
 	ID, Hash string
-	// Compiler is what wrote the mapping and Version its version, as in "R8"
-	// and "8.5.35". Empty if the mapping does not say.
+	// Compiler is the program that wrote the mapping, and Version its version,
+	// as in "R8" and "8.5.35". Both are empty if the mapping lacks them.
 	Compiler, Version string
 	// Classes, Fields and Methods count the parsed lines of each kind.
 	Classes, Fields, Methods int
-	// Warnings describe what was not understood: one for each kind, with the
-	// first line and the count.
+	// Warnings describe what could not be parsed: one for each kind of problem,
+	// with the first line and the count.
 	Warnings []error
 
 	names   *names
@@ -31,17 +31,19 @@ type class struct {
 	original, renamed uint32
 	// source is the name of the source file.
 	source uint32
-	// next is the next class of the same original name, plus 1.
+	// next is the number, plus 1, of the next class with the same original
+	// name.
 	next        uint32
 	synthesized bool
-	// members are the encoded fields, and from methods on the encoded methods.
+	// members are the encoded fields, followed by the encoded methods, which
+	// begin at methods.
 	members []byte
 	methods uint32
 }
 
-// Class returns the name of the source for a class as a dump names it, also for
-// an array of it as in "a.b[]". A name that the mapping lacks is returned
-// unchanged.
+// Class returns the name in the source for a class as named in a dump. It also
+// accepts an array of the class, as in "a.b[]". A name that the mapping lacks
+// is returned unchanged.
 func (m *Mapping) Class(name string) string {
 	element := strings.TrimRight(name, "[]")
 	c := m.renamed(element)
@@ -60,15 +62,16 @@ func (m *Mapping) Class(name string) string {
 	return original + name[len(element):]
 }
 
-// Field returns the name of the source for a field. class is the source's name
-// of the class that declares it, name the one in the dump. It is returned
-// unchanged if the mapping lacks it, or if fields of several types share it and
-// have several names in the source: FieldOfType distinguishes those.
+// Field returns the name in the source for a field. class is the source's name
+// of the class that declares the field, and name is the field's name in the
+// dump. The name is returned unchanged if the mapping lacks it, or if fields of
+// several types share it and have several names in the source: FieldOfType
+// distinguishes those.
 func (m *Mapping) Field(class, name string) string { return m.field(class, name, anyKind) }
 
-// FieldOfType is like Field and distinguishes fields with the same name and
-// different types, which aggressive overloading produces. kind is what a dump
-// says about the type: the name of a primitive type as in "int", or "object".
+// FieldOfType is like Field, but distinguishes fields with the same name and
+// different types, which aggressive overloading produces. kind is the type in
+// the dump: the name of a primitive type such as "int", or "object".
 func (m *Mapping) FieldOfType(class, name, kind string) string {
 	return m.field(class, name, kindOf([]byte(kind)))
 }
@@ -98,8 +101,8 @@ func (m *Mapping) field(class, name string, wanted kind) string {
 	return m.names.name(found)
 }
 
-// Synthesized reports whether a class is compiler-generated, and missing in the
-// source, by its name on the source's side of the mapping.
+// Synthesized reports whether a class is compiler-generated, so that the source
+// lacks it. The class is given by its source name in the mapping.
 func (m *Mapping) Synthesized(originalClass string) bool {
 	for c := m.original(originalClass); c != nil; c = m.at(c.next) {
 		if c.synthesized {
@@ -109,12 +112,12 @@ func (m *Mapping) Synthesized(originalClass string) bool {
 	return false
 }
 
-// renamed returns the class with a name in the obfuscated build, nil if there
-// is none.
+// renamed returns the class with a name in the obfuscated build, or nil if
+// there is none.
 func (m *Mapping) renamed(name string) *class { return m.at(m.byRenamed[m.names.find(name)]) }
 
-// original returns the first class with a name in the source, nil if there is
-// none.
+// original returns the first class with a name in the source, or nil if there
+// is none.
 func (m *Mapping) original(name string) *class { return m.at(m.byOriginal[m.names.find(name)]) }
 
 func (m *Mapping) at(i uint32) *class {
@@ -124,8 +127,9 @@ func (m *Mapping) at(i uint32) *class {
 	return &m.classes[i-1]
 }
 
-// index indexes the classes by name: of two with one name in the build the
-// first, of several with one name in the source all in order.
+// index indexes the classes by name. If two classes have one name in the build,
+// it keeps the first; if several have one name in the source, it keeps all of
+// them in order.
 func (m *Mapping) index() {
 	m.byRenamed, m.byOriginal = make([]uint32, m.names.len()), make([]uint32, m.names.len())
 	for i := len(m.classes) - 1; i >= 0; i-- {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// naive is a second reader, with regular expressions and maps.
+// naive is a second reader of mappings, with regular expressions and maps.
 type naive struct {
 	classes map[string]string
-	fields  map[string]map[string]bool // class of the source, name of the build
-	methods map[string][]string        // class and name of the build
+	fields  map[string]map[string]bool // class in the source to its name in the build
+	methods map[string][]string        // class and name in the build
 	counts  [3]int
 }
 
@@ -115,7 +115,7 @@ func checkNaive(t *testing.T, m *Mapping, text string) {
 	}
 }
 
-// TestNaive reads wild mappings with both readers.
+// TestNaive reads random, irregular mappings with both readers.
 func TestNaive(t *testing.T) {
 	for seed := range uint64(300) {
 		text := wild(seed)
@@ -123,7 +123,7 @@ func TestNaive(t *testing.T) {
 	}
 }
 
-// model is a mapping before it is written: what a compiler knows.
+// model is a mapping before it is written, with everything that a compiler has.
 type model struct {
 	*rand.Rand
 	text    strings.Builder
@@ -166,7 +166,7 @@ func (m *model) line(format string, args ...any) {
 	}
 }
 
-// letters are names as R8 counts them: a to z, then aa.
+// letters returns names in R8's order: a to z, then aa.
 func letters(i int) string {
 	if i < 26 {
 		return string(rune('a' + i))
@@ -199,8 +199,8 @@ func (m *model) class(i int, renamed string) {
 	}
 }
 
-// method writes a method of several ranges, into each of which others are
-// inlined.
+// method writes a method of several ranges, with other methods inlined into
+// each range.
 func (m *model) method(original, renamed string, j int) {
 	line := 1
 	for range 1 + m.IntN(4) {
@@ -270,7 +270,8 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // TestSame reads a mapping twice and compares all answers, from several
-// goroutines: hashes have different seeds each time, answers are the same.
+// goroutines. The hashes have different seeds each time, but the answers are
+// the same.
 func TestSame(t *testing.T) {
 	for seed := range uint64(40) {
 		a, b := mustRead(t, wild(seed)), mustRead(t, wild(seed))

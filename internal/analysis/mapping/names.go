@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// names keeps each name once, in one text, and numbers them from 1. No name has
-// a string or a map entry of its own: a mapping has millions.
+// names stores each name once, in one text, and numbers the names from 1. A
+// name has no string or map entry of its own, because a mapping has millions of
+// names.
 type names struct {
 	text strings.Builder
-	// ends holds the end of each name in text; it begins at the end of the
+	// ends has the end of each name in text; a name begins at the end of the
 	// previous one.
 	ends []uint32
-	// table is an open hash table of numbers, 0 for empty.
+	// table is an open-addressing hash table of numbers; 0 marks an empty slot.
 	table []uint32
 	seed  maphash.Seed
 }
@@ -25,7 +26,8 @@ func newNames() *names {
 
 func (n *names) len() int { return len(n.ends) }
 
-// name returns the name with a number. It is a part of the text, not a copy.
+// name returns the name with a number. The name is a part of the text, not a
+// copy.
 func (n *names) name(id uint32) string {
 	if id == 0 {
 		return ""
@@ -33,7 +35,7 @@ func (n *names) name(id uint32) string {
 	return n.text.String()[n.ends[id-1]:n.ends[id]]
 }
 
-// find returns the number of a name, 0 if there is none.
+// find returns the number of a name, or 0 if it is not stored.
 func (n *names) find(name string) uint32 {
 	for at := maphash.String(n.seed, name); ; at++ {
 		id := n.table[at&uint64(len(n.table)-1)]
@@ -43,7 +45,7 @@ func (n *names) find(name string) uint32 {
 	}
 }
 
-// add returns the number of a name, a new one if there is none.
+// add returns the number of a name; it stores a name that is new.
 func (n *names) add(name []byte) uint32 {
 	at := maphash.Bytes(n.seed, name)
 	for ; ; at++ {

@@ -27,10 +27,10 @@ type caps struct {
 	classes, names int
 }
 
-// Read reads a mapping.txt to its end. What cannot be understood is in
-// Warnings: a line that cannot be parsed, or one longer than 256 KiB. The
-// error, with the line, is for a text without a single line of a mapping, one
-// beyond a gigabyte, 4 million classes or 32 million names, and for r's own.
+// Read reads a mapping.txt to its end. Lines that cannot be parsed, or that are
+// longer than 256 KiB, are reported in Warnings. It returns an error, with the
+// line, for a text without a single line of a mapping, for more than a
+// gigabyte, 4 million classes or 32 million names, and for an error of r.
 func Read(r io.Reader) (*Mapping, error) {
 	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
 }
@@ -54,10 +54,12 @@ type reading struct {
 	most caps
 	in   *bufio.Reader
 	seed maphash.Seed
-	// number is that of the line, from 1, and size the bytes read.
+	// number is the number of the line, from 1; size is the number of bytes
+	// read.
 	number, size int
 	doubts       [doubts]doubt
-	// version is that of the lines after a line of R8, 0 if there is none.
+	// version is the version that a line of R8 declares for the lines after it,
+	// or 0 if there is no such line.
 	version version
 	header  bool
 	// open is true if there is a class above, whose members are gathered here.
@@ -65,13 +67,13 @@ type reading struct {
 	current         class
 	fields, methods []byte
 	chunk           []byte
-	// subject is what a comment belongs to.
+	// subject is the kind of line to which a comment belongs.
 	subject subject
 	// last is the beginning of the encoding of the line above.
 	last int
 }
 
-// subject is the kind of line that metadata belong to.
+// subject is the kind of line to which metadata belong.
 type subject int
 
 const (
@@ -107,8 +109,8 @@ func (r *reading) lines() error {
 
 var mark = []byte("\xef\xbb\xbf")
 
-// next returns the next line without its end; one that is too long is empty.
-// The error is io.EOF after the last.
+// next returns the next line without its end; a line that is too long is
+// returned as empty. The error is io.EOF after the last line.
 func (r *reading) next() ([]byte, error) {
 	r.number++
 	line, err := r.in.ReadSlice('\n')
@@ -141,8 +143,8 @@ func (r *reading) next() ([]byte, error) {
 
 var newline = []byte("\n")
 
-// line reads one line that is not empty. A class ends in a colon, as in
-// ProGuard's MappingReader, which does not require members to be indented.
+// line reads one line that is not empty. The line of a class ends in a colon;
+// as in ProGuard's MappingReader, members need not be indented.
 func (r *reading) line(line []byte) {
 	switch {
 	case line[0] == '#':
@@ -200,7 +202,7 @@ func (r *reading) member(line []byte) {
 	r.methods = appendMethod(r.methods, encoded)
 }
 
-// meaningless counts a line, and ignores comments below it.
+// meaningless counts a line without a meaning, and ignores comments below it.
 func (r *reading) meaningless(line []byte) {
 	r.doubt(noMeaning, line)
 	r.subject = ofNothing
@@ -208,8 +210,8 @@ func (r *reading) meaningless(line []byte) {
 
 const chunkSize = 1 << 20
 
-// close stores the class above and its members, in chunks that many classes
-// share.
+// close stores the class above and its members. Many classes share a chunk of
+// memory.
 func (r *reading) close() {
 	if !r.open {
 		return
@@ -228,7 +230,7 @@ func (r *reading) close() {
 	r.fields, r.methods = r.fields[:0], r.methods[:0]
 }
 
-// finish ends the reading. A mapping of a build that renames nothing has no
+// finish ends the reading. The mapping of a build that renames nothing has no
 // classes, but names its compiler.
 func (r *reading) finish() error {
 	r.close()
@@ -251,7 +253,7 @@ func (r *reading) finish() error {
 	return nil
 }
 
-// reason returns the first line that could not be parsed.
+// reason returns an error with the first line that could not be parsed.
 func (r *reading) reason() error {
 	for k := range r.doubts {
 		if err := r.doubts[k].err(k); err != nil {
@@ -322,7 +324,7 @@ func (r *reading) warn() {
 
 const maxQuoted = 80
 
-// quoted returns the beginning of a line for a message.
+// quoted returns the beginning of a line for use in a message.
 func quoted(line []byte) string {
 	return text.Quote(string(line[:min(len(line), 4*maxQuoted)]), maxQuoted)
 }

@@ -10,7 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// TestDoubts counts lines that cannot be parsed and continues.
+// TestDoubts checks that lines that cannot be parsed are counted, and that
+// reading continues.
 func TestDoubts(t *testing.T) {
 	m := mustRead(t, strings.Join([]string{
 		"    void orphan() -> a",
@@ -76,7 +77,7 @@ func TestNoMapping(t *testing.T) {
 	}
 }
 
-// TestReaders returns the text in pieces, and fails.
+// TestReaders uses readers that return the text in pieces, or that fail.
 func TestReaders(t *testing.T) {
 	text := wild(3)
 	m, err := Read(iotest.OneByteReader(strings.NewReader(text)))
@@ -91,7 +92,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestCaps bounds each thing that a hostile text could have without end.
+// TestCaps checks the bound of each thing that a hostile text could contain
+// without limit.
 func TestCaps(t *testing.T) {
 	most := caps{line: 64, text: 1000, classes: 3, names: 9}
 	for text, want := range map[string]string{
@@ -106,7 +108,7 @@ func TestCaps(t *testing.T) {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
-	// One line without an end takes no memory.
+	// A single endless line takes no memory.
 	_, err := read(io.MultiReader(strings.NewReader("A -> a:\n"), endless{}),
 		caps{line: maxLine, text: 64 << 20, classes: 9, names: 99})
 	if err == nil || !strings.Contains(err.Error(), "line 2: the text is longer") {
@@ -123,7 +125,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestManyAnswers bounds the answer to a hostile question.
+// TestManyAnswers checks the bound of the answer to a hostile question.
 func TestManyAnswers(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("A -> a:\n")
@@ -141,8 +143,7 @@ func TestManyAnswers(t *testing.T) {
 	}
 }
 
-// TestFieldOfType distinguishes fields of one name by what a dump says about
-// their types.
+// TestFieldOfType distinguishes fields of one name by their types in a dump.
 func TestFieldOfType(t *testing.T) {
 	m := mustRead(t, `# {"id":"com.android.tools.r8.mapping","version":"2.2"}
 A -> a:
@@ -177,7 +178,8 @@ A -> a2:
 	}
 }
 
-// TestVersions ignores metadata that the text's version does not have.
+// TestVersions checks that metadata are ignored if the text's version lacks
+// them.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{
 		"": false, "none": false, "experimental": false, "0.9": false, "1.0": true, "2.2": true, "99.9": true,
@@ -200,7 +202,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// bulk writes a mapping of an app by its size: the shape is that of R8's.
+// bulk writes a mapping of an app of a given size, in the form that R8 writes.
 func bulk(size int) string {
 	var b strings.Builder
 	b.Grow(size + 1<<10)
@@ -227,8 +229,8 @@ func bulk(size int) string {
 	return b.String()
 }
 
-// TestMemory bounds the memory of a mapping by a part of its text, and for
-// hostile texts of many classes and names by a multiple.
+// TestMemory checks that a mapping takes only a part of the size of its text,
+// and a bounded multiple of it for hostile texts of many classes and names.
 func TestMemory(t *testing.T) {
 	var classes, names strings.Builder
 	for i := range 300_000 {
@@ -261,8 +263,8 @@ func live() uint64 {
 	return s.HeapAlloc
 }
 
-// TestAllocations reads ten times as many lines of methods: it makes no more
-// allocations except those of growing arrays.
+// TestAllocations checks that reading ten times as many lines of methods causes
+// no more allocations, except those of growing arrays.
 func TestAllocations(t *testing.T) {
 	count := func(lines int) float64 {
 		text := "A -> a:\n" + strings.Repeat("    1:3:void com.B.name(int,java.lang.String):5:7 -> b\n", lines)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// printed is an answer as in testdata/retrace.txt.
+// printed returns an answer in the form of testdata/retrace.txt.
 func printed(frames []Frame) string {
 	var answers []string
 	for i, f := range frames {
@@ -70,7 +70,7 @@ func ask(t testing.TB, m *Mapping, question string) string {
 
 // TestDocumented has the examples of R8's doc/retrace.md and of the tests of
 // its retrace (src/test/java/com/android/tools/r8/retrace/stacktraces), with
-// their documented answers; that of reversed ranges is the answer of retrace
+// their documented answers; for reversed ranges, the answer is that of retrace
 // 8.5.35.
 func TestDocumented(t *testing.T) {
 	for name, c := range map[string]struct {
