@@ -845,9 +845,11 @@ func TestGuardsOfLooks(t *testing.T) {
 		t.Error("floors of ten minutes cannot show a pace of five")
 	}
 	for s, want := range map[lookResult]string{
-		{reason: holes, window: time.Hour}: "memory over 60 min has too many holes",
-		{reason: noise, window: time.Hour, blocks: 24, growth: 5}: "memory over 60 min: 5.0 MB (needs 0.0), 5.0 " +
-			"MB/h, t 0.0: does not grow more than noise can",
+		{reason: holes, window: time.Hour}: "memory over 60 min has too many gaps",
+		{
+			reason: noise, window: time.Hour, blocks: 24, growth: 5,
+		}: "memory over 60 min: 5.0 MB (a leak needs 0.0 MB), " +
+			"5.0 MB/h, t-value 0.0: does not grow more than noise can",
 	} {
 		if got := s.text("memory"); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -55,7 +55,7 @@ const (
 var reasonTexts = [...]string{
 	fires:     "shows a leak",
 	tooShort:  "is longer than the series",
-	holes:     "has too many holes",
+	holes:     "has too many gaps",
 	small:     "does not grow enough",
 	noise:     "does not grow more than noise can",
 	fallsBack: "does not grow at its end",
@@ -97,7 +97,7 @@ func (s lookResult) text(series string) string {
 	if s.blocks == 0 || math.IsNaN(t) {
 		return fmt.Sprintf("%s over %s %s", series, minutesText(s.window), reasonTexts[s.reason])
 	}
-	return fmt.Sprintf("%s over %s: %s MB (needs %s), %s MB/h, t %s: %s", series, minutesText(s.window),
+	return fmt.Sprintf("%s over %s: %s MB (a leak needs %s MB), %s MB/h, t-value %s: %s", series, minutesText(s.window),
 		number(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
 }
 

@@ -37,7 +37,7 @@ func TestTextOfApps(t *testing.T) {
 		want string
 	}{
 		"by the sum alone": {
-			shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL; no process leaks by itself
+			shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end: no alarm while it ran; no process leaks by itself
   why      grew 400 MB
   series   960 sums of 2 processes over 8h0m
   rate     +50.0 MB/h (95 %: +45.0 to +55.0)

@@ -157,6 +157,7 @@ func (out *page) classes(d *analysis.Dump, classes []analysis.Class) {
 		own = fmt.Sprintf("%14s ", "APP HEAP")
 		ownBytes = func(c *analysis.Class) string { return fmt.Sprintf("%14s ", text.Grouped(c.RetainedIn[app])) }
 	}
+	out.line("CLASSES: sizes in bytes")
 	out.line("%s%14s %12s %14s %12s  %s", own, "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
 	shown := out.first(len(classes))
 	defer out.more(len(classes) - shown)
@@ -177,6 +178,7 @@ func (out *page) dominators(r *analysis.Report) {
 		return
 	}
 	out.blank()
+	out.line("DOMINATORS: the objects that keep most memory alive, as a tree; sizes in bytes")
 	out.line("%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
 	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
 	left := out.first(math.MaxInt)

@@ -58,9 +58,9 @@ func ExampleWriteRun() {
 		fmt.Println(err)
 	}
 	// Output:
-	// com.shop: LEAK (java leak), state LEAKING
+	// com.shop: LEAK (java leak)
 	//   why      memory grows 120 MB/h
-	//   series   240 samples over 2h0m, by smaps_rollup; 60 breakdowns; no restart
+	//   series   240 samples over 2h0m, by smaps_rollup; 60 dumpsys meminfo readings; no restart
 }
 
 func ExampleWriteDiagnosis() {
@@ -91,7 +91,7 @@ func ExampleWriteReplay() {
 	// PROCESS                          VERDICT      WORST      KIND        SAMPLES  LENGTH      MB/h                95 %   DETECTS   GREW MB
 	// com.shop                         leak         LEAKING    java_leak       240    2h0m    +120.0     +90.0 to +150.0         -      +0.0
 	//
-	// com.shop: LEAK (java leak), state LEAKING: memory grows 120 MB/h
+	// com.shop: LEAK (java leak): memory grows 120 MB/h
 	// judged by policy robust
 }
 
@@ -113,7 +113,8 @@ func ExampleWriteReport() {
 	// JAVA PROFILE 1.0.3, 9.0 MB, 41 000 objects: 40 000 instances, 600 object arrays, 400 primitive arrays, 900 classes
 	// reachable: 8.0 MB (sizes as the dump declares them)
 	//
-	// LEAKS: 1 (3 objects), 5.0 MB retained; fingerprint is LeakCanary's, key stays the same from build to build; kB are 1024 bytes
+	// LEAKS: 1 (3 objects) of the app, 5.0 MB retained; 0 of libraries
+	// (fingerprint: as in LeakCanary; key: the same in every build; 1 kB is 1024 bytes)
 	//
 	// 3 x CartActivity: held by Registry.all
 	// 5.0 MB retained, fingerprint 95c1f7fe, key 7ffe8a98
@@ -127,6 +128,7 @@ func ExampleWriteReport() {
 	// ╰→ com.shop.CartActivity instance
 	//       Leaking: YES (Activity#mDestroyed is true)
 	//
+	// CLASSES: sizes in bytes
 	//       RETAINED       NATIVE        SHALLOW    INSTANCES  CLASS
 	//      5 242 880            0            960            3  com.shop.CartActivity
 	//
@@ -262,7 +264,7 @@ func ExampleWriteObjects() {
 func ExampleHeadline() {
 	fmt.Println(reporters.Headline(process(), detector.PolicyRobust))
 	// Output:
-	// LEAK (java leak), state LEAKING
+	// LEAK (java leak)
 }
 
 func ExampleKindWords() {

@@ -222,7 +222,7 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 		if p.Reason != "" {
 			lines = append(lines, "  "+whyBesideLives(p))
 		}
-		for _, finding := range findingLines(p) {
+		for _, finding := range incidentLines(p) {
 			lines = append(lines, "  "+finding)
 		}
 		switch p.Gate {

@@ -171,7 +171,7 @@ func TestJUnitCases(t *testing.T) {
 		got[c.Class+"/"+c.Name] = what
 	}
 	for name, want := range map[string]string{
-		"leakgate.processes/process com.shop does not leak": "failure leak: com.shop: LEAK (java leak), state LEAKING",
+		"leakgate.processes/process com.shop does not leak": "failure leak: com.shop: LEAK (java leak)",
 		"leakgate.processes/process com.shop:* does not leak": "skipped: inconclusive: com.shop:push: only 12 min of " +
 			"uninterrupted data",
 		"leakgate.processes/process com.gone does not leak":  "error no_process: no process matched com.gone",
@@ -363,7 +363,7 @@ func TestJUnitDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"com.x: PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)\n",
+		"com.x: PASS, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)\n",
 		"\n  8 crashes, first at 1m, last at 10m: CRASH\n",
 		"\n  22 OutOfMemoryErrors, first at 1m1s, last at 2h0m: x\n",
 	} {

@@ -28,8 +28,8 @@ func (out *page) leaks(r *analysis.Report, all bool) {
 	out.blank()
 	switch {
 	case len(app) > 0:
-		out.line("LEAKS: %s, %s retained; fingerprint is LeakCanary's, key stays the same from build to build; kB "+
-			"are 1024 bytes", howMany(app), leaked(r))
+		out.line("LEAKS: %s of the app, %s retained; %d of libraries", howMany(app), leaked(r), len(library))
+		out.line("(fingerprint: as in LeakCanary; key: the same in every build; 1 kB is 1024 bytes)")
 		out.index(app)
 	default:
 		out.line("LEAKS: %s", noLeaks(r))
@@ -268,18 +268,35 @@ func (out *page) trace(l *analysis.Leak, place *analysis.Accumulation) {
 		case i == last && place != nil:
 			out.accumulation(more, place)
 		case place == nil:
-			out.line("%sLeaking: %s", more, statusText(e))
+			out.fill(more+"Leaking: ", more+"  ", statusText(e))
 		}
 		if e.RetainedBytes != nil {
 			out.line("%sRetaining %s", more, text.Bytes(*e.RetainedBytes))
 		}
 		for _, label := range e.Labels {
-			out.line("%s%s", more, sentence(label))
+			out.label(more, sentence(label))
 		}
 		if i < last {
 			out.reference(e, i == look)
 		}
 	}
+}
+
+// label prints what an inspector says about an object: advice of more than one
+// line only once, then its first sentence.
+func (out *page) label(indent, s string) {
+	if text.Columns(indent+s) > width {
+		if out.advised[s] {
+			s, _, _ = strings.Cut(s, ". ")
+			s += " (see above)"
+		} else {
+			if out.advised == nil {
+				out.advised = map[string]bool{}
+			}
+			out.advised[s] = true
+		}
+	}
+	out.fill(indent, indent+"  ", s)
 }
 
 func statusText(e analysis.TraceElement) string {

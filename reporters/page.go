@@ -14,12 +14,39 @@ type page struct {
 	text strings.Builder
 	// rows bounds the tables of a report; 0 means unlimited.
 	rows int
+	// advised are the long texts of inspectors that are printed already.
+	advised map[string]bool
 }
 
 // line adds one line and makes it Printable, whatever the arguments contain.
 func (out *page) line(format string, args ...any) {
 	out.text.WriteString(text.Printable(fmt.Sprintf(format, args...)))
 	out.text.WriteByte('\n')
+}
+
+// width is the number of columns of a line that is wrapped.
+const width = 100
+
+// wrapped adds a text in lines of at most width columns where its words allow
+// it. The lines after the first are aligned with it.
+func (out *page) wrapped(label, s string) {
+	out.fill(label, strings.Repeat(" ", text.Columns(label)), s)
+}
+
+// fill adds a text in lines of at most width columns where its words allow it:
+// the first line after head, the others after indent.
+func (out *page) fill(head, indent, s string) {
+	words := strings.Split(text.Printable(s), " ")
+	line := head + words[0]
+	for _, word := range words[1:] {
+		if text.Columns(line)+1+text.Columns(word) > width {
+			out.line("%s", line)
+			line = indent + word
+			continue
+		}
+		line += " " + word
+	}
+	out.line("%s", line)
 }
 
 func (out *page) blank() { out.text.WriteByte('\n') }

@@ -40,7 +40,7 @@ func TestWriteReplayLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, got, _ := strings.Cut(out.String(), "\n\n")
-	want := `com.shop: PASS, state NORMAL: nothing grows
+	want := `com.shop: PASS: nothing grows
   looks    memory: 10, 7 fire; the others: does not grow enough (1), levels off (1), needs at least 15 min of data (1)
   looks    Java Heap: 2, 1 fire; the others: does not grow enough (1)
   look     20m      FIRES memory over 15 min: 0 MB: fires

@@ -84,16 +84,16 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.line("%s: %s", who, Headline(p, policy))
 	if p.Reason != "" {
-		out.line("  why      %s", whyBesideLives(p))
+		out.wrapped("  why      ", whyBesideLives(p))
 	}
-	out.line("  series   %s, by %s; %s; %s", samplesWords(p), p.Source,
-		text.Plural(p.Details, "breakdown", "breakdowns"), restarts(p.Restarts))
+	out.wrapped("  series   ", fmt.Sprintf("%s, by %s; %s; %s", samplesWords(p), p.Source,
+		text.Plural(p.Details, "dumpsys meminfo reading", "dumpsys meminfo readings"), restarts(p.Restarts)))
 	if p.Missed+p.Gaps > 0 {
-		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"),
-			text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Missing))
+		out.line("  gaps     %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"),
+			text.Plural(p.Missed, "short gap", "short gaps"), text.Span(p.Missing))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
-		out.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
+		out.line("  cpu      %.1f %% of a core by the app, %.1f %% of it caused by dumpsys meminfo", *p.CPU, *p.CostCPU)
 	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
 		out.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1],
@@ -104,8 +104,11 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.deaths(p)
 	out.faults(p)
-	for _, line := range findingLines(p) {
-		out.line("  finding  %s", line)
+	beside := p
+	beside.Findings = slices.DeleteFunc(slices.Clone(p.Findings),
+		func(f record.Incident) bool { return isLatestDeath(f, p.Deaths) })
+	for _, line := range incidentLines(beside) {
+		out.line("  incident %s", line)
 	}
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
@@ -119,10 +122,11 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		out.countsAtMarks(m, len(p.CountsAtMarks) > 1)
 	}
 	for _, w := range p.Limits {
-		out.line("  limit    at %s: %s", text.Span(w.T), w.Text)
+		out.wrapped("  limit    ", fmt.Sprintf("at %s: %s", text.Span(w.T), w.Text))
 	}
 	for _, t := range p.Transitions {
-		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
+		out.wrapped(fmt.Sprintf("  %-8s ", text.Span(t.T)),
+			fmt.Sprintf("%s -> %s: %s", StateWords(t.From, policy), StateWords(t.To, policy), t.Reason))
 	}
 	for _, text := range p.HeadroomReasons {
 		if !strings.HasSuffix(text, "does not run out of it") { // which is not a gap
@@ -143,7 +147,8 @@ func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
 	}
-	return fmt.Sprintf("%s of %d lives, the last over %s", text.Plural(p.Samples, "sample", "samples"), p.Restarts+1,
+	return fmt.Sprintf("%s of %d processes in turn, the last over %s", text.Plural(p.Samples, "sample", "samples"),
+		p.Restarts+1,
 		text.Span(p.Duration))
 }
 
@@ -175,9 +180,9 @@ func (out *page) deaths(p record.Process) {
 	}
 }
 
-// findingLines returns the crashes, ANRs and deaths caused by memory of a
+// incidentLines returns the crashes, ANRs and deaths caused by memory of a
 // process, one line for each kind.
-func findingLines(p record.Process) []string {
+func incidentLines(p record.Process) []string {
 	var out []string
 	for _, f := range p.Findings {
 		line := record.DeathWords(map[string]int{f.Kind: f.Count})
@@ -195,6 +200,15 @@ func findingLines(p record.Process) []string {
 		out = append(out, line)
 	}
 	return out
+}
+
+// isLatestDeath reports whether an incident is one death, the latest.
+func isLatestDeath(f record.Incident, deaths []record.Death) bool {
+	if f.Count != 1 || len(deaths) == 0 {
+		return false
+	}
+	last := deaths[len(deaths)-1]
+	return f.Kind == last.Reason && f.Last == last.T && f.Text == last.Text
 }
 
 // countedObjects are the counts that are printed: those that rise when screens
@@ -346,8 +360,11 @@ func sharesText(shares []record.Share) string {
 	return strings.Join(parts, ", ")
 }
 
+// unseenBelow returns the detection limit, unless a leak was found or the
+// reason of the verdict has the limit.
 func unseenBelow(p record.Process) string {
-	if p.MinDetectable == nil {
+	if p.MinDetectable == nil || p.Gate != detector.Pass && p.Gate != detector.Inconclusive ||
+		strings.Contains(p.Reason, "would have been detected") || strings.Contains(p.Reason, "cannot be ruled out") {
 		return ""
 	}
 	return fmt.Sprintf("; leaks slower than %.1f MB/h cannot be ruled out", *p.MinDetectable)
@@ -412,7 +429,7 @@ func times(n int) string {
 func verdictWords(p record.Process, policy string) string {
 	switch p.Gate {
 	case detector.Leak:
-		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakStates(p))
+		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakProof(p))
 	case detector.Pass:
 		return "PASS" + states(p, policy)
 	case detector.Settled:
@@ -421,21 +438,25 @@ func verdictWords(p record.Process, policy string) string {
 	return "INCONCLUSIVE" + states(p, policy)
 }
 
+// states returns the worst live state if there was a suspicion, and the state
+// at the end if it differs.
 func states(p record.Process, policy string) string {
-	text := ", state " + StateWords(p.State, policy)
+	if p.Worst == detector.Normal {
+		return ""
+	}
+	text := ", live state reached " + StateWords(p.Worst, policy)
 	if p.Worst != p.State {
-		text += ", worst " + StateWords(p.Worst, policy)
+		text += ", " + StateWords(p.State, policy) + " at the end"
 	}
 	return text
 }
 
-// leakStates returns the states of a process that leaks; none of them is
-// provisional. A leak that was too slow for an alarm is proved by the entire
-// run.
-func leakStates(p record.Process) string {
+// leakProof returns what proved a leak that did not reach LEAKING, with its
+// states. One that was too slow for an alarm is proved by the entire run.
+func leakProof(p record.Process) string {
 	switch {
 	case p.Worst == detector.Leaking:
-		return states(p, "")
+		return ""
 	case slices.ContainsFunc(p.AtMarks, func(m record.MarkSeries) bool { return m.Gate == detector.Leak }):
 		return ", proved by heap dumps at marks" + states(p, "")
 	case slices.ContainsFunc(p.CountsAtMarks, func(m record.CountsAtMarks) bool { return m.Gate == detector.Leak }):
@@ -477,25 +498,29 @@ func restarts(n int) string {
 
 func (out *page) device(d record.Device) {
 	var b strings.Builder
-	fmt.Fprintf(&b,
-		"device %s (%s, API %d): watched %s; fast channel %s, mean %.1f ms, at most %.1f ms; detail %s, mean %.0f ms",
-		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), text.Plural(d.Fast.Rounds, "round", "rounds"),
-		d.Fast.MeanMS, d.Fast.MaxMS, text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)
+	out.line("device %s (%s, API %d): watched %s", name(d.Device), name(d.Model), d.API, text.Span(d.Duration))
+	fmt.Fprintf(&b, "sampling: %s, mean %.1f ms, at most %.1f ms; dumpsys meminfo: %s, mean %.0f ms",
+		text.Plural(d.Fast.Rounds, "round", "rounds"), d.Fast.MeanMS, d.Fast.MaxMS,
+		text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)
 	if failed := d.Fast.Failed + d.Detail.Failed; failed > 0 {
 		fmt.Fprintf(&b, "; %d failed", failed)
 	}
+	out.line("  %s", b.String())
+	var cpu []string
 	if d.SystemServer != nil {
-		fmt.Fprintf(&b, "; system_server %.1f %% CPU", *d.SystemServer)
+		cpu = append(cpu, fmt.Sprintf("%.1f %% CPU", *d.SystemServer))
 	}
 	if d.DetailSystemServer != nil {
-		fmt.Fprintf(&b, ", %.1f %% while dumpsys ran", *d.DetailSystemServer)
+		cpu = append(cpu, fmt.Sprintf("%.1f %% while dumpsys ran", *d.DetailSystemServer))
 	}
 	if d.CostSystemServer != nil {
-		fmt.Fprintf(&b, ", %.1f %% because of it", *d.CostSystemServer)
+		cpu = append(cpu, fmt.Sprintf("%.1f %% caused by leakgate", *d.CostSystemServer))
 	}
-	out.line("%s", b.String())
+	if len(cpu) > 0 {
+		out.line("  system_server: %s", strings.Join(cpu, ", "))
+	}
 	if d.Thinned > 0 {
-		out.line("device %s: breakdowns were reduced %s to keep within the budget, the latest period is %s",
+		out.line("device %s: dumpsys meminfo slowed down %s to stay within the CPU budget, now every %s",
 			name(d.Device), text.Plural(d.Thinned, "time", "times"), text.Span(d.DetailPeriod))
 	}
 	if d.Error != "" {

@@ -85,50 +85,57 @@ func TestHeadlines(t *testing.T) {
 		p              record.Process
 		policy, expect string
 	}{
-		{of("leak", detector.Leaking, detector.Leaking), "robust", "LEAK (java leak), state LEAKING"},
-		{of("leak", detector.Leaking, detector.Leaking), "article", "LEAK (java leak), state LEAKING"},
-		{of("leak", detector.Normal, detector.Leaking), "article", "LEAK (java leak), state NORMAL, worst LEAKING"},
+		{of("leak", detector.Leaking, detector.Leaking), "robust", "LEAK (java leak)"},
+		{of("leak", detector.Leaking, detector.Leaking), "article", "LEAK (java leak)"},
+		{of("leak", detector.Normal, detector.Leaking), "article", "LEAK (java leak)"},
 		{
 			of("leak", detector.Normal, detector.Normal), "robust",
-			"LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL",
+			"LEAK (java leak), proved at the end: no alarm while it ran",
 		},
 		{
 			of("leak", detector.Normal, detector.Confirming), "robust",
-			"LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING",
+			"LEAK (java leak), proved at the end: no alarm while it ran, live state reached CONFIRMING, NORMAL at " +
+				"the end",
 		},
-		{of("pass", detector.Normal, detector.Normal), "robust", "PASS, state NORMAL"},
-		{of("pass", detector.Normal, detector.Leaking), "article", "PASS, state NORMAL, worst LEAKING"},
+		{of("pass", detector.Normal, detector.Normal), "robust", "PASS"},
+		{
+			of("pass", detector.Normal, detector.Leaking), "article",
+			"PASS, live state reached LEAKING, NORMAL at the end",
+		},
 		{
 			of("settled", detector.Normal, detector.Leaking), "robust",
-			"SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)",
+			"SETTLED, grew 81.2 MB, live state reached LEAKING (provisional), NORMAL at the end",
 		},
-		{of("inconclusive", detector.Leaking, detector.Leaking), "robust", "INCONCLUSIVE, state LEAKING (provisional)"},
+		{
+			of("inconclusive", detector.Leaking, detector.Leaking), "robust",
+			"INCONCLUSIVE, live state reached LEAKING (provisional)",
+		},
 	} {
 		if got := Headline(c.p, c.policy); got != c.expect {
 			t.Errorf("%s: %q, want %q", c.policy, got, c.expect)
 		}
 	}
 	for want, p := range map[string]record.Process{
-		"PASS, state NORMAL, restarted once": {Restarts: 1},
-		"PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)": {
+		"PASS, restarted once": {Restarts: 1},
+		"PASS, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)": {
 			Restarts: 30, DeathsByReason: map[string]int{"crash": 8, "out_of_memory": 22, "kill": 0},
 		},
-		"PASS, state NORMAL, restarted at least 2 times (3 kills)": {
+		"PASS, restarted at least 2 times (3 kills)": {
 			Restarts: 2, Samples: 5, DeathsByReason: map[string]int{"kill": 3},
 		},
-		"PASS, state NORMAL, restarted 2 times (2 kills)": {
+		"PASS, restarted 2 times (2 kills)": {
 			Restarts: 2, Samples: 6, DeathsByReason: map[string]int{"kill": 2},
 		},
-		"PASS, state NORMAL, restarted 2 times, ended 3 times (3 kills)": {
+		"PASS, restarted 2 times, ended 3 times (3 kills)": {
 			Restarts: 2, DeathsByReason: map[string]int{"kill": 3},
 		},
-		"PASS, state NORMAL, ended (1 kill by the memory limiter)": {
+		"PASS, ended (1 kill by the memory limiter)": {
 			DeathsByReason: map[string]int{"memory_limiter": 1},
 		},
-		"PASS, state NORMAL, restarted 2 times (1 ANR, 1 for an unknown reason)": {
+		"PASS, restarted 2 times (1 ANR, 1 for an unknown reason)": {
 			Restarts: 2, DeathsByReason: map[string]int{"anr": 1, "unknown": 1},
 		},
-		"PASS, state NORMAL, ended (3 x?[2J y)": {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
+		"PASS, ended (3 x?[2J y)": {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
 	} {
 		p.Gate = "pass"
 		if got := Headline(p, "robust"); got != want {
@@ -191,7 +198,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 					{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, AtMarks: []record.MarkSeries{series}},
 				},
 			}, []string{
-				"com.x: LEAK (java leak), proved by heap dumps at marks, state NORMAL\n",
+				"com.x: LEAK (java leak), proved by heap dumps at marks\n",
 				"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by " +
 					"Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
 				"           leak of a library InputMethodManager: 1, 1, 1 objects",
@@ -211,7 +218,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 								Lines: []string{"lmkd: kill"},
 							},
 						}}}}, []string{
-				": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n",
+				": INCONCLUSIVE, ended (39 low-memory kills, 1 crash)\n",
 				"\n  deaths   39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY",
 				"\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
 		"findings": {
@@ -226,8 +233,8 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 					},
 				},
 			}, []string{
-				"\n  finding  1 ANR at 1m1s: reported by monkey\n",
-				"\n  finding  22 OutOfMemoryErrors, first at 1m, last at 2h0m: CRASH?[2J\n"}},
+				"\n  incident 1 ANR at 1m1s: reported by monkey\n",
+				"\n  incident 22 OutOfMemoryErrors, first at 1m, last at 2h0m: CRASH?[2J\n"}},
 		"faults": {
 			record.Run{
 				Processes: []record.Process{
@@ -259,7 +266,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 				Processes: []record.Process{{Restarts: 11, Samples: 49, Duration: 88, Source: "smaps_rollup"}},
 				ExitCode:  record.ExitInconclusive,
 			}, []string{
-				"\n  series   49 samples of 12 lives, the last over 1m28s, by smaps_rollup; ",
+				"\n  series   49 samples of 12 processes in turn, the last over 1m28s, by smaps_rollup; ",
 				"Exit code 5: not judged. Watch for longer without restarts, or dump heaps"}},
 		"unjudged, one of them restarted": {
 			record.Run{Processes: []record.Process{{Restarts: 1}, {}}, ExitCode: record.ExitInconclusive},

@@ -31,6 +31,8 @@ type runFlags struct {
 	patience time.Duration
 	// started is the directory of the run, once the run has started.
 	started string
+	// recorded is the record of a run that has ended.
+	recorded *record.Run
 	// unprinted is set if the run is complete and recorded, but its verdict
 	// could not be printed.
 	unprinted bool
@@ -152,10 +154,22 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 // reportLocation prints the run directory last, because the artifacts are named
 // relative to it, and returns the exit code.
 func (f *runFlags) reportLocation(c console, code int) int {
-	if f.started != "" {
-		c.note("the run is in %s", text.Printable(f.started))
+	switch dir := text.Printable(f.started); {
+	case f.started == "":
+	case f.recorded == nil:
+		c.note("the run is in %s", dir)
+	default:
+		c.note("the run is in %s; show it again with `leakgate report %[1]s`", dir)
 	}
 	return code
+}
+
+// conclude prints what decided the exit code, and the run directory.
+func (f *runFlags) conclude(c console, code int) int {
+	if f.started != "" && f.recorded != nil {
+		c.note("%s", conclusion(code, decidedBy(*f.recorded, code)))
+	}
+	return f.reportLocation(c, code)
 }
 
 // folder returns the directory of the run.
@@ -246,7 +260,7 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 		c.problem("%v", err)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		f.started = p.options.Dir
+		f.started, f.recorded = p.options.Dir, &run
 	}
 	if perr := printRun(c, run, f.asJSON); perr != nil {
 		c.problem("print the verdict: %v", perr)

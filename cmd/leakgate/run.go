@@ -9,6 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
 )
@@ -88,7 +89,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		return f.runGated(c, cfg, args[0], prepare)
 	}
 	_, code := f.carryOut(c, prepare)
-	return f.reportLocation(c, code)
+	return f.conclude(c, code)
 }
 
 // runGated executes a run and judges it by the rules of its file.
@@ -123,7 +124,7 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
 	prepare func(*plan) error) (*comparison.Comparison, int) {
 	_, code := f.carryOut(c, prepare)
 	if f.started == "" || code == exitUsage && !f.unprinted {
-		return nil, f.reportLocation(c, code)
+		return nil, f.conclude(c, code)
 	}
 	g.runs = []string{f.started}
 	ctx, stop := untilInterrupt()
@@ -135,6 +136,9 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
 	code = g.reportRun(c, s, result)
 	if f.unprinted {
 		code = exitUsage // takes precedence over all others
+	}
+	if !f.asJSON { // with it, reportRun has printed the reason
+		c.note("%s", conclusion(code, text.Printable(result.Text)))
 	}
 	return result, f.reportLocation(c, code)
 }
@@ -148,5 +152,10 @@ func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare
 	if result == nil || !result.Judged {
 		return code
 	}
-	return g.reportRun(c, s, gate.Confirm(first, result))
+	both := gate.Confirm(first, result)
+	code = g.reportRun(c, s, both)
+	if !f.asJSON {
+		c.note("%s", conclusion(code, text.Printable(both.Text)))
+	}
+	return code
 }

@@ -111,5 +111,5 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn})
 	})
-	return f.reportLocation(c, code)
+	return f.conclude(c, code)
 }

@@ -92,9 +92,10 @@ func (b *breakdowns) govern(now time.Duration) {
 		return
 	}
 	period := time.Duration(factor) * b.run.Detail
-	text := fmt.Sprintf("breakdowns cost little again: one every %v", period)
+	text := fmt.Sprintf("dumpsys meminfo costs little again: one reading every %v", period)
 	if factor > g.factor {
-		text = fmt.Sprintf("breakdowns cost %s %.1f %% of a core, the budget is %.1f %%: one every %v from now on",
+		text = fmt.Sprintf("dumpsys meminfo costs %s %.1f %% of a core, the budget is %.1f %%: one reading every %v "+
+			"from now on",
 			l.who, l.percent, l.budget, period)
 	}
 	g.factor = factor

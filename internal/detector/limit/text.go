@@ -8,7 +8,7 @@ import (
 )
 
 // text returns a warning in one line: "threads: 870 of 1000 (87 %), +120 per
-// hour, limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create
+// hour, limit in 1 h at most; reaching it is an OutOfMemoryError: pthread_create
 // failed".
 func (w Warning) text() string {
 	name := resources[w.Resource]
@@ -23,7 +23,8 @@ func (w Warning) text() string {
 	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), most, held,
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
-		s += fmt.Sprintf(", +%s per hour, limit in about %s", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
+		// The time left is that of the growth that is certain, which is slower.
+		s += fmt.Sprintf(", +%s per hour, limit in %s at most", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
 	}
 	return s + "; " + name.end
 }

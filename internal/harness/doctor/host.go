@@ -182,7 +182,7 @@ func (e *examination) absent(at string, err error) {
 	case e.report.Host.ADB.Path == "":
 		e.book.note("server", Bad, text, "install adb, then run `adb start-server`")
 	default:
-		e.book.note("server", Warn, text+", so devices are unknown; a run starts one",
+		e.book.note("server", Warn, text+", so no device was checked",
 			"run `adb start-server`, then `leakgate doctor` again")
 	}
 }

@@ -158,7 +158,7 @@ func levelText(source capture.Source, pid int) (Status, string) {
 // build and the app).
 func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Status, string, string) {
 	if facts.BuildType == "userdebug" || facts.BuildType == "eng" {
-		return OK, fmt.Sprintf("possible: %s build dumps the heap of every app", article(facts.BuildType)), ""
+		return OK, fmt.Sprintf("possible: %s build allows it for every app", article(facts.BuildType)), ""
 	}
 	if probe.Level.Source == capture.RunAs {
 		return OK, "possible: the app is debuggable", ""
