@@ -105,7 +105,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 				p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Reason) {
 				t.Errorf("%q is not %s", p.Reason, why)
 			}
-			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts),
+			w.says(t, fmt.Sprintf("INCONCLUSIVE, "+c.times, p.Restarts),
 				"\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n",
 				"Exit code 5: no verdict on what is listed as not judged")
 			w.assertRebuilt(t)

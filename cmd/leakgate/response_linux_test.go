@@ -136,7 +136,7 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	}
 	w.assertKinds(t)
 	assertNoHostPath(t, w.dir)
-	w.says(t, r.Package()+":control: PASS, state NORMAL")
+	w.says(t, r.Package()+":control: PASS")
 	for _, p := range w.Processes {
 		// A gap lasts as long as the stall and the two intervals around it.
 		if most := 4*nightInterval + 3*w.stalled; p.Missing > most || p.Gaps > 0 && w.stalled == 0 {
