@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// judge returns nil if a text is the artifact. A text that parses may still be
-// truncated, if its command was killed or a read failed: the exit status shows
-// that.
+// judge returns nil if a text is the artifact. A text that can be parsed may
+// still be truncated, if its command was killed or a read failed: the exit
+// status shows that.
 func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {
@@ -39,15 +39,15 @@ func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) err
 	return err
 }
 
-// refuses reports whether the device's message is a permanent refusal, and not
-// a failure.
+// refuses reports whether the device's message is a permanent refusal and not a
+// failure.
 func refuses(e dumpsys.DeviceError) bool {
 	switch e.Kind {
 	case dumpsys.Permission, dumpsys.NotDebuggable, dumpsys.UnknownPackage, dumpsys.RunAs, dumpsys.UnknownOption,
 		dumpsys.NoCommand, dumpsys.NoFile, dumpsys.Unsupported, dumpsys.Usage:
 		return true
 	case dumpsys.NoService:
-		// These two are there whenever system_server is.
+		// These two services exist whenever system_server runs.
 		return !strings.HasSuffix(e.Text, " meminfo") && !strings.HasSuffix(e.Text, " activity")
 	}
 	return false
@@ -67,7 +67,7 @@ func deviceWords(texts ...[]byte) error {
 	return nil
 }
 
-// asRefusal turns a parser's error into a refusal of the device, if it is one.
+// asRefusal converts a parser's error to a refusal of the device, if it is one.
 func asRefusal(err error) error {
 	var e dumpsys.DeviceError
 	if errors.As(err, &e) && refuses(e) {
@@ -76,8 +76,8 @@ func asRefusal(err error) error {
 	return err
 }
 
-// unreadable is why a text cannot be parsed: the device's error message if it
-// has one.
+// unreadable returns the reason why a text cannot be parsed: the device's error
+// message, if the text has one.
 func unreadable(text []byte, err error) error {
 	if said := deviceWords(text); said != nil {
 		return said
@@ -142,7 +142,7 @@ func wholeStatus(p capture.Process, text []byte) error {
 }
 
 // wholeThreads requires the main thread, which lives as long as the process.
-// Others may end while they are listed.
+// Other threads may end while they are listed.
 func wholeThreads(p capture.Process, text []byte) error {
 	main := fmt.Sprintf("/proc/%d/task/%d/comm:", p.PID, p.PID)
 	for line := range bytes.Lines(text) {
@@ -171,7 +171,7 @@ func wholeMeminfo(p capture.Process, text []byte) error {
 		return asRefusal(*info.Interrupted)
 	}
 	for _, b := range info.Blocks {
-		// A native process has no pid in its block.
+		// The block of a native process has no pid.
 		if b.PID.Known && b.PID.N != int64(p.PID) {
 			continue
 		}
@@ -212,8 +212,8 @@ func wholeGPU(text []byte) error {
 	return nil
 }
 
-// wholeSurfaceFlinger accepts a text without the list of buffers too, if it is
-// from SurfaceFlinger: the layers are in all of them.
+// wholeSurfaceFlinger also accepts a text without the list of buffers, if it is
+// from SurfaceFlinger: every such text has the layers.
 func wholeSurfaceFlinger(text []byte) error {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	var e dumpsys.DeviceError
@@ -228,8 +228,8 @@ func wholeSurfaceFlinger(text []byte) error {
 	return interruptedText(text)
 }
 
-// wholeLogcat requires the head of a buffer or a line with a date: a log may be
-// empty, but then its heads are there.
+// wholeLogcat requires the head of a buffer or a line with a date: an empty log
+// still has the heads.
 func wholeLogcat(text []byte) error {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' &&

@@ -31,7 +31,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	d.Phone.Shell(t.Context(),
 		"log -t Bank 'token=ghp_SECRET of com.shop'; log -t ActivityManager 'Killing 77:com.bank/u0a7: ghp_SECRET'",
 		strings.NewReader(""), io.Discard, io.Discard)
-	time.Sleep(5 * time.Minute) // for collections
+	time.Sleep(5 * time.Minute) // to allow for collections
 	found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"com.shop:push"})
 	if err != nil || len(found.Processes) != 1 {
 		t.Fatal(found, err)
@@ -67,7 +67,8 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	}
 }
 
-// TestOtherAppsAreNotKept: nor are they in other device-wide texts.
+// TestOtherAppsAreNotKept: other apps are removed from other device-wide texts
+// too.
 func TestOtherAppsAreNotKept(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		synctest.Test(t, func(t *testing.T) { keepOwn(t, api) })
@@ -115,8 +116,8 @@ func keepOwn(t *testing.T, api int) {
 	}
 }
 
-// TestHeldTextIsNotOnTheDisk: a run that is killed while a log is read leaves
-// none of it.
+// TestHeldTextIsNotOnTheDisk: a run that is killed while it reads a log leaves
+// no part of it on the disk.
 func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// placeholders are the words that a command line may have in braces. True marks
-// those whose value is a text from the device.
+// placeholders are the words that may be in braces in a command line. The value
+// true marks those that are replaced by a text from the device.
 var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
 
-// fill substitutes a process into a command line that passed checkLine, or that
-// this package has written itself.
+// fill substitutes the values of a process into a command line that passed
+// checkLine, or that is defined in this package.
 func fill(command string, p capture.Process, facts capture.Facts) string {
 	return strings.NewReplacer(
 		"{{", "{",
@@ -29,8 +29,9 @@ func fill(command string, p capture.Process, facts capture.Facts) string {
 }
 
 // checkLine rejects a line in which a substituted value could be more than one
-// word: quoted text inside other quotes is no longer quoted. It knows enough of
-// the shell's quoting to be certain, and rejects what it is not certain of.
+// word: a value with its own quotes inside other quotes is no longer quoted. It
+// implements the part of the shell's quoting rules that it can decide with
+// certainty, and rejects the rest.
 func checkLine(line string) error {
 	if strings.TrimSpace(line) == "" {
 		return errors.New("the command is empty")
@@ -57,11 +58,11 @@ func checkLine(line string) error {
 	return nil
 }
 
-// lineCheck parses a command line like a shell, as far as quotes are concerned.
+// lineCheck parses a command line like a shell, but only its quotes.
 type lineCheck struct {
 	line string
 	at   int
-	// quote is the open quote: ' or " or `, 0 for none.
+	// quote is the open quote: ' or " or `; 0 if none is open.
 	quote byte
 	// texts counts the placeholders whose value is a text.
 	texts int

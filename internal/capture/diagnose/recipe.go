@@ -27,13 +27,14 @@ type Step struct {
 	// Proves is what the artifact shows, for the report.
 	Proves string
 	// Substitute is the step whose artifact replaces this one if no method
-	// works; empty for none.
+	// works; it may be empty.
 	Substitute string
-	// Outlives marks an artifact of the device, not of the process: it is taken
-	// after the end of the process too, and may show its cause.
+	// Outlives marks an artifact of the device, not of the process: it is also
+	// taken after the process has ended, and may show the cause.
 	Outlives bool
-	// Methods are tried in order until one returns the whole artifact. Among
-	// those that lose nothing the one with the fast channel's user comes first.
+	// Methods are tried in order until one returns the whole artifact. Of the
+	// methods that lose nothing, the one with the fast channel's user comes
+	// first.
 	Methods []Method
 }
 
@@ -42,11 +43,11 @@ type As uint8
 
 // The users of a method.
 const (
-	// AsShell is the shell as it is: uid 2000, or root after `adb root`.
+	// AsShell is the unmodified shell: uid 2000, or root after `adb root`.
 	AsShell As = iota
 	// AsRoot is root: the shell itself if it is root, else su.
 	AsRoot
-	// AsApp is the app's own user, by run-as.
+	// AsApp is the app's own user, through run-as.
 	AsApp
 )
 
@@ -59,35 +60,38 @@ func (a As) String() string {
 type Method struct {
 	// Command is one line for the device's shell. {pid}, {process}, {package}
 	// and {user} are replaced by quoted values; {{ is a brace. Commands of this
-	// package also have {-t}, the time limit of dumpsys if this release
+	// package may also contain {-t}, the time limit of dumpsys, if this release
 	// supports one.
 	Command string
-	// Heap makes it a heap dump instead of a command.
+	// Heap means that the method takes a heap dump and does not run a command.
 	Heap bool
 	As   As
-	// From and To are the API levels that support it; 0 is no bound.
+	// From and To are the first and last API level that support the method; 0
+	// means no bound.
 	From, To int
-	// File is the artifact's name if this method returns another text than the
-	// best one; empty for the step's.
+	// File is the artifact's name if this method returns a different text than
+	// the best one; if it is empty, the name of the step is used.
 	File string
 	// Limit is the maximum real time; a simulated device with a faster clock
 	// gets less.
 	Limit time.Duration
 	// Max is the maximum size of the artifact in bytes.
 	Max int64
-	// Note is what this method loses; empty if nothing.
+	// Note describes what this method loses; it is empty if nothing is lost.
 	Note string
 	// Accept rejects a text that is not the artifact: an error message of the
-	// device, a truncated text. Nil accepts any that is not empty.
+	// device, a truncated text. If it is nil, any text that is not empty is
+	// accepted.
 	Accept func(text []byte) error
 
-	// about is Accept with the process.
+	// about is like Accept, with the process as an additional argument.
 	about func(p capture.Process, text []byte) error
-	// own reduces a device-wide text to what is about the app; nil if the text
-	// is the process's. Nothing else of it reaches the host's disk.
+	// own reduces a device-wide text to what is about the app; it is nil if the
+	// whole text is about the process. No other part of the text is written to
+	// the host's disk.
 	own func(app dumpsys.AppFilter, text []byte, now time.Time) dumpsys.Part
-	// exits is the highest exit status with which the command may end after
-	// complete output.
+	// exits is the highest exit status that is possible if the output is
+	// complete.
 	exits int
 	// script is a user's line, which may be more than one command.
 	script bool
@@ -101,27 +105,28 @@ const (
 	// someGone is the exit status of grep and ls when a file disappeared while
 	// they listed it.
 	someGone = 2
-	// anyExit is for dumpsys, whose text itself shows whether it is complete.
-	// Higher values are those of signals.
+	// anyExit is for dumpsys, whose output itself shows whether it is complete.
+	// Higher values are exit statuses of signals.
 	anyExit = 128
 
 	mebibyte = 1 << 20
-	// maxText is for what is taken once; smaps of a large app has 3 to 5 MB.
+	// maxText is for artifacts that are taken once; smaps of a large app has 3
+	// to 5 MB.
 	maxText = 32 * mebibyte
-	// maxLight is for what is taken to compare with later.
+	// maxLight is for artifacts that are taken for later comparison.
 	maxLight = 5 * mebibyte
 	// quickLimit is for files of /proc; the largest takes 0.3 s on a phone.
 	quickLimit = 10 * time.Second
 	// dumpLimit is for answers of system_server, with the default limit of
 	// dumpsys on the device.
 	dumpLimit = 15 * time.Second
-	// heapLimit is for writing a heap dump: a minute is usual.
+	// heapLimit is for writing a heap dump, which usually takes a minute.
 	heapLimit = 5 * time.Minute
 )
 
 // RecipeOf returns the recipe for a kind of leak (java, native, gpu, thread,
-// unknown), for snapshot (light artifacts, to compare with later) or dump (only
-// the heap).
+// unknown), for snapshot (light artifacts for later comparison) or for dump
+// (only the heap).
 func RecipeOf(name string) (Recipe, bool) {
 	names, ok := recipes[name]
 	if !ok {
@@ -137,8 +142,8 @@ func RecipeOf(name string) (Recipe, bool) {
 	return r, true
 }
 
-// recipes are the steps for each question, light ones first: what takes long,
-// or stops the process, affects what comes after it.
+// recipes are the steps of each recipe, light ones first: a step that takes
+// long, or stops the process, affects the steps after it.
 var recipes = map[string][]string{
 	"java":     {"meminfo", "heap", "logcat", "exit_info"},
 	"native":   {"status", "smaps", "showmap", "maps", "meminfo", "logcat", "exit_info"},
@@ -168,7 +173,7 @@ var steps = map[string]func() Step{
 		return procStep("maps", "the addresses of all mappings, to read native call stacks", wholeMaps)
 	},
 	"showmap": func() Step {
-		// showmap reads smaps: it works only for a user who may read smaps.
+		// showmap reads smaps, so it works only for users who may read smaps.
 		method := func(as As) Method {
 			return Method{Command: "showmap -v {pid}", As: as, Limit: quickLimit, Max: maxText, Accept: wholeShowmap}
 		}
@@ -283,14 +288,14 @@ var steps = map[string]func() Step{
 // logcatStep is the step that keeps the device's log.
 const logcatStep = "logcat"
 
-// untimed is a filter for a text without times.
+// untimed is a filter for a text without timestamps.
 func untimed(filter func(dumpsys.AppFilter, []byte) dumpsys.Part) func(dumpsys.AppFilter, []byte,
 	time.Time) dumpsys.Part {
 	return func(app dumpsys.AppFilter, text []byte, _ time.Time) dumpsys.Part { return filter(app, text) }
 }
 
-// procStep is a file of /proc/PID that only users may read who may trace the
-// process.
+// procStep is a file of /proc/PID that is readable only by users who may trace
+// the process.
 func procStep(file, proves string, accept func([]byte) error) Step {
 	s := Step{Name: file, File: file + ".txt", Proves: proves}
 	for _, as := range []As{AsShell, AsRoot, AsApp} {
@@ -300,8 +305,8 @@ func procStep(file, proves string, accept func([]byte) error) Step {
 	return s
 }
 
-// lighten removes the methods that return another text, which cannot be
-// compared with the later one, and bounds the rest.
+// lighten removes the methods that return a different text, which could not be
+// compared with a later one, and bounds the other methods.
 func (r *Recipe) lighten() {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -333,10 +338,11 @@ const (
 	maxLimit = time.Hour
 )
 
-// CustomStep returns a step of one line for the device's shell, whose output is
-// the artifact. {pid}, {process}, {package} and {user} are replaced by quoted
-// values; {{ is a brace. The name is lower-case letters, digits, dashes and
-// underscores, and not one of this package's own. The limit is real time.
+// CustomStep returns a step that runs one line in the device's shell; the
+// output is the artifact. {pid}, {process}, {package} and {user} are replaced
+// by quoted values; {{ is a brace. The name consists of lower-case letters,
+// digits, dashes and underscores, and must differ from the names of this
+// package. The limit is real time.
 func CustomStep(name, command string, limit time.Duration) (Step, error) {
 	if name == "" || len(name) > maxStepName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		return Step{},
@@ -353,8 +359,8 @@ func CustomStep(name, command string, limit time.Duration) (Step, error) {
 		return Step{}, fmt.Errorf("define step %q: the limit %v is not between 0 and %v", name, limit, maxLimit)
 	}
 	return Step{
-		// A prefixed name: some systems reserve words that cannot be file
-		// names.
+		// The name has a prefix, because some systems reserve words that cannot
+		// be file names.
 		Name: name, File: "custom_" + name + ".txt", Proves: "what " + shell.Clip(command) + " prints",
 		Methods: []Method{{Command: command, Limit: limit, Max: maxText, script: true}},
 	}, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// TestFilledLinesInRealShells: whatever its name, a process is one word.
+// TestFilledLinesInRealShells: a substituted process is one word, whatever its
+// name.
 func TestFilledLinesInRealShells(t *testing.T) {
 	for _, shell := range shelltest.Shells(t) {
 		tr := shelltest.NewTrap(t, shell)

@@ -29,16 +29,16 @@ type localPhone struct {
 	mu sync.Mutex
 	// trips counts commands and pulls, in the order of their start.
 	trips []string
-	// before is called before a round trip and may return its error. Nil is
-	// never.
+	// before, if not nil, is called before a round trip and may return its
+	// error.
 	before func(ctx context.Context, n int, what string) error
 	// without is a program that the phone does not have.
 	without string
-	// absent is one that it does not have, in any command line.
+	// absent is a program that the phone does not have, in any command line.
 	absent string
 	// endless is a command that prints nothing and does not end.
 	endless string
-	// pulled changes what a pull returns. Nil leaves it unchanged.
+	// pulled, if not nil, changes what a pull returns.
 	pulled func(io.Reader) io.Reader
 }
 
@@ -125,8 +125,8 @@ func (d *localPhone) dumps(t testing.TB) []string {
 // situation is a phone with one app.
 type situation struct {
 	api int
-	// rooted is a userdebug build after `adb root`; su is a program on a user
-	// build.
+	// rooted is a userdebug build after `adb root`; su is the su program on a
+	// user build.
 	rooted, su bool
 	debuggable bool
 	user       int
@@ -139,7 +139,7 @@ func (s situation) String() string {
 		s.debuggable, s.user, s.isolated)
 }
 
-// begin creates the phone, and examines it and its process like a run.
+// begin creates the phone, and examines it and its process as a run does.
 func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 	t.Helper()
 	o := s.options
@@ -156,7 +156,7 @@ func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 			{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
 		}}}, s.options.Apps...)
 	d := &localPhone{Phone: androidsim.New(o)}
-	time.Sleep(time.Minute) // another start of the app has another time
+	time.Sleep(time.Minute) // a restarted app has a different start time
 	facts, err := capture.ReadFacts(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func (s situation) allowed(step string) (Ending, string) {
 	return Complete, ""
 }
 
-// untraced is why nobody may read the memory of the process.
+// untraced is the reason why no user may read the memory of the process.
 func (s situation) untraced() string {
 	if s.isolated {
 		return "isolated"
@@ -334,7 +334,7 @@ func (s situation) everyRecipe(t *testing.T) {
 		if got.Up == 0 || got.Ended < got.Up || got.Recipe != name || got.Process != r.Process {
 			t.Errorf("%s: %+v", name, got)
 		}
-		// In the time of a phone: dumpsys takes a second.
+		// This is in the time of a phone, where dumpsys takes a second.
 		if took := time.Since(began); (name == "native" || name == "thread") && took > 5*time.Second {
 			t.Errorf("%s takes %v", name, took)
 		}
@@ -365,7 +365,8 @@ func (s situation) everyRecipe(t *testing.T) {
 	}
 }
 
-// checkHeap: -g if am supports it, else the signal as a user who may send it.
+// checkHeap checks that the command has -g if am supports it; otherwise the
+// signal must be sent by a user who is allowed to.
 func (s situation) checkHeap(t *testing.T, d *localPhone, o StepOutcome, file string) {
 	t.Helper()
 	if option := strings.Contains(o.Command, " -g "); option != (s.api >= 28) {

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// TestRecipes checks the invariants of the table, and that each kind proves
-// what it must.
+// TestRecipes checks the invariants of the table, and that each recipe takes
+// the artifacts that its kind requires.
 func TestRecipes(t *testing.T) {
 	must := map[string][]string{
 		"java":     {"heap", "meminfo", "logcat", "exit_info"},
@@ -59,8 +59,8 @@ func TestRecipes(t *testing.T) {
 				if name == "snapshot" && (w.Max > 5<<20 || w.Heap || w.File != "") {
 					t.Errorf("%s is not light: %+v", s.Name, w)
 				}
-				// Each has its own check: an error message of the device is not
-				// an artifact.
+				// Each artifact has its own check: an error message of the
+				// device is not an artifact.
 				if !w.Heap &&
 					w.judge(capture.Process{PID: 7}, []byte("/system/bin/sh: x: Permission denied\n"), 1, nil) == nil {
 					t.Errorf("%s accepts an error", s.Name)
@@ -103,8 +103,8 @@ func recordedTexts(t testing.TB) map[string]func([]byte) error {
 	}
 }
 
-// TestJudgesAcceptRealOutputs: each its own and no other's, and no error
-// message.
+// TestJudgesAcceptRealOutputs: each check accepts its own output, and rejects
+// those of the other checks and all error messages.
 func TestJudgesAcceptRealOutputs(t *testing.T) {
 	judges := recordedTexts(t)
 	kind := regexp.MustCompile(`smaps|showmap|meminfo|gfxinfo|gpumem`)
@@ -193,9 +193,9 @@ func TestJudgesOfLines(t *testing.T) {
 	}
 }
 
-// TestExitStatusOfAWholeText: output of a killed command, or of a failed read,
-// is truncated, however well it parses; a thread that ends while all are listed
-// truncates nothing.
+// TestExitStatusOfAWholeText: the output of a killed command, or of a failed
+// read, is truncated even if it can be parsed. If a thread ends while all are
+// listed, the text is not truncated.
 func TestExitStatusOfAWholeText(t *testing.T) {
 	const log, killed = "--------- beginning of main\n", 128 + 9
 	p := capture.Process{Name: "com.a", PID: 7}
@@ -234,8 +234,8 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 	}
 }
 
-// goodLines are command lines with their form for a process, as a shell prints
-// it word by word.
+// goodLines are command lines, each with the expected form for a process, as a
+// shell prints it word by word.
 var goodLines = map[string]string{
 	`printf '%s\000' {pid} {user} {process} {package}`:              "7|10|N|P",
 	`printf '%s\000' x{process}y a{{pid}b {{{{`:                     "xNy|a{pid}b|{{",
@@ -248,7 +248,7 @@ var goodLines = map[string]string{
 	`case {process} in {process}) printf '%s\000' yes {pid};; esac`: "yes|7",
 }
 
-// badLines are rejected, with a part of the reason.
+// badLines are rejected, each with a part of the reason.
 var badLines = map[string]string{
 	"": "empty", "  \t": "empty", strings.Repeat("x", maxCommand+1): "more than", "echo {name}": "a brace",
 	"awk '{print $1}'": "a brace", "echo {": "a brace", "echo {}": "a brace", "echo {-t}": "a brace",
@@ -305,7 +305,7 @@ func FuzzFill(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if strings.ContainsRune(name, 0) {
-			return // no name has it: it ends a command line
+			return // no name contains it: it ends a command line
 		}
 		p := capture.Process{Name: name, User: 10, PID: 7}
 		var script, want strings.Builder
@@ -323,8 +323,8 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-// FuzzCustomStep: in an accepted line only placeholders are replaced, and the
-// rest is unchanged.
+// FuzzCustomStep: in an accepted line only placeholders are replaced;
+// everything else is unchanged.
 func FuzzCustomStep(f *testing.F) {
 	for line := range goodLines {
 		f.Add(line)
@@ -342,7 +342,7 @@ func FuzzCustomStep(f *testing.F) {
 			return
 		}
 		got := fill(s.Methods[0].Command, p, capture.Facts{API: 34})
-		// A separate implementation: word by word.
+		// This is a separate implementation that replaces word by word.
 		var want strings.Builder
 		for rest := line; rest != ""; {
 			switch {

@@ -16,13 +16,14 @@ import (
 // rights are the other users that the shell may become for one process.
 type rights struct {
 	asked bool
-	// root and app are their prefixes; an error is why one is missing.
+	// root and app are their prefixes; an error is the reason why a prefix is
+	// missing.
 	root, app       shell.Prefix
 	rootErr, appErr error
 }
 
-// newRights starts with what is known: the shell's own user, and the fast
-// channel's way to read the process.
+// newRights starts with what is known: the shell's own user, and how the fast
+// channel reads the process.
 func newRights(facts capture.Facts, r Request) rights {
 	unasked := errors.New("not tried yet")
 	out := rights{rootErr: unasked, appErr: unasked}
@@ -68,9 +69,9 @@ func hint(l capture.Level) As {
 // person.
 const rightsTimeout = 3 * time.Second
 
-// prefix returns the prefix of a command of this user. The first unknown one
-// determines all, in one round trip; su last, which may not return, and never
-// twice.
+// prefix returns the prefix of a command of this user. The first call for a
+// user that is not yet known determines all users, in one round trip. su comes
+// last, because it may not return, and is never called twice.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
@@ -128,7 +129,7 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 	}
 }
 
-// noAnswer is what is missing in an incomplete answer.
+// noAnswer is the error for a part that is missing in an incomplete answer.
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -18,29 +18,29 @@ import (
 const (
 	// sweepTimeout bounds the search for leftovers on the device, in real time.
 	sweepTimeout = 10 * time.Second
-	// oldDump is the device time after which nobody writes or pulls a dump any
-	// more: two limits and the slowest pull. The hour is for a clock that is
-	// set to summer time.
+	// oldDump is the device time after which a dump can no longer be in use for
+	// writing or pulling: two limits and the slowest pull. The additional hour
+	// allows for a change to daylight saving time.
 	oldDump = 2*heapLimit + pullStart + MaxHeap/pullRate*time.Second + time.Hour
-	// maxOthers bounds the dumps of others that one sweep removes.
+	// maxOthers bounds how many dumps of other owners one sweep removes.
 	maxOthers = 20
 )
 
-// owner is in the names of dumps. There is one run per owner at a time, because
-// of its lease; the phone may have another run from another host, by another
-// user, or under another serial: over Wi-Fi and over a cable.
+// owner is part of the names of dumps. Each owner has one run at a time,
+// because of its lease. The same phone may have another run: from another host,
+// by another user, or under another serial (over Wi-Fi and over a cable).
 func owner(dev capture.Device) string {
-	// A missing name or folder is empty.
+	// A missing name or folder is treated as empty.
 	host, _ := os.Hostname()
-	cache, _ := os.UserCacheDir() // per user; contains the leases
+	cache, _ := os.UserCacheDir() // per user; it contains the leases
 	sum := sha256.Sum256([]byte(host + "\x00" + strconv.Itoa(os.Getuid()) + "\x00" + cache + "\x00" + dev.Serial()))
 	return hex.EncodeToString(sum[:4])
 }
 
 // Sweep removes the heap dumps that crashed runs have left on the device, and
-// returns their names: nothing but files with a name of this package in
-// /data/local/tmp. The caller must hold the device lease: its own dumps are
-// removed immediately, those of others when they are old.
+// returns their names. It removes only files in /data/local/tmp with a name of
+// this package. The caller must hold the device lease: its own dumps are
+// removed immediately, those of other owners when they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{
@@ -79,12 +79,12 @@ func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[
 	return texts, nil
 }
 
-// removeWords remove what replaces one of the caller's own dumps: am may have
-// left a directory there. Of a link only the link is removed.
+// removeWords remove whatever exists in place of the caller's own dumps, since
+// am may have left a directory there. For a link, only the link is removed.
 const removeWords = "rm -rf "
 
-// removal is the command that removes these names and prints them: with kind -f
-// files, with -e directories, too.
+// removal returns the command that removes these names and prints them: files
+// with kind -f, directories too with -e.
 func removal(words, kind string) string {
 	return "for f in " + words + `; do if [ ` + kind + ` "$f" ]; then ` + removeWords + `"$f" && echo "$f"; fi; done`
 }
@@ -100,11 +100,11 @@ func removed(text []byte) (out []string) {
 }
 
 const (
-	// lsFormat is how `ls -l` of toolbox prints a time, in the device's zone,
-	// and lsTime the same.
+	// lsFormat is the format in which `ls -l` of toolbox prints a time, in the
+	// device's zone; lsTime is the same format for Go.
 	lsFormat, lsTime = "%Y-%m-%d %H:%M", "2006-01-02 15:04"
-	// dumpName matches the names of dumps, and nothing that a shell could
-	// expand or split.
+	// dumpName matches the names of dumps; it does not match any name that a
+	// shell could expand or split.
 	dumpName = dumpPrefix + `[A-Za-z0-9-]{1,80}\.hprof`
 )
 
@@ -114,8 +114,8 @@ var (
 		dumpName + `)$`)
 )
 
-// oldDumps returns the paths of the old dumps in a listing. now has the
-// device's time in both forms of the listing.
+// oldDumps returns the paths of the old dumps in a listing. now is the device's
+// time in both formats of the listing.
 func oldDumps(now, listing string) (out []string) {
 	seconds, minutes, _ := strings.Cut(strings.ReplaceAll(now, "\r", ""), "\n")
 	for line := range strings.Lines(listing) {
@@ -130,7 +130,7 @@ func oldDumps(now, listing string) (out []string) {
 	return out
 }
 
-// since is the time between two texts, 0 if one is invalid.
+// since is the time between two timestamps, 0 if one is invalid.
 func since(parse func(string) (time.Time, error), then, now string) time.Duration {
 	a, err := parse(then)
 	b, berr := parse(strings.TrimSpace(now))

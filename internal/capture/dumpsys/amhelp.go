@@ -10,8 +10,8 @@ type AmHelp struct {
 	Bitmaps Answer `json:"bitmaps"`
 	// Native is -n: the native heap.
 	Native Answer `json:"native"`
-	// MallocInfo is -m. Releases that support it do not always list it, so it
-	// is never No.
+	// MallocInfo is -m. Releases that support it do not always list it, so the
+	// value is never No.
 	MallocInfo Answer `json:"malloc_info"`
 	// User is --user.
 	User Answer `json:"user"`
@@ -19,7 +19,7 @@ type AmHelp struct {
 
 // ParseAmHelp parses the help of am (ActivityManagerShellCommand.dumpHelp, and
 // the usage text of Am.java up to Android 7). An option is No only if the entry
-// dumpheap is complete. The error is a DeviceError: there is no such entry.
+// dumpheap is complete. The error is a DeviceError if there is no such entry.
 func ParseAmHelp(text []byte) (AmHelp, error) {
 	s, _ := input(text)
 	in := lines{rest: s}
@@ -78,7 +78,7 @@ func isDumpheap(line string) bool {
 }
 
 // options finds "[-g]", "[-b <format>]" and "-g: force GC". A word at the end
-// of a truncated text does not count: "[-" is not one.
+// of a truncated text does not count: "[-" is not an option.
 func options(line string, listed map[string]bool) {
 	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '[' || r == ']' }) {
 		if w = strings.TrimSuffix(w, ":"); strings.HasPrefix(w, "-") && len(w) > 1 && len(w) < 16 {

@@ -11,7 +11,7 @@ import (
 // AppFilter reduces a device-wide text to what is about one app.
 type AppFilter struct {
 	Package string
-	// Lifetimes are the known ones of its processes.
+	// Lifetimes are the known lifetimes of the app's processes.
 	Lifetimes []Lifetime
 }
 
@@ -19,25 +19,24 @@ type AppFilter struct {
 type Lifetime struct {
 	PID  int64
 	Name string
-	// From and To bound the time in which the pid was this process's, on the
+	// From and To bound the time in which the process had the pid, on the
 	// device's wall clock; zero is unknown. Another app may have had the pid
-	// before, or have it since.
+	// before, or may have it now.
 	From, To time.Time
 }
 
 // Part is the part of a text that is about an app.
 type Part struct {
 	Text []byte
-	// Kept is how many of All lines are in it.
+	// Kept is how many of the All lines are in it.
 	Kept, All int
 }
 
 // String returns how much of the text was kept.
 func (p Part) String() string { return fmt.Sprintf("%d of %d lines kept", p.Kept, p.All) }
 
-// systemTags are the tags under which the system reports what happens to an
-// app, in addition to the events am_* and wm_*. Other apps may log with them,
-// too.
+// systemTags are the tags under which the system logs events of an app, in
+// addition to the events am_* and wm_*. Other apps may use these tags, too.
 var systemTags = map[string]bool{
 	"ActivityManager": true, "ActivityTaskManager": true, "WindowManager": true, "AndroidRuntime": true,
 	"lmkd": true, "lowmemorykiller": true, "killinfo": true, "kernel": true, "Out of memory": true, memoryLimiter: true,
@@ -49,11 +48,12 @@ func systemTag(tag string) bool {
 	return systemTags[tag] || strings.HasPrefix(tag, "am_") || strings.HasPrefix(tag, "wm_")
 }
 
-// Logcat reduces a log in the format threadtime to what is about an app: lines
-// of its processes (the pid in the line is the log daemon's), and the system's
-// lines about it: those under a tag of the system that name the app or the pid
-// of one of its processes, with the other lines of the same report. now is the
-// device's wall clock, whose year the lines lack; zero is unknown.
+// Logcat reduces a log in the format threadtime to what is about an app. It
+// keeps the lines of the app's processes (the log daemon, not the process, sets
+// the pid in the line). It also keeps the system's lines under one of its tags
+// that name the app or the pid of one of its processes, with the other lines of
+// the same report. now is the device's wall clock, which supplies the year that
+// is missing in the lines; zero is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {
@@ -71,8 +71,8 @@ func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	return out
 }
 
-// logFilter decides line by line; a later line may change an earlier decision
-// in lines.
+// logFilter decides line by line; a later line may change an earlier decision,
+// which is stored in lines.
 type logFilter struct {
 	app   AppFilter
 	now   time.Time
@@ -81,13 +81,13 @@ type logFilter struct {
 
 	// anr is the thread that reports an ANR of the app.
 	anr *logEntry
-	// fatal is the entry FATAL EXCEPTION whose process is not yet known, at
-	// fatalAt in lines; crashing are the pids of the app that are known only
-	// from a crash.
+	// fatal is the entry FATAL EXCEPTION whose process is not yet known;
+	// fatalAt is its index in lines. crashing are the pids of the app that are
+	// known only from a crash.
 	fatal    *logEntry
 	fatalAt  int
 	crashing map[int64]bool
-	// tomb has the tombstones in progress, by the pid of the writer.
+	// tomb holds the tombstones in progress, by the pid of the writer.
 	tomb map[int64]*tombstone
 }
 
@@ -101,7 +101,7 @@ type filteredLine struct {
 // process.
 type tombstone struct {
 	lines []int
-	told  bool // whose it is
+	told  bool // whether it is the app's
 	own   bool
 }
 
@@ -134,8 +134,8 @@ func (f *logFilter) own(e logEntry) bool {
 	return f.life(e.pid, "", e.time)
 }
 
-// life reports whether a pid was a process of the app at a time, and one of
-// that name unless it is empty.
+// life reports whether a pid belonged to a process of the app at a time; the
+// process must have that name, unless the name is empty.
 func (f *logFilter) life(pid int64, name, stamp string) bool {
 	for _, l := range f.app.Lifetimes {
 		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
@@ -145,8 +145,8 @@ func (f *logFilter) life(pid int64, name, stamp string) bool {
 	return false
 }
 
-// within reports whether a time of the log is in an incarnation's life. An
-// invalid time is.
+// within reports whether a time of the log is in the lifetime of an
+// incarnation. An invalid time counts as inside.
 func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if f.now.IsZero() {
 		return true
@@ -155,14 +155,14 @@ func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if err != nil {
 		return true
 	}
-	if at.After(f.now.AddDate(0, 0, 1)) { // of the year before
+	if at.After(f.now.AddDate(0, 0, 1)) { // the line is of the previous year
 		at = at.AddDate(-1, 0, 0)
 	}
 	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
 }
 
-// aboutPID are the system's messages about a process that have its pid and no
-// name, or one that the kernel has truncated: lmkd.cpp (killinfo),
+// aboutPID are the system's messages about a process that have its pid and
+// either no name, or a name that the kernel has truncated: lmkd.cpp (killinfo),
 // com_android_internal_os_Zygote.cpp (SigChldHandler), android_util_Process.cpp
 // (signalQuiet's neighbor) and crash_dump.cpp.
 var aboutPID = map[string]*regexp.Regexp{
@@ -192,7 +192,7 @@ func (f *logFilter) about(e logEntry, msg string) bool {
 	return ok && f.life(pid, "", e.time)
 }
 
-// report follows reports of several lines, one of which names the process.
+// report tracks reports of several lines, of which one names the process.
 func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	switch e.tag {
 	case "AndroidRuntime":
@@ -206,7 +206,8 @@ func (f *logFilter) report(e logEntry, msg string, at int) bool {
 }
 
 // crash keeps the block FATAL EXCEPTION of a process that was never seen alive.
-// The process itself prints it, so the pid in it must be that of the line.
+// The process itself prints the block, so the pid in it must be the pid of the
+// line.
 func (f *logFilter) crash(e logEntry, msg string, at int) bool {
 	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") {
 		f.fatal, f.fatalAt = &e, at
@@ -250,9 +251,9 @@ func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 	return t.told && t.own
 }
 
-// anrWords begin the lines below "ANR in NAME" that are about the app; after
-// them comes the load of all processes (ProcessErrorStateRecord.java,
-// appNotResponding).
+// anrWords are the beginnings of the lines below "ANR in NAME" that are about
+// the app. The load of all processes follows them
+// (ProcessErrorStateRecord.java, appNotResponding).
 var anrWords = []string{"PID: ", "Reason: ", "Parent: ", "ErrorId: ", "Frozen: ", "Load: "}
 
 func (f *logFilter) notResponding(e logEntry, msg string) bool {
@@ -288,8 +289,8 @@ func names(text, pkg string) bool {
 			return false
 		}
 		at, end := from+i, from+i+len(pkg)
-		// A full stop ends a sentence, or continues to another package or a
-		// class of this one.
+		// A full stop either ends a sentence, or is followed by the rest of
+		// another package or by a class of this one.
 		rest := strings.TrimPrefix(text[end:], ".")
 		if (at == 0 || !ofName(text[at-1])) && (rest == "" || !ofName(rest[0])) {
 			return true
@@ -372,18 +373,18 @@ func (a AppFilter) has(pid int64) bool {
 	return false
 }
 
-// Replacements for names in the lists of buffers that are not the app's.
+// Replacements for names in the lists of buffers that do not belong to the app.
 const (
 	// OtherApp replaces a layer that names another app.
 	OtherApp = "(another app)"
-	// HiddenTitle replaces a layer whose name may be a title that people have
+	// HiddenTitle replaces a layer whose name may be a title that a person has
 	// written.
 	HiddenTitle = "(title hidden)"
 )
 
 // SurfaceFlinger reduces dumpsys SurfaceFlinger to the lists of buffers, in
-// which the names of other apps' layers are replaced, and other lines that name
-// the app.
+// which the names of other apps' layers are replaced, and to other lines that
+// name the app.
 func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	allocated, imported := false, false
 	return filterLines(text, func(line string) (string, bool) {
@@ -440,7 +441,7 @@ var (
 	// plainLayer matches names without text written by people: identifiers and
 	// numbers.
 	plainLayer = regexp.MustCompile(`^[A-Za-z0-9_#$.,:{}()\[\]/-]*(\(BLAST Consumer\)[0-9]*)?$`)
-	// packageName matches two words or more.
+	// packageName matches package names of two or more words.
 	packageName = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+`)
 )
 

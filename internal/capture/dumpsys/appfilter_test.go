@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// shopAt is com.shop with a process that runs since 14:00, one that ended at
-// 13:00, and the device's clock.
+// shopAt is com.shop with a process that has run since 14:00 and one that ended
+// at 13:00, and the device's clock.
 func shopAt() (AppFilter, time.Time) {
 	at := func(clock string) time.Time {
 		t, _ := time.Parse(time.DateTime, "2026-03-01 "+clock)
@@ -93,7 +93,7 @@ const logLines = `+--------- beginning of main
 +--------- switch to crash
 `
 
-// TestFilterLogcat: of a log, the app's own lines and the system's lines about
+// TestFilterLogcat: the app's own lines of a log and the system's lines about
 // it are kept.
 func TestFilterLogcat(t *testing.T) {
 	var text, want strings.Builder
@@ -112,7 +112,7 @@ func TestFilterLogcat(t *testing.T) {
 	}
 	app, now := shopAt()
 	// The line names the app, though its process is not the one that it claims:
-	// a line that names the app may be kept.
+	// every line that names the app may be kept.
 	named := "03-01 14:10:09.000  8890  8890 E AndroidRuntime: Process: com.shop, PID: 4321\n"
 	got := app.Logcat([]byte(text.String()), now)
 	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 ||
@@ -123,7 +123,7 @@ func TestFilterLogcat(t *testing.T) {
 		t.Error("another app's secret is kept")
 	}
 	// Without the device's clock only the pid decides, and without an
-	// incarnation the name.
+	// incarnation only the name.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock %v", got)
 	}
@@ -142,7 +142,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
-// A log of December is not from the end of the present year.
+// In January, a log of December is from the previous year.
 func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	at := func(text string) time.Time { t, _ := time.Parse(time.DateTime, text); return t }
 	app := AppFilter{
@@ -161,7 +161,7 @@ func TestFilterLogcatAcrossTheYear(t *testing.T) {
 func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(logLines) {
-		if !strings.Contains(line, "  8890  8890 ") { // whose claim about itself is false
+		if !strings.Contains(line, "  8890  8890 ") { // a process whose claim about itself is false
 			text.WriteString(line[1:])
 		}
 	}
@@ -176,7 +176,7 @@ func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 			t.Errorf("pid %d: %+v, %v\n%+v, %v", pid, whole.LogEnd, err, part.LogEnd, perr)
 		}
 		for kind, m := range whole.Mentions {
-			// The line of the pid's earlier owner is not kept.
+			// A line of the previous process with this pid is not kept.
 			if n := part.Mentions[kind].Count; n != m.Count && kind != LogDied {
 				t.Errorf("pid %d: %d lines of %s, want %d", pid, n, kind, m.Count)
 			}
@@ -253,7 +253,7 @@ Total imported by gralloc: 30.00KiB
 	}
 }
 
-// The filters lose no number of recorded texts of real devices.
+// The filters lose no numbers from recorded texts of real devices.
 func TestFiltersKeepRecordedNumbers(t *testing.T) {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	whole, err := ParseSurfaceFlinger(text)
@@ -274,7 +274,8 @@ func TestFiltersKeepRecordedNumbers(t *testing.T) {
 	}
 }
 
-// FuzzFilterLogcat: a kept line names the app or is one of its processes.
+// FuzzFilterLogcat: every kept line names the app or is from one of its
+// processes.
 func FuzzFilterLogcat(f *testing.F) {
 	for line := range strings.Lines(logLines) {
 		f.Add([]byte(line[1:]))

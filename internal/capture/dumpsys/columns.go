@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// columnKind is a column of the meminfo table. Everything from heapSize on is
-// about the allocator, and printed in three rows only.
+// columnKind is a column of the meminfo table. The columns from heapSize on
+// describe the allocator, and are printed in three rows only.
 type columnKind uint8
 
 const (
@@ -50,8 +50,8 @@ func (r *Row) cell(k columnKind) *known.Int {
 	}[k]
 }
 
-// columns is the header of a table. Releases and options differ in their
-// columns and in their order, so only the header identifies a cell.
+// columns is the header of a table. Columns and their order differ between
+// releases and options, so only the header identifies a cell.
 type columns struct {
 	kinds []columnKind
 	edges []int // where each column ends: cells are right-aligned
@@ -61,8 +61,8 @@ type columns struct {
 
 const maxColumns = 32 // Android prints 11 at most
 
-// columnsOf parses the two header lines by the dashes under them; nil if they
-// are not the header of a memory table.
+// columnsOf parses the two header lines by the dashes under them; it returns
+// nil if they are not the header of a memory table.
 func columnsOf(upper, lower, dashes string) *columns {
 	edges := rightEdges(dashes)
 	if len(edges) < 3 || len(edges) > maxColumns {
@@ -139,9 +139,9 @@ func (c *columns) has(kind columnKind) bool {
 	return false
 }
 
-// beforeSummary reports whether the table is of a release that has no App
-// Summary, or prints one that the rows yield exactly: up to Android 6. A later
-// text without an App Summary is truncated.
+// beforeSummary reports whether the table is of a release up to Android 6,
+// which prints no App Summary, or one that follows exactly from the rows. A
+// later text without an App Summary is truncated.
 func (c *columns) beforeSummary() bool {
 	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
 }
@@ -160,8 +160,8 @@ func splitRow(ts []token) (name string, cells []token) {
 	return "", nil
 }
 
-// assign returns the cell of each column, or "". The reason reports which cells
-// are ambiguous or missing; those are "".
+// assign returns the cell of each column, or "". The reason describes which
+// cells are ambiguous or missing; those are "".
 func (c *columns) assign(line string, cells []token) (assigned []string, reason string) {
 	assigned = make([]string, len(c.kinds))
 	whole := true
@@ -194,9 +194,9 @@ func (c *columns) fits(cells int) bool {
 	return cells == len(c.kinds) || cells == len(c.kinds)-c.heapColumns()
 }
 
-// missing checks a row whose cells are in their columns. An empty cell in the
-// middle is absent, the others are valid; if the last ones are empty, all may
-// have shifted.
+// missing checks a row whose cells are in their columns. If a cell in the
+// middle is empty, its value is absent and the others are valid; if the last
+// cells are empty, all cells may have shifted.
 func (c *columns) missing(assigned []string, whole bool, reason string) string {
 	if !whole {
 		return reason
@@ -230,14 +230,14 @@ func (c *columns) touching(cells []token) bool {
 	return false
 }
 
-// byPlace accepts cells that all end where a column ends.
+// byPlace accepts the cells if each ends where a column ends.
 func (c *columns) byPlace(cells []token, assigned []string) bool {
 	at := make([]int, len(cells))
 	for i, cell := range cells {
 		if at[i] = indexOf(c.edges, cell.end); at[i] < 0 {
 			return false
 		}
-		// A cell over two columns is two that touch.
+		// A cell over two columns is two cells that touch.
 		if at[i] > 0 && cell.start < c.edges[at[i]-1] {
 			return false
 		}
@@ -248,8 +248,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 	return true
 }
 
-// splitTouching splits cells that touch where the columns end. It is reliable
-// only if all cells are then in their columns.
+// splitTouching splits cells that touch, at the positions where the columns
+// end. The result is reliable only if all cells are then in their columns.
 func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
 	var parts []token
 	for _, cell := range cells {

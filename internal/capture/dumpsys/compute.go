@@ -2,13 +2,14 @@ package dumpsys
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode before
-// Android 10, which adds the JIT's caches).
+// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode; since
+// Android 10 it adds the JIT's caches).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
-// compute derives the dimensions from the rows like the App Summary, for
-// releases that do not print one. A missing row is one of zeros, which Android
-// omits (the two heaps it always prints); 4.3 has columns only for the heaps.
+// compute derives the dimensions from the rows in the same way as the App
+// Summary, for releases that do not print one. A missing row counts as zeros,
+// because Android omits rows of zeros (except for the two heaps, which it
+// always prints); 4.3 has columns only for the heaps.
 func (b *Block) compute(c *columns) {
 	b.Computed = true
 	if !c.has(privateClean) {

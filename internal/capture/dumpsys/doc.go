@@ -4,12 +4,12 @@
 // effects.
 //
 // The texts are untrusted: inputs, names, rows and warnings have limits. A
-// value that the text does not contain is unknown, never zero; an invalid field
-// is unknown and named in Warnings, the others are valid. A number that ends
-// the text without a line end may be the first digits of a longer one: it is
-// unknown unless its unit follows. A text of another kind is a DeviceError,
-// with the device's own words.
+// value that the text does not contain is unknown, never zero. An invalid field
+// is unknown and named in Warnings; the other fields are valid. A number that
+// ends the text without a line end may be the first digits of a longer one: it
+// is unknown unless its unit follows. Any other text returns a DeviceError,
+// which contains the device's own words.
 //
-// Exit codes decide nothing: dumpsys exits 0 for "No process found" and for a
-// dump that ran into its time limit.
+// Exit codes are ignored: dumpsys exits 0 for "No process found" and for a dump
+// that ran into its time limit.
 package dumpsys

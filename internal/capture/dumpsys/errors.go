@@ -9,16 +9,16 @@ import (
 // Kind classifies the error messages of a device.
 type Kind string
 
-// The kinds. They are also the words of `leakgate parse`.
+// The kinds, which `leakgate parse` also prints.
 const (
-	NoProcess      Kind = "no_process"      // the process is gone, or never was
-	Permission     Kind = "permission"      // not for this user: a user build, another app's process
+	NoProcess      Kind = "no_process"      // the process is gone, or never existed
+	Permission     Kind = "permission"      // not allowed for this user: a user build, another app's process
 	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap require android:debuggable
 	UnknownPackage Kind = "unknown_package" // run-as does not know the package
-	RunAs          Kind = "run_as"          // run-as failed otherwise, e.g. not for this user
+	RunAs          Kind = "run_as"          // run-as failed for another reason, e.g. not allowed for this user
 	Timeout        Kind = "timeout"         // the dump took longer than dumpsys waits
 	Frozen         Kind = "frozen"          // the process is in the freezer (Android 11 and later) and cannot answer
-	UnknownOption  Kind = "unknown_option"  // an older release
+	UnknownOption  Kind = "unknown_option"  // an older release does not support this
 	NoService      Kind = "no_service"      // dumpsys has no such service
 	NoCommand      Kind = "no_command"      // su, run-as, timeout, ... is missing
 	// a missing path: a /proc of a process that is gone, or a kernel without
@@ -29,12 +29,12 @@ const (
 	Disconnected Kind = "disconnected" // adb's message about a disconnected device
 	Killed       Kind = "killed"       // the tool itself died on the device
 	Unsupported  Kind = "unsupported"  // the device does not measure this
-	InputOutput  Kind = "io"           // reading or writing failed
-	Usage        Kind = "usage"        // the help text: the command line was not understood
-	Failed       Kind = "failed"       // an error in other words
+	InputOutput  Kind = "io"           // a read or write failed
+	Usage        Kind = "usage"        // the help text: the command line was not accepted
+	Failed       Kind = "failed"       // an error with other wording
 	Truncated    Kind = "truncated"    // the text ends before the first value
-	Empty        Kind = "empty"        // nothing at all
-	Format       Kind = "format"       // nothing known
+	Empty        Kind = "empty"        // no text at all
+	Format       Kind = "format"       // nothing is known
 )
 
 // DeviceError is the error message of a device instead of an answer.
@@ -56,8 +56,8 @@ type phrase struct {
 
 func equal(s, part string) bool { return s == part }
 
-// phrases, most specific first: of the lines of a stack trace or of several
-// messages the first phrase of this list counts. Sources: frameworks/native
+// phrases, most specific first: in a stack trace or several messages, the first
+// phrase of this list that occurs decides. Sources: frameworks/native
 // cmds/dumpsys/dumpsys.cpp, frameworks/base ActivityManagerService and
 // ActivityManagerShellCommand, system/core run-as.cpp, mksh, toybox, bionic's
 // strerror, GpuMem.cpp, libsmapinfo.
@@ -135,9 +135,9 @@ const (
 )
 
 // ClassifyError finds an error message in the output of any command of a
-// device; false without one. Use it for a text that could not be parsed or that
-// came with an exit code, not for a valid answer: file names and process names
-// in one can contain any words.
+// device; it returns false if there is none. Use it for a text that could not
+// be parsed or that came with an exit code, but not for a valid answer: file
+// names and process names in an answer can contain any words.
 func ClassifyError(text []byte) (DeviceError, bool) {
 	if len(text) > maxErrorHead+maxErrorTail {
 		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)
@@ -165,8 +165,8 @@ func rankOf(line string) int {
 	return len(phrases)
 }
 
-// notAnAnswer describes a text without any expected content. began means that
-// the expected text has begun: it was truncated early.
+// notAnAnswer describes a text that has none of the expected content. began
+// means that the expected text has begun but was truncated early.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
 		return e
@@ -183,8 +183,8 @@ func notAnAnswer(text []byte, began bool) DeviceError {
 	return e
 }
 
-// interruption finds the lines with which an interrupted answer ends. They are
-// at the start of a line, and nothing else in an answer is.
+// interruption finds the lines that end an interrupted answer. They are at the
+// start of a line, where an answer has no similar text.
 func interruption(line string) (DeviceError, bool) {
 	line = strings.TrimSpace(line)
 	for _, start := range []string{

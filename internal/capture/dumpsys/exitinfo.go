@@ -13,7 +13,7 @@ import (
 // and later: how processes died, the last death of each package first.
 type ExitInfo struct {
 	// Persisted is when the device last wrote its records to the disk, as
-	// printed; empty if absent. It is the year 1970 if nothing was written
+	// printed; empty if absent. It is in the year 1970 if nothing was written
 	// since boot.
 	Persisted field.Text
 	Exits     []Exit
@@ -30,25 +30,26 @@ type Exit struct {
 	RealUID   known.Int  `json:"uid"`
 	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
-	// Reason is the number, ReasonName the constant without REASON_, or the
-	// device's text for an unknown number.
+	// Reason is the number of the reason. ReasonName is the constant without
+	// REASON_, or the device's text for an unknown number.
 	Reason     known.Int  `json:"reason"`
 	ReasonName field.Text `json:"reason_name"`
 	// SubreasonName is the device's text. The dump of Android 11 has no
 	// subreasons.
 	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
-	// Status is the exit code of EXIT_SELF, and the signal of SIGNALED and
-	// CRASH_NATIVE.
+	// Status is the exit code if the reason is EXIT_SELF, and the signal if it
+	// is SIGNALED or CRASH_NATIVE.
 	Status     known.Int `json:"status"`
 	Importance known.Int `json:"importance"`
-	// Pss and Rss are the last samples before the death, in kB, rounded as
-	// printed: two digits or three. Android prints 0 without a sample: that is
-	// unknown here.
+	// Pss and Rss are the last samples before the death, in kB, rounded to two
+	// or three digits as printed. If there is no sample, Android prints 0; the
+	// value is then unknown.
 	Pss         known.Int  `json:"pss_kb"`
 	Rss         known.Int  `json:"rss_kb"`
 	Description field.Text `json:"description"` // unknown if the device prints null
-	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown if it prints null
+	// the file of the traces on the device; unknown if the device prints null
+	Trace field.Text `json:"trace"`
 }
 
 const (
@@ -62,7 +63,7 @@ const (
 	exitOther exitMeaning = iota // the app's or the user's own decision, or unknown
 	exitCrash
 	exitKill
-	exitSignal // the signal decides
+	exitSignal // depends on the signal
 )
 
 // The numbers of the reasons of Android 17. They are public since API 37.2;
@@ -107,19 +108,19 @@ var exitReasons = []struct {
 
 // exitSignals are the signals that a process raises by its own fault (bionic
 // linker/debuggerd_handler.cpp installs its handler for them), and SIGKILL: a
-// device that cannot report LOW_MEMORY reports SIGNALED with it.
+// device that cannot report LOW_MEMORY reports SIGNALED with SIGKILL.
 var exitSignals = map[int64]exitMeaning{
 	4: exitCrash, 5: exitCrash, 6: exitCrash, 7: exitCrash, 8: exitCrash, 11: exitCrash, 31: exitCrash,
 	9: exitKill,
 }
 
 // Crash reports whether the process died by its own fault: an exception, a
-// native crash, or a signal that is one.
+// native crash, or a signal of a crash.
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
 // Kill reports whether the system killed the process: low memory, too many
-// cached processes, an update, ... SIGKILL counts, for devices that cannot
-// report LOW_MEMORY. User requests do not count.
+// cached processes, an update, ... SIGKILL counts, because of devices that
+// cannot report LOW_MEMORY. User requests do not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
 
 // MemoryLimiter reports whether the memory limiter of Android 17 killed the
@@ -133,8 +134,8 @@ func (e Exit) MemoryLimiter() bool {
 }
 
 // MemoryAnomaly reports whether the system killed the process for an anomaly of
-// its memory. A rule may be about another resource, and only the text of the
-// record shows which.
+// its memory. Rules may also be about another resource; only the text of the
+// record shows which one.
 func (e Exit) MemoryAnomaly() bool {
 	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
 		return false
@@ -160,9 +161,9 @@ func (e Exit) meaning() exitMeaning {
 
 // ParseExitInfo parses the output of
 // AppExitInfoTracker.dumpHistoryProcessExitInfo (frameworks/base
-// services/core/java/com/android/server/am). A package without records is an
-// answer without Exits. The error is a DeviceError; before Android 11 its kind
-// is Unsupported.
+// services/core/java/com/android/server/am). For a package without records,
+// Exits is empty. The error is a DeviceError; before Android 11 its kind is
+// Unsupported.
 func ParseExitInfo(text []byte) (ExitInfo, error) {
 	s, tooLong := input(text)
 	p := exitScan{in: lines{rest: s}}
@@ -178,8 +179,8 @@ func ParseExitInfo(text []byte) (ExitInfo, error) {
 }
 
 // notExits recognizes the messages of ActivityManagerService.dump up to Android
-// 10; since Android 7 the shell command comes first, and does not support it
-// either.
+// 10. Since Android 7 the shell command, which does not support exit-info
+// either, is called first.
 func notExits(s string) DeviceError {
 	e := notAnAnswer([]byte(s), false)
 	if e.Kind == Format && strings.Contains(clip(s, maxErrorHead), "Bad activity command") {
@@ -189,8 +190,8 @@ func notExits(s string) DeviceError {
 }
 
 // exitFields are the fields of a record in the order of
-// ApplicationExitInfo.dump: three lines of several since Android 12, a line for
-// each in Android 11.
+// ApplicationExitInfo.dump: three lines of several fields since Android 12, one
+// line for each field in Android 11.
 var exitFields = []string{
 	"timestamp", "pid", "realUid", "packageUid", "definingUid", "user",
 	"process", "reason", "subreason", "status",
@@ -261,7 +262,7 @@ func (p *exitScan) endExit() {
 		return
 	}
 	if !p.seen["trace"] {
-		p.out.Truncated = true // it ends each record
+		p.out.Truncated = true // this field ends each record
 	}
 	if len(p.seen) > 0 {
 		p.out.Exits = append(p.out.Exits, *p.cur)
@@ -269,8 +270,8 @@ func (p *exitScan) endExit() {
 	p.cur, p.seen, p.open = nil, nil, false
 }
 
-// fields parses "key=value key=value". A value ends where a possible next key
-// begins; only descriptions contain spaces and other keys.
+// fields parses "key=value key=value". A value ends where one of the possible
+// next keys begins; only descriptions contain spaces and other keys.
 func (p *exitScan) fields(line string, whole bool) {
 	at := -1
 	for i, key := range exitFields {
@@ -292,8 +293,8 @@ func (p *exitScan) fields(line string, whole bool) {
 		case next < 0 && !whole: // the value may be truncated
 		case next < 0 && key == "description":
 			p.field(key, value)
-			// In Android 11 the next line has state=; else it is the next line
-			// of the description.
+			// In Android 11 the next line has state=; otherwise this is the
+			// next line of the description.
 			p.open = !strings.HasPrefix(strings.TrimSpace(p.in.rest), "state=")
 		default:
 			p.field(key, value)
@@ -305,12 +306,12 @@ func (p *exitScan) fields(line string, whole bool) {
 	}
 }
 
-// endOfField finds where the value of a field ends and which field follows: -1
-// if it extends to the end of the line.
+// endOfField finds where the value of a field ends and which field follows, or
+// -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
-		// The system's words, which may include an app's: the last occurrence
-		// is the device's own.
+		// This is the system's text, which may include an app's text: the last
+		// occurrence is the device's own.
 		if i := strings.LastIndex(line, " state="); i >= 0 {
 			return i, at + 1
 		}
@@ -388,7 +389,7 @@ func (e *Exit) numberSlot(key string) *known.Int {
 	return nil
 }
 
-// orNothing removes Java's word for an absent string.
+// orNothing removes the word that Java prints for an absent string.
 func orNothing(value string) string {
 	if value == "null" {
 		return ""

@@ -15,8 +15,8 @@ import (
 
 // Dumps recorded by others: the emulator of API 34 (the crash harness of an
 // OpenTelemetry package for Flutter, tool/exit-info), a phone (the emulator
-// sambas3, scripts/perf/classify-crash), the emulator of API 36 (a note about
-// mobile debugging with the record of android.process.acore).
+// sambas3, scripts/perf/classify-crash), and the emulator of API 36 (a note
+// about mobile debugging with the record of android.process.acore).
 const exitsOf34 = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-10-08 22:49:04.298
   package: com.example.otel_zone_example
@@ -59,7 +59,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-09-25 02:39:26.765
           importance=400 pss=0.00 rss=0.00 description=Sync transaction while frozen state=empty trace=null
 `
 
-// Android 11 has a line for each field and no subreason
+// In Android 11 each field has its own line, and there is no subreason
 // (ApplicationExitInfo.dump of that release).
 const exitsOf30 = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 1970-01-01 00:00:00.000
@@ -176,7 +176,8 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 	}
 }
 
-// A description contains an app's text: it cannot change its own record.
+// A description contains an app's text, which must not change the app's own
+// record.
 func TestHostileDescriptions(t *testing.T) {
 	for description, want := range map[string]string{
 		"bg anr state=empty trace=null pss=1MB":              "bg anr state=empty trace=null pss=1MB",
@@ -225,8 +226,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The memory limiter kills with REASON_OTHER and its name on Android 17, with a
-// reason of its own since API 37.2; an anomaly is one of memory only if its
+// On Android 17 the memory limiter kills with REASON_OTHER and its name; since
+// API 37.2 it has a reason of its own. An anomaly is about memory only if its
 // record says so.
 func TestReasonsOfAndroid17(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -256,7 +257,7 @@ func TestReasonsOfAndroid17(t *testing.T) {
 	}
 }
 
-// sizeValueToString is android.util.DebugUtils.sizeValueToString.
+// sizeValueToString is a port of android.util.DebugUtils.sizeValueToString.
 func sizeValueToString(bytes int64) string {
 	result, suffix := float32(bytes), ""
 	for _, unit := range []string{"KB", "MB", "GB", "TB", "PB"} {
@@ -294,7 +295,7 @@ func TestDebugSizes(t *testing.T) {
 	}
 }
 
-// madeExits prints random records in the format of one release.
+// madeExits prints random records in the format of the given release.
 func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence " +
@@ -367,8 +368,8 @@ func TestExitInfoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestExitInfoTruncatedAnywhere: fields of a part of a text are also in the
-// whole.
+// TestExitInfoTruncatedAnywhere: the fields of a truncated text are also in the
+// whole text.
 func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	for _, text := range []string{exitsOf34, exitsOfPhone, exitsOf30} {
 		whole := exitsIn(t, text).Exits
@@ -392,7 +393,7 @@ func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// partOf reports whether each field that a has equals that of b.
+// partOf reports whether each field that is present in a is equal in b.
 func partOf(a, b Exit) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {

@@ -10,15 +10,16 @@ import (
 // Gfxinfo is the answer of dumpsys gfxinfo.
 type Gfxinfo struct {
 	Processes []GfxProcess
-	// Interrupted has the device's words if the answer began and then failed.
+	// Interrupted contains the device's message if the answer began and then
+	// failed.
 	Interrupted *DeviceError
 	// Truncated reports that the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
 
-// GfxProcess is one process of gfxinfo. A process that draws nothing has no
-// values.
+// GfxProcess is one process of gfxinfo. The values of a process that draws
+// nothing are absent.
 type GfxProcess struct {
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
@@ -28,10 +29,11 @@ type GfxProcess struct {
 // GfxValues are the sizes and counts of one process of gfxinfo.
 type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
-	// usage"): only the caches of the renderer, not the app's allocations.
+	// usage"): it covers only the caches of the renderer, not the app's
+	// allocations.
 	GPUBytes known.Int `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
-	// maps (Android 12 and later, not everywhere).
+	// maps (Android 12 and later, but not on every device).
 	GrallocKB known.Int `json:"gralloc_kb"`
 	// AllocatorKB is the total of the buffers that the process allocated
 	// itself.
@@ -41,7 +43,7 @@ type GfxValues struct {
 	ViewRoots known.Int `json:"view_roots"`
 }
 
-// ParseGfxinfo parses dumpsys gfxinfo, of one or of many processes. The error
+// ParseGfxinfo parses dumpsys gfxinfo, for one or for many processes. The error
 // is a DeviceError.
 func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 	s, tooLong := input(text)
@@ -51,7 +53,7 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 		cur   *GfxProcess
 		d     field.Warnings
 		began bool
-		gpu   bool // the line before announces the number of GPU bytes
+		gpu   bool // the previous line announces the number of GPU bytes
 	)
 	for {
 		line, whole, ok := in.next()
@@ -139,7 +141,8 @@ func after(line, sep string) string {
 }
 
 // GPU is the answer of dumpsys gpu, with or without --gpumem (Android 12 and
-// later). The driver must report to the eBPF program gpu_mem; many do not.
+// later). The driver must report to the eBPF program gpu_mem; many drivers do
+// not.
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory
@@ -161,7 +164,7 @@ type GPUProcess struct {
 	Bytes known.Int `json:"bytes"`
 }
 
-// Global is the sum over all GPUs, unknown if one of them is.
+// Global is the sum over all GPUs; unknown if the value of one GPU is unknown.
 func (g GPU) Global() known.Int {
 	sum := known.Of(0)
 	for _, m := range g.GPUs {
@@ -255,22 +258,24 @@ func bytesOf(name, text string, whole bool, n int, d *field.Warnings) known.Int 
 
 // SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
 type SurfaceFlinger struct {
-	// Buffers is the number of buffers of the allocator, TotalKB their sum as
-	// the device estimates it. Both are unknown if the list is truncated.
+	// Buffers is the number of buffers of the allocator, TotalKB their total
+	// size as the device estimates it. Both are unknown if the list is
+	// truncated.
 	Buffers known.Int `json:"buffers"`
 	TotalKB known.Int `json:"total_kb"`
-	// ImportedBuffers is the number of Imported, unknown without such a list
-	// (before Android 11) or if it is truncated.
+	// ImportedBuffers is the length of the list Imported; it is unknown without
+	// such a list (before Android 11) or if the list is truncated.
 	ImportedBuffers known.Int `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
 	ImportedKB known.Int `json:"imported_kb"`
-	// List are the buffers whose lines are present.
+	// List contains the buffers whose lines are present.
 	List []Buffer `json:"list"`
-	// Imported are the buffers that SurfaceFlinger has mapped, its own and
-	// those of the windows, which the apps allocate since Android 12.
+	// Imported are the buffers that SurfaceFlinger has mapped: its own and
+	// those of the windows. The buffers of the windows are allocated by the
+	// apps since Android 12.
 	Imported []Buffer `json:"imported"`
-	// Truncated reports that the text is visibly truncated, except if only the
-	// list of imported buffers has no end: then their number is unknown.
+	// Truncated reports that the text is visibly truncated. It is false if only
+	// the list of imported buffers has no end: then their number is unknown.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
@@ -353,7 +358,8 @@ func bufferOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) 
 		d.Add(n, "Size", []byte(line), "no size in KiB")
 	}
 	b := Buffer{KB: known.Int{N: kb, Known: ok}}
-	// Handle, size, width x height, [layers,] format, usage [, requestor]
+	// The format: Handle, size, width x height, [layers,] format, usage [,
+	// requestor]
 	if len(cells) > 4 {
 		b.Requestor = field.Text(clip(strings.TrimSpace(cells[len(cells)-1]), maxName))
 	}
@@ -363,7 +369,7 @@ func bufferOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) 
 // importedOf parses "+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486,
 // size:10360.25KiB, w/h:1080x2400, ...".
 func importedOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) {
-	// Only the name is untrusted: it may contain anything before the id.
+	// Only the name is untrusted: it may contain any text before the id.
 	i := strings.LastIndex(line, ", id:")
 	if i < 0 || !whole {
 		return Buffer{}, false

@@ -104,7 +104,7 @@ func TestRecordedSurfaceFlinger(t *testing.T) {
 		got.List[1] != (Buffer{known.Of(10200), "Planner"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// The recorded list of imported buffers is truncated, and has only the
+	// The recorded list of imported buffers is truncated, and contains only the
 	// window of the app.
 	window := Buffer{known.Of(10360), "VRI[GoogleDialtactsActivity]#0(BLAST Consumer)0"}
 	if !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers.Known {
@@ -124,7 +124,7 @@ func recordedSurfaceFlinger(t testing.TB) []byte {
 	return append(bytes.TrimRight(text, "\n"), "\nTotal imported by gralloc: 20720.50KiB\nFlagManager values: \n"...)
 }
 
-// A layer may have any name, and a buffer no size.
+// A layer may have any name, and a buffer may have no size.
 func TestImportedBuffers(t *testing.T) {
 	const head = "Allocated buffers:\nTotal allocated (estimate): 0.00 KB\nImported gralloc buffers:\n"
 	for list, want := range map[string][]Buffer{
@@ -148,8 +148,8 @@ func TestImportedBuffers(t *testing.T) {
 			t.Errorf("%q: %+v, %v", list, got, err)
 		}
 	}
-	// An invalid line counts as a buffer: the list is then incomplete. So is
-	// what exceeds the limit.
+	// An invalid line counts as a buffer, and the list is then incomplete. So
+	// is a list that exceeds the limit.
 	one := "+ name:z, id:1, size:1KiB, w/h:1x1\n"
 	for list, n := range map[string]int{"+ name:z\n": 0, strings.Repeat(one, maxBuffers+1): maxBuffers} {
 		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n"))

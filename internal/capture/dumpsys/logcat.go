@@ -13,21 +13,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// LogKind classifies the lines of a log that show how a process got into
-// trouble and how it ended.
+// LogKind classifies the lines of a log that show problems of a process and how
+// it ended.
 type LogKind string
 
-// The kinds. A line may be of several: an OutOfMemoryError because no thread
-// could be created is also a ThreadLimit. They are also the words of `leakgate
-// parse`.
+// The kinds. One line may have several kinds: an OutOfMemoryError because no
+// thread could be created is also a ThreadLimit. `leakgate parse` prints these
+// words too.
 const (
 	LogGC            LogKind = "gc"              // a garbage collection that ART logs
 	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit
 	LogOutOfMemory   LogKind = "out_of_memory"   // an OutOfMemoryError is thrown or printed
 	LogCrash         LogKind = "crash"           // FATAL EXCEPTION
 	LogNativeCrash   LogKind = "native_crash"    // a fatal signal, or the header of a tombstone
-	LogLowMemoryKill LogKind = "low_memory_kill" // by lmkd, the kernel's low memory killer or its OOM killer
-	LogKill          LogKind = "kill"            // by the activity manager, for any reason
+	LogLowMemoryKill LogKind = "low_memory_kill" // a kill by lmkd, the kernel's low memory killer or its OOM killer
+	LogKill          LogKind = "kill"            // a kill by the activity manager, for any reason
 	LogDied          LogKind = "died"            // a report of the death
 	LogANR           LogKind = "anr"             // the app does not respond
 	LogThreadLimit   LogKind = "thread_limit"    // a thread could not be created
@@ -45,8 +45,8 @@ func LogKinds() []LogKind {
 type Mention struct {
 	Count int64 `json:"count"`
 	// First and Last are the times of the first and the last line as printed:
-	// month and day without a year, or seconds. Empty in a format without
-	// times.
+	// month and day without a year, or seconds. They are empty in a format
+	// without times.
 	First field.Text `json:"first"`
 	Last  field.Text `json:"last"`
 	// Line is the last line: printable, at most 256 bytes.
@@ -57,25 +57,26 @@ type Mention struct {
 type Logcat struct {
 	Entries     int64      // of all processes
 	First, Last field.Text // times of the first and the last entry
-	// Mentions has the kinds that occurred. One event makes several lines: a
-	// kill is reported by the killer, an observer and the event log.
+	// Mentions contains the kinds that occurred. One event is logged in several
+	// lines: a kill is reported by the killer, an observer and the event log.
 	Mentions map[LogKind]Mention
 	GC       GC
 	LogEnd
-	// Truncated reports that the last line has no end; it is not counted.
+	// Truncated reports that the last line has no line end; that line is not
+	// counted.
 	Truncated bool
 	Warnings  []error
 }
 
 // LogEnd is how a process ended: the class of the last FATAL EXCEPTION, the
-// last fatal signal (SIGSEGV), and why the process was last killed, in the
-// device's words.
+// last fatal signal (SIGSEGV), and the reason for the last kill, as the device
+// describes it.
 type LogEnd struct {
 	Exception  field.Text `json:"exception"`
 	Signal     field.Text `json:"signal"`
 	KillReason field.Text `json:"kill_reason"`
 	// Cause is java.lang.OutOfMemoryError if the last FATAL EXCEPTION is, or is
-	// caused by, one.
+	// caused by, an OutOfMemoryError.
 	Cause field.Text `json:"-"`
 	// MemoryLimit is the limit in bytes of anonymous memory and swap that the
 	// process exceeded, as reported by the memory limiter of Android 17.
@@ -85,14 +86,14 @@ type LogEnd struct {
 	KillAdj known.Int `json:"-"`
 }
 
-// GC summarizes the collections. ART logs one that was requested or that was
-// slow; the others leave no line.
+// GC summarizes the collections. ART logs only collections that were requested
+// or slow.
 type GC struct {
-	// Causes counts collections by ART's word: Alloc, Background, Explicit,
-	// NativeAlloc, ...
+	// Causes counts collections by cause, as ART names it: Alloc, Background,
+	// Explicit, NativeAlloc, ...
 	Causes map[string]int64 `json:"-"`
-	// HeapUsed and HeapTotal are those after the last collection, in kB; ART
-	// prints three digits or four.
+	// HeapUsed and HeapTotal are the sizes after the last collection, in kB;
+	// ART prints three or four digits.
 	HeapUsed  known.Int `json:"heap_used_kb"`
 	HeapTotal known.Int `json:"heap_total_kb"`
 	// LongestPause is in microseconds.
@@ -129,24 +130,24 @@ const (
 	maxLogHead = 4 << 10 // of the stream, to find an error text in it
 	maxClip    = 256
 	maxStamp   = 48
-	maxCauses  = 32 // ART has 20
+	maxCauses  = 32 // ART has 20 causes
 	maxPIDs    = 64 // of one process name
 	maxComm    = 15 // TASK_COMM_LEN without its zero
 )
 
 // ScanLogcat parses `logcat -d` in the formats threadtime, time and brief, with
 // the modifiers epoch, monotonic, usec, year, zone and uid, of any buffers,
-// from Android 5 on. It collects what is about the process: its own lines (the
-// number in the line is the log daemon's, not the process's claim), and the
+// since Android 5. It collects what is about the process: the process's own
+// lines (the log daemon, not the process, sets the pid in the line), and the
 // system's lines about it.
 //
 // A pid of 0 means any process of that name, an empty name any process of that
 // pid. If a pid was used twice within the log, lines of the earlier process are
 // included too: their times distinguish them.
 //
-// It streams: its memory does not depend on the length of the log. The error is
-// a DeviceError without any entry (Empty also for an empty log), or an error of
-// r.
+// It streams the log: its memory use does not depend on the length of the log.
+// The error is a DeviceError if there is no entry (its kind is Empty for an
+// empty log, too), or an error of r.
 func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	s := logScan{pid: max(pid, 0), process: process}
 	if err := s.scan(r); err != nil {
@@ -187,7 +188,7 @@ func startsLikeEntry(line string) bool {
 	return strings.Trim(word, "0123456789.-") == "" || strings.IndexByte(word, '/') == 1 && isPriority(word[0])
 }
 
-// logScan holds the summary and pending reports, and nothing of the lines.
+// logScan holds the summary and pending reports, but no lines of the log.
 type logScan struct {
 	pid     int64
 	process string
@@ -220,7 +221,7 @@ func (s *logScan) scan(r io.Reader) error {
 		s.head = append(s.head, line[:min(len(line), maxLogHead-len(s.head))]...)
 		text := string(line) // the reader reuses its buffer
 		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = in.ReadSlice('\n') // the rest of a line that logcat cannot have printed
+			_, err = in.ReadSlice('\n') // the rest of the line, which logcat cannot have printed
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -279,15 +280,15 @@ func (s *logScan) knows(pid int64) bool {
 	return false
 }
 
-// recordPID records a pid of the process if only its name was given.
+// recordPID records a pid of the process, if only its name is known.
 func (s *logScan) recordPID(pid int64) {
 	if s.pid == 0 && pid > 0 && !s.knows(pid) && len(s.pids) < maxPIDs {
 		s.pids = append(s.pids, pid)
 	}
 }
 
-// isTarget reports whether words about a process are about this one. A name may
-// be truncated to the last or first 15 bytes.
+// isTarget reports whether a description of a process refers to this one. A
+// name may be truncated to the last or first 15 bytes.
 func (s *logScan) isTarget(pid int64, name string) bool {
 	if s.pid > 0 && pid != s.pid || s.process != "" && name != "" && !nameFits(name, s.process) {
 		return false
@@ -295,10 +296,10 @@ func (s *logScan) isTarget(pid int64, name string) bool {
 	return s.pid > 0 || s.process == "" || name != "" || s.knows(pid)
 }
 
-// nameFits compares a name as the kernel and ART truncate it: they keep the
-// last 15 bytes of a name with a dot, else the first
-// (com_android_internal_os_Zygote.cpp, SetThreadName), and some prefixes are
-// longer.
+// nameFits compares a possibly truncated name with that of a process: the
+// kernel and ART keep the last 15 bytes of a name with a dot, and otherwise the
+// first 15 (com_android_internal_os_Zygote.cpp, SetThreadName). Some prefixes
+// are longer.
 func nameFits(name, process string) bool {
 	return name == process || len(name) >= maxComm &&
 		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
@@ -353,7 +354,7 @@ func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }
 
-// said parses a line of the process itself.
+// said parses a line that the process itself has logged.
 func (s *logScan) said(e logEntry) {
 	msg := strings.TrimSpace(e.msg)
 	if strings.Contains(msg, "GC freed ") && s.runtimeTag(e.tag) {
@@ -372,9 +373,9 @@ func (s *logScan) said(e logEntry) {
 	}
 }
 
-// runtimeTag reports whether ART logs with this tag: art, zygote for a process
-// that was not renamed yet, since Android 8 the truncated name of the process.
-// A line with the right pid may be truncated in any way.
+// runtimeTag reports whether ART logs with this tag: art; zygote for a process
+// that was not renamed yet; or, since Android 8, the truncated name of the
+// process. A name in a line with the right pid may be truncated in any way.
 func (s *logScan) runtimeTag(tag string) bool {
 	return tag == "art" || strings.Contains(tag, "zygote") || s.process == "" || tag == s.process ||
 		len(tag) > maxComm/2 && (strings.HasSuffix(s.process, tag) || strings.HasPrefix(s.process, tag))
@@ -488,7 +489,7 @@ func microseconds(s string) (int64, bool) {
 	return ns / 1000, true
 }
 
-// runtime follows the block that RuntimeInit.loggingUncaughtException prints:
+// runtime tracks the block that RuntimeInit.loggingUncaughtException prints:
 // FATAL EXCEPTION, then "Process: NAME, PID: N", then the exception. The
 // process itself prints it.
 func (s *logScan) runtime(e logEntry) {
@@ -518,7 +519,7 @@ func (s *logScan) runtime(e logEntry) {
 		s.blame, s.out.Cause = true, ""
 	case told, !s.own(e):
 		s.crash = nil
-	default: // the system server prints no such line
+	default: // the system server does not print such a line
 		s.mention(LogCrash, *s.crash)
 		s.exception(msg)
 		s.crash = nil
@@ -576,9 +577,9 @@ func (s *logScan) about(e logEntry) {
 
 // limiter parses "onLimitExceeded: pid=7 uid=10123 type=anon+swap memHigh=N
 // swapHigh=N pkg=com.shop" (frameworks/base services/core
-// am/MemoryLimiter.java, onLimitExceeded), which comes half a minute before the
-// kill. The limit of anonymous memory and swap is the sum of both; the other
-// types do not kill.
+// am/MemoryLimiter.java, onLimitExceeded), which is logged half a minute before
+// the kill. The limit of anonymous memory and swap is the sum of both values;
+// the other types do not lead to a kill.
 func (s *logScan) limiter(msg string) {
 	rest, ok := strings.CutPrefix(msg, "onLimitExceeded: ")
 	if !ok {
@@ -624,7 +625,7 @@ func lowMemoryTag(tag string) bool {
 }
 
 // victimOf returns the process that a line of a low-memory killer names, and
-// what follows.
+// the text that follows.
 func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	msg = strings.TrimPrefix(strings.TrimPrefix(msg, "lowmemorykiller: "), "Out of memory: ")
 	verb, rest, _ := strings.Cut(msg, " ")
@@ -747,7 +748,7 @@ func (s *logScan) event(e logEntry, msg string) {
 			s.recordPID(pid)
 		}
 	case e.tag == "am_crash" && more == "Native crash":
-		// The pid is that of the system, which reports it.
+		// The pid is that of the system process that reports the event.
 		if s.process == name || s.process == "" && s.pid == 0 {
 			s.mention(LogNativeCrash, e)
 		}
@@ -870,7 +871,7 @@ func nextWord(s string) (word, rest string) {
 }
 
 // stampOf splits the time from a line: "11-22 15:32:47.123", with a year, or
-// seconds. Without one it returns the line unchanged.
+// seconds. If there is no time, it returns the line unchanged.
 func stampOf(line string) (stamp, rest string) {
 	first, after := nextWord(line)
 	if len(first) > maxStamp/2 || first == "" || strings.Trim(first, "0123456789.-") != "" {
@@ -889,8 +890,8 @@ func stampOf(line string) (stamp, rest string) {
 	return first + " " + clock, after
 }
 
-// tidy returns a device's text in a form to keep: printable, and at most n
-// bytes.
+// tidy returns a device's text in a form that may be kept: printable, and at
+// most n bytes.
 func tidy(s string, n int) string {
 	return text.Printable(strings.ReplaceAll(clip(s, n), "\t", " "))
 }

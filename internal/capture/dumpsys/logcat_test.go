@@ -42,7 +42,7 @@ func TestRecordedLogs(t *testing.T) {
 		want    map[LogKind]int64
 		check   func(Logcat) bool
 	}{
-		// The test logs of thaliproject: Android 5.0 and 5.1, brief and
+		// The test logs of thaliproject: Android 5.0 and 5.1, formats brief and
 		// threadtime.
 		"5 brief": {
 			"--------- beginning of main\nI/art     ( 4229): Explicit concurrent mark sweep GC freed 15600(911KB) " +
@@ -66,8 +66,8 @@ func TestRecordedLogs(t *testing.T) {
 			"com.lge.hiddenmenu",
 			map[LogKind]int64{LogKill: 1},
 			func(l Logcat) bool { return l.Kill() && !l.Crash() && l.KillReason == "empty #11" }},
-		// A monkey test of a radio app: the format time, out of memory for a
-		// thread.
+		// A monkey test of a radio app: format time, out of memory when a
+		// thread is created.
 		"6 time": {
 			"12-28 21:35:21.571 E/AndroidRuntime(11308): FATAL EXCEPTION: main\n12-28 21:35:21.571 " +
 				"E/AndroidRuntime(11308): Process: com.tct.fmradio, PID: 11308\n" +
@@ -75,7 +75,7 @@ func TestRecordedLogs(t *testing.T) {
 				"Env\n12-28 21:35:21.571 E/AndroidRuntime(11308): \tat java.lang.Thread.nativeCreate(Native Method)\n",
 			11308, "com.tct.fmradio", map[LogKind]int64{LogCrash: 1, LogOutOfMemory: 1, LogThreadLimit: 1},
 			func(l Logcat) bool { return l.Exception == "java.lang.OutOfMemoryError" && l.Crash() }},
-		// volantis 7.1.1: the tombstone in the log.
+		// volantis 7.1.1: the log contains the tombstone.
 		"7 tombstone": {
 			"12-14 20:25:29.367  1524  1524 F DEBUG   : ABI: 'arm'\n12-14 20:25:29.367  1524  1524 F DEBUG   : pid: " +
 				"1509, tid: 1509, name: ersoonal.runner  >>> com.persoonal.runner <<<\n" +
@@ -270,7 +270,7 @@ func TestLineOwner(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
-	// By name alone: a new incarnation has another pid.
+	// If only the name is given: a new incarnation has a different pid.
 	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
 		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
 		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+
@@ -367,8 +367,8 @@ func stamped(line string) field.Text {
 	return field.Text(stamp)
 }
 
-// madeLog prints random events of a process and of others, and returns what is
-// in it.
+// madeLog prints random events of a process and of other processes, and returns
+// what the log contains.
 func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	const pid, process = 123, "com.example.shop"
 	want.Mentions = map[LogKind]Mention{}
@@ -478,8 +478,8 @@ func TestLogcatRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLogcatTruncatedAnywhere: a part of a log has no mention that the whole
-// has not.
+// TestLogcatTruncatedAnywhere: every mention in a truncated log is also in the
+// whole log.
 func TestLogcatTruncatedAnywhere(t *testing.T) {
 	for format := range logFormats {
 		text, _ := madeLog(rand.New(rand.NewPCG(7, 8)), format, 30)
@@ -505,7 +505,7 @@ func TestLogcatTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// endless is an endless log, with junk in it.
+// endless is an endless log that contains junk.
 type endless struct {
 	left int
 	unit string
@@ -588,7 +588,7 @@ func BenchmarkLogcat(b *testing.B) {
 }
 
 // An uncaught OutOfMemoryError is distinguished from a caught one, and the
-// memory limiter's own lines yield its limit.
+// memory limiter's own lines contain its limit.
 func TestDeathsOfMemory(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
 		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -637,7 +637,7 @@ func TestDeathsOfMemory(t *testing.T) {
 	}
 }
 
-// TestKillAdj: the adj of a low-memory kill in the format of each killer.
+// TestKillAdj tests the adj of a low-memory kill in the format of each killer.
 func TestKillAdj(t *testing.T) {
 	const at = "11-22 15:32:47.123 300 300 I "
 	for log, want := range map[string]known.Int{
