@@ -9,12 +9,13 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// lengths are the lengths of runs in hours; the last is that of an entire run.
+// lengths are the lengths of runs in hours; the last one is that of an entire
+// run.
 var lengths = []float64{1, 2, 4, 8}
 
 const whole = 8
 
-// alarms is how often a process without a leak raises an alarm.
+// alarms measures how often a process without a leak raises an alarm.
 func alarms(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, none of which leaks, in percent. End verdicts of runs of 1 / 2 / 4 "+
@@ -36,7 +37,7 @@ func alarms(o options) table {
 
 // alarmPair is one process of a row. Its shorter runs are the beginning of the
 // longest, unless something happens at a random time of a run: then each length
-// has a process of its own.
+// has its own process.
 func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	how := robust()
 	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Jump) bool { return step.At < 0 })
@@ -56,7 +57,7 @@ func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 
 func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
 	judged, n := ofRobust(all), len(all)
-	// hits counts those that have a gate at each length.
+	// hits counts the processes that have a gate, for each length.
 	hits := func(g detector.Gate) []int {
 		var out []int
 		for i := range lengths[:len(lengths)-1] {

@@ -2,13 +2,14 @@ package main
 
 import "fmt"
 
-// surprise is how improbable a count must be before loose bars count as missed.
+// surprise is how improbable a count must be for a bar to count as missed in
+// loose mode.
 const surprise = 1e-4
 
 // bars compares measured figures with their bars and collects the missed ones.
 type bars struct {
-	// loose passes figures that so few runs cannot distinguish from one on the
-	// bar.
+	// loose: a figure passes if so few runs cannot distinguish it from a figure
+	// equal to the bar.
 	loose  bool
 	at     string
 	missed []string
@@ -18,7 +19,7 @@ func (b *bars) miss(format string, args ...any) {
 	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
 }
 
-// most requires at most so many percent.
+// most requires at most the given percentage.
 func (b *bars) most(what string, hits, of int, percent float64) {
 	if of == 0 || 100*float64(hits) <= percent*float64(of) {
 		return
@@ -29,7 +30,7 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// least requires at least so many percent, and something to count.
+// least requires at least the given percentage, and something to count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
 		b.miss("%s: nothing to count", what)
@@ -44,7 +45,7 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires a time in minutes.
+// soon requires a time in minutes that is not too late.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// TestBars checks what is met, what is missed, and what few runs cannot
-// distinguish.
+// TestBars checks which figures meet a bar, which miss it, and which cannot be
+// decided by few runs.
 func TestBars(t *testing.T) {
 	tests := map[string]struct {
 		call          func(b *bars)
@@ -50,7 +50,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestPrototype checks that the figures are of existing rows, and that every
+// TestPrototype checks that the figures belong to existing rows, and that every
 // row without a leak has one.
 func TestPrototype(t *testing.T) {
 	null := map[string]bool{}

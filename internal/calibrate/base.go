@@ -9,7 +9,7 @@ import (
 )
 
 // compared is the end verdicts on a run alone, against one base run and against
-// three.
+// three base runs.
 type compared struct {
 	kind                  string
 	alone, against, three detector.Gate
@@ -25,7 +25,7 @@ type baseRow struct {
 	kinds        func(hours float64) []scenario.Scenario
 }
 
-// base is the benefit of base runs.
+// base measures the benefit of base runs.
 func base(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d pairs of runs per row, drawn from 18 kinds of app: a base run, and the same with a "+

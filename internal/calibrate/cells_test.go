@@ -33,7 +33,7 @@ func named(t *testing.T, name string) scenario.Scenario {
 	return all[i]
 }
 
-// missed compares what a row missed with what it should.
+// missed compares the bars that a row missed with the expected ones.
 func missed(t *testing.T, name string, b bars, want string) {
 	t.Helper()
 	text := strings.Join(b.missed, "\n")
@@ -49,7 +49,8 @@ func quiet() pair {
 	return pair{robust: e, article: e, twice: true}
 }
 
-// TestAlarmCells checks each bar of the first table, on and above it.
+// TestAlarmCells checks each bar of the first table, with figures on and above
+// the bar.
 func TestAlarmCells(t *testing.T) {
 	early := func(i int, g detector.Gate) func(*pair) { return func(p *pair) { p.robust.early[i] = g } }
 	end := func(g detector.Gate) func(*pair) { return func(p *pair) { p.robust.gate = g } }
@@ -121,7 +122,7 @@ func TestLeakCells(t *testing.T) {
 	}
 	tests := []struct {
 		row  string
-		k    int // of 300; 9 of them have an interval that misses the rate in any case
+		k    int // of 300; the interval of 9 of them misses the rate in any case
 		bad  func(*pair)
 		want string
 	}{
@@ -293,7 +294,7 @@ func TestOtherCells(t *testing.T) {
 	})
 }
 
-// night returns one kind of run by its name.
+// night returns the kind of night with the given name.
 func night(t *testing.T, name string) scenario.Night {
 	t.Helper()
 	for _, n := range scenario.Nights() {

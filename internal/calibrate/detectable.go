@@ -8,19 +8,21 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// factors are the simulated leaks, as parts of the slowest detectable one.
+// factors are the rates of the simulated leaks, as multiples of the slowest
+// detectable one.
 var factors = []float64{1 / 1.5, 1, 1.5}
 
 // promise is the slowest leak that a run without a leak would have found
-// according to its verdict, in MB/h, and whether leaks of its factors are found
-// in runs of the same length and noise.
+// according to its verdict, in MB/h, and whether leaks with the rates of
+// factors are found in runs of the same length and noise.
 type promise struct {
 	rate   float64
 	passed bool
 	found  []bool
 }
 
-// detectable is whether the slowest detectable leak of a verdict is correct.
+// detectable measures whether the slowest detectable leak of a verdict is
+// correct.
 func detectable(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d pairs per row: a process without a leak, whose verdict has the slowest leak m that "+

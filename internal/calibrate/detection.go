@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// detection is how soon a leak is found.
+// detection measures how soon a leak is found.
 func detection(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, 8 h, a leak from the start. *leak* is the percent of end verdicts; "+
@@ -62,10 +62,10 @@ func held(rate float64, all []ending) (holds, known int) {
 	return holds, known
 }
 
-// onset is when a late leak begins, in minutes.
+// onset is the time at which a late leak begins, in minutes.
 const onset = 120
 
-// late is how soon a leak is found that begins after two hours.
+// late measures how soon a leak is found that begins after two hours.
 func late(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, 10 h, a leak from %d min on. Minutes from its onset, median / 90th "+
@@ -98,7 +98,7 @@ func lateCells(s scenario.Scenario, all []pair, b *bars) []string {
 	}
 }
 
-// since returns the times from a time on, counted from there.
+// since returns the times after a given time, counted from that time.
 func since(moment float64, times []float64) []float64 {
 	var out []float64
 	for _, t := range times {

@@ -10,11 +10,12 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// family is how often a run of many processes without a leak has an alarm.
+// family measures how often a run of many processes without a leak has an
+// alarm.
 //
 // A simulated run of 100 processes would yield one figure for 100 processes.
-// The processes of a run are independent here, so all that counts is how often
-// one of them has an alarm when it is watched and judged as one of so many.
+// The processes of a run are independent here, so it is enough to measure how
+// often one of them has an alarm when it is watched and judged as one of 100.
 func family(o options) table {
 	pool := max(1, o.runs*16/5)
 	t := table{
@@ -38,7 +39,7 @@ func family(o options) table {
 func familyCells(n int, all []detector.Gate, b *bars) []string {
 	hits := count(all, func(g detector.Gate) bool { return g == detector.Leak })
 	share := atLeastOne(float64(hits)/float64(len(all)), n)
-	// The bar of a run is that of its processes, one in n.
+	// The bar for a run is divided by the number of its processes.
 	b.most(fmt.Sprintf("leak, for runs of %d processes an alarm in %.1f %%,", n, 100*share), hits, len(all),
 		100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
 	return []string{
@@ -48,6 +49,6 @@ func familyCells(n int, all []detector.Gate, b *bars) []string {
 	}
 }
 
-// atLeastOne returns the chance that at least one of n has what each has with
-// chance p.
+// atLeastOne returns the probability that at least one of n events happens,
+// each with probability p.
 func atLeastOne(p float64, n int) float64 { return 1 - math.Pow(1-p, float64(n)) }

@@ -11,7 +11,7 @@ import (
 // never is the time of an event that did not happen.
 var never = math.Inf(1)
 
-// count returns how many of all hold.
+// count returns how many of all satisfy the condition.
 func count[T any](all []T, holds func(T) bool) int {
 	n := 0
 	for _, v := range all {
@@ -22,7 +22,7 @@ func count[T any](all []T, holds func(T) bool) int {
 	return n
 }
 
-// pick returns one figure of all.
+// pick returns one figure for each of all.
 func pick[T any](all []T, figure func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {
@@ -31,8 +31,8 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 	return out
 }
 
-// quantile returns the smallest value that the share q of all does not exceed;
-// never for an empty list.
+// quantile returns the smallest value that is not exceeded by the share q of
+// all; never for an empty list.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never
@@ -56,7 +56,7 @@ func percentText(hits, of int) string {
 
 func shortText(s string) string { return strings.TrimSuffix(s, ".0") }
 
-// percentsText formats a share for each of several questions: "0 / 0.1 / 0".
+// percentsText formats a share for each of several conditions: "0 / 0.1 / 0".
 func percentsText(of int, hits ...int) string {
 	var parts []string
 	for _, h := range hits {
@@ -65,7 +65,7 @@ func percentsText(of int, hits ...int) string {
 	return strings.Join(parts, " / ")
 }
 
-// timesText formats median and 90th percentile in minutes: "20 / 25".
+// timesText formats the median and the 90th percentile in minutes: "20 / 25".
 func timesText(all []float64) string {
 	return timeText(quantile(all, 0.5)) + " / " + timeText(quantile(all, 0.9))
 }
@@ -77,7 +77,8 @@ func timeText(minutes float64) string {
 	return fmt.Sprintf("%.0f", minutes)
 }
 
-// tail returns the chance of at least so many hits in n tries of chance p each.
+// tail returns the probability of at least the given number of hits in n tries
+// with probability p each.
 func tail(hits, n int, p float64) float64 {
 	switch {
 	case hits <= 0:
@@ -98,18 +99,18 @@ func tail(hits, n int, p float64) float64 {
 		chance := math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 		sum += chance
 		if float64(k) > p*float64(n) && chance < 1e-15*sum {
-			break // beyond the most probable count the remaining terms only fall
+			break // beyond the most probable count the remaining terms only decrease
 		}
 	}
 	return min(1, sum)
 }
 
-// upper returns the largest chance of a hit that so few hits of n do not refute
-// with 95 % (Clopper and Pearson, one-sided).
+// upper returns the largest probability of a hit that is not refuted with 95 %
+// confidence by so few hits in n tries (Clopper and Pearson, one-sided).
 func upper(hits, n int) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
-		// P(X <= hits) falls with the chance.
+		// P(X <= hits) decreases as the probability of a hit grows.
 		if mid := (low + high) / 2; 1-tail(hits+1, n, mid) > 0.05 {
 			low = mid
 		} else {

@@ -66,8 +66,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestUpper: at the bound, as few hits come in 5 % of all cases. No hits in n:
-// the rule of three.
+// TestUpper: at the bound, so few hits occur in 5 % of all cases. For no hits
+// in n tries it is the rule of three.
 func TestUpper(t *testing.T) {
 	for _, n := range []int{20, 300, 6400} {
 		for _, hits := range []int{0, 1, 5} {

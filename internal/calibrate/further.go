@@ -33,7 +33,7 @@ func ways() []way {
 	return list
 }
 
-// further is leaks of other shapes and other ways to watch.
+// further measures leaks of other shapes and other ways to watch.
 func further(o options) table {
 	t := table{
 		about: fmt.Sprintf("%[1]d processes per row with a leak, %[2]d per row without, 8 h. End verdicts in "+

@@ -8,13 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// kindOf returns the name of a leak of a dimension.
+// kindOf returns the name of the kind of leak of a dimension.
 var kindOf = map[scenario.Dim]detector.LeakKind{
 	scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,
 	scenario.Stack: detector.Thread,
 }
 
-// kinds is how often an alarm names the dimension that leaks.
+// kinds measures how often an alarm names the dimension that leaks.
 func kinds(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, 8 h, one dimension leaks; the detail channel serves so many "+

@@ -12,12 +12,13 @@ import (
 // of each.
 type loopRun struct {
 	name string
-	// perLoop is what each loop leaves behind in MB; noise the standard
+	// perLoop is what each loop leaves behind in MB; noise is the standard
 	// deviation after a collection.
 	perLoop, noise float64
-	// warm MB come within the first loops, with a time constant of tau loops.
+	// warm is the size in MB of a warm-up in the first loops, with a time
+	// constant of tau loops.
 	warm, tau float64
-	// until is the number of the last loop that leaves something.
+	// until is the number of the last loop that leaves something behind.
 	until int
 }
 
@@ -26,7 +27,7 @@ const (
 	loopCount = 24
 )
 
-// loops is the detection limit of 12 minutes.
+// loops measures which leaks are detected within 12 minutes.
 func loops(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d runs per row without a leak, %d with one: 12 min, %d loops, a forced collection at "+
@@ -54,8 +55,8 @@ func loops(o options) table {
 	return t
 }
 
-// gate returns the verdict on one run. Between collections the collector's
-// sawtooth and the load are in the samples.
+// gate returns the verdict on one run. Between collections, the samples contain
+// the collector's sawtooth and the load.
 func (x loopRun) gate(r *rand.Rand) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	at, left, cold := 1000*time.Second, 0.0, x.warm

@@ -1,12 +1,12 @@
 // Command calibrate measures the policies of the detector on simulated
 // processes: how often each kind of process without a leak raises an alarm, and
-// how soon a leak does. It prints the tables of docs/detector.md:
+// how soon a leak raises one. It prints the tables of docs/detector.md:
 //
 //	go run ./internal/calibrate                                       # all tables: minutes
 //	go run ./internal/calibrate -tables alarms -only '^AR' -runs 200  # a part
 //	go run ./internal/calibrate -check -write docs/detector.md        # make calibrate
 //
-// Every run has a seed of its own, made of the names of its table and row, so
+// Every run has its own seed, derived from the names of its table and row, so
 // that the figures depend neither on the number of cores nor on what else is
 // measured.
 package main
@@ -29,13 +29,13 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // options are the choices of the user.
 type options struct {
-	// runs is the number of processes per row of alarms, detections per row of
-	// leaks.
+	// runs is the number of processes per row of alarms; detections is the
+	// number per row of leaks.
 	runs, detections int
 	// nights is the number of runs per row of the table of nights.
 	nights int
 	seed   uint64
-	// only selects rows, tables the tables; empty for all.
+	// only selects rows, and tables selects tables; empty means all.
 	only   *regexp.Regexp
 	tables []string
 	check  bool

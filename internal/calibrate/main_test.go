@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// texts measures and returns the printed tables.
+// texts runs the measurement and returns the printed tables.
 func texts(o options, workers int, b *bars) string {
 	tables := chosen(o)
 	measure(tables, o.seed, workers, io.Discard)
@@ -24,10 +24,10 @@ func texts(o options, workers int, b *bars) string {
 	return out.String()
 }
 
-// TestWorkers checks that the figures are those of the seed, however many
-// workers there are and whatever else is measured.
+// TestWorkers checks that the figures depend only on the seed, not on the
+// number of workers or on what else is measured.
 func TestWorkers(t *testing.T) {
-	// A row of each table, all of 1 h or 2 h except the first.
+	// One row of each table, with runs of 1 h or 2 h except in the first.
 	o := must(t, "-runs", "6", "-detections", "4", "-only", `^iid s50(, 1 h)?$|loops|300 MB/h, gap of 10|^1$`)
 	one, four := texts(o, 1, &bars{}), texts(o, 4, &bars{})
 	if one != four || strings.Count(one, "\n") < 12 {
@@ -84,9 +84,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestKnownRates compares generator and policy "article" with the figures of
-// another simulation of the article's rules (300 runs per row without a leak,
-// 100 with one).
+// TestKnownRates compares the generator and policy "article" with the figures
+// of another simulation of the article's rules (300 runs per row without a
+// leak, 100 with one).
 func TestKnownRates(t *testing.T) {
 	known := map[string]int{ // percent of 8-hour runs in which the article's policy reports a leak
 		"iid s5": 0, "AR 0.7 s20": 1, "random walk 20": 22, "warm-up 200 tau 10": 100, "sine 60 per 20 min": 0,
@@ -109,8 +109,8 @@ func TestKnownRates(t *testing.T) {
 				hits++
 			}
 		}
-		// The other simulation differs in spikes and GPU path: allow for 5 %
-		// more or less.
+		// The other simulation differs in spikes and in the GPU path: allow for
+		// 5 % more or less.
 		p := float64(percent) / 100
 		if tail(hits, runs, min(1, p+0.05)) < surprise || tail(runs-hits, runs, min(1, 1-p+0.05)) < surprise {
 			t.Errorf("%s: %d of %d runs, want about %d %%", s.Name, hits, runs, percent)
@@ -152,7 +152,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestRun checks figures, page, bars and exit code.
+// TestRun checks the figures, the page, the bars and the exit code.
 func TestRun(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("# x\n<!-- calibrate:family -->\n<!-- /calibrate:family -->\nend\n"),

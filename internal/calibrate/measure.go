@@ -26,7 +26,7 @@ func source(seed uint64, table, row string, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])))
 }
 
-// measure executes all runs of all rows with so many workers.
+// measure executes all runs of all rows with the given number of workers.
 func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 	now := time.Now()
 	p := progress{to: stderr, began: now, printed: now}
@@ -57,7 +57,7 @@ func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 	wg.Wait()
 }
 
-// progress prints how far the work is.
+// progress prints how much has been done.
 type progress struct {
 	to             io.Writer
 	began, printed time.Time

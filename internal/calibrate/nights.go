@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// nights is runs in which something happens.
+// nights measures runs in which something happens.
 func nights(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d runs of 8 h per row, in which something happens. End verdicts in percent.", o.nights),
@@ -31,7 +31,7 @@ func nights(o options) table {
 // nightBar is the bar of a row of nights, in percent.
 type nightBar struct{ leakLeast, leakMost, passMost, settledMost float64 }
 
-// nightBars are the bars of rows that have some.
+// nightBars are the bars of the rows that have one.
 var nightBars = map[string]nightBar{
 	"OOM at 512 MB, app, 600 MB/h":               {95, 100, 0, 0},
 	"OOM at 512 MB, app, 1200 MB/h":              {95, 100, 0, 0},
@@ -61,7 +61,7 @@ var nightBars = map[string]nightBar{
 	"3 steps of 40 to 80 MB anywhere":            {0, 3, 100, 100},
 }
 
-// nightBarOf is the bar of a row; rows of one kind have one bar.
+// nightBarOf returns the bar of a row; rows of the same kind have the same bar.
 func nightBarOf(n scenario.Night) nightBar {
 	bar, ok := nightBars[n.Name]
 	switch {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPage checks that docs/detector.md has the place of every table, and that
+// TestPage checks that docs/detector.md has a place for every table, and that
 // its text has the columns that the program writes.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "detector.md"))

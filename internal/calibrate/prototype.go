@@ -5,7 +5,7 @@ import "github.com/leakgate/leakgate/internal/scenario"
 // The figures of the prototype that policy "robust" must match, by the names of
 // the rows: 300 runs per row without a leak, 100 with one.
 
-// prototypeAlarms is the percent of 8-hour runs without a leak that were
+// prototypeAlarms is the percentage of 8-hour runs without a leak that were
 // LEAKING at some time.
 var prototypeAlarms = map[string]float64{
 	"iid s5": 0, "iid s20": 0, "iid s50": 0,
@@ -59,18 +59,18 @@ var prototypeLate = map[string]float64{
 
 // The bars, in percent.
 const (
-	alarmsBar     = 1.5 // end verdict leak after 8 h without one
+	alarmsBar     = 1.5 // end verdict "leak" after 8 h without a leak
 	walkBar       = 5   // the same for random walks
 	shortBar      = 5   // the same after 1 h and 2 h
 	doubtBar      = 5   // inconclusive without a leak, after 8 h
 	liveLeast     = 0.5 // LEAKING at some time, if the prototype had none
 	realisticBar  = 5   // the same for the realistic rows, whatever the prototype had
-	baseBar       = 1   // differences from base runs if they do not differ
+	baseBar       = 1   // differences from base runs although the builds do not differ
 	familyBar     = 5   // runs of 100 processes with an alarm
 	foundBar      = 95  // leaks found
 	coverLow      = 90  // intervals that contain the true rate
 	coverHigh     = 99
-	reachedBar    = 90  // slowest leaks found in a run within a factor 1.5 of its verdict
+	reachedBar    = 90  // slowest leaks found in a run within a factor of 1.5 of its verdict
 	reachBar      = 70  // leaks of 1.5 times the slowest detectable one in another run
 	kindBar       = 98  // leaks with the right kind
 	gpuBar        = 0.1 // GPU alarms without a leak
@@ -81,15 +81,15 @@ const (
 	liveTolerance = 10 // minutes that LEAKING may come after the prototype's alarm
 )
 
-// undecidable lists the rows on which a run of so many hours cannot be right:
-// memory that still grows evenly when it ends.
+// undecidable lists the rows on which a run of the given number of hours cannot
+// be right: memory still grows evenly when the run ends.
 var undecidable = map[string]float64{
 	"cache 100 in 60 min": 1, "cache 100 in 180 min": 2, "sine 60 per 120 min": 1,
 }
 
-// doubtful is the percent of runs of 8 h that may be inconclusive if it is more
-// than doubtBar. Memory that grew in the last three hours, or in several steps,
-// and is still there has not settled.
+// doubtful is the percentage of 8-hour runs that may be inconclusive, for rows
+// where it is more than doubtBar. Memory that grew in the last three hours, or
+// in several steps, and has not been released has not settled.
 var doubtful = map[string]float64{
 	"random walk 10": 10, "random walk 20": 15, "random walk 40": 20,
 	"warm-up 150 tau 120": 35, "warm-up 200 tau 10, AR 0.9 s20": 10, "realistic 2": 25,
@@ -99,7 +99,7 @@ var doubtful = map[string]float64{
 // doubtBarOf returns the bar of a row.
 func doubtBarOf(name string) float64 { return max(doubtBar, doubtful[name]) }
 
-// liveBar returns the percent of runs of a row that may be LEAKING at some
+// liveBar returns the percentage of runs of a row that may be LEAKING at some
 // time.
 func liveBar(s scenario.Scenario) float64 {
 	bar := max(liveLeast, prototypeAlarms[s.Name])
@@ -109,6 +109,6 @@ func liveBar(s scenario.Scenario) float64 {
 	return bar
 }
 
-// suspicionBar returns the latest median of SUSPICIOUS in minutes: 10 % or 5
-// minutes later than the prototype.
+// suspicionBar returns the latest allowed median time of SUSPICIOUS in minutes:
+// 10 % or 5 minutes later than the prototype.
 func suspicionBar(prototype float64) float64 { return max(1.1*prototype, prototype+5) }

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// reachOnsets are where leaks are added to a run, as parts of it: others than
-// those that the detector tries.
+// reachOnsets are where leaks are added to a run, as fractions of it. They
+// differ from those that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
 // reached is the slowest leak that a run without a leak would have found
@@ -22,8 +22,8 @@ type reached struct {
 	true []float64
 }
 
-// reach is whether the slowest leak that a pass rules out is correct for its
-// own run.
+// reach measures whether the slowest leak that a pass rules out is correct for
+// its own run.
 func reach(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples from 2, 7 and "+
@@ -52,7 +52,8 @@ func reachOf(s scenario.Scenario, r *rand.Rand) reached {
 	return out
 }
 
-// gateWith judges a path with a leak added from a part of it on.
+// gateWith judges a path to which a leak was added, starting at a fraction of
+// the path.
 func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 	q := *p
 	q.Dims[scenario.Java] = slices.Clone(p.Dims[scenario.Java])
@@ -65,8 +66,8 @@ func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 	return d.Verdict()
 }
 
-// slowest searches for the slowest leak that is found, by factors of 1.1 from
-// half of a guess on.
+// slowest searches for the slowest leak that is found. It tries rates by
+// factors of 1.1, starting at half of a guess.
 func slowest(p *scenario.Path, part, guess float64) float64 {
 	for rate := guess / 2.5; rate < 20*guess; rate *= 1.1 {
 		if gateWith(p, rate, part).Gate == detector.Leak && gateWith(p, rate*1.1, part).Gate == detector.Leak {

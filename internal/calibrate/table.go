@@ -9,7 +9,7 @@ import (
 
 // table is one table of docs/detector.md.
 type table struct {
-	// name is that of its markers and of the option -tables.
+	// name is the name in its markers and in the option -tables.
 	name string
 	// about describes what was measured and what the columns are.
 	about string
@@ -17,11 +17,11 @@ type table struct {
 	rows  []row
 }
 
-// row is one line of a table, the sum of many runs.
+// row is one line of a table, which summarizes many runs.
 type row struct {
 	name string
 	runs int
-	// hours is what one run simulates, all its processes together.
+	// hours is the simulated time of one run, summed over its processes.
 	hours float64
 	// one executes run i. Runs execute concurrently.
 	one func(i int, r *rand.Rand)
@@ -29,7 +29,8 @@ type row struct {
 	cells func(b *bars) []string
 }
 
-// study builds a row: what is kept of each run, and how it is summarized.
+// study builds a row: which result is kept for each run, and how the results
+// are summarized.
 func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T,
 	sum func(all []T, b *bars) []string) row {
 	all := make([]T, runs)
@@ -40,7 +41,7 @@ func study[T any](name string, runs int, hours float64, one func(i int, r *rand.
 	}
 }
 
-// makers are all tables, in the order of the page.
+// makers creates all tables, in the order of the page.
 var makers = []struct {
 	name string
 	make func(o options) table
@@ -84,7 +85,8 @@ func chosen(o options) []table {
 	return out
 }
 
-// markdown returns the text of a table and adds to b what misses its bar.
+// markdown returns the text of a table and adds to b the figures that miss
+// their bars.
 func (t table) markdown(b *bars) string {
 	var text strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// usual is how a process is watched unless a table says otherwise: one of
+// usual is how a process is watched unless a table states otherwise: as one of
 // three.
 var usual = scenario.Conditions{Processes: 3, Diagnosis: 2 * time.Minute}
 
@@ -16,29 +16,29 @@ var usual = scenario.Conditions{Processes: 3, Diagnosis: 2 * time.Minute}
 type trial struct {
 	policy  detector.Policy
 	watched scenario.Conditions
-	// among is the number of processes judged together; 0 is 1.
+	// among is the number of processes judged together; 0 means 1.
 	among int
-	// hours are the times at which its verdict is read on the way.
+	// hours are the times at which its verdict is read during the run.
 	hours []float64
 }
 
 // ending is the result of one run.
 type ending struct {
-	// early is the gates at the trial's hours, gate the one at the end.
+	// early holds the gates at the trial's hours; gate is the one at the end.
 	early []detector.Gate
 	gate  detector.Gate
 	worst detector.State
 	kind  detector.LeakKind
-	// low and high are the interval of the rate in MB/h.
+	// low and high are the bounds of the interval of the rate in MB/h.
 	low, high float64
 	rateKnown bool
 	// detectable is in MB/h, 0 if unknown.
 	detectable float64
-	// suspicious and leaking are minutes, never if they did not happen.
+	// suspicious and leaking are times in minutes, or never.
 	suspicious, leaking float64
 }
 
-// found reports that there was an alarm, live or at the end.
+// found reports that there was an alarm, either during the run or at the end.
 func (e ending) found() bool { return e.gate == detector.Leak || e.worst == detector.Leaking }
 
 // play watches a path and returns the detector.
@@ -81,12 +81,12 @@ func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
 	return e
 }
 
-// robust and article are the two policies, watched as usual.
+// robust and article are the trials of the two policies, watched as usual.
 func robust() trial  { return trial{policy: detector.RobustPolicy(), watched: usual} }
 func article() trial { return trial{policy: detector.ArticlePolicy(), watched: usual} }
 
 // pair is the same process judged by policy "robust" and, if twice is set, by
-// policy "article", which is there for comparison and needs fewer runs.
+// policy "article", which is only included for comparison and needs fewer runs.
 type pair struct {
 	robust, article ending
 	twice           bool
@@ -107,7 +107,7 @@ func gateIs(g detector.Gate) func(ending) bool { return func(e ending) bool { re
 
 func worstIs(s detector.State) func(ending) bool { return func(e ending) bool { return e.worst >= s } }
 
-// ofRobust and ofArticle are one side of all pairs, as far as there is one.
+// ofRobust and ofArticle return one side of all pairs that have it.
 func ofRobust(all []pair) []ending {
 	out := make([]ending, len(all))
 	for i, p := range all {

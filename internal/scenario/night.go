@@ -8,20 +8,20 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Night is a kind of run of 8 h in which something happens: restarts, the end
-// of the workload, a trim, holes. Each run is drawn again.
+// Night is a kind of run of 8 h with events: restarts, the end of the workload,
+// a trim, holes. Each run is drawn at random.
 type Night struct {
 	Name    string
 	Watched Conditions
-	// Leaks: there is a leak of 20 MB/h or more.
+	// Leaks: the process leaks 20 MB/h or more.
 	Leaks bool
 	Draw  func(r *rand.Rand) Scenario
 }
 
-// between returns a random number, uniform in a range.
+// between returns a random number, uniformly distributed in a range.
 func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
-// Plain is a warmed process: correlated noise and nothing else.
+// Plain is a process that has warmed up: correlated noise and nothing else.
 func Plain(*rand.Rand) Scenario {
 	return Scenario{Hours: 8, Sigma: 10, Rho: 0.7, Level: 400}
 }
@@ -35,7 +35,8 @@ func App(r *rand.Rand) Scenario {
 	}
 }
 
-// each returns times so many minutes apart, to the end of a run.
+// each returns the times of an event that repeats every given number of minutes
+// until the end of a run.
 func (s Scenario) each(minutes float64) []float64 {
 	var out []float64
 	for m := minutes; m < s.Hours*60; m += minutes {
@@ -44,8 +45,8 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until returns the deaths of a process that ends when it has so many MB, with
-// 2 % of chance.
+// until returns the deaths of a process that dies when it reaches a number of
+// MB. That number varies randomly by 2 %.
 func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {
@@ -70,7 +71,7 @@ func with(base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)
 	}
 }
 
-// Nights returns all of them.
+// Nights returns all kinds of nights.
 func Nights() []Night {
 	watched := Conditions{Processes: 3}
 	var out []Night
@@ -160,8 +161,8 @@ func Nights() []Night {
 	return out
 }
 
-// Bases are kinds of app of which two runs are compared: what both do is not a
-// difference.
+// Bases are kinds of app of which two runs are compared: growth that both runs
+// have is not a difference.
 func Bases(hours float64) []Scenario {
 	noisy := func(s Scenario) Scenario {
 		if s.Sigma == 0 {

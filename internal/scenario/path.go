@@ -26,10 +26,10 @@ const (
 	NumDims
 )
 
-// base is the level of each dimension in MB (260 MB in all), share its part of
-// the standard deviation of the noise; the squares of the shares add up to
-// 0.995. Noise of 50 MB takes single dimensions below zero at times, which it
-// must to stay symmetric.
+// base is the level of each dimension in MB (260 MB in all); share is its part
+// of the standard deviation of the noise. The squares of the shares add up to
+// 0.995. Noise of 50 MB sometimes makes single dimensions negative, which is
+// necessary for the noise to stay symmetric.
 var (
 	base  = [NumDims]float64{60, 70, 45, 2, 35, 28, 20}
 	share = [NumDims]float64{0.70, 0.60, 0.02, 0.01, 0.20, 0.30, 0.12}
@@ -37,61 +37,62 @@ var (
 
 // Scenario is a process to simulate. Sizes are in MB (1024 kB), times in
 // minutes, rates in MB/h. All parts may be combined; a zero part is skipped.
-// What a process holds (everything except the noise, the load and the peaks) is
-// gone when it restarts, and the times of a leak, a warm-up and a cache are
-// counted from its start.
+// When the process restarts, all its memory is released except the noise, the
+// load and the peaks, and the times of a leak, a warm-up and a cache start
+// again.
 type Scenario struct {
 	Name  string
 	Hours float64
-	// Sigma is the standard deviation of the noise of the total, Rho its AR(1)
-	// coefficient per 30 s; 0 makes independent noise.
+	// Sigma is the standard deviation of the noise of the total; Rho is its
+	// AR(1) coefficient per 30 s, where 0 makes independent noise.
 	Sigma, Rho float64
-	// Leak starts at LeakStart in dimension LeakDim and continues to LeakEnd,
-	// or to the end if that is 0. LeakLump > 0 makes it come in lumps of that
-	// size at random times (Poisson).
+	// Leak starts at LeakStart in dimension LeakDim and continues until
+	// LeakEnd, or until the end if that is 0. If LeakLump > 0, the leak comes
+	// in lumps of that size at random times (Poisson).
 	Leak, LeakStart, LeakEnd, LeakLump float64
 	LeakDim                            Dim
 	// Walk is a random walk in MB per square root of an hour.
 	Walk float64
-	// Warm is a warm-up of so many MB with time constant WarmTau.
+	// Warm is the size of a warm-up in MB, with time constant WarmTau.
 	Warm, WarmTau float64
-	// Wave is the peak-to-peak size of a load of period WavePeriod; Square
-	// makes it switch instead of swing.
+	// Wave is the peak-to-peak size of a load of period WavePeriod. With Square
+	// it is a square wave.
 	Wave, WavePeriod float64
 	Square           bool
-	// Steps are one-time rises; a step before 0 falls anywhere in the run.
+	// Steps are one-time rises; a step with a negative time happens at a random
+	// time of the run.
 	Steps []Jump
 	// Saw is the amplitude of a garbage collector's sawtooth with mean period
 	// SawPeriod.
 	Saw, SawPeriod float64
-	// Tooth is memory that fills within ToothRise of each ToothPeriod, from 0
-	// to 1, and is dropped at its end; the phase is random, and 0 for a period
-	// of an hour.
+	// Tooth is memory that fills within the fraction ToothRise, from 0 to 1, of
+	// each ToothPeriod and is dropped at its end. The phase is random, but 0
+	// for a period of an hour.
 	Tooth, ToothPeriod, ToothRise float64
 	// Cache fills linearly up to Cache within CacheTime.
 	Cache, CacheTime float64
-	// Peak comes for the last PeakTime of each PeakEvery and goes again.
+	// Peak is present during the last PeakTime of each PeakEvery.
 	Peak, PeakTime, PeakEvery float64
 	// Trimmed is the rate at which the kernel drops clean pages of Code, so
-	// that the total falls. Code starts so much higher that its usual level is
-	// left at the end.
+	// that the total falls. Code starts higher by the amount that will be
+	// dropped, so that it ends at its usual level.
 	Trimmed float64
 	// Level is constant memory besides the base, in MB.
 	Level float64
-	// Restarts are the times at which the process dies and restarts, Gaps the
-	// times in which it is not watched; both in order.
+	// Restarts are the times at which the process dies and restarts; Gaps are
+	// the times in which it is not watched. Both are in order.
 	Restarts []float64
 	Gaps     []Gap
-	// Dies is the cause of each death, WorkEnd the minute at which the workload
-	// ends; 0 for a workload that lasts.
+	// Dies is the cause of each death; WorkEnd is the minute at which the
+	// workload ends, or 0 if it does not end.
 	Dies    detector.Cause
 	WorkEnd float64
 }
 
-// Jump is a rise of MB at a minute.
+// Jump is a rise in MB at a given minute.
 type Jump struct{ At, MB float64 }
 
-// Gap is a hole from a minute to another.
+// Gap is a hole between two times in minutes.
 type Gap struct{ From, To float64 }
 
 // Path is one simulated process: MB per dimension at each point of the grid.
@@ -133,7 +134,7 @@ type maker struct {
 	s *Scenario
 	r *rand.Rand
 	p *Path
-	// age is how many minutes old the process is at each point.
+	// age is the age of the process in minutes at each point.
 	age []float64
 }
 
@@ -147,8 +148,8 @@ func (m *maker) grow() {
 	}
 }
 
-// newborn reports that a point is the first of a process which is not the run's
-// first.
+// newborn reports that a point is the first of an incarnation other than the
+// first one of the run.
 func (m *maker) newborn(i int) bool { return i > 0 && m.age[i] < m.age[i-1] }
 
 func (m *maker) noise(d Dim) {
@@ -164,7 +165,7 @@ func (m *maker) noise(d Dim) {
 	}
 }
 
-// add adds what depends on the age of the process.
+// add adds the parts that depend on the age of the process.
 func (m *maker) add(d Dim, f func(age float64) float64) {
 	for i, age := range m.age {
 		m.p.Dims[d][i] += f(age)
@@ -272,7 +273,7 @@ func (m *maker) steps() {
 			at = m.r.Float64() * m.s.Hours * 60
 		}
 		for i := range java {
-			// A process that was born after the step has not taken it.
+			// A process that was started after the step does not have it.
 			if minute := minuteOf(i); minute >= at && minute-m.age[i] <= at {
 				java[i] += step.MB
 			}

@@ -17,8 +17,8 @@ func (p *Path) totals() []float64 {
 	return out
 }
 
-// moments returns mean and standard deviation, and the correlation of points
-// lag apart.
+// moments returns the mean, the standard deviation, and the correlation of
+// points that are lag apart.
 func moments(x []float64, lag int) (mean, sd, correlation float64) {
 	for _, v := range x {
 		mean += v / float64(len(x))
@@ -33,14 +33,14 @@ func moments(x []float64, lag int) (mean, sd, correlation float64) {
 	return mean, math.Sqrt(square / float64(len(x))), cross / square
 }
 
-// TestNoise checks that level, standard deviation and correlation at 30 s are
-// those that the scenario names, of the total and of each dimension.
+// TestNoise checks that the level, the standard deviation and the correlation
+// at 30 s are those of the scenario, for the total and for each dimension.
 func TestNoise(t *testing.T) {
 	for _, s := range Noise(300) {
 		p := s.Make(chance(1))
 		check := func(what string, x []float64, level, sigma float64) {
-			// Correlated points count as fewer: n (1-r)/(1+r), r per point of
-			// the grid.
+			// Correlated points count as fewer: n (1-r)/(1+r), where r is the
+			// correlation per point of the grid.
 			r := math.Sqrt(s.Rho)
 			n := float64(len(x)) * (1 - r) / (1 + r)
 			mean, sd, correlation := moments(x, 2)
@@ -61,8 +61,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestShapes compares each part without noise with its formula, written here
-// again.
+// TestShapes compares each part without noise with its formula, which the test
+// implements again.
 func TestShapes(t *testing.T) {
 	over := func(m, from float64) float64 { return max(0, m-from) }
 	tests := map[string]struct {
@@ -109,7 +109,7 @@ func TestShapes(t *testing.T) {
 				case m < 60:
 					return 63 + m - 50
 				}
-				return m // 60 at its birth at 60
+				return m // 60 at its start at minute 60
 			}},
 	}
 	for name, tt := range tests {
@@ -129,7 +129,7 @@ func TestShapes(t *testing.T) {
 }
 
 // TestLumps checks that lumps come one at a time, at the mean rate, and are
-// gone with the process.
+// gone after a restart.
 func TestLumps(t *testing.T) {
 	s := Scenario{Hours: 500, Leak: 50, LeakLump: 4, LeakStart: 60, LeakDim: Other}
 	p := s.Make(chance(3))
@@ -156,8 +156,8 @@ func TestLumps(t *testing.T) {
 	}
 }
 
-// TestWalk checks that the steps are independent with the variance that the
-// name states.
+// TestWalk checks that the steps are independent and have the variance that the
+// scenario states.
 func TestWalk(t *testing.T) {
 	s := Scenario{Hours: 500, Walk: 20, Restarts: []float64{60 * 250}}
 	x := s.Make(chance(4)).Dims[Java]
@@ -177,7 +177,7 @@ func TestWalk(t *testing.T) {
 }
 
 // TestSaw checks that the level stays within its bounds, and that collections
-// are as frequent as named.
+// are as frequent as the scenario states.
 func TestSaw(t *testing.T) {
 	s := Scenario{Hours: 1000, Saw: 60, SawPeriod: 15}
 	x := s.Make(chance(5)).Dims[Java]
@@ -200,7 +200,7 @@ func TestSaw(t *testing.T) {
 	}
 }
 
-// TestWave checks peak to peak, period and shape.
+// TestWave checks the peak-to-peak size, the period and the shape.
 func TestWave(t *testing.T) {
 	for _, square := range []bool{false, true} {
 		s := Scenario{Hours: 10, Wave: 60, WavePeriod: 20, Square: square}
@@ -224,8 +224,8 @@ func TestWave(t *testing.T) {
 	}
 }
 
-// TestSeed checks that a seed is a process, that another seed makes another
-// one, and that a recipe is not changed.
+// TestSeed checks that a seed determines a process, that another seed produces
+// a different one, and that the scenario is not changed.
 func TestSeed(t *testing.T) {
 	for _, list := range [][]Scenario{Null(2), Leaks(60, 2), Shapes(3), Kinds(2)} {
 		seen := map[string]bool{}
@@ -249,8 +249,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestNullScenariosHaveNoLeak checks that Null has no leak and every other
-// scenario has one, which the tables of rates rely on.
+// TestNullScenariosHaveNoLeak checks that no scenario of Null has a leak and
+// that every other scenario has one. The tables of rates rely on this.
 func TestNullScenariosHaveNoLeak(t *testing.T) {
 	for _, s := range append(Null(8), Noise(8)...) {
 		if s.Leak != 0 || s.Trimmed != 0 || len(s.Restarts)+len(s.Gaps) > 0 {

@@ -12,15 +12,16 @@ const boot = 1000 * time.Second
 
 // Conditions is how a path is watched.
 type Conditions struct {
-	// Processes share the turns of the detail channel, one turn in 30 s; 0 is
-	// 3.
+	// Processes is the number of processes that share the detail channel, one
+	// turn every 30 s; 0 means 3.
 	Processes int
-	// Interval is the time between two samples; 0 for what the machine demands.
+	// Interval is the time between two samples; 0 means the interval that the
+	// machine demands.
 	Interval time.Duration
-	// Drop is the chance that a sample is lost.
+	// Drop is the probability that a sample is lost.
 	Drop float64
-	// Diagnosis is how long one takes; 0 for none, so that a demand for one
-	// stays.
+	// Diagnosis is the duration of a diagnosis; 0 means that none is made, so
+	// that a demand for one stays.
 	Diagnosis time.Duration
 	// NoBreakdowns disables the detail channel.
 	NoBreakdowns bool
@@ -61,7 +62,7 @@ func (p *Path) total(i int) float64 {
 func (p *Path) Breakdown(i int) detector.Breakdown {
 	b := detector.Breakdown{At: at(i), GL: known.Of(0), GfxDev: known.Of(0)}
 	for d := range p.Dims {
-		b.Dim[d] = known.Of(int64(max(0, p.Dims[d][i]) * detector.MB)) // noise may go below
+		b.Dim[d] = known.Of(int64(max(0, p.Dims[d][i]) * detector.MB)) // noise may make it negative
 	}
 	b.EGL = b.Dim[detector.Graphics]
 	b.Dim[detector.Total] = known.Of(int64(p.total(i) * detector.MB))
@@ -70,14 +71,14 @@ func (p *Path) Breakdown(i int) detector.Breakdown {
 
 // Play feeds a path to a detector and returns its transitions, with times
 // counted from the beginning of the path. Samples are lost at random, with
-// numbers from 0 to 1; lost may be nil if none are.
+// random numbers from 0 to 1; lost may be nil if no samples are lost.
 func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []detector.Transition {
 	w := NewWatch(p, d, c, chance)
 	w.Until(p.Len())
 	return w.Steps()
 }
 
-// Watch is a path on its way through a detector, for callers that use the
+// Watch is a path that is being fed to a detector, for callers that use the
 // detector in between. Create one with [NewWatch].
 type Watch struct {
 	p      *Path
@@ -86,11 +87,11 @@ type Watch struct {
 	chance func() float64
 	steps  []detector.Transition
 
-	// The next point to play, and those at which each thing is due.
+	// The next point to play, and the points at which each event is due.
 	next                                  int
 	sampleDue, turnDue, extraDue, loopDue int
-	// diagnosed is the point at which the diagnosis in progress ends; 0 for
-	// none.
+	// diagnosed is the point at which the diagnosis in progress ends; 0 if
+	// there is none.
 	diagnosed int
 	restarts  int
 	blind     bool
@@ -98,7 +99,7 @@ type Watch struct {
 	idle bool
 }
 
-// NewWatch begins what [Play] does in one call.
+// NewWatch and [Watch.Until] do in several calls what [Play] does in one.
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3
@@ -120,7 +121,7 @@ func (w *Watch) Until(n int) {
 // the beginning of the path.
 func (w *Watch) Steps() []detector.Transition { return w.steps }
 
-// points returns the number of steps of the grid that comes closest to a time.
+// points returns the number of steps of the grid that is closest to a time.
 func points(d time.Duration) int { return max(1, int((d+Grid/2)/Grid)) }
 
 func (w *Watch) take(steps []detector.Transition) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// TestReadings checks that a breakdown is the sum of its rows, and that its
-// part in smaps is what the fast channel reads.
+// TestReadings checks that a breakdown is the sum of its rows, and that the
+// part of it in smaps is what the fast channel reads.
 func TestReadings(t *testing.T) {
 	s := Scenario{Hours: 1, Sigma: 20, Leak: 600, LeakDim: Graphics}
 	p := s.Make(chance(1))
@@ -41,8 +41,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConditions checks how many samples arrive, over what time, in how many
-// processes.
+// TestConditions checks how many samples arrive, over what time, and for how
+// many processes.
 func TestConditions(t *testing.T) {
 	lost := func() float64 { return 0 }
 	tests := map[string]struct {
@@ -136,7 +136,8 @@ func errorText(list []error) string {
 	return b.String()
 }
 
-// TestWatch checks that a caller in between sees the same run.
+// TestWatch checks that a caller that uses the detector in between gets the
+// same run.
 func TestWatch(t *testing.T) {
 	for _, s := range Leaks(0, 2)[:10] {
 		p := s.Make(chance(5))

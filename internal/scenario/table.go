@@ -10,7 +10,8 @@ func noise(sigma, rho float64) string {
 	return fmt.Sprintf("AR %g s%g", rho, sigma)
 }
 
-// Noise returns the scenarios of noise alone, runs of so many hours.
+// Noise returns the scenarios of noise alone, with runs of the given number of
+// hours.
 func Noise(hours float64) []Scenario {
 	var out []Scenario
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {
@@ -21,7 +22,7 @@ func Noise(hours float64) []Scenario {
 	return out
 }
 
-// Null returns the scenarios without a leak, those of [Noise] first.
+// Null returns the scenarios without a leak, starting with those of [Noise].
 func Null(hours float64) []Scenario {
 	out := Noise(hours)
 	add := func(s Scenario) {
@@ -56,7 +57,7 @@ func Null(hours float64) []Scenario {
 	return out
 }
 
-// Leaks returns the scenarios of detection: each noise with each rate.
+// Leaks returns the scenarios of detection: each kind of noise with each rate.
 func Leaks(start, hours float64) []Scenario {
 	var out []Scenario
 	for _, sigma := range []float64{5, 20, 50} {
@@ -76,9 +77,9 @@ func Leaks(start, hours float64) []Scenario {
 	return out
 }
 
-// Shapes returns leaks that are not a straight line in plain noise, and the
-// same without the leak: lumps, loads, collections, warm-ups, restarts, gaps,
-// memory that the kernel reclaims.
+// Shapes returns leaks that do not grow in a straight line with plain noise,
+// and the same scenarios without the leak: lumps, loads, collections, warm-ups,
+// restarts, gaps, memory that the kernel reclaims.
 func Shapes(hours float64) []Scenario {
 	var out []Scenario
 	add := func(name string, s Scenario) {
@@ -129,7 +130,7 @@ func Shapes(hours float64) []Scenario {
 	return out
 }
 
-// Kinds returns leaks of one dimension each, and the noise without one.
+// Kinds returns leaks of one dimension each, and the noise without a leak.
 func Kinds(hours float64) []Scenario {
 	dims := []struct {
 		name string

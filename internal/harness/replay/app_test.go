@@ -11,8 +11,8 @@ import (
 )
 
 // traded is a table of eight hours of two processes of an app that trade 200 MB
-// of work while the busy one leaks so many MB/h, from a seed; with apart one
-// below the other instead of alternating.
+// of work while the busy one leaks at a rate in MB/h, from a seed. With apart,
+// the rows of one process are below those of the other instead of alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder
@@ -75,8 +75,8 @@ func TestSumOfATable(t *testing.T) {
 	}
 }
 
-// A process that has no row for long has ended, and the sum continues without
-// it.
+// A process that has had no row for a long time has ended, and the sum
+// continues without it.
 func TestSumAfterAnEndInATable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("t_s,process,pss_kb\n")
@@ -87,14 +87,14 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 		}
 	}
 	a := mustSay(t, b.String(), robust).Apps[0]
-	// 50 sums of both; held for 2 min, unknown until 15 min have passed, then
-	// of one.
+	// 50 sums of both processes; the value is held for 2 min, the sum is
+	// unknown until 15 min have passed, and then it is that of one process.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
 		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
 	}
 }
 
-// With a base, the sum is judged by its difference like the processes.
+// With a base, the sum is judged by its difference, like the processes.
 func TestSumAndBase(t *testing.T) {
 	head, base := write(t, "head.csv", traded(4, 50, false)), write(t, "base.csv", traded(5, 50, false))
 	o := robust

@@ -23,7 +23,7 @@ type base struct {
 }
 
 // series finds detectors by device, user and name, and on another device by the
-// name alone: the first one counts.
+// name alone, where the first one is used.
 type series struct {
 	exact map[key]*detector.Detector
 	named map[string]*detector.Detector
@@ -72,7 +72,7 @@ func newComparison(recordings []*recording) *comparison {
 }
 
 // of returns the names and detectors of the bases that have a series, and
-// warnings about the others; lacks is what those bases do not have.
+// warnings about the other bases; lacks describes what these bases do not have.
 func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector,
 	warnings []string) {
 	var without []string
@@ -119,7 +119,7 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	ledger.SetVerdict(&p.Process, v)
 }
 
-// judgeApp is judge for all processes of an app together.
+// judgeApp is like judge, for all processes of an app together.
 func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	if c == nil || !x.Judged() {
 		return
@@ -142,7 +142,7 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	x.Explain(&p.AppVerdict)
 }
 
-// only returns the name of a base that is the only one.
+// only returns the name of the base, or nothing if there is more than one.
 func only(names []string) *string {
 	if len(names) != 1 {
 		return nil

@@ -23,7 +23,7 @@ func absent(cell string) bool {
 	return false
 }
 
-// amount parses a number of kB, rounded to a whole one.
+// amount parses a number of kB and rounds it to an integer.
 func amount(cell string) (int64, error) {
 	if n, ok := digits(cell); ok && n <= maxKB {
 		return n, nil
@@ -54,7 +54,7 @@ func moment(cell string) (time.Duration, error) {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
 }
 
-// identity parses a pid or a start time, or 0.
+// identity parses a pid or a start time; 0 if there is none.
 func identity(cell string) (uint64, error) {
 	if absent(cell) {
 		return 0, nil
@@ -62,7 +62,7 @@ func identity(cell string) (uint64, error) {
 	if n, ok := digits(cell); ok {
 		return uint64(n), nil
 	}
-	// A table that was joined with another has 123.0 for 123.
+	// A table that was joined with another one has 123.0 for 123.
 	if f, err := strconv.ParseFloat(cell, 64); err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// late is a table of eight hours, every 30 s, of a process that leaks 65 MB/h
-// after the first 3.5 h, or never.
+// late is a table of eight hours, with a row every 30 s, of a process that
+// leaks 65 MB/h after the first 3.5 h, or never.
 func late(leaks bool) []string {
 	r := rand.New(rand.NewPCG(5, 5))
 	rows := []string{"t_s,process,pid,pss_kb"}
@@ -29,11 +29,11 @@ func late(leaks bool) []string {
 	return rows
 }
 
-// A damaged table loses the damaged rows and no others. They are counted, and a
-// leak after them is not reported as a pass.
+// A damaged table loses only the damaged rows. They are counted, and a leak
+// after them is not reported as a pass.
 func TestDamagedTables(t *testing.T) {
-	// each replaces row n, the 411th below the header and so on, by what f
-	// makes of its cells.
+	// each replaces row n, the 411th below the header and so on, with the
+	// result of f for its cells.
 	each := func(f func(row string) string, numbers ...int) func([]string) string {
 		return func(rows []string) string {
 			for _, n := range numbers {
@@ -178,7 +178,7 @@ func TestDamagedTables(t *testing.T) {
 	}
 }
 
-// lostRows counts the rows that the warnings say are lost.
+// lostRows returns the number of lost rows that the warnings report.
 func lostRows(t *testing.T, r record.Replay) int {
 	t.Helper()
 	n := 0
@@ -194,8 +194,8 @@ func lostRows(t *testing.T, r record.Replay) int {
 	return n
 }
 
-// A row that was truncated within its last number has another number. One wrong
-// value decides nothing.
+// A row that was truncated within its last number has a wrong number. One wrong
+// value does not decide the verdict.
 func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {
@@ -222,8 +222,8 @@ func TestFilesThatAreNotTables(t *testing.T) {
 	}
 }
 
-// A death in a damaged row is not ignored silently: what follows is not
-// compared with what was before, because a pid need not be there.
+// A death in a damaged row is not ignored silently: the rows after it are not
+// compared with the rows before it, because a table need not have a pid.
 func TestDamagedDeathOfATable(t *testing.T) {
 	rows := strings.Split(strings.ReplaceAll(strings.Join(late(false), "\n"), ",7,", ",,"), "\n")
 	rows[480] = `"` + rows[480]
@@ -233,9 +233,8 @@ func TestDamagedDeathOfATable(t *testing.T) {
 	}
 }
 
-// Replay and report read the same samples.ndjson alike, whatever has happened
-// to it: both judge the same lines and report the same problems, or both reject
-// it.
+// Replay and report treat the same samples.ndjson alike, however it is damaged:
+// both judge the same lines and report the same problems, or both reject it.
 func TestReplayAndReportReadAlike(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(2, 2)), "a", 7)
 	header := strings.Replace(strings.TrimSuffix(lineHeader, "\n"), `"article"`, `"robust"`, 1)
@@ -253,7 +252,7 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
 		refused bool
-		// gaps is one more if a line is missing.
+		// The number of gaps is higher by one if a line is missing.
 		gaps int
 	}{
 		"whole":             {text(whole()), false, 1},

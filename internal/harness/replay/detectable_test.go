@@ -37,8 +37,8 @@ func pointsOf(t *testing.T, file, column string) []point {
 	return out
 }
 
-// gateWith judges a recorded run with a leak of a rate in MB/h added from a
-// part of it on.
+// gateWith judges a recorded run to which a leak of a rate in MB/h was added,
+// starting at a fraction of the run.
 func gateWith(list []point, rate, from float64) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	first, last := list[0].seconds, list[len(list)-1].seconds
@@ -52,10 +52,10 @@ func gateWith(list []point, rate, from float64) detector.Gate {
 	return d.Verdict().Gate
 }
 
-// The slowest leak that a pass of a recorded run rules out is that of the run:
-// within a factor of 1.5 a leak of that rate, begun at other times than those
-// that the detector tries, is found in the same run, and one of a fraction of
-// that rate is not.
+// The slowest leak that a pass of a recorded run rules out is correct for that
+// run, within a factor of 1.5: a leak of that rate is found in the same run,
+// even if it begins at other times than those that the detector tries, and a
+// leak of a fraction of that rate is not.
 func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {
@@ -88,8 +88,8 @@ func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// slowest returns the slowest leak in MB/h that is found, by factors of 1.15
-// from a third of a guess on.
+// slowest returns the slowest leak in MB/h that is found. It tries rates by
+// factors of 1.15, starting at a third of a guess.
 func slowest(list []point, from, guess float64) float64 {
 	for rate := guess / 3; rate < 20*guess; rate *= 1.15 {
 		if gateWith(list, rate, from) == detector.Leak && gateWith(list, rate*1.15, from) == detector.Leak {

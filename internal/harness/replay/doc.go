@@ -1,6 +1,6 @@
 // Package replay judges recorded samples again: the samples.ndjson of a run, or
-// a table of numbers as CSV. It reads them as a stream, drives one detector per
+// a table of numbers as CSV. It reads them as a stream, uses one detector per
 // process, and returns the verdicts, alone or compared with a base recording.
 //
-// A row whose value cannot be read, or is implausible, is skipped and named.
+// A row whose value cannot be read, or is implausible, is skipped and reported.
 package replay

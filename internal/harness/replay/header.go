@@ -16,10 +16,10 @@ type header struct {
 	value, swap                     int
 	parts                           []part
 	source                          string // the name of the value's column
-	mapped                          bool   // the value is TOTAL PSS less driver memory
+	mapped                          bool   // the value is TOTAL PSS minus driver memory
 }
 
-// part is a column of a part of a breakdown.
+// part is a column for one part of a breakdown.
 type part struct {
 	column int
 	name   string
@@ -39,7 +39,8 @@ const (
 	totalColumn   = "total_pss_kb"
 )
 
-// parts are the columns of a breakdown, by the names of `leakgate parse`.
+// parts are the columns of a breakdown, with the names that `leakgate parse`
+// uses.
 var parts = []part{
 	{name: "java_heap_kb", of: func(b *record.Breakdown) **int64 { return &b.JavaHeap }},
 	{name: "native_heap_kb", of: func(b *record.Breakdown) **int64 { return &b.NativeHeap }},
@@ -55,8 +56,8 @@ var parts = []part{
 	{name: "gfx_dev_kb", of: func(b *record.Breakdown) **int64 { return &b.GfxDev }},
 }
 
-// readHeader parses the first row. column names the column to judge; empty for
-// pss_kb, or else total_pss_kb.
+// readHeader parses the first row. column names the column to judge; if it is
+// empty, pss_kb is used, or otherwise total_pss_kb.
 func readHeader(cells []string, column string) (header, error) {
 	names := make([]string, len(cells))
 	for i, c := range cells {
@@ -105,9 +106,9 @@ func readHeader(cells []string, column string) (header, error) {
 	return h, nil
 }
 
-// choose uses the column that the user named as the PSS. One that also belongs
-// to a breakdown or a sample is judged alone, because the rest of the row is of
-// another quantity.
+// choose uses the column that the user named as the PSS. If that column also
+// belongs to a breakdown or a sample, it is judged alone, because the rest of
+// the row measures another quantity.
 func (h *header) choose(column int, name string) {
 	h.value, h.source = column, name
 	own := slices.ContainsFunc(h.parts, func(p part) bool { return p.column == column })

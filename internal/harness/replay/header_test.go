@@ -15,13 +15,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// place is one key of a header: the object that holds it, and its path.
+// place is one key of a header: the object that contains it, and its path.
 type place struct {
 	object    map[string]any
 	key, path string
 }
 
-// places returns all keys of a value, in objects and lists however deep.
+// places returns all keys of a value, at any depth of objects and lists.
 func places(path string, v any) []place {
 	var out []place
 	switch v := v.(type) {
@@ -38,9 +38,10 @@ func places(path string, v any) []place {
 	return out
 }
 
-// A header with any key misspelled, removed, added, set to null or to a value
-// of another form causes a warning of the verdict, or an error, that names the
-// key, for report and for replay. Null counts if it means none.
+// If any key of a header is misspelled, removed, added, set to null or to a
+// value of another type, report and replay return a warning of the verdict, or
+// an error, that names the key. Null is valid where it means that there is no
+// value.
 func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	h := record.Header{
 		Schema:  record.SamplesSchema,
@@ -103,7 +104,7 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 		p.object[p.key] = nil
 		try(v, "null in "+p.path, p.key)
 	}
-	// A duplicate key, which no decoder into a map can show.
+	// A duplicate key, which a decoder into a map cannot detect.
 	for _, p := range places("", tree()) {
 		twice := strings.Replace(string(clean), `"`+p.key+`":`, `"`+p.key+`":0,"`+p.key+`":`, 1)
 		for _, said := range verdictsOf(t, []byte(twice)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// readLines reads the samples.ndjson of a run, also of one that was killed. If
+// readLines reads the samples.ndjson of a run, even if the run was killed. If
 // the policy is the one of the run, the constants of the run apply.
 func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 	r := &recording{}

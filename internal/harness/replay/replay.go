@@ -14,30 +14,33 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Options are how recordings are judged.
+// Options controls how recordings are judged.
 type Options struct {
-	// Policy judges. If it has the name of the policy of a run, the constants
-	// of the run are used.
+	// Policy is the policy that judges. If it has the name of the policy of a
+	// run, the constants of the run are used.
 	Policy detector.Policy
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
-	// 0 for the one that a run itself required.
+	// 0 means the one that the run itself required.
 	MustSee float64
 	// Bases are recordings of earlier runs: the difference from them is judged.
-	// Empty for none. They need policy "robust".
+	// It may be empty. Bases need policy "robust".
 	Bases []string
-	// Column of a table is judged instead of pss_kb. Empty for none.
+	// Column is the column of a table that is judged instead of pss_kb; it may
+	// be empty.
 	Column string
 	// Explain keeps the looks of the first 50 processes of each recording.
 	Explain bool
 	// Stdin is read for a recording that is called "-".
 	Stdin io.Reader
-	// Progress is called with how far a file is read, from 0 to 1; may be nil.
+	// Progress is called with the fraction of a file that has been read, from 0
+	// to 1; may be nil.
 	Progress func(file string, share float64)
 }
 
 // Run judges recordings: tables, samples.ndjson, or run directories. All of
-// their processes are judged together, as those of one gate. The error is a
-// recording that cannot be read or holds nothing to judge, or the end of ctx.
+// their processes are judged together, as those of one gate. It returns an
+// error if a recording cannot be read or contains nothing to judge, or if ctx
+// ends.
 func Run(ctx context.Context, files []string, o Options) (record.Replay, error) {
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err
@@ -164,11 +167,11 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 }
 
 // maxLost is the share of rows that may be lost without affecting the verdict.
-// A tenth of the time without data may contain what matters.
+// If a tenth of the time has no data, that part may contain a leak.
 const maxLost = 0.1
 
-// tooMany reports whether so many rows are lost that the rest cannot prove a
-// pass.
+// tooMany reports whether so many rows are lost that the other rows cannot
+// prove a pass.
 func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows) }
 
 // lostText is the reason of a verdict that lost rows make inconclusive.

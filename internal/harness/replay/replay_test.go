@@ -26,7 +26,7 @@ import (
 
 var article = Options{Policy: detector.ArticlePolicy()}
 
-// said is the result of one text.
+// said is the result for one text.
 func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)
@@ -51,8 +51,8 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// fed is what the detectors of a table received, in words: the oracle of the
-// reader is a table that a person can read.
+// fed is what the detectors of a table received, as text, so that a person can
+// check the reader against the table.
 func fed(t *testing.T, text string, o Options) []string {
 	t.Helper()
 	var out []string
@@ -226,12 +226,12 @@ func TestErrors(t *testing.T) {
 }
 
 // judgedAlike reports whether two processes were judged alike, wherever they
-// were found.
+// were recorded.
 func judgedAlike(a, b record.ReplayProcess) bool {
 	for _, p := range []*record.ReplayProcess{&a, &b} {
 		p.File, p.Device, p.Source, p.PID = "", "", "", 0
 		p.Process.Process, p.Base, p.Bases = "", nil, nil
-		p.Alive = 0 // a run records when the process was found, a table does not
+		p.Alive = 0 // a run records when the process was found; a table does not
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -275,8 +275,8 @@ const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:0
 
 const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
-// The same recording as one long table, as tables of their own, and as a run
-// has the same verdicts, by both policies.
+// The same recording as one long table, as separate tables, and as a run has
+// the same verdicts, by both policies.
 func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	var tables, lines [][]string
@@ -322,7 +322,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	}
 }
 
-// merged merges lists in any order that keeps the order of each.
+// merged merges lists in a random order that keeps the order within each list.
 func merged(r *rand.Rand, lists [][]string) []string {
 	left := slices.Clone(lists)
 	var out []string
@@ -338,7 +338,7 @@ func merged(r *rand.Rand, lists [][]string) []string {
 }
 
 // A killed run has an incomplete last line. A bad line in the middle is skipped
-// and named.
+// and reported.
 func TestRunWithBadLines(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	text := lineHeader + strings.Join(lines[:50], "\n") + "\nnonsense\n" +
@@ -364,7 +364,7 @@ func TestRunWithBadLines(t *testing.T) {
 	}
 }
 
-// The constants of a run's policy are used if the policy is the requested one.
+// The constants of a run's policy are used if it is the requested policy.
 func TestPolicyOfTheRun(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	plain := lineHeader + strings.Join(lines, "\n") + "\n"
@@ -412,7 +412,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A base is found by the name; what it lacks is judged alone.
+// A base is found by the name; a process that the base does not have is judged
+// alone.
 func TestBase(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	a, _ := rowsOf(r, "a", 1)
@@ -433,7 +434,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// Several bases are used as far as they have the process.
+// Of several bases, those that have the process are used.
 func TestBases(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	file := func(name string, processes ...string) string {
@@ -479,9 +480,9 @@ func TestBases(t *testing.T) {
 	}
 }
 
-// The verdict is on the difference: a cache that fills in both is not a leak,
-// and a leak that only one has is found, with or without being found in the run
-// alone.
+// The verdict is on the difference: a cache that fills in both runs is not a
+// leak, and a leak that only one run has is found, whether or not the run alone
+// would show it.
 func TestBaseDecides(t *testing.T) {
 	series := func(seed uint64, cache, leak float64) string {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -511,7 +512,8 @@ func TestBaseDecides(t *testing.T) {
 	}
 }
 
-// Every recorded trace is judged, and its samples match a count by hand.
+// Every recorded trace is judged, and the number of its samples matches a
+// manual count.
 func TestTraces(t *testing.T) {
 	entries, err := os.ReadDir(recorded.Path(t, "traces"))
 	if err != nil {
@@ -601,7 +603,7 @@ func TestExplain(t *testing.T) {
 		o.Explain = true
 		p := mustSay(t, text, o).Processes[0]
 		last := 0.0
-		if len(p.Looks) < 30 { // one in 5 min, of 3.3 hours with a break
+		if len(p.Looks) < 30 { // one every 5 min, in 3.3 hours with a break
 			t.Errorf("%s: %d looks", form, len(p.Looks))
 		}
 		for _, l := range p.Looks {
@@ -616,7 +618,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The usual spacing is the median of the latest ones.
+// The usual spacing is the median of the latest spacings.
 func TestSpacing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var h spacing
@@ -634,8 +636,8 @@ func TestSpacing(t *testing.T) {
 	}
 }
 
-// Any table causes an error or a result that JSON accepts, of bounded size, and
-// the same one however its bytes arrive.
+// Any table causes an error or a result that JSON can represent, of bounded
+// size, and the result does not depend on how its bytes arrive.
 func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"t_s,pss_kb\n0,1024\n30,2048\n",
@@ -665,8 +667,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// inPieces judges a text at once and in pieces, checks that both agree, and
-// returns the result.
+// inPieces judges a text at once and in pieces, checks that both results agree,
+// and returns the result.
 func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
 	run := func(in io.Reader) (record.Replay, string) {
@@ -684,7 +686,7 @@ func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	return r, failure
 }
 
-// Any lines of a run cause an error or a result that JSON accepts.
+// Any lines of a run cause an error or a result that JSON can represent.
 func FuzzRun(f *testing.F) {
 	for _, lines := range []string{
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` +
@@ -709,7 +711,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// pieces returns a text so many bytes at a time.
+// pieces returns a text in pieces of the given number of bytes.
 type pieces struct {
 	text []byte
 	size int
@@ -724,8 +726,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A table may record why a process ended. What comes after that belongs to
-// another incarnation, with or without a pid.
+// A table may record why a process ended. The rows after that belong to another
+// incarnation, with or without a pid.
 func TestDeathsOfTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string

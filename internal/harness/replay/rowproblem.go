@@ -8,17 +8,17 @@ import (
 )
 
 // rowProblems are the rows of a table that could not be used completely, each
-// with its line: the first of them in words, the others counted.
+// with its line number: the first of them as text, the others only counted.
 type rowProblems struct {
 	first []string
-	// lost counts the rows that were skipped. moreLost and more count those
-	// beyond first: the skipped ones, and those that lack a value.
+	// lost is the number of skipped rows. moreLost and more count the problems
+	// that are not listed in first: skipped rows, and rows that lack a value.
 	lost, moreLost, more int
 }
 
 const (
-	// maxProblems bounds the problems reported of one process, or of what
-	// belongs to none.
+	// maxProblems bounds the problems reported for one process, or for rows
+	// without a process.
 	maxProblems = 20
 	// maxQuoted bounds what is quoted from a file, in characters.
 	maxQuoted = 60
@@ -43,7 +43,7 @@ func (d *rowProblems) skip(line int, format string, args ...any) {
 	d.add(line, format+"; the row is skipped", args...)
 }
 
-// list returns all problems in words.
+// list returns all problems as text.
 func (d *rowProblems) list() []string {
 	out := slices.Clone(d.first)
 	if d.moreLost > 0 {
@@ -55,5 +55,5 @@ func (d *rowProblems) list() []string {
 	return out
 }
 
-// quoted returns a cell for a message.
+// quoted returns a cell in quotes for a message.
 func quoted(cell string) string { return text.Quote(cell, maxQuoted) }

@@ -12,16 +12,16 @@ import (
 // maxRecord bounds one row of a table, in bytes.
 const maxRecord = 1 << 20
 
-// rows reads a table row by row. A row is a line: names of processes have no
-// line feeds. A stray quote, which in RFC 4180 would extend to the next one,
-// far below, costs only its own line.
+// rows reads a table row by row. A row is a line, because names of processes
+// contain no line feeds. A stray quote, which in RFC 4180 would extend to the
+// next quote far below, affects only its own line.
 type rows struct {
 	lines *text.LineReader
 	cells *csv.Reader
 	buf   []byte
-	// line is the rest of the row that is not in cells yet.
+	// line is the part of the row that has not been split into cells yet.
 	line *bytes.Reader
-	// n counts the rows with cells; open: the file ended within the latest one.
+	// n counts the rows with cells; open: the file ended within the latest row.
 	n    int
 	open bool
 }
@@ -59,7 +59,7 @@ func newRows(in *text.LineReader) (*rows, error) {
 
 // next returns the cells of the next row, valid until the next call; blank
 // lines are skipped. The error is unreadable for a damaged row, io.EOF after
-// the last one, or that of the file.
+// the last row, or the error of the file.
 func (r *rows) next() ([]string, error) {
 	for {
 		var err error
@@ -92,7 +92,7 @@ func (r *rows) split() ([]string, error) {
 	return cells, err
 }
 
-// blank reports whether all cells are empty, like the rows that spreadsheets
+// blank reports whether all cells are empty, like in the rows that spreadsheets
 // write below the last one.
 func blank(cells []string) bool {
 	for _, c := range cells {

@@ -15,8 +15,8 @@ type recording struct {
 	subjects []*subject
 	apps     []*app
 	warnings []string
-	// lost are the rows of a table that were skipped and belong to no process,
-	// out of so many rows.
+	// lost are the skipped rows of a table that belong to no process; rows is
+	// the total number of rows.
 	lost, rows int
 }
 
@@ -25,15 +25,15 @@ type subject struct {
 	account *ledger.Account
 	key     key
 	looks   looks
-	// source is the judged column of a table, problems are the rows that could
+	// source is the judged column of a table; problems are the rows that could
 	// not be used.
 	source   string
 	problems rowProblems
-	// rows counts those of the process.
+	// rows is the number of rows of the process.
 	rows int
 }
 
-// app is all processes of an app of a recording.
+// app is all processes of an app in a recording.
 type app struct {
 	*ledger.AppSum
 	key   key
@@ -52,8 +52,8 @@ func (r *recording) addApp(x *ledger.AppSum, o Options) {
 	r.apps = append(r.apps, out)
 }
 
-// record returns the app for a judgement of so many series. Its times are those
-// of subject.record.
+// record returns the record of the app, judged together with the given number
+// of series. Its times are like those of subject.record.
 func (x *app) record(together int) record.ReplayApp {
 	a := x.Account
 	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
@@ -122,8 +122,9 @@ func (r *recording) lostRows() int {
 // of a process.
 func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First, 3) }
 
-// record returns the process for a judgement of so many. Its times count from
-// its first sample, and it lasts until its last one.
+// record returns the record of the process, judged together with the given
+// number of processes. Its times count from its first sample, and it lasts
+// until its last one.
 func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
 	// a verdict may take another look

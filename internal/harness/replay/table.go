@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// unnamed is the process of a table without a column of names.
+// unnamed is the name of the process in a table without a column of names.
 const unnamed = "app"
 
 // tableReader turns the rows of a table into inputs of the ledger.
@@ -27,7 +27,8 @@ type tableReader struct {
 	ledger   *ledger.Ledger
 	out      *recording
 	families map[string]*family
-	// name and family are those of the latest row, cells and now its contents.
+	// name and family are those of the latest row; cells and now are its
+	// contents.
 	name     string
 	family   *family
 	cells    []string
@@ -35,7 +36,7 @@ type tableReader struct {
 	limit    int
 	problems rowProblems
 	line     int
-	// damaged: the latest row was.
+	// damaged: the latest row was damaged.
 	damaged bool
 }
 
@@ -85,7 +86,7 @@ func notNothing(err error, line int) error {
 	return err
 }
 
-// nothing returns the error of a table without a number to judge, with the
+// nothing returns the error for a table without a number to judge, with the
 // first reason.
 func (t *tableReader) nothing(rows int) error {
 	why := t.problems.list()
@@ -125,7 +126,8 @@ func (t *tableReader) read(rows *rows) error {
 }
 
 // damage skips a row that may have contained anything, like a damaged line of a
-// run: that a process ended, or was another one. No trend crosses it.
+// run. It may have reported that a process ended or was replaced, so no trend
+// crosses it.
 func (t *tableReader) damage(why error) {
 	t.problems.skip(t.line, "%v", why)
 	if !t.damaged {
@@ -134,7 +136,8 @@ func (t *tableReader) damage(why error) {
 	t.damaged = true
 }
 
-// row adds one row; one that is shorter than the header ends with empty cells.
+// row adds one row. If it is shorter than the header, the missing cells are
+// empty.
 func (t *tableReader) row(cells []string) {
 	t.cells = cells
 	at, err := moment(t.cell(t.h.time))
@@ -173,7 +176,7 @@ func (t *tableReader) row(cells []string) {
 }
 
 // end marks the processes whose latest rows have no value: their series ended
-// before the table.
+// before the table did.
 func (t *tableReader) end() {
 	for _, f := range t.families {
 		for _, x := range f.tracks {
@@ -195,7 +198,7 @@ func (t *tableReader) cell(i int) string {
 	return strings.TrimSpace(t.cells[i])
 }
 
-// death returns why the process ended after the row, "" if it did not.
+// death returns why the process ended after the row, or "" if it did not end.
 func (t *tableReader) death(x *track) string {
 	cell := t.cell(t.h.death)
 	if absent(cell) {
@@ -210,7 +213,7 @@ func (t *tableReader) death(x *track) string {
 	return unknownReason
 }
 
-// unknownReason is that of an unexplained death.
+// unknownReason is the reason of an unexplained death.
 const unknownReason = "unknown"
 
 func named(column string, err error) error {
@@ -230,7 +233,7 @@ func clipped(mark string) string {
 	return strings.Clone(mark) // the row is used again
 }
 
-// find makes the family of a name the present one.
+// find selects the family with the given name.
 func (t *tableReader) find(name string) bool {
 	if t.family != nil && name == t.name {
 		return true
@@ -265,8 +268,8 @@ func (t *tableReader) full() bool {
 	return true
 }
 
-// open begins another process of the present family. Each has a time axis of
-// its own, like a device, because tables may hold recordings one below the
+// open begins another process of the present family. Each has its own time
+// axis, like a device, because a table may contain recordings one below the
 // other.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
 	part, err := t.ledger.AddDevice(
@@ -282,10 +285,11 @@ func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*t
 	return x, nil
 }
 
-// pidOf converts a pid of a table to that of a record.
+// pidOf converts a pid of a table to a pid of a record.
 func pidOf(pid uint64) int { return int(min(pid, math.MaxInt32)) }
 
-// channel returns how a run would have read the values of the table.
+// channel returns the way in which a run would have read the values of the
+// table.
 func (h *header) channel() capture.Source {
 	if h.mapped {
 		return capture.Dumpsys
@@ -366,7 +370,7 @@ func (t *tableReader) values(x *track, r *reading) {
 	}
 }
 
-// mappedKB returns TOTAL less driver memory, as a sample for the detector.
+// mappedKB returns TOTAL minus driver memory, as a sample for the detector.
 func mappedKB(b record.Breakdown) int64 {
 	kb := *b.TotalPSS
 	for _, driver := range []*int64{b.EGL, b.GL, b.OtherMtrack} {
@@ -377,10 +381,10 @@ func mappedKB(b record.Breakdown) int64 {
 	return kb
 }
 
-// addReading adds a row to its process, as far as it is newer than what came
-// before.
+// addReading adds a row to its process, if the row is newer than the rows
+// before it.
 func (t *tableReader) addReading(x *track, r *reading) {
-	// A breakdown or a mark may be in a row of its own next to a sample.
+	// A breakdown or a mark may have its own row next to that of a sample.
 	old := x.begun && (r.at < x.last || r.kb > 0 && r.at == x.last)
 	if old || r.detailed && x.wasDetail && r.at <= x.detailed {
 		x.problems.skip(t.line, "%s %v is not after %v", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
@@ -421,8 +425,7 @@ func (t *tableReader) observe(x *track, r *reading) {
 // restarted checks whether the row is of another incarnation of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
-	// What comes after a death belongs to another incarnation, also without a
-	// pid.
+	// A row after a death belongs to another incarnation, even without a pid.
 	another = another || x.dead && (r.kb > 0 || r.detailed)
 	t.family.take(x, r.pid)
 	if r.start != 0 || another {

@@ -16,8 +16,8 @@ import (
 var updateTraces = flag.Bool("update", false, "write the results into docs/detector.md")
 
 // trace is a row of the list that comes with the recorded traces: what a
-// careful reader of the floors noted about each, before there was a policy to
-// judge it.
+// careful reader of the floors noted about each trace before there was a policy
+// to judge it.
 type trace struct{ file, what, length, label, server string }
 
 var traceRow = regexp.MustCompile(
@@ -43,8 +43,8 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 	return r.Processes[0]
 }
 
-// TestTraceVerdicts checks that nothing is reported as a leak if nothing grows
-// to the end, that there is one if it must be reported, and that
+// TestTraceVerdicts checks that no leak is reported for a trace that does not
+// grow until its end, that a leak is reported where it must be, and that
 // docs/detector.md has the results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
@@ -97,8 +97,8 @@ func TestTraceVerdicts(t *testing.T) {
 	comparePage(t, table.String())
 }
 
-// telescope judges the processes of a telescope's control system: large steps
-// and plateaus within minutes, and no leak.
+// telescope judges the processes of a telescope's control system, which have
+// large steps and plateaus within minutes, but no leak.
 func telescope(t *testing.T) string {
 	const file = "eso_tdcstst.csv"
 	r, err := Run(t.Context(), []string{recorded.Path(t, "traces", file)},

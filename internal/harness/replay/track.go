@@ -11,11 +11,11 @@ import (
 type track struct {
 	*subject
 	part *ledger.Part
-	// pid and former are its present and its previous pid, start its start
-	// time; 0 for unknown.
+	// pid and former are its present and its previous pid; start is its start
+	// time. 0 means unknown.
 	pid, former, start uint64
-	// last is the time of the latest sample, detailed of the latest breakdown;
-	// both are unknown until there is one.
+	// last is the time of the latest sample, and detailed that of the latest
+	// breakdown; both are unknown before the first one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
 	// lacking is the time of the latest row that should have had a value.
@@ -43,7 +43,7 @@ type spacing struct {
 }
 
 // longestInterval is the longest time between two samples that a policy
-// demands: a run slows down to it by itself.
+// demands; a run may slow down to this interval.
 const longestInterval = time.Minute
 
 // hole reports whether a time between two samples is a hole in the recording.
@@ -54,7 +54,7 @@ func (r *spacing) hole(step time.Duration) bool {
 func (r *spacing) add(step time.Duration) {
 	r.recent[r.n%len(r.recent)] = step
 	r.n++
-	// The median of a regular recording needs no sorting for each row.
+	// For a regular recording the median is known without sorting for each row.
 	if r.n < len(r.recent) || r.n%len(r.recent) == 0 {
 		known := r.recent
 		sorted := known[:min(r.n, len(known))]
@@ -63,17 +63,17 @@ func (r *spacing) add(step time.Duration) {
 	}
 }
 
-// family holds the processes of one name; more than one if several of them run
-// at the same time under pids of their own.
+// family holds the processes of one name. There is more than one if several run
+// at the same time under different pids.
 type family struct {
 	tracks []*track
-	// byPID has the present pids and, with nil, the former ones.
+	// byPID has the present pids and, with the value nil, the former ones.
 	byPID map[uint64]*track
 }
 
 // find returns the track of a row, or nil before its first row. A pid that was
-// not seen before is a restart of the latest process, unless that one was still
-// running at this time.
+// not seen before is a restart of the latest process, unless that process was
+// still running at this time.
 func (f *family) find(pid uint64, at time.Duration) *track {
 	if pid == 0 {
 		return f.latest()
