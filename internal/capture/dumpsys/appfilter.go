@@ -101,7 +101,7 @@ type filteredLine struct {
 // process.
 type tombstone struct {
 	lines []int
-	told  bool // whether it is the app's
+	told  bool // a line has named the process
 	own   bool
 }
 

@@ -8,38 +8,39 @@ import (
 )
 
 // Meminfo is the answer of dumpsys meminfo PROCESS: a block for each process
-// that has the name (one for each user), or that loaded the package.
+// that has the name (one for each user), or that has loaded the package.
 type Meminfo struct {
 	Blocks []Block
 	// Uptime and Realtime are the device's clocks in ms: without and with the
 	// time asleep.
 	Uptime, Realtime known.Int
-	// Interrupted has the device's words if the answer began and then failed (a
-	// dump timeout in the middle). The affected blocks are Truncated.
+	// Interrupted contains the device's message if the answer began and then
+	// failed (a dump timeout in the middle). The affected blocks are Truncated.
 	Interrupted *DeviceError
-	// Warnings are those outside of blocks.
+	// Warnings are the warnings outside of blocks.
 	Warnings []error
 }
 
 // Block is one process. All sizes are in kB.
 type Block struct {
-	// PID is unknown and Process empty for a native process: its answer has no
-	// "** MEMINFO" line. Compare the pid with the expected one.
+	// PID is unknown and Process empty for a native process, whose answer has
+	// no "** MEMINFO" line. Compare the pid with the expected one.
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 
-	// TotalPss is TOTAL PSS as printed. It contains SwapPss if SwapInTotal.
+	// TotalPss is TOTAL PSS as printed. It includes SwapPss if SwapInTotal is
+	// set.
 	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
-	// shares, and never in TotalPss. A text has one of the two, depending at
-	// run time on whether the kernel reports SwapPss.
+	// such shares, and is never included in TotalPss. A text has one of the
+	// two, depending on whether the kernel reports SwapPss at run time.
 	SwapPss     known.Int `json:"swap_pss_kb"`
 	Swap        known.Int `json:"-"`
 	SwapInTotal Answer    `json:"swap_in_total"`
 	// TotalRss comes with Android 11.
 	TotalRss known.Int `json:"rss_kb"`
 
-	// The seven dimensions, as the App Summary prints them (since Android 6).
+	// The seven dimensions, as printed in the App Summary (since Android 6).
 	JavaHeap     known.Int `json:"java_heap_kb"`
 	NativeHeap   known.Int `json:"native_heap_kb"`
 	Code         known.Int `json:"code_kb"`
@@ -50,7 +51,7 @@ type Block struct {
 
 	// Pss of rows of the table. Android omits rows of zeros: in a TableComplete
 	// block an unknown row is zero or not measured on this device. EGL, GL and
-	// other mtrack are outside smaps, the two dev rows inside.
+	// other mtrack are not included in smaps; the two dev rows are.
 	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
 	GLMtrack      known.Int `json:"gl_mtrack_kb"`
 	OtherMtrack   known.Int `json:"other_mtrack_kb"`
@@ -59,11 +60,12 @@ type Block struct {
 	TableComplete bool      `json:"-"`
 
 	// Objects are the counts of the section Objects: Activities, Views,
-	// ViewRootImpl, AppContexts, WebViews, ... nil without the section.
+	// ViewRootImpl, AppContexts, WebViews, ... It is nil if the section is
+	// missing.
 	Objects map[string]int64 `json:"objects"`
 	Rows    []Row            `json:"-"`
-	// Computed reports that there was no App Summary and the dimensions were
-	// derived from the rows like in the App Summary.
+	// Computed reports that there was no App Summary, and that the dimensions
+	// were derived from the rows in the same way.
 	Computed bool `json:"computed"`
 
 	// Truncated reports that this block is visibly truncated.
@@ -107,8 +109,8 @@ func (b *Block) Row(name string) (Row, bool) {
 }
 
 // ParseMeminfo parses dumpsys meminfo with a process, of Android 4.3 to 16,
-// with or without -a, -d and -s. The error is a DeviceError: the text contains
-// no block, with the message it has instead.
+// with or without -a, -d and -s. The error is a DeviceError if the text
+// contains no block; it contains the message in the text.
 func ParseMeminfo(text []byte) (Meminfo, error) {
 	s, tooLong := input(text)
 	p := meminfoScan{in: lines{rest: s}}
@@ -151,10 +153,10 @@ var sections = map[string]section{
 
 type meminfoScan struct {
 	in     lines
-	before [2]string // the two lines before this one
+	before [2]string // the previous two lines
 	out    Meminfo
 	loose  field.Warnings
-	began  bool // a line of the frame of meminfo was found
+	began  bool // a line that only meminfo prints was found
 
 	cur      *Block
 	at       section
@@ -163,14 +165,14 @@ type meminfoScan struct {
 	facts    blockFacts
 }
 
-// blockFacts is what the end of a block needs to know about its text.
+// blockFacts holds what must be known about the text of a block when it ends.
 type blockFacts struct {
 	table, totalRow     bool // the header of the table, and its last row
 	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
 	summaryRss          bool // the App Summary has a column Rss
 	badCell             bool // a cell of the table is invalid
 	lostRow             bool // a row has no name: it may be a row that seems missing
-	brokenOff, cut      bool // the device gave up in it; the text ends in it without a line end
+	brokenOff, cut      bool // the device gave up in this block; the text ends there without a line end
 	rssRow              known.Int
 	totals              []known.Int // TOTAL PSS wherever it is printed
 }
@@ -266,7 +268,8 @@ func (p *meminfoScan) startSection(at section) {
 	}
 }
 
-// dashes are under the header of the table, of the App Summary and of others.
+// dashes are the lines under the headers of the table, the App Summary and
+// other sections.
 func (p *meminfoScan) dashes(line string, whole bool) {
 	c := columnsOf(p.before[0], p.before[1], line)
 	if c == nil {
@@ -340,7 +343,7 @@ var dimensions = map[string]func(*Block) *known.Int{
 	"System":        func(b *Block) *known.Int { return &b.System },
 }
 
-// twoColumns have both Pss and Rss since Android 11.
+// twoColumns are the rows that have both Pss and Rss since Android 11.
 var twoColumns = map[string]bool{"Java Heap": true, "Native Heap": true, "Code": true, "Stack": true, "Graphics": true}
 
 func (p *meminfoScan) summary(line string, whole bool) {
@@ -454,8 +457,8 @@ func (p *meminfoScan) resolveDuplicates() {
 			p.warnings.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
 		}
 	}
-	// Android 11 repeats Pss in the Rss cell of the row TOTAL: only the App
-	// Summary's TOTAL RSS is reliable, or a cell that differs.
+	// Android 11 repeats Pss in the Rss cell of the row TOTAL: the value is
+	// reliable only if it is TOTAL RSS of the App Summary, or differs from Pss.
 	switch {
 	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
 	case f.rssRow == b.TotalPss:

@@ -21,7 +21,7 @@ var meminfoFiles = []string{
 	"api36-memorylab-meminfo-d.txt", "api36-emulator-flutter-meminfo.txt",
 }
 
-// names of the values of a Block, with -1 for unknown.
+// names returns the values of a Block by name, with -1 for unknown.
 func values(b Block) map[string]int64 {
 	out := map[string]int64{}
 	v := reflect.ValueOf(b)
@@ -177,8 +177,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// TestTruncatedMeminfo truncates at every byte: no value may differ from the
-// whole text's.
+// TestTruncatedMeminfo truncates the text at every byte: no value may differ
+// from that of the whole text.
 func TestTruncatedMeminfo(t *testing.T) {
 	for _, file := range meminfoFiles {
 		text := string(recorded.Read(t, "device", file))
@@ -249,7 +249,7 @@ func (l layout) line(name string, cells ...string) string {
 	fmt.Fprintf(&b, "%13s", name)
 	for _, c := range cells {
 		if l.width == 9 {
-			fmt.Fprintf(&b, " %8s", c) // like AOSP: a space, whatever the width
+			fmt.Fprintf(&b, " %8s", c) // like AOSP: a space, even if the cell is wide
 		} else {
 			fmt.Fprintf(&b, "%*s", l.width, c)
 		}
@@ -281,7 +281,7 @@ func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]i
 			}
 			n := r.Int64N(limit)
 			if i == 0 {
-				n %= 1e6 // the name precedes it
+				n %= 1e6 // the name comes before it
 			}
 			if r.IntN(3) == 0 {
 				n = r.Int64N(100)
@@ -319,7 +319,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// arabic prints the table, not the names of processes, in Arabic-Indic digits.
+// arabic prints the table, but not the names of processes, in Arabic-Indic
+// digits.
 func arabic(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
 	return head + "\n" + strings.Map(func(r rune) rune {
@@ -336,7 +337,8 @@ func TestOtherDigits(t *testing.T) {
 	}
 }
 
-// TestRowsInAnyOrder permutes and drops rows: the others keep their values.
+// TestRowsInAnyOrder permutes and drops rows: the remaining rows keep their
+// values.
 func TestRowsInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, file := range []string{"api23-sample-meminfo.txt", "api36-memorylab-meminfo-d.txt"} {
@@ -419,7 +421,7 @@ func TestSummaryOnly(t *testing.T) {
 		len(b.Warnings) > 0 {
 		t.Errorf("%+v", b)
 	}
-	// Without any spaces at the beginning of lines, as in a copied text.
+	// The text has no spaces at the beginning of lines, like a copied text.
 	if c := one(t,
 		regexp.MustCompile(`(?m)^ +`).ReplaceAllString(head+summary, "")); fmt.Sprint(values(c)) != fmt.Sprint(
 		values(b)) {
@@ -571,8 +573,8 @@ func BenchmarkMeminfo(b *testing.B) {
 	}
 }
 
-// TestLongLinesTakeLinearTime passes each parser a text of 512 kB that has its
-// keyword a million times. Quadratic work would exceed the time limit.
+// TestLongLinesTakeLinearTime passes each parser a text of 512 kB that repeats
+// one of its keywords. Quadratic work would exceed the time limit.
 func TestLongLinesTakeLinearTime(t *testing.T) {
 	table, _ := layouts["8"].table(rand.New(rand.NewPCG(1, 1)), 100)
 	for _, unit := range []string{
@@ -595,8 +597,8 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// An invalid column of SwapPss is unknown, and never the swap without shares:
-// TOTAL contains the former and not the latter.
+// An invalid column of SwapPss is unknown, and never replaced by the swap
+// without shares: TOTAL includes the former and not the latter.
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block

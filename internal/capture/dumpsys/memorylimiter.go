@@ -11,23 +11,23 @@ import (
 // later: how much anonymous memory and swap an app's process may have. Sizes
 // are in bytes.
 type MemoryLimiter struct {
-	// Enabled reports that the device has limits, Kills that a process which
-	// exceeds them is killed: a device may have disabled limits, monitoring or
-	// killing at run time.
+	// Enabled reports that the device has limits. Kills reports that a process
+	// that exceeds them is killed. Limits, monitoring and killing can each be
+	// disabled at run time.
 	Enabled, Kills bool
-	// Ignored is the uid that is exempt, or all; none otherwise.
+	// Ignored is the uid that is exempt, or all; it is absent if there is none.
 	Ignored string
 	// VisibleMemory and VisibleSwap are the limits of a process that is visible
-	// to the user, the others those of one in the background. A process is
-	// killed if it exceeds the sum of both.
+	// to the user; the other two are the limits of a background process. A
+	// process is killed if it exceeds the sum of memory and swap.
 	VisibleMemory, VisibleSwap       known.Int
 	NotVisibleMemory, NotVisibleSwap known.Int
 }
 
 // ParseMemoryLimiter parses the output of MemoryLimiter.dump (frameworks/base
 // services/core java/com/android/server/am/MemoryLimiter.java): "disabled", or
-// "enabled" and words KEY=VALUE in columns. The error is a DeviceError; before
-// Android 17 its kind is Unsupported.
+// "enabled" followed by words KEY=VALUE in columns. The error is a DeviceError;
+// before Android 17 its kind is Unsupported.
 func ParseMemoryLimiter(text []byte) (MemoryLimiter, error) {
 	s, _ := input(text)
 	words := strings.Fields(clip(s, maxErrorHead))

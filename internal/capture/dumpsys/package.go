@@ -10,13 +10,13 @@ import (
 
 // Package is the answer of dumpsys package about an installed app.
 type Package struct {
-	// VersionName is the author's text, at most maxVersionName bytes; "" for
-	// none.
+	// VersionName is the author's text, at most maxVersionName bytes; "" if
+	// there is none.
 	VersionName string
 	VersionCode known.Int
 	Debuggable  Answer
-	// CodePath is the folder of its APKs, before Android 5 the APK itself; ""
-	// if unknown.
+	// CodePath is the folder of its APKs, or the APK itself before Android 5;
+	// "" if unknown.
 	CodePath string
 }
 
@@ -27,10 +27,11 @@ const (
 )
 
 // ParsePackage parses the block of an app in the answer of dumpsys package NAME
-// (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base):
-// versionCode and versionName have a line each, flags=[ ... ] has DEBUGGABLE.
-// The first block of the name counts: hidden system packages, which an update
-// replaced, come later. It returns false without one.
+// (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base).
+// versionCode and versionName have a line each, and flags=[ ... ] contains
+// DEBUGGABLE. The first block of the name is used: hidden system packages,
+// which an update replaced, come later. It returns false if there is no such
+// block.
 func ParsePackage(text []byte, name string) (p Package, ok bool) {
 	head := []byte("Package [" + name + "]")
 	for line := range bytes.Lines(text) {

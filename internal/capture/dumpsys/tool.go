@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1
-// without one.
+// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), or -1
+// if there is none.
 func ParseUID(text string) int {
 	_, rest, ok := strings.Cut(text, "uid=")
 	if !ok {
@@ -29,7 +29,7 @@ func ParseUID(text string) int {
 }
 
 // ParseDiskFree returns the free bytes of the file system mounted at mount,
-// from the output of df. There are two forms: toybox (Android 7 and later)
+// from the output of df. There are two formats: toybox (Android 7 and later)
 // prints the columns Filesystem, 1K-blocks, Used, Available, Use% and Mounted
 // on (toybox toys/posix/df.c); toolbox prints Filesystem, Size, Used, Free and
 // Blksize, with sizes such as 1.1G (system/core toolbox/df.c).
@@ -51,15 +51,15 @@ func ParseDiskFree(text, mount string) known.Int {
 		}
 		rows++
 	}
-	// A single row is the answer even if it is mounted under another name.
+	// A single row is used even if it has a different mount point.
 	if column < 0 || column >= len(row) || rows > 1 && !slices.Contains(row, mount) {
 		return known.Int{}
 	}
 	return diskSize(row[column], unit)
 }
 
-// freeColumn finds the column of the free space in df's header, and its unit in
-// bytes.
+// freeColumn finds the column of the free space in df's header, and returns its
+// unit in bytes.
 func freeColumn(words []string) (column int, unit float64) {
 	column, unit = -1, 1
 	for i, w := range words {
@@ -75,7 +75,8 @@ func freeColumn(words []string) (column int, unit float64) {
 	return column, unit
 }
 
-// diskSize parses 112 or 25.2G, in units of so many bytes.
+// diskSize parses a size such as 112 or 25.2G; a number without a suffix is in
+// the given unit, in bytes.
 func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
@@ -110,13 +111,13 @@ func ParseMemorySize(text []byte) known.Int {
 	return known.Of(n << shift)
 }
 
-// DefaultTimeout is the limit of dumpsys on the device, in device seconds: its
-// own default (frameworks/native cmds/dumpsys).
+// DefaultTimeout is the default time limit of dumpsys on the device, in device
+// seconds (frameworks/native cmds/dumpsys).
 const DefaultTimeout = 10
 
-// TimeoutOption returns the option of dumpsys that limits it to so many
-// seconds, followed by a space. It is empty before Android 7 (API level 24),
-// which does not support -t.
+// TimeoutOption returns the option that limits dumpsys to a number of seconds,
+// followed by a space. It is empty before Android 7 (API level 24), which does
+// not support -t.
 func TimeoutOption(api, seconds int) string {
 	if api < 24 {
 		return ""

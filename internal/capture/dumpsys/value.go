@@ -41,13 +41,13 @@ func (a Answer) String() string {
 
 const (
 	maxText = 4 << 20 // of one answer; meminfo of one process has 5 kB
-	maxName = 256     // bytes of a process name, a row, an object
+	maxName = 256     // bytes of a process name, a row name or an object name
 )
 
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
-// number parses a decimal number. A minus is accepted: drivers misreport, and
-// then System and Private Other, which are remainders, drop below zero.
+// number parses a decimal number. A minus sign is accepted: if drivers
+// misreport, System and Private Other, which are remainders, become negative.
 func number(s string) (int64, bool) {
 	if len(s) > 18 || strings.HasPrefix(s, "+") {
 		return 0, false
@@ -57,8 +57,8 @@ func number(s string) (int64, bool) {
 }
 
 // kiloBytes parses a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
-// (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. Without
-// its whole unit a size may be truncated. coarse reports that digits were
+// (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. A size
+// without its complete unit may be truncated. coarse reports that digits were
 // rounded away.
 func kiloBytes(s string) (n int64, coarse, ok bool) {
 	s = strings.TrimSpace(s)
@@ -79,7 +79,7 @@ func kiloBytes(s string) (n int64, coarse, ok bool) {
 // lines iterates over a text line by line.
 type lines struct {
 	rest string
-	n    int // of the line that next returned last
+	n    int // of the line that next returned most recently
 }
 
 // next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
@@ -95,7 +95,7 @@ func (l *lines) next() (line string, whole, ok bool) {
 
 // foldDigits converts all digits to ASCII: the app process formats its own
 // meminfo with String.format in the user's language (ActivityThread.printRow),
-// and Arabic, Persian, Bengali and others have their own digits there.
+// and Arabic, Persian, Bengali and other languages have their own digits.
 func foldDigits(line string) string {
 	for i := range len(line) {
 		if line[i] >= 0x80 {
@@ -109,8 +109,8 @@ func foldDigit(r rune) rune {
 	if r < 0x80 || !unicode.Is(unicode.Nd, r) {
 		return r
 	}
-	// Unicode keeps the digits of a script together, zero first: count back to
-	// the start of the run of tens.
+	// In Unicode the digits of a script are consecutive and start at zero, so
+	// the loop counts back to the start of the run of tens.
 	for _, span := range unicode.Nd.R16 {
 		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
 			return '0' + (r-rune(span.Lo))%10
@@ -128,7 +128,7 @@ func foldDigit(r rune) rune {
 type token struct {
 	text       string
 	start, end int
-	cut        bool // it ends the text without a line end
+	cut        bool // the token ends the text, without a line end
 }
 
 func tokens(line string, whole bool) (ts []token) {
@@ -185,8 +185,8 @@ func pairs(line string, whole bool) (ps []pair) {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // processOf parses "PID [NAME] **" after the start of a block. Truncated values
-// are unknown; a name ends at the last "] **", because it may contain brackets
-// itself.
+// are unknown. A name ends at the last "] **", because it may itself contain
+// brackets.
 func processOf(rest string) (pid known.Int, name field.Text) {
 	digits, rest, closed := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	if !closed {

@@ -1,5 +1,5 @@
-// Package field contains what the parsers of device output share: an optional
-// text, the error of an invalid field, and the warnings about one text. It
+// Package field contains what all parsers of device output use: an optional
+// text, the error for an invalid field, and the warnings about one text. It
 // keeps only a few short quotes of an untrusted text.
 package field
 
@@ -14,12 +14,12 @@ import (
 // Text is an optional text of a device. It is empty if unknown.
 type Text string
 
-// MarshalJSON writes the text, or null if unknown.
+// MarshalJSON writes the text, or null if it is unknown.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t == "" {
 		return []byte("null"), nil
 	}
-	// The encoder that calls this decides whether <, > and & are escaped.
+	// Whether <, > and & are escaped is up to the encoder that calls this.
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -27,7 +27,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Error is one invalid field. The other fields are valid.
+// Error describes one invalid field. The other fields are valid.
 type Error struct {
 	Line   int    // counted from 1
 	Field  string // as printed, or the name of the column
@@ -47,8 +47,9 @@ const (
 	MaxWarnings = 50
 )
 
-// Warnings collects the errors of one text, up to MaxWarnings: a hostile text
-// must not use up memory with invalid lines. The zero Warnings is empty.
+// Warnings collects the errors of one text, at most MaxWarnings, so that
+// invalid lines of a hostile text cannot use up memory. The zero Warnings is
+// empty.
 type Warnings struct {
 	list []error
 	lost int
@@ -66,8 +67,8 @@ func (d *Warnings) Add(line int, field string, text []byte, reason string) {
 }
 
 // All returns the errors, each an *Error, in the order in which they were
-// added, and at the end the number of skipped ones, if there are any. It is nil
-// without errors.
+// added. If errors were skipped, the last one reports their number. It is nil
+// if there are no errors.
 func (d *Warnings) All() []error {
 	if d.lost > 0 {
 		return append(d.list, fmt.Errorf("%d more warnings skipped", d.lost))

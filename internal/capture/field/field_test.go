@@ -38,7 +38,7 @@ func TestWarningsAreCapped(t *testing.T) {
 	}
 	for n := 1; n <= MaxWarnings+3; n++ {
 		d.Add(n, "Pss", nil, "bad")
-		for range 2 { // reading changes nothing
+		for range 2 { // reading does not change the state
 			all := d.All()
 			if got, want := len(all), min(n, MaxWarnings+1); got != want {
 				t.Fatalf("%d warnings yield %d errors, want %d", n, got, want)
@@ -54,7 +54,7 @@ func TestWarningsAreCapped(t *testing.T) {
 	}
 }
 
-// A text of invalid lines alone uses no memory once the limit is reached,
+// A text of only invalid lines uses no more memory once the limit is reached,
 // whether it is bytes or a string.
 func TestSkippedWarningsCostNothing(t *testing.T) {
 	var d Warnings

@@ -4,13 +4,13 @@
 //
 // The texts are untrusted, so lines, names and warnings have limits. A value
 // that the text does not contain is unknown, never zero. An invalid field is
-// unknown and named in Warnings; the others are valid. The last line of a
+// unknown and named in Warnings; the other fields are valid. The last line of a
 // truncated text may contain the first digits of a longer number: a value
 // counts only if what follows it (a space, the unit, the end of the line)
 // proves that it is complete. Smaps truncated exactly between two mappings
 // looks complete; only the transport can detect that.
 //
-// Sizes are in kB of 1024 bytes, as printed. Errors are for a text of another
-// kind; package dumpsys classifies error messages (Permission denied, No such
+// Sizes are in kB of 1024 bytes, as printed. A text of any other kind is an
+// error; package dumpsys classifies error messages (Permission denied, No such
 // process).
 package procfs

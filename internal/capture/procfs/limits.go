@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Limits is /proc/PID/limits, as far as it matters to an app. Every build of
-// Android lets the shell read it.
+// Limits contains the rows of /proc/PID/limits that matter for an app. Every
+// build of Android lets the shell read the file.
 type Limits struct {
 	OpenFiles Limit
 	// Processes counts the threads of all processes of the uid together.
@@ -20,18 +20,17 @@ type Limits struct {
 	Warnings  []error
 }
 
-// Limit is one row: the soft limit, which is the effective one.
+// Limit is one row with its soft limit, which is the effective one.
 type Limit struct {
 	Soft known.Int
-	// Unlimited reports that the kernel sets none; Soft is unknown then.
+	// Unlimited reports that the kernel sets no limit; Soft is then unknown.
 	Unlimited bool
 }
 
 const maxLimits = 16 << 10
 
-// ParseLimits parses /proc/PID/limits, or those of its lines that grep
-// selected. The error is ErrEmpty or ErrFormat if the text has none of its
-// lines.
+// ParseLimits parses /proc/PID/limits, or the lines of it that grep selected.
+// The error is ErrEmpty or ErrFormat if the text has no such line.
 func ParseLimits(text []byte) (Limits, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxLimits)]}
@@ -50,8 +49,8 @@ func ParseLimits(text []byte) (Limits, error) {
 		if to == nil {
 			continue
 		}
-		// The columns are padded (fs/proc/base.c, proc_pid_limits): a space
-		// follows a complete value.
+		// The columns are padded (fs/proc/base.c, proc_pid_limits), so a
+		// complete value is followed by a space.
 		w, _, closed := word(rest)
 		if !closed {
 			d.Add(in.n, name, w, "cut")
@@ -75,7 +74,7 @@ func ParseLimits(text []byte) (Limits, error) {
 	return l, nil
 }
 
-// slot returns the row of a line, and what follows its name.
+// slot returns the row that a line belongs to, and the text after its name.
 func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
 	for _, row := range [...]struct {
 		name string

@@ -51,7 +51,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A text that is truncated anywhere has the values of the whole one, or none.
+// A text that is truncated anywhere has the same values as the whole text, or
+// none.
 func TestTruncatedLimits(t *testing.T) {
 	whole, err := ParseLimits([]byte(limitsText))
 	if err != nil {

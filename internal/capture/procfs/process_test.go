@@ -177,7 +177,8 @@ func FuzzStat(f *testing.F) {
 		if len(s.Comm) > 64 || s.Truncated && s.StartTicks.Known {
 			t.Fatalf("%+v", s)
 		}
-		// Truncation after the name loses values, but changes none.
+		// If the text is truncated after the name, values are missing, but none
+		// differs.
 		end := bytes.LastIndexByte(text[:min(len(text), maxStat)], ')')
 		if at <= end || at > len(text) {
 			return
@@ -224,7 +225,7 @@ func TestTruncatedShowmap(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := cuts(text, 1, 2000)
-	for i := range 600 { // all of the end
+	for i := range 600 { // at every byte near the end
 		at = append(at, len(text)-i)
 	}
 	for _, at := range at {

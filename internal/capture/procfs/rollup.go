@@ -50,7 +50,7 @@ func ParseRollup(text []byte) (Memory, error) {
 			}
 			continue
 		}
-		// Locked has been the last line that every kernel prints.
+		// Of the lines that every kernel prints, Locked is the last.
 		sawLast = sawLast || string(key) == "Locked"
 		f, ok := fieldOf(key)
 		if !ok {

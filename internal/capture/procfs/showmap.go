@@ -13,9 +13,11 @@ import (
 type Showmap struct {
 	Rows []ShowmapRow
 	// Total is the row TOTAL at the end. All its values are unknown if the text
-	// ends before it. With showmap -t it includes more than the rows.
+	// ends before this row. With showmap -t it includes more than the printed
+	// rows.
 	Total ShowmapRow
-	// Truncated reports that TOTAL is missing, and so rows are.
+	// Truncated reports that TOTAL is missing, and therefore other rows may be
+	// missing too.
 	Truncated bool
 	Warnings  []error
 }
@@ -30,7 +32,8 @@ type ShowmapRow struct {
 	PrivateClean known.Int `json:"private_clean_kb"`
 
 	Size, RSS, SharedClean, SharedDirty, Swap known.Int `json:"-"`
-	// Count is the number of mappings in the row; -a and -v do not print it.
+	// Count is the number of mappings in the row; it is not printed with -a and
+	// -v.
 	Count known.Int `json:"-"`
 	// Start and End are the addresses that -a prints, Flags the flags that -v
 	// prints.
@@ -41,11 +44,12 @@ type ShowmapRow struct {
 const (
 	maxShowmap     = 16 << 20
 	maxShowmapRows = 1 << 17
-	maxColumns     = 64 // showmap -a -v prints 19
+	maxColumns     = 64 // showmap -a -v prints 19 columns
 )
 
-// ParseShowmap parses the output of showmap by its header: releases differ in
-// their columns. The error is ErrEmpty or ErrFormat without a header.
+// ParseShowmap parses the output of showmap by its header, because columns
+// differ between releases. The error is ErrEmpty or ErrFormat if there is no
+// header.
 func ParseShowmap(text []byte) (Showmap, error) {
 	p := showmapScan{in: lines{rest: text[:min(len(text), maxShowmap)]}}
 	for p.step() {
@@ -63,9 +67,9 @@ func ParseShowmap(text []byte) (Showmap, error) {
 
 type showmapScan struct {
 	in       lines
-	before   [2][]byte // the two lines before this one
+	before   [2][]byte // the previous two lines
 	columns  []string
-	headers  int // how often the header was seen: the second one announces TOTAL
+	headers  int // how often the header was seen: the second one precedes TOTAL
 	total    bool
 	out      Showmap
 	warnings field.Warnings
@@ -107,9 +111,9 @@ func (p *showmapScan) divider(line []byte) {
 	p.columns = columns
 }
 
-// row parses the cells in the order of the header. The rest is the name,
-// including spaces. TOTAL has no addresses and no flags. A cell or name that
-// ends the text without a line end may be truncated and is skipped.
+// row parses the cells in the order of the header. The rest of the line is the
+// name, including spaces. TOTAL has no addresses and no flags. If the text ends
+// with a cell or name without a line end, it may be truncated and is skipped.
 func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	var r ShowmapRow
 	rest := line
@@ -126,7 +130,7 @@ func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	}
 	name := bytes.TrimSpace(rest)
 	if !whole {
-		return ShowmapRow{} // TOTAL is missing as well, which shows that rows are
+		return ShowmapRow{} // TOTAL is then missing as well, which shows that rows are missing
 	}
 	if len(name) == 0 {
 		p.warnings.Add(p.in.n, "object", line, "no name, or too few cells")
@@ -196,8 +200,9 @@ func isShowmapHeader(line []byte) bool {
 		bytes.HasPrefix(line, []byte("size ")) || bytes.HasPrefix(line, []byte("addr "))
 }
 
-// columnNames joins the words of two header lines above the same dashes. nil if
-// the last column is not the object: then it is not a header.
+// columnNames joins the words of two header lines above the same dashes. It
+// returns nil if the last column is not the object, because then this is not a
+// header.
 func columnNames(upper, lower, dashes []byte) []string {
 	spans := wordSpans(dashes)
 	if len(spans) > maxColumns {
@@ -214,8 +219,8 @@ func columnNames(upper, lower, dashes []byte) []string {
 			}
 		}
 	}
-	// Android 10 and 11 print the last two titles without a space between when
-	// -v or -a omit the number of mappings (system/memory
+	// On Android 10 and 11 there is no space between the last two titles if -v
+	// or -a omit the number of mappings (system/memory
 	// libmeminfo/tools/showmap.cpp).
 	if n := len(names); n > 1 && names[n-1] == "" {
 		if joined, ok := strings.CutSuffix(names[n-2], "object"); ok {

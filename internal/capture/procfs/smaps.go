@@ -31,19 +31,21 @@ type Mapping struct {
 }
 
 // ParseSmaps sums /proc/PID/smaps. It also accepts the output of a filter on
-// the device (`grep -E '^(Pss|SwapPss):'`), then without a number of mappings.
+// the device (`grep -E '^(Pss|SwapPss):'`); the number of mappings is then
+// unknown.
 //
 // The error is ErrEmpty, ErrFormat, or an error of r.
 func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 
-// ScanSmaps is ParseSmaps that also passes each complete mapping to each, in
-// the order of the text. The mapping is reused for the next one; nothing is
-// allocated for a mapping. An error from each ends the scan and is returned.
+// ScanSmaps is like ParseSmaps, and also passes each complete mapping to each,
+// in the order of the text. The same Mapping is reused for the next one, so
+// that nothing is allocated per mapping. An error from each ends the scan and
+// is returned.
 //
-// A text that is visibly truncated (a last mapping with fewer lines than the
-// first, a missing line end, an error message at the end) is Truncated: its
-// sums and the number of mappings are unknown, and the truncated mapping is not
-// passed on. Truncation exactly between two mappings is not visible.
+// If a text is visibly truncated (a last mapping with fewer lines than the
+// first, a missing line end, an error message at the end), Truncated is set:
+// the sums and the number of mappings are unknown, and the truncated mapping is
+// not passed on. Truncation exactly between two mappings is not visible.
 func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	s := smapsScan{each: each}
 	if err := scanLines(r, s.line); err != nil {
@@ -52,7 +54,8 @@ func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	return s.end()
 }
 
-// smapsScan holds sums and one mapping: its memory does not grow with the text.
+// smapsScan holds sums and one mapping, so its memory does not grow with the
+// text.
 type smapsScan struct {
 	each func(*Mapping) error
 
@@ -70,7 +73,7 @@ type smapsScan struct {
 	mappings int64
 	loose    int64 // fields before any header
 
-	lastKey  []byte // of the first mapping so far, later of the whole first one
+	lastKey  []byte // of the first mapping so far, and later of the whole first mapping
 	first    []byte // first unrecognized line, for the error
 	stray    bool   // the last line is not one of smaps
 	cut      bool   // the last line has no end
@@ -79,7 +82,8 @@ type smapsScan struct {
 }
 
 func (s *smapsScan) line(n int, line []byte, whole bool) error {
-	// A text without a final line end may lack more than the rest of a line.
+	// If there is no final line end, more than the rest of one line may be
+	// missing.
 	s.cut = s.cut || !whole
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -109,7 +113,7 @@ func (s *smapsScan) line(n int, line []byte, whole bool) error {
 	} else if s.loose > 0 {
 		s.headless = true
 	}
-	// The line is the reader's buffer: keep a copy of the name.
+	// The line is in the reader's buffer, so the name is copied.
 	next.Name = s.name[:copy(s.name[:], next.Name)]
 	s.cur, s.open, s.ended, s.started = next, true, false, n
 	s.got, s.gotBad = values{}, [numFields]bool{}
@@ -177,8 +181,8 @@ func (s *smapsScan) finish() error {
 // whole reports whether the current mapping has all its lines. All mappings of
 // a kernel have the same lines in the same order (fs/proc/task_mmu.c,
 // show_smap), so the last line of the first mapping ends each of them. The
-// first itself ends with VmFlags (since Linux 3.8; before, with Locked, but a
-// process with one mapping does not exist and needs no rule).
+// first mapping itself ends with VmFlags. (Before Linux 3.8 it ends with
+// Locked, but no process has only one mapping, so no rule is needed for this.)
 func (s *smapsScan) whole() bool {
 	if s.mappings > 0 {
 		return s.ended
@@ -194,7 +198,7 @@ func (s *smapsScan) end() (Memory, error) {
 	if s.open {
 		if s.whole() {
 			// An incomplete line after the last line of a mapping belongs to
-			// the next.
+			// the next mapping.
 			if err := s.finish(); err != nil {
 				return Memory{}, fmt.Errorf("read smaps: %w", err)
 			}
@@ -221,8 +225,8 @@ func (s *smapsScan) end() (Memory, error) {
 	return m, nil
 }
 
-// evenLines checks filtered lines: each mapping has one of each selected field,
-// so their numbers agree unless the text was truncated.
+// evenLines checks filtered lines: each mapping has one line for each selected
+// field, so the numbers of lines are equal unless the text was truncated.
 func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for _, n := range s.seen {
 		want = max(want, n)
@@ -255,8 +259,8 @@ func isHeader(line []byte) bool {
 	return parseHeader(line, &m)
 }
 
-// parseHeader parses "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]". Names
-// contain spaces and "(deleted)"; the kernel writes a line end in a name as
+// parseHeader parses "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]". A name
+// may contain spaces and "(deleted)"; the kernel writes a line end in a name as
 // \012.
 func parseHeader(line []byte, m *Mapping) bool {
 	var ok bool
@@ -309,8 +313,8 @@ func hexNumber(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, nil, i > 0 && i <= 16
 }
 
-// scanLines passes each line to f, without its end; a line is truncated at
-// maxLine. whole is false for a last line without an end.
+// scanLines passes each line to f, without its end; a line longer than maxLine
+// is truncated. whole is false for a last line without an end.
 func scanLines(r io.Reader, f func(n int, line []byte, whole bool) error) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {

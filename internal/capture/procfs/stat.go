@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Stat is /proc/PID/stat (proc(5)), as far as it identifies a process and its
-// usage. Every build of Android lets the shell read it.
+// Stat contains the fields of /proc/PID/stat (proc(5)) that identify a process
+// and its usage. Every build of Android lets the shell read the file.
 type Stat struct {
 	PID  int64  `json:"pid"`
 	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
@@ -21,8 +21,9 @@ type Stat struct {
 	Utime   known.Int `json:"utime_ticks"` // clock ticks, 100 a second on Android
 	Stime   known.Int `json:"stime_ticks"`
 	Threads known.Int `json:"threads"`
-	// StartTicks is the time of the start in clock ticks since boot. With the
-	// pid it identifies a process: pids are reused, this pair is not.
+	// StartTicks is the time of the start in clock ticks since boot. Together
+	// with the pid it identifies a process: pids are reused, but not with the
+	// same start time.
 	StartTicks known.Int `json:"start_ticks"`
 	// Truncated reports that the text ends before StartTicks.
 	Truncated bool    `json:"-"`
@@ -33,7 +34,7 @@ const (
 	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android
 	// kernel.
 	tick = 10 * time.Millisecond
-	// maxTicks is 292 years.
+	// maxTicks corresponds to 292 years.
 	maxTicks = math.MaxInt64 / int64(tick)
 )
 
@@ -60,8 +61,8 @@ func (s RunState) MarshalJSON() ([]byte, error) {
 const maxStat = 16 << 10
 
 // ParseStat parses /proc/PID/stat. A name may contain spaces, parentheses and
-// line ends, so it ends at the LAST parenthesis: no later field can contain
-// one.
+// line ends, so it ends at the LAST parenthesis: no later field can contain a
+// parenthesis.
 func ParseStat(text []byte) (Stat, error) {
 	all := text[:min(len(text), maxStat)]
 	open := bytes.IndexByte(all, '(')
@@ -127,7 +128,7 @@ func (s *Stat) slot(n int) *known.Int {
 	return nil
 }
 
-// statField returns the name of a field in proc(5).
+// statField returns the name that proc(5) uses for a field.
 func statField(n int) string {
 	names := [...]string{3: "state", "ppid", "pgrp", "session", "tty_nr", "tpgid", "flags", "minflt", "cminflt",
 		"majflt", "cmajflt", "utime", "stime", "cutime", "cstime", "priority", "nice", "num_threads", "itrealvalue",

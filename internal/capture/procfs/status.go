@@ -8,13 +8,13 @@ import (
 )
 
 // Status is /proc/PID/status. Every build of Android lets the shell read it, so
-// RssAnon + VmSwap remains as a measure of memory if smaps is denied. Sizes are
+// RssAnon + VmSwap can be used to measure memory if smaps is denied. Sizes are
 // in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads and
 // zombies have no Vm lines.
 type Status struct {
 	Name     field.Text `json:"name"`
 	PID      known.Int  `json:"pid"`
-	UID      known.Int  `json:"uid"` // real
+	UID      known.Int  `json:"uid"` // the real uid
 	Threads  known.Int  `json:"threads"`
 	VmSize   known.Int  `json:"vm_size_kb"`
 	VmRSS    known.Int  `json:"vm_rss_kb"`
@@ -30,7 +30,7 @@ type Status struct {
 const maxStatus = 64 << 10
 
 // ParseStatus parses /proc/PID/status. The error is ErrEmpty or ErrFormat if
-// the text has none of its lines.
+// the text has no line of this file.
 func ParseStatus(text []byte) (Status, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxStatus)]}
@@ -115,8 +115,8 @@ func (s *Status) slot(key []byte) (to *known.Int, kb bool) {
 	return nil, false
 }
 
-// isStatusKey recognizes a status by keys that smaps and other files do not
-// have.
+// isStatusKey recognizes a status file by keys that do not occur in smaps and
+// other files.
 func isStatusKey(key []byte) bool {
 	switch string(key) {
 	case "State", "Tgid", "Pid", "PPid", "Uid", "Threads", "VmSize", "VmRSS", "RssAnon", "VmSwap":

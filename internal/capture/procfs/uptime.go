@@ -6,10 +6,10 @@ import (
 )
 
 // ParseUptime parses the first number of /proc/uptime: the time since boot,
-// including suspends. It has two digits after its dot (fs/proc/uptime.c,
-// uptime_proc_show): one without is a different number, or damaged, and would
-// be a jump of the clock. It counts only if a space follows it: otherwise it
-// may be truncated.
+// including suspends. The number has two digits after its dot
+// (fs/proc/uptime.c, uptime_proc_show): a number without them is something
+// else, or damaged, and would make the clock jump. The number counts only if a
+// space follows it, because otherwise it may be truncated.
 func ParseUptime(text []byte) (time.Duration, error) {
 	w, _, closed := word(text)
 	seconds, fraction, _ := bytes.Cut(w, []byte("."))

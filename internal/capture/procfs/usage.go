@@ -4,7 +4,8 @@ import "github.com/leakgate/leakgate/internal/known"
 
 // Usage is the memory of a mapping or of a process in kB, as the kernel counts
 // it (Documentation/filesystems/proc.rst, smaps). Values that a kernel does not
-// print are unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
+// print are unknown: SwapPss came with Linux 4.3, Pss_Anon in smaps_rollup with
+// 5.3.
 type Usage struct {
 	Pss          known.Int `json:"pss_kb"`
 	SwapPss      known.Int `json:"swap_pss_kb"`
@@ -24,13 +25,14 @@ type Memory struct {
 	// for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
 	// Truncated reports that the text is visibly truncated. The sums of smaps
-	// are then unknown; present values of smaps_rollup remain valid.
+	// are then unknown; values that are present in smaps_rollup remain valid.
 	Truncated bool `json:"-"`
-	// Warnings name the fields that are present but invalid, and so unknown.
+	// Warnings name the fields that are present but invalid, and therefore
+	// unknown.
 	Warnings []error `json:"-"`
 }
 
-// kind identifies the field of a number: its place in values.
+// kind identifies a numeric field by its index in values.
 type kind uint8
 
 const (
@@ -55,7 +57,7 @@ var fieldNames = [numFields]string{
 	"Private_Clean", "Private_Dirty", "Anonymous", "Swap", "SwapPss",
 }
 
-// fieldOf finds a key by its whole name: "Pss_Anon" is not "Pss".
+// fieldOf finds a field by its complete key: "Pss_Anon" is not "Pss".
 func fieldOf(key []byte) (kind, bool) {
 	// The conversion in a switch does not allocate; a map lookup would be
 	// slower on the 88,000 lines of a large app.
@@ -101,8 +103,8 @@ func (v *values) usage() Usage {
 	}
 }
 
-// keyOf splits "Pss: 113 kB". Keys of the kernel begin with a capital, error
-// messages of shell tools ("cat: /proc/1/smaps: ...") do not.
+// keyOf splits "Pss: 113 kB". Keys of the kernel begin with a capital letter;
+// error messages of shell tools ("cat: /proc/1/smaps: ...") do not.
 func keyOf(line []byte) (key, rest []byte, ok bool) {
 	if len(line) == 0 || line[0] < 'A' || line[0] > 'Z' {
 		return nil, nil, false

@@ -9,12 +9,12 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/field"
 )
 
-// ErrEmpty is an empty text: a process that disappeared between open and read
-// looks like this. It is not a sample, and not a zero.
+// ErrEmpty is an empty text, as read from a process that disappeared between
+// open and read. It is not a sample, and not a zero.
 var ErrEmpty = errors.New("empty text")
 
-// ErrFormat is a text of another kind, such as the error message of the command
-// that should have printed it.
+// ErrFormat is a text of a different kind, such as the error message of the
+// command that should have printed it.
 var ErrFormat = errors.New("unexpected text")
 
 func formatError(what string, text []byte) error {
@@ -26,8 +26,8 @@ func formatError(what string, text []byte) error {
 	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, field.Quotable(line))
 }
 
-// number parses a plain decimal number of at most 18 digits: more would not fit
-// an int64, and no phone has them.
+// number parses a plain decimal number of at most 18 digits: a longer number
+// would not fit an int64, and does not occur on phones.
 func number(text []byte) (int64, bool) {
 	if len(text) == 0 || len(text) > 18 {
 		return 0, false
@@ -42,7 +42,7 @@ func number(text []byte) (int64, bool) {
 	return n, true
 }
 
-// add returns a + b; false on overflow.
+// add returns a + b, or false on overflow.
 func add(a, b int64) (int64, bool) {
 	if b > math.MaxInt64-a {
 		return a, false
@@ -63,11 +63,12 @@ func kiloBytes(text []byte) (int64, bool) {
 // lines iterates over a text line by line, without copies.
 type lines struct {
 	rest []byte
-	n    int // of the line that next returned last
+	n    int // of the line that next returned most recently
 }
 
 // next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
-// Windows). whole is false for a last line without an end: it may be truncated.
+// Windows). whole is false for a last line without an end, which may be
+// truncated.
 func (l *lines) next() (line []byte, whole, ok bool) {
 	if len(l.rest) == 0 {
 		return nil, false, false
@@ -77,8 +78,8 @@ func (l *lines) next() (line []byte, whole, ok bool) {
 	return bytes.TrimRight(line, "\r"), whole, true
 }
 
-// word returns the first space-separated word of text and what follows it.
-// closed is false if the text ends with the word: it may be truncated.
+// word returns the first space-separated word of text and the text after it.
+// closed is false if the text ends with the word, which may then be truncated.
 func word(text []byte) (w, rest []byte, closed bool) {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]

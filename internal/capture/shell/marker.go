@@ -11,7 +11,7 @@ import (
 )
 
 // Marker separates the parts of one answer. It is new for every command, so
-// that nothing that a device prints can be mistaken for it.
+// that no output of a device can be mistaken for it.
 type Marker string
 
 // NewMarker returns a marker that no device can guess.
@@ -28,11 +28,11 @@ func (m Marker) Echo(label string) string {
 	return fmt.Sprintf("echo; echo %s %s", string(m), text.ShellQuote(label))
 }
 
-// Part is a label and the command whose output it names.
+// Part is a command and the label of its output.
 type Part [2]string
 
 // Join returns one command line that runs the parts, each after a marker with
-// its label. A part that fails does not keep the next from running.
+// its label. If a part fails, the next one still runs.
 func (m Marker) Join(parts []Part) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -45,8 +45,8 @@ func (m Marker) Join(parts []Part) string {
 	return b.String()
 }
 
-// Split reverses Join: the output of each part by its label. whole is false if
-// the end marker is missing.
+// Split reverses Join: it returns the output of each part by its label. whole
+// is false if the end marker is missing.
 func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
 	parts = map[string][]byte{}
 	sep := []byte("\n" + string(m) + " ")
@@ -59,8 +59,8 @@ func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
 	return parts, whole
 }
 
-// SplitTruncated is Split for an answer that may be truncated: only the parts
-// that are complete.
+// SplitTruncated is like Split for an answer that may be truncated: it returns
+// only the complete parts.
 func (m Marker) SplitTruncated(out []byte) map[string][]byte {
 	parts, _ := m.Split(out[:max(0, bytes.LastIndex(out, []byte("\n"+string(m)+" ")))])
 	return parts

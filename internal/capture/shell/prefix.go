@@ -7,16 +7,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Prefix makes a command line run under another uid. The zero Prefix changes
-// nothing.
+// Prefix makes a command line run under another uid. The zero Prefix has no
+// effect.
 type Prefix struct {
 	words string
-	// quoted: the command is passed as one quoted word (su -c).
+	// quoted means that the command is passed as one quoted word (su -c).
 	quoted bool
 }
 
-// SU returns the two ways to call su: that of Android's own builds, and that of
-// su programs added by rooting tools.
+// SU returns the two ways to call su: the syntax of Android's own builds, and
+// the syntax of su programs installed by rooting tools.
 func SU() [2]Prefix { return [2]Prefix{{words: "su 0"}, {words: "su -c", quoted: true}} }
 
 // RunAs returns the prefix that runs a command as the app of a package.
@@ -31,7 +31,7 @@ func RunAs(pkg string, user int) Prefix {
 // String returns the words of the prefix.
 func (p Prefix) String() string { return p.words }
 
-// IsZero reports whether the prefix changes nothing.
+// IsZero reports whether the prefix has no effect.
 func (p Prefix) IsZero() bool { return p.words == "" }
 
 // IsSU reports whether the prefix calls su.

@@ -1,6 +1,6 @@
 // Package shell runs short commands in a device's shell: a command line with a
 // deadline, an output limit, and markers that separate the outputs of several
-// commands and prove them complete.
+// commands and prove that they are complete.
 package shell
 
 import (
@@ -30,17 +30,17 @@ type Output struct {
 const MaxOutput = 32 << 20
 
 // ErrDevice is a device that did not answer a request: it is gone, or its
-// answer was not read to the end. It implies nothing about a process.
+// answer was not read completely. It says nothing about a process.
 var ErrDevice = errors.New("device does not respond")
 
-// errTooLong is output that no short command has.
+// errTooLong is for output that is longer than that of any short command.
 var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
 
 // Ask runs one command and returns its output. The deadline is in real time.
 func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	end, _ := ctx.Deadline() // that of the caller, if it is sooner
+	end, _ := ctx.Deadline() // the caller's deadline, if it is sooner
 	within := time.Until(end)
 	stdout, stderr := Buffer{}, Buffer{}
 	exit, err := dev.Shell(ctx, command, &stdout, &stderr)
@@ -51,8 +51,8 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 }
 
 // Failure returns an ErrDevice that explains an error of dev.Shell after a
-// command with that deadline: errors of contexts and buffers are not meant for
-// people.
+// command with that deadline, because errors of contexts and buffers are not
+// meant for users.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
@@ -77,7 +77,7 @@ type failure struct {
 func (f failure) Error() string   { return f.text }
 func (f failure) Unwrap() []error { return []error{ErrDevice, f.cause} }
 
-// name is the device as messages name it.
+// name returns the name of the device in messages.
 func name(dev Runner) string {
 	if d, ok := dev.(interface{ Serial() string }); ok {
 		return "device " + text.Quote(d.Serial(), 160)

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// phone is a device whose shell is a function. Its serial is what a device may
-// call itself.
+// phone is a device whose shell is a function. Its serial may be any text.
 type phone struct {
 	run func(ctx context.Context, stdout io.Writer) (int, error)
 }
