@@ -43,7 +43,7 @@ func show(what string) error {
 	if strings.HasSuffix(what, ".hprof") {
 		return analyze(ctx, what)
 	}
-	client, err := adb.NewClient(adb.Options{}) // of the adb server that adb itself uses
+	client, err := adb.NewClient(adb.Options{}) // the address of adb's own server
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func watch(ctx context.Context, out io.Writer, client *adb.Client, process strin
 	return errors.Join(err, werr, reporters.WriteRun(out, result))
 }
 
-// scenario stands for what a suite does with the app.
+// scenario is a placeholder for what a suite does with the app.
 func scenario(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a phone whose app leaks a screen now and then.
+// shop returns a phone whose app leaks a screen now and then.
 func shop() *androidsim.Phone {
 	healthy := []androidsim.Model{androidsim.Typical()}
 	return androidsim.New(androidsim.Options{
@@ -27,9 +27,9 @@ func shop() *androidsim.Phone {
 		}}})
 }
 
-// The program finds the leak, and leaves no goroutine, lease, socket or file:
-// when it is done, after Ctrl-C, and when it loses its phone. A bubble fails if
-// a goroutine is left in it.
+// The program finds the leak and leaves no goroutine, lease, socket or file
+// behind: when it is done, after Ctrl-C, and when it loses its phone. A bubble
+// fails if a goroutine is left in it.
 func TestWatch(t *testing.T) {
 	for name, c := range map[string]end{
 		"done": {time.Hour, func(func(), *adbd.Server) {}, record.ExitLeak, record.StoppedFinished},
@@ -49,7 +49,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// end is how a run ends.
+// end is the way in which a run ends.
 type end struct {
 	after   time.Duration // until something happens
 	happens func(interrupt func(), server *adbd.Server)

@@ -32,8 +32,9 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestLaw checks the project against docs/architecture.md. If it fails, the
-// tree or the page is wrong: decide which, and say why in the change.
+// TestLaw checks the project against docs/architecture.md. If it fails, either
+// the tree or the page is wrong: decide which, and give the reason in the
+// change.
 func TestLaw(t *testing.T) {
 	dir := root(t)
 	page, err := os.ReadFile(filepath.Join(dir, "docs", "architecture.md"))
@@ -54,7 +55,7 @@ func TestLaw(t *testing.T) {
 }
 
 // TestTreeAgainstBuild compares ReadTree with the go command's own parser for
-// this system; ReadTree may see more, never less.
+// this system; ReadTree may find more imports, but not fewer.
 func TestTreeAgainstBuild(t *testing.T) {
 	dir := root(t)
 	tree, err := ReadTree(os.DirFS(dir))
@@ -64,7 +65,7 @@ func TestTreeAgainstBuild(t *testing.T) {
 	for folder, p := range tree {
 		built, err := build.ImportDir(filepath.Join(dir, filepath.FromSlash(folder)), 0)
 		if _, none := errors.AsType[*build.NoGoError](err); none {
-			continue // everything in it is for other systems
+			continue // all of its files are for other systems
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +152,7 @@ func check(t *testing.T, page string, files map[string]string) []Violation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// On disk, like the real tree.
+	// The tree is written to disk, like the real tree.
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
@@ -190,7 +191,7 @@ func TestEachRuleCanFail(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		page       func(string) string
-		file, text string // added to the tree; empty text takes the file away
+		file, text string // added to the tree; an empty text removes the file
 		rule, says string
 	}{
 		{

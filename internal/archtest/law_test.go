@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Law is the content of the page: which package may import what.
+// Law is the content of the page: what each package may import.
 type Law struct {
-	// Allowed has, for each package of the project by its directory, the
-	// packages of the project that it may import.
+	// Allowed maps the directory of each package of the project to the packages
+	// of the project that it may import.
 	Allowed map[string][]string
-	// Leaves are the packages that import nothing of the project and that every
-	// package may import.
+	// Leaves are the packages that import no package of the project and that
+	// every package may import.
 	Leaves map[string]bool
-	// Homes has, for each third-party package by its import path, the directory
-	// that alone may import it, with its subdirectories.
+	// Homes maps the import path of each third-party package to the only
+	// directory that may import it, including its subdirectories.
 	Homes map[string]string
 }
 
@@ -89,8 +89,8 @@ func (l Law) add(line string) error {
 	return nil
 }
 
-// home is where a third-party package may be imported, and the line of the page
-// that says so.
+// home is the directory in which a third-party package may be imported, and the
+// line of the page that permits it.
 func (l Law) home(path string) (home, line string, ok bool) {
 	for line, home := range l.Homes {
 		if within(path, line) {
@@ -100,7 +100,7 @@ func (l Law) home(path string) (home, line string, ok bool) {
 	return "", "", false
 }
 
-// within reports whether a path is a directory or below it.
+// within reports whether a path is equal to a directory or below it.
 func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

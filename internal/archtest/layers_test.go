@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLayers checks the tests against the layers of CONTRIBUTING.md.
+// TestLayers checks the tests against the layers in CONTRIBUTING.md.
 func TestLayers(t *testing.T) {
 	files, err := ReadTestFiles(os.DirFS(root(t)))
 	if err != nil {
@@ -54,8 +54,8 @@ func TestCheckLayers(t *testing.T) {
 	}
 }
 
-// TestFoldersOfCI: packages that the Makefile tests, or that have a budget of
-// CPU time, exist.
+// TestFoldersOfCI checks that packages that the Makefile tests, or that have a
+// CPU time budget, exist.
 func TestFoldersOfCI(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"Makefile": `(?m)\s\./([a-z][a-z0-9/]+)`, "CONTRIBUTING.md": `(?m)^([a-z/]+): \d+$`,

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// allowedLicenses are those of CONTRIBUTING.md, each with words that only it
-// contains.
+// allowedLicenses are the licenses that CONTRIBUTING.md allows, each with words
+// that only that license contains.
 var allowedLicenses = []struct {
 	name  string
 	words *regexp.Regexp
@@ -26,11 +26,12 @@ var allowedLicenses = []struct {
 		regexp.MustCompile(`Permission to use, copy, modify, and(/or)? distribute this software for any\s+purpose`)},
 }
 
-// refused are words of licenses that require more than a notice.
+// refused are words of licenses whose conditions go beyond a notice.
 var refused = regexp.MustCompile(
 	`(?i)GNU (AFFERO |LESSER )?GENERAL PUBLIC|Mozilla Public|Business Source|Server Side Public|Commons Clause`)
 
-// licenseOf returns the name of the allowed license of a text, or "".
+// licenseOf returns the name of the allowed license that a text contains, or
+// "".
 func licenseOf(text string) string {
 	for _, l := range allowedLicenses {
 		if l.words.MatchString(text) && !refused.MatchString(text) {
@@ -40,8 +41,8 @@ func licenseOf(text string) string {
 	return ""
 }
 
-// TestLicenses: each module that is linked into leakgate, on any of the three
-// systems, has a license that CONTRIBUTING.md allows.
+// TestLicenses checks that each module that is linked into leakgate, on any of
+// the three systems, has a license that CONTRIBUTING.md allows.
 func TestLicenses(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root(t), "CONTRIBUTING.md"))
 	if err != nil {

@@ -23,8 +23,8 @@ func readPage(t *testing.T) string {
 	return string(text)
 }
 
-// section returns the text of a page below a heading, until the next one of its
-// level.
+// section returns the text of a page below a heading, up to the next heading of
+// the same level.
 func section(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, "\n## "+heading+"\n")
@@ -36,7 +36,7 @@ func section(t *testing.T, page, heading string) string {
 }
 
 // foldersOf parses a drawing of a tree: each line names directories that end
-// with a slash, indented by two spaces more than their parent.
+// with a slash and is indented by two more spaces than the line of the parent.
 func foldersOf(picture string) map[string]bool {
 	folders := map[string]bool{}
 	var above []string
@@ -56,8 +56,8 @@ func foldersOf(picture string) map[string]bool {
 	return folders
 }
 
-// TestTreePicture: the drawing of the tree shows every package, and no
-// directory that does not exist.
+// TestTreePicture checks that the drawing of the tree contains every package,
+// and no directory that does not exist.
 func TestTreePicture(t *testing.T) {
 	page := readPage(t)
 	law, err := ReadLaw(strings.NewReader(page))
@@ -77,8 +77,8 @@ func TestTreePicture(t *testing.T) {
 	}
 }
 
-// TestWalks: each function that the page names in a walk, as `folder/file.go:
-// Type.Method` or `folder/file.go: function`, exists.
+// TestWalks checks that each function that the page names in a walk, as
+// `folder/file.go: Type.Method` or `folder/file.go: function`, exists.
 func TestWalks(t *testing.T) {
 	stops := regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z.]+)`").FindAllStringSubmatch(readPage(t), -1)
 	if len(stops) < 12 {
@@ -107,7 +107,8 @@ func declares(t *testing.T, tree fs.FS, name, function string) bool {
 	})
 }
 
-// qualified returns the name of a function, with its receiver's type in front.
+// qualified returns the name of a function, preceded by the type of its
+// receiver.
 func qualified(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

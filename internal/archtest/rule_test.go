@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// forbidden are names that say nothing about the content of a package, so that
-// it collects everything in time.
+// forbidden are package names that do not describe the content, so that such a
+// package would collect unrelated code over time.
 var forbidden = []string{
 	"base", "common", "core", "helper", "helpers", "lib", "manager", "managers", "misc",
 	"model", "models", "shared", "types", "util", "utils",
@@ -17,14 +17,14 @@ var forbidden = []string{
 // layer is one of the parts of the tree, lowest first.
 type layer struct {
 	folders []string
-	// mayImport are the other directories that the layer may import from.
-	// Imports within one directory do not concern layers.
+	// mayImport are the other directories that the layer may import from. The
+	// layer rules do not restrict imports within one directory.
 	mayImport []string
 }
 
 // layers are the rules that no line of the page can override. Each package
 // belongs to exactly one directory of a layer, see room. The directory internal
-// stands for the instruments: simulated phones, oracles, measurements.
+// contains the instruments: simulated phones, oracles, measurements.
 var layers = []layer{
 	{folders: []string{"detector"}},
 	{folders: []string{"analysis"}},
@@ -41,7 +41,7 @@ var product = []string{"detector", "analysis", "capture", "reporters", "harness"
 
 // Violation is one violation of the rules.
 type Violation struct {
-	Rule string // a word that names the rule
+	Rule string // a word that identifies the rule
 	Text string // what is wrong, where, and what to do
 }
 
@@ -52,7 +52,7 @@ func Check(module string, law Law, tree map[string]*Package) []Violation {
 	c := checker{module: module, law: law, tree: tree}
 	c.lists()
 	c.leaves()
-	used := map[string]bool{} // "importer imported" and lines of homes
+	used := map[string]bool{} // "importer imported" pairs and lines of homes
 	for _, folder := range sortedKeys(tree) {
 		p := tree[folder]
 		c.name(p)
@@ -87,7 +87,7 @@ func (c *checker) own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, c.module+"/")
 }
 
-// lists: the page lists exactly the existing packages.
+// lists checks that the page lists exactly the existing packages.
 func (c *checker) lists() {
 	for _, folder := range sortedKeys(c.tree) {
 		if _, ok := c.law.Allowed[folder]; !ok {
@@ -101,8 +101,8 @@ func (c *checker) lists() {
 	}
 }
 
-// leaves: a leaf is internal and imports nothing of the project. It needs no
-// permission, so no line has one.
+// leaves checks that each leaf is internal and imports no package of the
+// project. A leaf needs no permission to be imported, so no line may name one.
 func (c *checker) leaves() {
 	for _, leaf := range sortedKeys(c.law.Leaves) {
 		if !within(leaf, "internal") {
@@ -126,7 +126,7 @@ func (c *checker) leaves() {
 	}
 }
 
-// name: every package has a place in a layer and a meaningful name.
+// name checks that every package belongs to a layer and has a meaningful name.
 func (c *checker) name(p *Package) {
 	for _, part := range append(strings.Split(p.Folder, "/"), p.Name) {
 		if slices.Contains(forbidden, part) {
@@ -140,7 +140,7 @@ func (c *checker) name(p *Package) {
 	}
 }
 
-// comment: every package has a package comment.
+// comment checks that every package has a package comment.
 func (c *checker) comment(p *Package) {
 	if p.onlyTests() {
 		return
@@ -178,9 +178,9 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 	c.layered(p.Folder, target, file)
 }
 
-// importedByTest checks one import of test files. A test may use everything
-// internal to set up what it tests, and whatever its layer may use, child or
-// parent, without a line in the page.
+// importedByTest checks one import of test files. Without a line in the page, a
+// test may import every internal package, to set up what it tests, and every
+// package that its layer may import, including parents and children.
 func (c *checker) importedByTest(p *Package, imported, file string, used map[string]bool) {
 	target, own := c.own(imported)
 	switch {
@@ -192,7 +192,8 @@ func (c *checker) importedByTest(p *Package, imported, file string, used map[str
 }
 
 // reaches reports whether a package imports another one, directly or
-// indirectly. The compiler detects cycles too, but not those of two build tags.
+// indirectly. The compiler detects cycles as well, but not cycles across two
+// build tags.
 func (c *checker) reaches(from, target string) bool {
 	seen := map[string]bool{}
 	var walk func(folder string) bool
@@ -225,7 +226,7 @@ func (c *checker) layered(importer, target, file string) {
 	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, room(importer), room(target))
 }
 
-// foreign: a third-party package has one home.
+// foreign checks that a third-party package is only imported in its home.
 func (c *checker) foreign(p *Package, imported, file string, used map[string]bool) {
 	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
 		return // the standard library
@@ -237,15 +238,15 @@ func (c *checker) foreign(p *Package, imported, file string, used map[string]boo
 	}
 	used[line] = true
 	if room(p.Folder) == "examples" {
-		return // it stands for a user, who may import anything
+		return // it represents a user, who may import anything
 	}
 	if !within(p.Folder, home) {
 		c.add("home", "%s imports %s, whose home is %s", file, imported, home)
 	}
 }
 
-// unused: the page allows only imports that exist; otherwise it would not
-// describe the tree.
+// unused checks that the page only allows imports that exist; otherwise it
+// would not describe the tree.
 func (c *checker) unused(used map[string]bool) {
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		for _, target := range c.law.Allowed[folder] {
@@ -261,10 +262,10 @@ func (c *checker) unused(used map[string]bool) {
 	}
 }
 
-// room returns the directory of a layer that a package belongs to: the first
-// part of its path, or the second if that is a part of the product:
-// internal/analysis/heap belongs to analysis. Such packages are internal
-// because other programs do not import them, and at the root because other
+// room returns the directory of a layer that a package belongs to. It is the
+// first part of the package's path, or the second if that is a part of the
+// product: internal/analysis/heap belongs to analysis. Such packages are below
+// internal at the root because other programs may not import them, but other
 // parts of leakgate do.
 func room(folder string) string {
 	parts := strings.Split(folder, "/")
@@ -286,11 +287,12 @@ func layerOf(folder string) *layer {
 // above reports whether a directory contains another one.
 func above(folder, other string) bool { return folder != other && within(other, folder) }
 
-// isProgram: a program ends the graph of imports, wherever its directory is.
+// isProgram reports whether a package is a program. No package imports a
+// program, wherever its directory is.
 func isProgram(p *Package) bool { return p.Name == "main" }
 
-// isTestSupport: a package x/xtest helps the tests of x and of its users, like
-// net/http/httptest.
+// isTestSupport reports whether a package is named x/xtest, which helps the
+// tests of x and of its users, like net/http/httptest.
 func isTestSupport(folder string) bool {
 	return path.Base(folder) == path.Base(path.Dir(folder))+"test"
 }

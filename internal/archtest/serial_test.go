@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// elsewhere are the files of serial packages that start goroutines all the
-// same, with the package whose tests run them with the race detector.
+// elsewhere lists the files of serial packages that start goroutines
+// nevertheless, with the package whose tests run them with the race detector.
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
-// TestSerialPackages: packages that the Makefile tests without the race
-// detector, because they have one goroutine, start none.
+// TestSerialPackages checks that packages that the Makefile tests without the
+// race detector, because they use one goroutine, do not start any.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestSerialPackages(t *testing.T) {
 	}
 }
 
-// TestAgain: each test that depends on the race detector runs a second time
+// TestAgain checks that each test that depends on the race detector also runs
 // without it.
 func TestAgain(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
@@ -96,7 +96,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// foldersThatAsk have a file for the race detector alone.
+// foldersThatAsk contain a file that is only built with the race detector.
 func foldersThatAsk(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -141,8 +141,8 @@ func asksForRaces(t *testing.T, folder string) map[string]bool {
 	return found
 }
 
-// starts reports whether a file has a go statement, or calls a method Go such
-// as that of WaitGroup.
+// starts reports whether a file contains a go statement, or calls a method
+// named Go such as WaitGroup.Go.
 func starts(t *testing.T, name string, text []byte) (found bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)

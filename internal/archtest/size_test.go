@@ -15,8 +15,8 @@ import (
 	"testing/fstest"
 )
 
-// sizeLimits bound the types of packages in which one type once did everything:
-// a larger type has no single purpose.
+// sizeLimits bound the types of packages in which a single type used to do
+// everything: a type above the limit has more than one purpose.
 var sizeLimits = []struct {
 	folder          string
 	methods, fields int
@@ -55,8 +55,8 @@ func oversized(sizes map[string]typeSize, methods, fields int) []string {
 }
 
 // typeSizes returns the sizes of the types of a package, without its tests.
-// Files for different systems count once each: a type that is declared in
-// several has the largest size.
+// Files for different systems are counted separately: if several declare the
+// same type, the largest size is used.
 func typeSizes(tree fs.FS, folder string) (map[string]typeSize, error) {
 	names, err := fs.Glob(tree, path.Join(folder, "*.go"))
 	if err != nil {
@@ -98,8 +98,8 @@ func typeSizes(tree fs.FS, folder string) (map[string]typeSize, error) {
 	return sizes, nil
 }
 
-// addFields adds the types of a declaration with the fields of structs. An
-// embedded field counts as one.
+// addFields adds the types of a declaration and counts the fields of structs.
+// An embedded field counts as one field.
 func addFields(sizes map[string]typeSize, decl *ast.GenDecl) {
 	for _, spec := range decl.Specs {
 		of, ok := spec.(*ast.TypeSpec)
@@ -140,7 +140,8 @@ func receiver(f *ast.FuncDecl) string {
 	return name.Name
 }
 
-// TestTypeSizesFails: a type above a limit is found, one at the limit is not.
+// TestTypeSizesFails checks that a type above a limit is found and a type at
+// the limit is not.
 func TestTypeSizesFails(t *testing.T) {
 	tree := fstest.MapFS{
 		"p/a.go": {Data: []byte(`package p

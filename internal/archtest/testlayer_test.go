@@ -20,11 +20,11 @@ const (
 	layerE2E  = "e2e"  // e2e
 )
 
-// maxReal is how many tests may depend on real time in CI: each may fail by
-// chance.
+// maxReal is how many tests in CI may depend on real time, because each of them
+// may fail by chance.
 const maxReal = 27
 
-// worldly are the functions by which a test waits for the wall clock, opens a
+// worldly are the functions with which a test waits for the wall clock, opens a
 // socket or starts a program.
 var worldly = map[string]string{
 	"time.Sleep": "sleep", "time.After": "sleep", "time.Tick": "sleep", "time.NewTimer": "sleep",
@@ -34,9 +34,9 @@ var worldly = map[string]string{
 	"exec.Command":               "program", "exec.CommandContext": "program", "os.StartProcess": "program",
 }
 
-// excuse is the line by which a unit test file is allowed to do one of these,
-// with the reason: the socket is under test, a program is a second
-// implementation.
+// excuse is the comment line that allows a unit test file to call such
+// functions. It contains the reason: the socket is under test, or a program is
+// a second implementation.
 var excuse = regexp.MustCompile(`^//unit:(sleep|listen|program) (.{10,})$`)
 
 // TestFile is the input of the layer rule.
@@ -44,12 +44,12 @@ type TestFile struct {
 	Path  string
 	Layer string
 	Tests []string
-	// Does has what the file does of worldly, with one place of each; Excused
-	// the kinds that it declares.
+	// Does contains the kinds of worldly calls in the file, with one position
+	// of each; Excused contains the kinds that the file declares.
 	Does    map[string]string
 	Excused []string
-	// Bubbles: the file imports testing/synctest, so its sleeps are assumed to
-	// be virtual.
+	// Bubbles reports that the file imports testing/synctest, so its sleeps are
+	// assumed to be virtual.
 	Bubbles bool
 }
 
@@ -115,8 +115,7 @@ func readTestFile(name string, text []byte) (TestFile, error) {
 	return f, nil
 }
 
-// layerOfConstraint returns the layer of the tag without which the file is not
-// built.
+// layerOfConstraint returns the layer whose tag is required to build the file.
 func layerOfConstraint(line string) string {
 	x, err := constraint.Parse(line)
 	if err != nil {

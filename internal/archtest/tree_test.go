@@ -13,21 +13,22 @@ import (
 
 // Package is a directory with Go files.
 type Package struct {
-	// Folder is its path below the module, with slashes.
+	// Folder is its path relative to the module, with slashes.
 	Folder string
-	// Name is the name in its package clauses, without _test.
+	// Name is the name in its package clauses, without the suffix _test.
 	Name string
-	// Doc is the package comment, from whichever file has it.
+	// Doc is the package comment, from whichever file contains it.
 	Doc string
 	// Imports and TestImports are the import paths of its files and of its test
-	// files, each with one of the files that has it.
+	// files, each with one of the files that import it.
 	Imports, TestImports map[string]string
 }
 
-// onlyTests reports whether nothing of a package can be imported.
+// onlyTests reports whether a package only contains tests, so that it cannot be
+// imported.
 func (p Package) onlyTests() bool { return p.Imports == nil }
 
-// ReadTree reads every Go file below the root of a module, for any system or
+// ReadTree reads every Go file below the root of a module, for every system and
 // build tag. It skips what the go command skips: testdata, and names that begin
 // with a dot or an underscore.
 func ReadTree(root fs.FS) (map[string]*Package, error) {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Open opens a regular file for reading. Opening a pipe would block until it
-// has a writer, and a device has no end.
+// Open opens a regular file for reading. It rejects other files, because
+// opening a pipe would block until a writer opens it, and a device has no end.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -19,7 +19,7 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Read reads a regular file of at most limit bytes.
+// Read returns the content of a regular file of at most limit bytes.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -34,13 +34,12 @@ func NewPaths(root string) Paths {
 	return p
 }
 
-// deep reports whether a directory is absolute and not the root of the file
-// system.
+// deep reports whether a path is absolute and not the root of the file system.
 func deep(dir string) bool { return filepath.IsAbs(dir) && dir != filepath.Dir(dir) }
 
-// Text returns a text without the paths below the directory, the home, the
-// temporary and the current directory. Other paths in a text may be those of a
-// phone.
+// Text returns a text without the paths of the directory, the home directory,
+// the directory for temporary files and the current directory. Other paths are
+// kept, because they may be paths on a phone.
 func (p Paths) Text(text string) string {
 	if deep(p.root) {
 		text = strings.ReplaceAll(text, p.root+string(filepath.Separator), "")
@@ -52,8 +51,8 @@ func (p Paths) Text(text string) string {
 	return text
 }
 
-// Error returns the text of an error without the paths that its causes name,
-// otherwise like Text.
+// Error returns the text of an error without the paths that its causes name;
+// the rest is changed like in Text.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""
@@ -67,7 +66,7 @@ func (p Paths) Error(err error) string {
 	return p.Text(text)
 }
 
-// holds reports whether a path is that of the directory or below it.
+// holds reports whether a path is equal to the directory or below it.
 func (p Paths) holds(path string) bool {
 	return path == p.root || strings.HasPrefix(path, p.root+string(filepath.Separator))
 }
@@ -75,7 +74,7 @@ func (p Paths) holds(path string) bool {
 // causes returns the paths that the causes of an error name.
 func causes(err error) []string {
 	var out []string
-	// Only this one: those that it wraps follow below.
+	// Only this error is examined here; the errors that it wraps follow below.
 	switch e := any(err).(type) {
 	case *fs.PathError:
 		out = append(out, e.Path)
@@ -101,7 +100,7 @@ func causes(err error) []string {
 	return out
 }
 
-// replacePath replaces a complete path, not a part of a longer one.
+// replacePath replaces a complete path, but not a part of a longer path.
 func replacePath(text, path, by string) string {
 	return each(text, path, func(rest string) (string, string) {
 		if rest != "" && inPath(rest[0]) {
@@ -127,7 +126,7 @@ func shorten(text, dir string) string {
 }
 
 // each calls with for each occurrence of a path in a text that is not the end
-// of a longer one. It returns the replacement, and the rest of the text to
+// of a longer path. with returns the replacement, and the rest of the text to
 // continue with.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
@@ -151,7 +150,7 @@ func each(text, path string, with func(rest string) (by, next string)) string {
 	return out.String()
 }
 
-// inPath reports whether a byte continues the element of a path.
+// inPath reports whether a byte can be part of a path element.
 func inPath(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '/' ||
 		c >= 0x80

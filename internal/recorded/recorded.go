@@ -1,10 +1,10 @@
 // Package recorded finds recorded data of real devices for tests, and defines
 // what happens if something that a test needs is missing on this machine: the
-// test is skipped with the reason, or fails where everything is required.
+// test is skipped with the reason, or it fails if everything is required.
 //
-// The data is outside the module, in the folder that the environment variable
-// LEAKGATE_TESTDATA names, or else in ../shared/testdata relative to the folder
-// of go.mod. It is only read, and never invented.
+// The data is outside the module, in the directory that the environment
+// variable LEAKGATE_TESTDATA names, or else in ../shared/testdata relative to
+// the directory of go.mod. It is only read, never generated.
 package recorded
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Read returns the content of a recorded file; path is joined and relative to
-// the root of the data. A file whose name ends in .gz is decompressed. Without
-// the file, the test ends like with Missing.
+// the root of the data. A file whose name ends in .gz is decompressed. If the
+// file is missing, the test ends as with Missing.
 func Read(tb testing.TB, path ...string) []byte {
 	tb.Helper()
 	name := Path(tb, path...)
@@ -40,8 +40,8 @@ func Read(tb testing.TB, path ...string) []byte {
 	return data
 }
 
-// Path returns the path of an existing recorded file or folder. Without it, the
-// test ends like with Missing.
+// Path returns the path of an existing recorded file or directory. If it is
+// missing, the test ends as with Missing.
 func Path(tb testing.TB, path ...string) string {
 	tb.Helper()
 	name := filepath.Join(append([]string{root(tb)}, path...)...)
@@ -58,8 +58,9 @@ func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 // take a sample.
 func Long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// Missing ends a test that needs a missing part: it skips the test with the
-// reason, or fails it if the environment variable LEAKGATE_REQUIRE is "all".
+// Missing ends a test that needs something that is missing: it skips the test
+// with the reason, or fails it if the environment variable LEAKGATE_REQUIRE is
+// "all".
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Required() {
@@ -68,8 +69,8 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-// root returns the folder of the data. Tests run in the folder of their
-// package, so that go.mod is above it.
+// root returns the directory of the data. Tests run in the directory of their
+// package, so go.mod is in that directory or above it.
 func root(tb testing.TB) string {
 	tb.Helper()
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {

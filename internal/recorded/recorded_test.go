@@ -27,7 +27,7 @@ func (e *ending) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-// endOf runs f as a test of its own and returns how it ended, or "" if it
+// endOf runs f as a separate test and returns how it ended, or "" if f
 // returned.
 func endOf(f func(testing.TB)) string {
 	e := new(ending)
@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 	if got, want := Path(t, "device"), filepath.Join(dir, "device"); got != want {
 		t.Errorf("path %s, want %s", got, want)
 	}
-	// A part that exists and is broken is not missing.
+	// A file that exists but is broken does not count as missing.
 	for name, says := range map[string]string{"truncated.gz": "decompress", "not.gz": "decompress", "device": "read"} {
 		if how := endOf(func(tb testing.TB) { Read(tb, name) }); !strings.HasPrefix(how, "failed: "+says) ||
 			!strings.Contains(how, name) {

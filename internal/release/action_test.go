@@ -21,7 +21,7 @@ import (
 )
 
 // fakeLeakgate replaces the program of a release. It prints its arguments and
-// writes the files of the commands.
+// writes the files that the commands write.
 const fakeLeakgate = `#!/usr/bin/env bash
 echo "CALL $*"
 echo "ENV token=${LEAKGATE_GITHUB_TOKEN:-none} mapping=${LEAKGATE_APP_MAPPING:-} accepted=${LEAKGATE_GATE_ACCEPTED:-} store=${LEAKGATE_BASELINE_STORE:-}"
@@ -50,15 +50,15 @@ baseline)
 esac
 `
 
-// fakeReleases serves the page of releases like GitHub: versions that exist,
-// and the latest.
+// fakeReleases serves a releases page like GitHub: existing versions, and the
+// latest version.
 type fakeReleases struct {
 	mu       sync.Mutex
 	latest   string
 	versions []string
 	program  []byte                      // in the archive
 	archive  []byte                      // created when it is requested
-	damage   func(archive []byte) []byte // the result of a download
+	damage   func(archive []byte) []byte // the response to a download
 	sums     func(sums string) string
 	asked    []string
 }
@@ -105,7 +105,7 @@ func (f *fakeReleases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// programArchive returns an archive in the form of goreleaser's.
+// programArchive returns an archive with the same layout as goreleaser's.
 func programArchive(program []byte) []byte {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -141,8 +141,8 @@ func v1() *fakeReleases {
 	}
 }
 
-// calls are the command lines of the program, with the directory of the runner
-// as TEMP.
+// calls are the command lines of the program; the runner's directory is
+// replaced with TEMP.
 func (r *runner) calls() []string {
 	var out []string
 	for line := range strings.Lines(r.log.String()) {
@@ -153,7 +153,7 @@ func (r *runner) calls() []string {
 	return out
 }
 
-// Each way to judge becomes the right command line.
+// Each kind of input leads to the right command line.
 func TestActionCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		inputs map[string]string
@@ -216,7 +216,8 @@ func TestActionCommands(t *testing.T) {
 	}
 }
 
-// Contradictory inputs, and nothing to judge, fail.
+// The action fails if inputs contradict each other or there is nothing to
+// judge.
 func TestActionRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		inputs map[string]string
@@ -249,7 +250,7 @@ func TestActionRefuses(t *testing.T) {
 	}
 }
 
-// Inputs are data, whatever they contain.
+// Inputs are treated as data, whatever they contain.
 func TestActionInputsAreData(t *testing.T) {
 	t.Setenv("FAKE_VERDICT", "pass")
 	evil := "$(touch pwned)`touch pwned`;touch pwned \"'"
@@ -281,9 +282,9 @@ func TestActionReports(t *testing.T) {
 		github   map[string]string
 		inputs   map[string]string
 		verdict  string
-		stale    bool // the verdict is not that of this run
+		stale    bool // the verdict is not from this run
 		exit     string
-		calls    []string // after the first
+		calls    []string // after the first one
 		summary  string
 		baseline string // name of the artifact
 	}{
@@ -383,7 +384,8 @@ func (r *runner) checkArtifacts(verdict, baseline string) {
 	}
 }
 
-// A comment that cannot be posted is a warning, and the verdict stays.
+// If a comment cannot be posted, the action prints a warning and the verdict
+// does not change.
 func TestActionCommentFails(t *testing.T) {
 	t.Setenv("FAKE_VERDICT", "pass")
 	t.Setenv("FAKE_COMMENT_EXIT", "2")
@@ -426,7 +428,7 @@ func TestActionVersions(t *testing.T) {
 			if len(r.path) == 0 || !strings.HasPrefix(r.path[0], r.temp) {
 				t.Errorf("PATH begins with %q", r.path)
 			}
-			// A second use in the job downloads nothing.
+			// A second use in the same job downloads nothing.
 			before := len(f.requests())
 			if again := r.run(); !again || len(f.requests()) != before {
 				t.Errorf("requested %q again", f.requests()[before:])
@@ -445,8 +447,8 @@ func TestActionWithoutRelease(t *testing.T) {
 	}
 }
 
-// version: source builds the commit of the action; it takes half a minute with
-// an empty cache.
+// "version: source" builds the commit of the action; with an empty cache this
+// takes half a minute.
 func TestActionFromSource(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("runs in make e2e")
@@ -465,7 +467,7 @@ func TestActionFromSource(t *testing.T) {
 	}
 }
 
-// Only what checksums.txt lists is run.
+// Only a file that checksums.txt lists is run.
 func TestActionChecksums(t *testing.T) {
 	for name, f := range map[string]func(*fakeReleases){
 		"another archive": func(f *fakeReleases) {
@@ -496,5 +498,5 @@ func TestActionChecksums(t *testing.T) {
 	}
 }
 
-// tempName is the directory of a run that the action creates.
+// tempName matches the directory that the action creates for a run.
 var tempName = regexp.MustCompile(`\S*/leakgate-[A-Za-z0-9]{6}/run`)

@@ -36,7 +36,7 @@ var (
 	verbWord     = regexp.MustCompile(`^[a-z]+$`)
 )
 
-// commandLines are those of all examples and of the action.
+// commandLines returns the command lines of all examples and of the action.
 func commandLines(t *testing.T) []commandLine {
 	t.Helper()
 	var out []commandLine
@@ -81,8 +81,8 @@ func readCommand(place string, words []string) commandLine {
 	return c
 }
 
-// actionCommands are those that the action calls, in every way that it can
-// judge and report.
+// actionCommands returns the command lines that the action runs, for every way
+// in which it can judge and report.
 func actionCommands(t *testing.T) []commandLine {
 	t.Helper()
 	t.Setenv("FAKE_VERDICT", "pass")
@@ -117,7 +117,8 @@ var builds = sync.OnceValues(func() ([]byte, error) {
 	path := filepath.Join(dir, "leakgate")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/leakgate")
 	build.Dir = root
-	// as in a release, so that its packages are in the cache afterwards
+	// The environment is the same as in a release build, so that the packages
+	// are in the cache afterwards.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build leakgate: %w: %s", err, out)

@@ -1,8 +1,8 @@
-// Package release tests how users get leakgate and run it in CI: the action
+// Package release tests how users install leakgate and run it in CI: the action
 // (action.yml), the configuration of goreleaser, the image, and the workflows
 // of examples/prgate and examples/nightly.
 //
-// Workflows are linted by actionlint and shellcheck. The steps of the action
-// run as bash scripts against a local server with a release of its own.
-// Goreleaser builds a snapshot from a copy of the tree.
+// Workflows are checked by actionlint and shellcheck. The steps of the action
+// run as bash scripts against a local server with its own release. Goreleaser
+// builds a snapshot from a copy of the tree.
 package release

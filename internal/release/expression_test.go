@@ -8,8 +8,8 @@ import (
 )
 
 // expression evaluates the subset of GitHub's expressions that the action uses:
-// contexts, texts, == and !=, !, && and ||, parentheses and the functions for
-// the state of the job. All values are texts; "" and "false" are false.
+// contexts, strings, == and !=, !, && and ||, parentheses and the functions for
+// the state of the job. All values are strings; "" and "false" are false.
 type expression struct {
 	tokens []string
 	lookup func(name string) (string, error)

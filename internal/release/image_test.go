@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Only a container engine can build the image; this test parses its file, and
-// compares it with the output of goreleaser.
+// Building the image requires a container engine. This test only parses the
+// Dockerfile and compares it with the output of goreleaser.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// fakeGitHub has the artifacts of a repository and the comments of one pull
-// request.
+// fakeGitHub contains the artifacts of a repository and the comments of one
+// pull request.
 type fakeGitHub struct {
 	mu        sync.Mutex
-	baselines [][]byte // uploaded on main, the oldest first
+	baselines [][]byte // uploaded on main, oldest first
 	comments  []map[string]any
 	unknown   []string // unknown requests
 }
@@ -82,7 +82,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// posted are the texts of the comments, refused the unknown requests.
+// posted contains the texts of the comments, refused the unknown requests.
 func (g *fakeGitHub) posted() (texts, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,8 @@ func (g *fakeGitHub) posted() (texts, refused []string) {
 	return texts, slices.Clone(g.unknown)
 }
 
-// upload stores a baseline and returns how many there are; nil stores none.
+// upload stores a baseline and returns the number of baselines; nil is not
+// stored.
 func (g *fakeGitHub) upload(baseline []byte) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,7 +108,7 @@ func (g *fakeGitHub) refuse(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// scan parses a path with one number in it.
+// scan parses a path that contains one number.
 func scan(path, form string, n *int) bool {
 	got, err := fmt.Sscanf(path, form, n)
 	return err == nil && got == 1 && fmt.Sprintf(form, *n) == path
@@ -126,8 +127,8 @@ func zipped(name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// leaky writes the dumps of three loops, each of which leaves a number of each
-// screen behind.
+// leaky writes the dumps of three loops; each loop leaves the given number of
+// instances of each screen behind.
 func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	t.Helper()
 	for loop := 1; loop <= 3; loop++ {
@@ -161,7 +162,7 @@ type journey struct {
 	hour    int
 }
 
-// job runs the action on dumps, and stores its baseline like GitHub.
+// job runs the action on dumps, and stores the resulting baseline like GitHub.
 func (j *journey) job(event string, fork bool, perLoop map[string]int) *runner {
 	j.t.Helper()
 	r := served(j.t, j.release, map[string]string{"dumps": "com.shop=*.hprof"})
@@ -232,8 +233,9 @@ func (j *journey) expect(r *runner, verdict string, code int) {
 	}
 }
 
-// TestFirstDays is what the README of examples/prgate promises for the first
-// days, from the action to the comment, with the program built from this tree.
+// TestFirstDays checks what the README of examples/prgate promises for the
+// first days, from the action to the comment, with the program built from this
+// tree.
 func TestFirstDays(t *testing.T) {
 	program, err := os.ReadFile(builtProgram(t))
 	if err != nil {
@@ -245,13 +247,13 @@ func TestFirstDays(t *testing.T) {
 	t.Cleanup(j.api.Close)
 	known, grown, added := map[string]int{"Cart": 2}, map[string]int{"Cart": 3}, map[string]int{"Cart": 2, "Wish": 1}
 
-	j.expect(j.job("pull_request", false, known), "neutral", 0) // nothing to compare with
+	j.expect(j.job("pull_request", false, known), "neutral", 0) // there is no baseline to compare with
 	j.expect(j.job("push", false, known), "neutral", 0)
 	if n := j.github.upload(nil); n != 1 {
 		t.Fatalf("%d baselines", n)
 	}
 	j.expect(j.job("pull_request", false, known), "pass", 0)
-	j.expect(j.job("pull_request", false, grown), "pass", 0) // one base run does not show how much runs differ
+	j.expect(j.job("pull_request", false, grown), "pass", 0) // one base run does not show how much runs vary
 	before, _ := j.github.posted()
 
 	j.expect(j.job("pull_request", true, added), "fail", 1)
@@ -265,7 +267,7 @@ func TestFirstDays(t *testing.T) {
 
 	j.expect(j.job("push", false, known), "pass", 0)
 	j.expect(j.job("push", false, known), "pass", 0)
-	j.expect(j.job("pull_request", true, grown), "fail", 1) // three base runs do
+	j.expect(j.job("pull_request", true, grown), "fail", 1) // three base runs are enough
 	if _, refused := j.github.posted(); len(refused) > 0 {
 		t.Errorf("unknown requests: %q", refused)
 	}

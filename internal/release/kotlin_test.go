@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// kotlin is the version of Kotlin's compiler, kotlinJars what it needs to run,
-// by SHA-256.
+// kotlin is the version of the Kotlin compiler; kotlinJars lists the jars that
+// it needs, with their SHA-256.
 const kotlin = "2.1.20"
 
 var kotlinJars = map[string]string{
@@ -46,8 +46,8 @@ const kotlinProject = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-// kotlinCompiler returns the directory of the compiler, fetched from Maven
-// unless it is in the user's cache.
+// kotlinCompiler returns the directory of the compiler, and downloads it from
+// Maven if it is not in the user's cache.
 func kotlinCompiler(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -66,7 +66,7 @@ func kotlinCompiler(t *testing.T) string {
 	return dir
 }
 
-// haveKotlin checks that a directory has exactly these jars.
+// haveKotlin checks that a directory contains exactly these jars.
 func haveKotlin(dir string) error {
 	for name, want := range kotlinJars {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -89,7 +89,8 @@ func fetchKotlin(t *testing.T, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	part, err := os.MkdirTemp(filepath.Dir(dir), "part-") // in a temporary place, to be renamed as a whole
+	// to a temporary directory, which is renamed when it is complete
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
 	if err != nil {
 		return err
 	}
@@ -111,9 +112,9 @@ func fetchKotlin(t *testing.T, dir string) error {
 }
 
 // TestLeakMarks compiles the rule of examples/prgate against stubs of the
-// Android classes that it uses, and runs it: it leaves the app idle, dumps,
-// waits until the file stops growing, and copies it to where Gradle pulls it
-// from.
+// Android classes that it uses, and runs it. The rule waits until the app is
+// idle, dumps the heap, waits until the file stops growing, and copies it to
+// the directory from which Gradle pulls it.
 func TestLeakMarks(t *testing.T) {
 	stubs, err := filepath.Glob("testdata/android/*.java")
 	if err != nil || len(stubs) < 10 {
@@ -176,7 +177,8 @@ func TestLeakMarks(t *testing.T) {
 	}
 }
 
-// proof records that some sources have passed a slow test.
+// proof is a file whose existence shows that these sources have passed a slow
+// test.
 type proof struct {
 	path  string
 	there bool
@@ -202,8 +204,8 @@ func proved(t *testing.T, sources []string) proof {
 	return p
 }
 
-// keep records that the test has passed; a cache that cannot be written only
-// costs time.
+// keep records that the test has passed. If the cache cannot be written, the
+// test just runs again.
 func (p proof) keep(t *testing.T) {
 	t.Helper()
 	if t.Failed() || t.Skipped() || p.path == "" {

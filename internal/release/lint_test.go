@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// tool finds a program of the tests: in the version that the Makefile installs,
-// otherwise in PATH.
+// tool finds a program that the tests need: the version that the Makefile
+// installs, or else the one in PATH.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -75,8 +75,8 @@ func TestWorkflowsLint(t *testing.T) {
 	}
 }
 
-// actionlint does not check actions, so it gets the steps of ours as a workflow
-// that is called with the same inputs.
+// actionlint does not check actions, so the steps of our action are converted
+// to a workflow that is called with the same inputs.
 func TestActionLint(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "action.yml"))
 	if err != nil {

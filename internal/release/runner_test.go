@@ -20,7 +20,7 @@ type runner struct {
 	t         *testing.T
 	action    actionFile
 	inputs    map[string]string
-	github    map[string]string // the context github, by its keys
+	github    map[string]string // the context github, by key
 	workspace string
 	temp      string
 	env       []string // further variables
@@ -73,8 +73,8 @@ func (r *runner) run() bool {
 	return !r.failed
 }
 
-// condition adds success() if a condition does not use the state of the job,
-// like GitHub.
+// condition adds success() to a condition that does not use the state of the
+// job, like GitHub.
 func (r *runner) condition(text string) string {
 	if m := inTemplate.FindStringSubmatch(text); m != nil {
 		text = m[1]
@@ -146,8 +146,8 @@ func (r *runner) lookup(name string) (string, error) {
 	return "", fmt.Errorf("unknown name %s", name)
 }
 
-// script runs a bash step as `shell: bash` is documented, and returns its exit
-// code.
+// script runs a step like `shell: bash`, as GitHub documents it, and returns
+// its exit code.
 func (r *runner) script(step ciStep) int {
 	r.t.Helper()
 	files := r.t.TempDir()
@@ -207,7 +207,7 @@ func readOutputs(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// use replaces actions/upload-artifact, the only action that ours uses.
+// use replaces actions/upload-artifact, the only action that our action uses.
 func (r *runner) use(step ciStep) {
 	r.t.Helper()
 	if !strings.HasPrefix(step.Uses, "actions/upload-artifact@") {
@@ -232,7 +232,7 @@ func (r *runner) use(step ciStep) {
 	r.uploads = append(r.uploads, upload{r.text(step.With["name"]), stored})
 }
 
-// excluded matches a file with patterns of the form !BASE/**/NAME.
+// excluded matches a file against patterns of the form !BASE/**/NAME.
 func excluded(patterns []string, base, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		p, negated := strings.CutPrefix(p, "!"+base+"/**/")
@@ -241,7 +241,7 @@ func excluded(patterns []string, base, name string) bool {
 	})
 }
 
-// artifacts are what was stored, by name.
+// artifacts returns the stored artifacts by name.
 func (r *runner) artifacts() map[string][]string {
 	out := map[string][]string{}
 	for _, u := range r.uploads {

@@ -28,8 +28,8 @@ import (
 // version is the tag of the commit that is built.
 const version = "v1.2.3"
 
-// TestSnapshot builds a release of a tagged copy of the tree: for one system,
-// with LEAKGATE_E2E=long for all.
+// TestSnapshot builds a release from a tagged copy of the tree: for one system,
+// or for all systems with LEAKGATE_E2E=long.
 func TestSnapshot(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		recorded.Missing(t, "linux/amd64 is needed: the test starts the binary of the release")
@@ -54,7 +54,7 @@ func TestSnapshot(t *testing.T) {
 	s.git("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "commit", "-qm",
 		"release")
 	s.git("tag", version)
-	// goreleaser needs one, and makes no requests
+	// goreleaser requires a remote, but makes no requests to it
 	s.git("remote", "add", "origin", "https://github.com/leakgate/leakgate")
 
 	s.run(s.path, "check")
@@ -82,15 +82,15 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// snapshot is a release that is built and not published.
+// snapshot is a release that is built but not published.
 type snapshot struct {
 	t    *testing.T
 	dir  string
-	path string // of goreleaser
+	path string // the goreleaser program
 	env  []string
 }
 
-// copyTree copies all files that are, or would be, committed.
+// copyTree copies all files that are committed or would be.
 func (s snapshot) copyTree() {
 	s.t.Helper()
 	list := exec.CommandContext(s.t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -102,7 +102,7 @@ func (s snapshot) copyTree() {
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // removed and not committed yet
+			continue // removed, but the removal is not committed yet
 		}
 		target := filepath.Join(s.dir, name)
 		if err == nil {
@@ -151,7 +151,7 @@ func (s snapshot) read(name string) []byte {
 	return text
 }
 
-// checksums verifies checksums.txt and returns it by file.
+// checksums verifies checksums.txt and returns the checksums by file.
 func (s snapshot) checksums() map[string]string {
 	s.t.Helper()
 	sums := map[string]string{}
@@ -175,8 +175,8 @@ func sortedNames(sums map[string]string) []string {
 	return names
 }
 
-// checkArchive unpacks an archive like the action, and runs the binary if this
-// machine can.
+// checkArchive unpacks an archive like the action, and runs the binary if it is
+// for this machine.
 func (s snapshot) checkArchive(target string) {
 	s.t.Helper()
 	program := "leakgate"
@@ -270,7 +270,7 @@ func (s snapshot) checkContents(name string) {
 	}
 }
 
-// checkCask: Homebrew downloads the archives of the release.
+// checkCask checks that Homebrew downloads the archives of the release.
 func (s snapshot) checkCask(sum string) {
 	s.t.Helper()
 	cask := string(s.read("homebrew/Casks/leakgate.rb"))

@@ -14,7 +14,7 @@ import (
 // root is the directory of the module, as seen from this package.
 const root = "../.."
 
-// workflow is the part of a workflow file that the tests read.
+// workflow contains the fields of a workflow file that the tests read.
 type workflow struct {
 	file        string
 	On          yaml.Node        `yaml:"on"`
@@ -43,12 +43,12 @@ type ciStep struct {
 	With  map[string]string `yaml:"with"`
 }
 
-// scripts are the texts of a step that a shell executes.
+// scripts returns the texts in a step that a shell executes.
 func (s ciStep) scripts() []string {
 	return slices.DeleteFunc([]string{s.Run, s.With["script"]}, func(text string) bool { return text == "" })
 }
 
-// actionFile is the part of action.yml that the tests read.
+// actionFile contains the fields of action.yml that the tests read.
 type actionFile struct {
 	Inputs map[string]struct {
 		Description string `yaml:"description"`
@@ -129,7 +129,7 @@ func (w workflow) granted() map[string]string {
 	return out
 }
 
-// The rules that actionlint does not have.
+// These rules are not checked by actionlint.
 func TestWorkflowRules(t *testing.T) {
 	action := readAction(t)
 	for _, w := range readWorkflows(t) {
@@ -197,8 +197,8 @@ func majorVersion(version string) bool {
 	return len(version) > 1 && version[0] == 'v' && strings.Trim(version[1:], "0123456789") == ""
 }
 
-// Of the workflows that forks can trigger, only one can write: the one that
-// runs no code of the fork.
+// Of the workflows that forks can trigger, only the workflow that runs no code
+// of the fork may write.
 func TestWritePermissions(t *testing.T) {
 	for _, w := range readWorkflows(t) {
 		for scope, level := range w.granted() {
@@ -217,7 +217,8 @@ func TestWritePermissions(t *testing.T) {
 	}
 }
 
-// No script of the action contains an expression, and each is bash.
+// No script of the action contains an expression, and every script is a bash
+// script.
 func TestActionScripts(t *testing.T) {
 	action := readAction(t)
 	for _, s := range action.Runs.Steps {
@@ -247,8 +248,8 @@ func TestActionScripts(t *testing.T) {
 	}
 }
 
-// touchTree makes the results of a test depend on the sources that other
-// programs read for it, which go test does not track.
+// touchTree makes the result of a test depend on the source files that other
+// programs read, because go test does not track these.
 func touchTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

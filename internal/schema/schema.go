@@ -1,6 +1,6 @@
-// Package schema makes JSON Schemas of the files of a run directory from the Go
-// types that write them, and checks files against schemas. The library is
-// santhosh-tekuri/jsonschema.
+// Package schema generates JSON Schemas for the files of a run directory from
+// the Go types of their content, and checks files against schemas. It uses the
+// library santhosh-tekuri/jsonschema.
 package schema
 
 import (
@@ -29,7 +29,7 @@ func Of(title string, t reflect.Type) ([]byte, error) {
 	return encode(root)
 }
 
-// OneOf returns the schema of a line that has one of several types.
+// OneOf returns the schema of a line whose content has one of several types.
 func OneOf(title string, types ...reflect.Type) ([]byte, error) {
 	m := maker{defs: map[string]any{}}
 	var choices []any
@@ -50,7 +50,7 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maker makes the schema of a type; structs become definitions with their
+// maker generates the schema of a type; structs become definitions with their
 // names.
 type maker struct{ defs map[string]any }
 
@@ -69,7 +69,7 @@ func (m maker) of(t reflect.Type) map[string]any {
 	case t.Implements(marshalsText):
 		return map[string]any{"type": "string"}
 	case t.Implements(marshalsJSON):
-		return map[string]any{} // anything: such types encode themselves
+		return map[string]any{} // any value: such types have their own encoding
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -83,7 +83,7 @@ func (m maker) of(t reflect.Type) map[string]any {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return map[string]any{"type": "integer", "minimum": 0}
 	case reflect.Slice, reflect.Array:
-		// A nil list is null.
+		// A nil list is encoded as null.
 		return map[string]any{"type": []string{"array", "null"}, "items": m.of(t.Elem())}
 	case reflect.Map:
 		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": m.of(t.Elem())}
@@ -99,7 +99,7 @@ func (m maker) reference(t reflect.Type) map[string]any {
 	}
 	name := path.Base(t.PkgPath()) + "." + t.Name()
 	if _, known := m.defs[name]; !known {
-		m.defs[name] = nil // it may contain itself
+		m.defs[name] = nil // a struct may contain itself
 		m.defs[name] = m.object(t)
 	}
 	return map[string]any{"$ref": "#/$defs/" + name}

@@ -39,7 +39,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// sample has each form that a field of a file may have.
+// sample contains a field of each form that can occur in a file.
 type sample struct {
 	Base
 	Text    string            `json:"text"`
@@ -54,13 +54,13 @@ type sample struct {
 	hidden  int
 }
 
-// Base is embedded: its fields belong to sample.
+// Base is embedded, so its fields belong to sample.
 type Base struct {
 	Rate float64 `json:"rate"`
 }
 
-// JSON that encoding/json writes validates, whatever the values; a document
-// that lacks a field, or has a field of a different type, does not.
+// JSON that encoding/json writes is valid whatever the values are; a document
+// that lacks a field, or has a field of a different type, is not.
 func TestOf(t *testing.T) {
 	text, err := Of("test", reflect.TypeFor[sample]())
 	if err != nil {
@@ -102,7 +102,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A file without a schema and an invalid line are reported.
+// A JSON file without a schema and an invalid line are reported.
 func TestCheckRun(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

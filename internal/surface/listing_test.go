@@ -35,8 +35,7 @@ func Public(folder string) bool {
 	return true
 }
 
-// Read returns the packages of a module that are not programs, sorted by
-// folder.
+// Read returns all packages of a module except programs, sorted by directory.
 func Read(root fs.FS, module string) ([]Package, error) {
 	r := reader{root: root, module: module, files: token.NewFileSet(), folders: map[string]*folder{}}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -65,12 +64,12 @@ func Read(root fs.FS, module string) ([]Package, error) {
 	return packages, nil
 }
 
-// folder is the syntax of a package, by exported names.
+// folder is the syntax of a package, indexed by exported name.
 type folder struct {
 	at, name string
 	values   []*ast.GenDecl
 	types    map[string]*ast.TypeSpec
-	imports  map[*ast.TypeSpec]map[string]string // local name of an import to its path, for aliases
+	imports  map[*ast.TypeSpec]map[string]string // maps the local name of an import to its path, for aliases
 	funcs    []*ast.FuncDecl
 }
 
@@ -151,15 +150,15 @@ func (r *reader) list(f *folder) Package {
 	return p
 }
 
-// add lists a name or a method.
+// add adds a name or a method to the list.
 func (p *Package) add(line string) {
 	if p.member(line) {
 		p.Names++
 	}
 }
 
-// member lists a field, or a method of an interface. It reports whether the
-// line is new: files for several systems may declare the same name.
+// member adds a field, or a method of an interface, to the list. It reports
+// whether the line is new: files for several systems may declare the same name.
 func (p *Package) member(line string) bool {
 	line = "pkg " + p.Folder + ", " + line
 	if slices.Contains(p.Lines, line) {
@@ -197,8 +196,9 @@ func (r *reader) listValues(p *Package, decl *ast.GenDecl) {
 	}
 }
 
-// listType lists a type with its fields and methods. An alias of a type of the
-// module has those of its target, because users see them under the alias.
+// listType adds a type with its fields and methods to the list. An alias of a
+// type of the module is listed with the fields and methods of its target,
+// because users see them under the alias.
 func (r *reader) listType(p *Package, f *folder, name string) {
 	spec := f.types[name]
 	line := "type " + name
@@ -269,7 +269,7 @@ func (r *reader) listMembers(p *Package, of string, t ast.Expr) {
 	}
 }
 
-// tag returns the tag of a field: JSON keys are API too.
+// tag returns the tag of a field, because JSON keys are part of the API too.
 func tag(field *ast.Field) string {
 	if field.Tag == nil {
 		return ""

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestOutside builds examples/embed as a module of its own: everything that it
-// uses can be imported from outside, and the compiler rejects internal
-// packages.
+// TestOutside builds examples/embed as a separate module. This checks that
+// everything that it uses can be imported from outside; the compiler rejects
+// internal packages.
 func TestOutside(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -23,7 +23,7 @@ func TestOutside(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples", "embed"))); err != nil {
 		t.Fatal(err)
 	}
-	// Its tests use the simulated phone, which is internal.
+	// The tests of the example use the simulated phone, which is internal.
 	tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range packages {
-		// examples/leakcheck is a suite and uses the API for suites.
+		// examples/leakcheck is a test suite and uses the API for suites.
 		if p.Folder != "harness" && Public(p.Folder) && !strings.Contains(string(source), `"`+module+"/"+p.Folder+`"`) {
 			t.Errorf("examples/embed does not use %s", p.Folder)
 		}
@@ -62,9 +62,9 @@ func outside(t *testing.T, dir string, argv ...string) {
 	}
 }
 
-// TestExamplesOfTheHarness: each function and method that a suite may call is
-// in the example of a suite, which runs on the served phone, or in an example
-// of the package.
+// TestExamplesOfTheHarness checks that each function and method that a suite
+// may call occurs in the example of a suite, which runs on the served phone, or
+// in an example of the package.
 func TestExamplesOfTheHarness(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var examples strings.Builder

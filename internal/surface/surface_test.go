@@ -15,9 +15,9 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 
 const (
 	module = "github.com/leakgate/leakgate"
-	// mostNames bounds the names that a user of the public packages has to
-	// learn: the checks of a suite, a run in progress, its record, and the
-	// engines by themselves.
+	// mostNames bounds the number of names that a user of the public packages
+	// has to learn. The packages are grouped into the checks of a suite, a run
+	// in progress, its record, and the individual engines.
 	mostNames = 580
 )
 
@@ -55,8 +55,8 @@ func TestAPI(t *testing.T) {
 	reportChanges(t, strings.Split(string(kept), "\n"), strings.Split(text.String(), "\n"))
 }
 
-// TestTypeNames: a word has one meaning in the whole product. Instruments may
-// name their types after what they imitate.
+// TestTypeNames checks that a type name has one meaning in the whole product.
+// Instruments may name their types after what they imitate.
 func TestTypeNames(t *testing.T) {
 	packages, err := Read(os.DirFS(filepath.Join("..", "..")), module)
 	if err != nil {

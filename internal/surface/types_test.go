@@ -49,15 +49,15 @@ func exportData(t *testing.T, folders []string) map[string]*types.Package {
 	return packages
 }
 
-// opaque are the places of the API that a user passes on and need not name,
-// with the reason.
+// opaque lists the places in the API whose types a user only passes on and does
+// not have to name, with the reason.
 var opaque = map[string]string{
 	"capture.Level.Prefix": "package diagnose reads it; others pass on the Level that they were given",
 }
 
-// TestPublicTypes: other modules can name every type in a signature or a field
-// of a public package: it is in a public package, or a public package has an
-// alias of it.
+// TestPublicTypes checks that other modules can name every type in a signature
+// or a field of a public package: the type is in a public package, or a public
+// package has an alias for it.
 func TestPublicTypes(t *testing.T) {
 	packages, err := Read(os.DirFS(filepath.Join("..", "..")), module)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestPublicTypes(t *testing.T) {
 type search struct {
 	named map[*types.TypeName]bool // types of internal packages with a public alias
 	seen  map[types.Type]bool
-	found map[string]string // a place in the API to the type there
+	found map[string]string // maps a place in the API to the type in it
 }
 
 func (s *search) walk(at string, typ types.Type) {

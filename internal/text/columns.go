@@ -8,7 +8,7 @@ import (
 )
 
 // Columns returns how many columns of a terminal a Printable text takes: two
-// for each wide character (Unicode UAX #11), none for a combining mark.
+// for each wide character (Unicode UAX #11), zero for a combining mark.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -31,8 +31,8 @@ func columns(r rune) int {
 	return 1
 }
 
-// Row returns the beginning of a Printable line that takes less than a
-// terminal's columns, so that it does not wrap.
+// Row returns the beginning of a Printable line that takes fewer columns than
+// the terminal has, so that it does not wrap.
 func Row(line string, terminal int) string {
 	n := 0
 	for i, r := range line {
@@ -43,7 +43,7 @@ func Row(line string, terminal int) string {
 	return line
 }
 
-// TailColumns is Tail for a text of at most n columns.
+// TailColumns is like Tail, but limits the text to n columns.
 func TailColumns(s string, n int) string {
 	s = Printable(s)
 	left := Columns(s)
@@ -51,7 +51,7 @@ func TailColumns(s string, n int) string {
 		return s
 	}
 	for i, r := range s {
-		// A mark must not change the ellipsis.
+		// A combining mark must not change the ellipsis.
 		if left < n && columns(r) > 0 {
 			return ellipsis + s[i:]
 		}
@@ -60,7 +60,8 @@ func TailColumns(s string, n int) string {
 	return ellipsis
 }
 
-// Cell returns s Printable in exactly n columns: its TailColumns, then blanks.
+// Cell returns s Printable in exactly n columns: its TailColumns, padded with
+// blanks.
 func Cell(s string, n int) string {
 	s = TailColumns(s, n)
 	return s + strings.Repeat(" ", n-Columns(s))

@@ -22,15 +22,16 @@ type LineReader struct {
 // its length.
 var ErrLongLine = errors.New("line is too long")
 
-// ErrUTF16 reports a file in UTF-16, as Windows programs write it.
+// ErrUTF16 means that a file is encoded in UTF-16, which some Windows programs
+// write.
 var ErrUTF16 = errors.New("it is UTF-16; save it as UTF-8")
 
-// maxSkipped bounds the damage in place of one line: a disk may leave zeros,
-// but not without end.
+// maxSkipped bounds the bytes that are skipped as one damaged line: a disk may
+// leave zeros, but not without end.
 const maxSkipped = 64 << 20
 
-// NewLineReader returns a reader of lines of at most max bytes. It skips a byte
-// order mark of UTF-8 and rejects UTF-16.
+// NewLineReader returns a reader for lines of at most max bytes. It skips a
+// UTF-8 byte order mark and rejects UTF-16.
 func NewLineReader(in io.Reader, max int) (*LineReader, error) {
 	l := &LineReader{in: bufio.NewReaderSize(in, 64<<10), max: max}
 	head, err := l.in.Peek(4)
@@ -39,15 +40,15 @@ func NewLineReader(in io.Reader, max int) (*LineReader, error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		_, _ = l.in.Discard(3) // they are available
+		_, _ = l.in.Discard(3) // the bytes are buffered
 	case IsUTF16(head):
 		return nil, ErrUTF16
 	}
 	return l, nil
 }
 
-// IsUTF16 reports whether a file begins with a byte order mark of UTF-16, or
-// with two characters of ASCII in it.
+// IsUTF16 reports whether a file begins with a UTF-16 byte order mark, or with
+// two ASCII characters encoded in UTF-16.
 func IsUTF16(head []byte) bool {
 	head = head[:min(len(head), 4)]
 	return bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) ||
@@ -67,8 +68,8 @@ func (l *LineReader) Peek(n int) ([]byte, error) {
 
 // Next appends the next line without its line feed to buf. The error is io.EOF
 // after the last line, io.ErrUnexpectedEOF for a last line without a line feed,
-// which is appended as well, ErrLongLine for a skipped one, or that of the
-// file.
+// which is appended as well, ErrLongLine for a skipped line, or the error from
+// reading the file.
 func (l *LineReader) Next(buf []byte) ([]byte, error) {
 	l.N++
 	begin, skipped := len(buf), 0

@@ -10,7 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// linesOf returns all lines of a text, or the error messages in their places.
+// linesOf returns all lines of a text; errors are represented by their
+// messages.
 func linesOf(in io.Reader, most int) []string {
 	l, err := NewLineReader(in, most)
 	if err != nil {
@@ -35,7 +36,7 @@ func linesOf(in io.Reader, most int) []string {
 }
 
 func TestLineReader(t *testing.T) {
-	const most = 100_000 // more than its buffer
+	const most = 100_000 // longer than the buffer
 	full := strings.Repeat("x", most)
 	for text, want := range map[string][]string{
 		"":                             nil,
@@ -62,7 +63,7 @@ func TestLineReader(t *testing.T) {
 	if _, err := NewLineReader(iotest.ErrReader(io.ErrClosedPipe), most); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	// The limit applies also where the buffer ends.
+	// The limit also applies where the buffer ends.
 	for most := 64<<10 - 2; most <= 64<<10+2; most++ {
 		full := strings.Repeat("x", most)
 		if got := linesOf(strings.NewReader(full+"\n"+full+"y\nz\n"), most); !slices.Equal(got,

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Size formats n bytes in kB, MB or GB of 1,024 each with one decimal. GB begin
-// at 10, so that the sizes of a process or a heap have the same unit.
+// Size formats n bytes in kB, MB or GB, each 1,024 of the smaller unit, with
+// one decimal. GB are used from 10 GB, so that the sizes of a process or a heap
+// usually have the same unit.
 func Size(n int64) string { return size(float64(n)) }
 
 func size(n float64) string {
@@ -23,15 +24,16 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f GB", n/(1<<30))
 }
 
-// KB is Size for kB as the kernel counts them: without decimals below 1 MB.
+// KB is Size for a number of kB, as the kernel reports it: without decimals
+// below 1 MB.
 func KB(n int64) string {
 	if n > -1<<10 && n < 1<<10 {
 		return fmt.Sprintf("%d kB", n)
 	}
-	return size(float64(n) * (1 << 10)) // as int64 it could overflow
+	return size(float64(n) * (1 << 10)) // as an int64 it could overflow
 }
 
-// SignedKB is KB with the sign of a change.
+// SignedKB is KB with a sign, for a change.
 func SignedKB(n int64) string {
 	if n > 0 {
 		return "+" + KB(n)
@@ -39,7 +41,7 @@ func SignedKB(n int64) string {
 	return KB(n)
 }
 
-// SignedSize is Size with the sign of a change.
+// SignedSize is Size with a sign, for a change.
 func SignedSize(n int64) string {
 	switch {
 	case n > 0:
@@ -50,7 +52,8 @@ func SignedSize(n int64) string {
 	return "0 kB"
 }
 
-// Bytes is Size for amounts that may be small: below 10,000 the exact bytes.
+// Bytes is Size for amounts that may be small: below 10,000 it prints the exact
+// number of bytes.
 func Bytes(n int64) string {
 	if -10_000 < n && n < 10_000 {
 		return Grouped(n) + " bytes"
@@ -67,7 +70,7 @@ func Grouped(n int64) string {
 	return s
 }
 
-// Signed is Grouped with the sign of a change.
+// Signed is Grouped with a sign, for a change.
 func Signed(n int64) string {
 	if n > 0 {
 		return "+" + Grouped(n)
@@ -83,8 +86,8 @@ func Count(n int, one, many string) string {
 	return Grouped(int64(n)) + " " + many
 }
 
-// Plural is Count without grouping: for text beside other numbers that are not
-// grouped.
+// Plural is Count without grouping, for a text next to other numbers that are
+// not grouped.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -93,7 +96,7 @@ func Plural[N int | int64](n N, one, many string) string {
 }
 
 // Span formats a number of seconds: 45s, 12m30s, 2h5m. It rounds to seconds,
-// and from one hour on to minutes.
+// and to minutes if it is an hour or more.
 func Span(seconds float64) string {
 	if math.IsNaN(seconds) {
 		return "?"
@@ -110,10 +113,10 @@ func Span(seconds float64) string {
 	return d.String()
 }
 
-// shownSeries bounds the numbers of a series.
+// shownSeries bounds how many numbers of a series are printed.
 const shownSeries = 12
 
-// Series formats numbers in a line; if there are many, it omits the middle.
+// Series formats numbers in one line; if there are many, the middle is omitted.
 func Series(list []int64) string {
 	parts := make([]string, len(list))
 	for i, n := range list {

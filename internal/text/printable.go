@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// maxMarks is how many combining marks may follow one character. Writing
-// systems need three at most; hundreds overwrite the surrounding lines.
+// maxMarks is the maximum number of combining marks after one character.
+// Writing systems need at most three; hundreds would overwrite the surrounding
+// lines.
 const maxMarks = 4
 
 // Printable returns s as one line that a terminal only displays. It replaces by
@@ -20,7 +21,7 @@ const maxMarks = 4
 // change it.
 func Printable(s string) string { return printable(s, "?") }
 
-// PrintableBytes is Printable in place: the result shares its memory with b.
+// PrintableBytes is Printable in place: the result uses the memory of b.
 func PrintableBytes(b []byte) []byte { return appendPrintable(b[:0], b, "?") }
 
 // Excerpt returns the first n characters of s, followed by an ellipsis if
@@ -76,9 +77,9 @@ func plain(s string) bool {
 	return true
 }
 
-// Escape is Printable, but spells out what Printable replaces, as in a Go or
-// YAML string: for messages about a file whose author has to find the
-// character. An invalid byte is \x and two digits.
+// Escape is like Printable, but replaces characters with escape sequences as in
+// a Go or YAML string, for messages about a file whose author has to find the
+// character. An invalid byte becomes \x and two digits.
 func Escape(s string) string { return escape(s, "") }
 
 // Quote returns the first n characters of s between double quotes, in a form
@@ -92,7 +93,7 @@ func Quote(s string, n int) string {
 	return `"` + escape(short, `"\`) + more + `"`
 }
 
-// escape also puts a backslash before each of the characters in special.
+// escape also puts a backslash before each character in special.
 func escape(s, special string) string {
 	var b strings.Builder
 	var m marks
@@ -120,7 +121,7 @@ type marks struct {
 	begun bool
 }
 
-// allow reports whether the limit of marks allows r here.
+// allow reports whether the limit of combining marks allows r here.
 func (m *marks) allow(r rune) bool {
 	begun := m.begun
 	m.begun = true
@@ -129,7 +130,8 @@ func (m *marks) allow(r rune) bool {
 		return true
 	}
 	m.n++
-	// At the beginning a mark would change the character before the text.
+	// At the beginning, a combining mark would change the character before the
+	// text.
 	return begun && m.n <= maxMarks
 }
 
@@ -149,7 +151,7 @@ var unseen = []*unicode.RangeTable{
 const ellipsis = "…"
 
 // Head returns the beginning of s, Printable and at most n characters long (n
-// >= 1), the last one an ellipsis if something is missing.
+// >= 1). If something is missing, the last character is an ellipsis.
 func Head(s string, n int) string {
 	s = Printable(s)
 	if len(first(s, n)) == len(s) {
@@ -164,8 +166,9 @@ func FirstLine(s string, n int) string {
 	return Head(strings.TrimSpace(line), n)
 }
 
-// Tail returns the end of s, where long names differ: Printable and at most n
-// characters long, the first one an ellipsis if something is missing.
+// Tail returns the end of s, which is the part in which long names differ:
+// Printable and at most n characters long. If something is missing, the first
+// character is an ellipsis.
 func Tail(s string, n int) string {
 	s = Printable(s)
 	drop := utf8.RuneCountInString(s) - n
@@ -173,7 +176,7 @@ func Tail(s string, n int) string {
 		return s
 	}
 	rest := s[len(first(s, drop+1)):]
-	// A mark must not change the ellipsis.
+	// A combining mark must not change the ellipsis.
 	return ellipsis + strings.TrimLeftFunc(rest, unicode.IsMark)
 }
 

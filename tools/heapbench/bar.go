@@ -16,21 +16,23 @@ const (
 	open   state = "open"
 )
 
-// verdict is a bar, what was measured for it, and its state.
+// verdict is the state of a bar and the measured values.
 type verdict struct {
 	bar, measured string
 	state         state
 }
 
 const (
-	// androidLimit is for a whole process on a dump of a few megabytes: a gate
-	// analyzes many.
+	// androidLimit is the limit for a whole process on a dump of a few
+	// megabytes; it matters because a gate analyzes many dumps.
 	androidLimit = 200 * time.Millisecond
-	// tracingLimit is the share of the engine's time that leak traces may add.
+	// tracingLimit is the maximum time of leak traces, as a share of the
+	// engine's time.
 	tracingLimit = 1. / 3
-	// growthLimit is how much faster than log n the time per object may grow.
-	// Memory that no longer fits the caches of the processor is part of that;
-	// work that grows like n to the 1.25 over these sizes misses it.
+	// growthLimit is how much faster than log n the time per object may grow. A
+	// part of this growth is caused by memory that no longer fits the
+	// processor's caches. Work that grows like n to the 1.25 exceeds the limit
+	// over these sizes.
 	growthLimit = 2
 )
 
@@ -58,7 +60,7 @@ func (p *plan) verdicts() []verdict {
 	return out
 }
 
-// quantity is the quantity in which two tools are compared, with its unit.
+// quantity is a quantity, with its unit, in which two tools are compared.
 type quantity struct {
 	of   func([]figure) float64
 	text func(float64) string
@@ -75,7 +77,7 @@ var (
 	}
 )
 
-// ratio compares a tool of ours with a peer on one dump.
+// ratio compares one of our tools with a peer on one dump.
 func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) verdict {
 	mine, theirs := p.job(dump, tool), p.job(dump, peer)
 	if v, done := blocked(bar, mine); done {
@@ -91,8 +93,8 @@ func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) ve
 	return verdict{bar, fmt.Sprintf("%s of %s = %.2f", q.text(a), q.text(b), a/b), atMost(a, limit*b)}
 }
 
-// tracePhases are those of leak traces, enginePhases those before them that
-// build the graph.
+// tracePhases are the phases that compute leak traces; enginePhases are the
+// phases before them that build the graph.
 var (
 	tracePhases = []string{
 		"inspect objects", "find holders", "read fields", "find paths", "find fingerprints", "trace leaks",
@@ -103,8 +105,8 @@ var (
 	}
 )
 
-// tracing compares the time of leak traces with that of the engine, in the same
-// run.
+// tracing compares the time of leak traces with the time of the engine in the
+// same run.
 func (p *plan) tracing(dump string) verdict {
 	bar := dump + ": traces of a thousand leaking objects add at most a third to the engine's time"
 	j := p.job(dump, tracing)
@@ -139,8 +141,8 @@ func (p *plan) android(d *dump) verdict {
 	return v
 }
 
-// growth compares the time per object with n log n. All sizes must be there:
-// the smaller ones prove nothing.
+// growth compares the time per object with n log n. All sizes are required: the
+// smaller ones alone prove nothing.
 func (p *plan) growth() verdict {
 	bar := fmt.Sprintf("%s to %s: time of an object grows at most %d times as fast as log n", p.scale[0],
 		p.scale[len(p.scale)-1], growthLimit)
@@ -160,8 +162,8 @@ func (p *plan) growth() verdict {
 	return verdict{bar, fmt.Sprintf("%.2f times", worst), atMost(worst, growthLimit)}
 }
 
-// growth returns how many times more than log n an object costs here than in
-// the other row.
+// growth returns the time per object relative to the other row, divided by the
+// growth of log n.
 func (j *job) growth(first *job) float64 {
 	return (j.cost() / first.cost()) / (math.Log(float64(j.dump.objects)) / math.Log(float64(first.dump.objects)))
 }
@@ -171,8 +173,8 @@ func (j *job) cost() float64 {
 	return float64(middle(j.figures).wall.Nanoseconds()) / float64(j.dump.objects)
 }
 
-// blocked returns the verdict if leakgate has no figures: it fails, or was not
-// planned.
+// blocked returns a verdict if leakgate has no figures: missed if it failed,
+// open if the row was not planned.
 func blocked(bar string, mine *job) (verdict, bool) {
 	if mine != nil && mine.failed != "" {
 		return verdict{bar, mine.tool.name + ": " + mine.failed, missed}, true
@@ -183,8 +185,8 @@ func blocked(bar string, mine *job) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lack returns why a row has no figures to judge by, or "". A tool that failed
-// once is not judged by earlier runs.
+// lack returns why a row has no figures to judge by, or "". If a tool failed
+// once, its earlier runs are not judged.
 func (j *job) lack() string {
 	switch {
 	case j == nil:

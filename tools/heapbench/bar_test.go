@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// measured returns the full plan with two Android dumps, every row with three
-// figures of the same cost: leakgate's times and memory are those of the peers
-// times factor.
+// measured returns the full plan with two Android dumps. Every row has three
+// figures of the same cost; leakgate's times and memory are the peers' times
+// factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
 	p := newPlan(options{rounds: 3, testdata: android(t)})
@@ -62,7 +62,7 @@ func times(by float64) func(*job) {
 	}
 }
 
-// The order of the bars: mid time, mid memory, big time, mid reading, big
+// The bars in this order: mid time, mid memory, big time, mid reading, big
 // reading, traces, memory of growth, growth, phone, tablet.
 func TestVerdicts(t *testing.T) {
 	missing := func(j *job) { j.tool.missing = "cargo is not installed" }
@@ -162,7 +162,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestGrowth: n log n does not fail the bar, n to the 1.25 does.
+// TestGrowth checks that n log n passes the bar and n to the 1.25 does not.
 func TestGrowth(t *testing.T) {
 	for _, c := range []struct {
 		cost func(n float64) float64
@@ -207,8 +207,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestTables: every row has as many cells as its head, with all figures and
-// without any, with and without all optional parts.
+// TestTables checks that every row has as many cells as its head, with and
+// without figures, and with and without the optional parts.
 func TestTables(t *testing.T) {
 	full, empty := measured(t, 0.1), measured(t, 0.1)
 	full.set(" leakgate$", func(j *job) {

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// patience is the time limit of one run. The slowest peer needs two minutes for
+// patience is the timeout of one run. The slowest peer needs two minutes for
 // the largest dump.
 const patience = 10 * time.Minute
 
 // command is a process to measure.
 type command struct {
 	argv []string
-	// limit is its time limit.
+	// limit is its timeout.
 	limit time.Duration
 }
 
-// measure runs a process to its end. Its output goes to the null device, so
-// that no reader delays it. A process that fails has no figure.
+// measure runs a process to its end. Its output is discarded, so that no reader
+// delays it. A process that fails has no figure.
 //
-// On Linux the peak of a child is never less than the memory of the process
-// that started it (exec_mmap in fs/exec.c), which is why this program holds no
-// data.
+// On Linux the peak memory of a child is never less than the memory of the
+// process that started it (exec_mmap in fs/exec.c). Therefore this program
+// holds no data in memory.
 func (c command) measure(ctx context.Context) (figure, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -60,7 +60,7 @@ func output(ctx context.Context, dir string, argv ...string) (string, error) {
 	return string(out), nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail []byte
 
 const tailBytes = 4096
@@ -99,7 +99,8 @@ func plain(line []byte) string {
 	return text
 }
 
-// find returns the path of a program, or an error for a page.
+// find returns the path of a program, or an error that can be printed on a
+// page.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -100,7 +100,7 @@ func TestPhases(t *testing.T) {
 		if p != nil && (p.Objects != 1 || p.Edges != 2 || p.Phases[0] != (phase{"read", 1.5, 3})) {
 			t.Errorf("%s: %+v", text, p)
 		}
-		// The next run must not find the phases of this one.
+		// The next run must not read the phases of this run.
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s: the file still exists", text)
 		}

@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// seed is that of every heap.
+// seed is the random seed of every heap.
 const seed = 1
 
 // dump is a heap dump to measure on.
 type dump struct {
 	name, path string
-	// asked is the requested number of objects of a dump that is made here; 0
-	// for a recorded one.
+	// asked is the requested number of objects of a dump that is generated
+	// here; 0 for a recorded dump.
 	asked int64
-	// objects is how many it has, bytes its size.
+	// objects is the number of objects in the dump; bytes is its size.
 	objects, bytes int64
-	// missing is why it is missing, or "".
+	// missing is the reason why the dump is missing, or "".
 	missing string
 }
 
-// manifest describes how a dump was made. With a different one it is made
-// again.
+// manifest describes how a dump was generated. If the manifest differs, the
+// dump is generated again.
 type manifest struct {
 	Asked   int64  `json:"asked"`
 	Seed    int64  `json:"seed"`
@@ -42,7 +42,7 @@ type manifest struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// get finds a dump in the cache, or makes it there.
+// get finds a dump in the cache, or generates it there.
 func (d *dump) get(ctx context.Context, c cache, log io.Writer) error {
 	_, hash, err := source("HeapMaker")
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *dump) get(ctx context.Context, c cache, log io.Writer) error {
 
 func (d *dump) manifest() string { return strings.TrimSuffix(d.path, ".hprof") + ".json" }
 
-// known reports whether the dump exists and was made as wanted.
+// known reports whether the dump exists and was generated as wanted.
 func (d *dump) known(want manifest) bool {
 	data, err := os.ReadFile(d.manifest())
 	var m manifest
@@ -103,7 +103,8 @@ func (m manifest) write(path string) error {
 	return replaceFile(path, append(data, '\n'))
 }
 
-// replaceFile writes a temporary file and renames it: nobody sees half of it.
+// replaceFile writes a temporary file and renames it, so that no reader sees an
+// incomplete file.
 func replaceFile(path string, data []byte) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, data, 0o644); err != nil {
@@ -115,7 +116,7 @@ func replaceFile(path string, data []byte) error {
 	return nil
 }
 
-// warm reads a dump once, so that every tool finds it in memory.
+// warm reads a dump once, so that every tool finds it in the page cache.
 func (d *dump) warm() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -140,8 +141,8 @@ func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, 
 	}
 	heap := fmt.Sprintf("-Xmx%dm", 128+m.Asked*115>>20)
 	// The serial collector moves objects in a fixed order, and the other option
-	// makes it leave no gaps: the same heap yields the same dump, except for
-	// what jcmd itself adds.
+	// makes it leave no gaps: therefore the same heap yields the same dump,
+	// except for what jcmd itself adds.
 	cmd := exec.CommandContext(ctx, java, "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions",
 		"-XX:MarkSweepAlwaysCompactCount=1",
 		heap, "-cp", classes, "HeapMaker", strconv.FormatInt(m.Asked, 10), strconv.FormatInt(m.Seed, 10))
@@ -182,11 +183,10 @@ func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, 
 	return m, nil
 }
 
-// total is the last line of a class histogram: objects and bytes.
+// total matches the last line of a class histogram: objects and bytes.
 var total = regexp.MustCompile(`(?m)^Total\s+(\d+)\s+\d+\s*$`)
 
-// takeDump dumps the live objects of a Java process and returns how many there
-// were.
+// takeDump dumps the live objects of a Java process and returns their number.
 func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, error) {
 	process := strconv.Itoa(pid)
 	out, err := output(ctx, "", jcmd, process, "GC.class_histogram")
@@ -206,7 +206,7 @@ func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, er
 		return 0, fmt.Errorf("take dump: %w", err)
 	}
 	out, err = output(ctx, "", jcmd, process, "GC.heap_dump", part)
-	// jcmd succeeds even if the file cannot be written.
+	// jcmd reports success even if the file cannot be written.
 	if err == nil && !strings.Contains(out, "Heap dump file created") {
 		t := tail(out)
 		err = t.explain(errors.New("take dump"))
@@ -220,7 +220,7 @@ func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, er
 	return objects, nil
 }
 
-// removed removes a file that may not exist.
+// removed removes a file; it is not an error if the file does not exist.
 func removed(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -228,10 +228,11 @@ func removed(path string) error {
 	return nil
 }
 
-// androidMagic begins the dumps of Dalvik and ART, and no others.
+// androidMagic is the beginning of the dumps of Dalvik and ART; other dumps do
+// not begin with it.
 const androidMagic = "JAVA PROFILE 1.0.3\x00"
 
-// androidDumps finds the dumps of Android among the recorded ones.
+// androidDumps finds the Android dumps among the recorded dumps.
 func androidDumps(testdata string) ([]*dump, error) {
 	paths, err := filepath.Glob(filepath.Join(testdata, "hprof", "*.hprof"))
 	if err != nil {

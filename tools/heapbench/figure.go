@@ -8,8 +8,8 @@ import (
 
 // figure is the cost of one run of a process.
 type figure struct {
-	// wall is from before its start to after its end, cpu its user and system
-	// time.
+	// wall is the time from before its start to after its end, cpu its user and
+	// system time.
 	wall, cpu time.Duration
 	// peak is its peak resident memory in bytes, including pages of mapped
 	// files; 0 if unknown on this system.
@@ -17,14 +17,15 @@ type figure struct {
 	phases *phases
 }
 
-// middle returns the run with the median wall time, of two the faster.
+// middle returns the run with the median wall time; if there are two, it
+// returns the faster one.
 func middle(all []figure) figure {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b figure) int { return int(a.wall - b.wall) })
 	return sorted[(len(sorted)-1)/2]
 }
 
-// fastest returns the least wall time.
+// fastest returns the shortest wall time.
 func fastest(all []figure) time.Duration {
 	least := all[0].wall
 	for _, f := range all {
@@ -33,7 +34,7 @@ func fastest(all []figure) time.Duration {
 	return least
 }
 
-// largest returns the largest peak, or 0 if one is unknown.
+// largest returns the largest peak, or 0 if any peak is unknown.
 func largest(all []figure) int64 {
 	var most int64
 	for _, f := range all {
@@ -45,7 +46,8 @@ func largest(all []figure) int64 {
 	return most
 }
 
-// seconds has three significant digits, and no more than milliseconds.
+// seconds formats a time with three significant digits, at most down to
+// milliseconds.
 func seconds(d time.Duration) string {
 	s := d.Seconds()
 	switch {
@@ -57,7 +59,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f", s)
 }
 
-// megabytes are of a million bytes.
+// megabytes formats a size in units of a million bytes.
 func megabytes(bytes int64) string {
 	if bytes == 0 {
 		return "?"

@@ -14,7 +14,8 @@ var (
 	totalMemory = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
 )
 
-// machine describes the computer of the measurement, as far as Linux knows.
+// machine describes the computer of the measurement, as far as Linux reports
+// it.
 func machine() string {
 	text := fmt.Sprintf("%d cores", runtime.NumCPU())
 	if found := match("/proc/cpuinfo", cpuModel); found != "" {

@@ -1,5 +1,5 @@
-// Command heapbench measures leakgate on heap dumps beside other programs that
-// read them: whole processes, in turn, with wall time, processor time and peak
+// Command heapbench compares leakgate with other programs that read heap dumps.
+// It measures whole processes, in turn: wall time, processor time and peak
 // memory. It prints the tables of docs/performance.md and checks their bars:
 //
 //	go run ./heapbench                                     # everything: a quarter of an hour
@@ -7,11 +7,12 @@
 //	go run ./heapbench -sizes small -peers none            # whether it works
 //	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //
-// It makes the large dumps with its own Java program, from a seed, takes those
-// of Android from the recorded data, and installs the other programs as
-// packages. Both stay in a directory. A program that cannot be installed is
-// skipped with a message, and comparisons with it are open: a bar is never met
-// without a measurement. Run it in the directory of its module, tools.
+// It generates the large dumps with its own Java program, from a seed, uses the
+// Android dumps of the recorded data, and installs the other programs as
+// packages. The generated dumps and the programs are kept in a directory. A
+// program that cannot be installed is skipped with a message, and comparisons
+// with it are open: a bar is only met by a measurement. Run it in the directory
+// of its module, tools.
 package main
 
 import (
@@ -37,7 +38,7 @@ func main() {
 // options are the command-line options.
 type options struct {
 	rounds int
-	// only selects rows, "DUMP TOOL"; nil for all.
+	// only selects rows by "DUMP TOOL"; nil selects all.
 	only  *regexp.Regexp
 	small bool
 	check bool
@@ -112,7 +113,7 @@ func testdata() string {
 }
 
 // run returns the exit code: 0, 1 if a bar is missed or the measurement cannot
-// continue, 2 for bad arguments, 130 when interrupted.
+// continue, 2 for invalid arguments, 130 when interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -149,8 +150,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(p.verdicts(), o.check, stderr)
 }
 
-// report prints the states of the bars. Only a missed bar fails, and only a
-// check.
+// report prints the states of the bars. It fails only if a bar is missed and
+// -check is set.
 func report(verdicts []verdict, check bool, stderr io.Writer) int {
 	count := map[state]int{}
 	for _, v := range verdicts {

@@ -18,11 +18,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// actVariable makes this test binary a program to measure: its value is what it
-// does.
+// actVariable turns this test binary into a program to measure; its value
+// selects what the program does.
 const actVariable = "LEAKGATE_HEAPBENCH_ACT"
 
-// grownBytes is how much memory the act "grow" uses.
+// grownBytes is the amount of memory that the act "grow" uses.
 const grownBytes = 128 << 20
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// perform is a program that is measured.
+// perform acts as the program that is measured.
 func perform(act string) int {
 	switch act {
 	case "leakgate":
@@ -55,7 +55,8 @@ func perform(act string) int {
 	return 0
 }
 
-// analyze replaces `leakgate analyze`, and is as strict as the contract.
+// analyze replaces `leakgate analyze`, and is as strict about its arguments as
+// the interface requires.
 func analyze(args []string) int {
 	rest := len(args) - 2
 	if rest < 3 || args[0] != "analyze" || args[2] != "--json" || args[rest] != phasesFlag {
@@ -80,7 +81,8 @@ func analyze(args []string) int {
 func actor(t *testing.T, act string) string {
 	t.Helper()
 	t.Setenv(actVariable, act)
-	// A program built with the race detector sleeps for a second at its end.
+	// A program built with the race detector sleeps for a second before it
+	// exits.
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()
 	if err != nil {
@@ -97,7 +99,7 @@ func bench(t *testing.T, ctx context.Context, args ...string) (code int, out, lo
 	return code, stdout.String(), stderr.String()
 }
 
-// android is a directory of recorded data with two dumps of Android and two
+// android creates a directory of recorded data with two Android dumps and two
 // other files.
 func android(t *testing.T) string {
 	t.Helper()
@@ -116,9 +118,9 @@ func android(t *testing.T) string {
 	return dir
 }
 
-// TestSmoke makes the small dumps in a real virtual machine and measures a
-// replacement on them. make bench-heap does everything, with leakgate and its
-// peers.
+// TestSmoke generates the small dumps in a real virtual machine and measures a
+// replacement program on them. make bench-heap measures leakgate and its peers
+// on all dumps.
 func TestSmoke(t *testing.T) {
 	for _, program := range []string{"java", "javac", "jcmd"} {
 		if _, err := find(program); err != nil {
@@ -175,7 +177,7 @@ func TestSmoke(t *testing.T) {
 	remake(t, dir)
 }
 
-// made is the manifest of a dump in the cache.
+// made returns the manifest of a dump in the cache.
 func made(t *testing.T, dir, name string) manifest {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "dumps", name+".json"))
@@ -189,7 +191,7 @@ func made(t *testing.T, dir, name string) manifest {
 	return m
 }
 
-// again: a second run makes nothing again.
+// again checks that a second run generates nothing.
 func again(t *testing.T, dir, exe string) {
 	t.Helper()
 	code, out, log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only",
@@ -201,7 +203,8 @@ func again(t *testing.T, dir, exe string) {
 	}
 }
 
-// remake: a dump with another size is made again, and is identical.
+// remake checks that a dump with another size is generated again, and is
+// identical.
 func remake(t *testing.T, dir string) {
 	t.Helper()
 	before := made(t, dir, "0.1M")
@@ -214,7 +217,7 @@ func remake(t *testing.T, dir string) {
 	if err := d.get(t.Context(), cache(dir), &log); err != nil || !strings.Contains(log.String(), "makes dump 0.1M") {
 		t.Fatalf("%v, printed %q", err, log.String())
 	}
-	// jcmd works in the virtual machine and leaves some objects of its own.
+	// jcmd runs inside the virtual machine and leaves some objects of its own.
 	after := made(t, dir, "0.1M")
 	if off := after.Objects - before.Objects; off < -200 || off > 200 {
 		t.Errorf("%d objects, then %d", before.Objects, after.Objects)
@@ -227,8 +230,8 @@ func remake(t *testing.T, dir string) {
 	}
 }
 
-// TestCheck: with a program that fails, a check fails, the page says why, and
-// without a check the exit code is 0.
+// TestCheck checks that a program that fails makes a check fail and is
+// explained on the page, and that the exit code without a check is 0.
 func TestCheck(t *testing.T) {
 	exe := actor(t, "fail")
 	args := []string{"-only", "^phone leakgate$", "-cache", t.TempDir(), "-testdata", android(t), "-leakgate", exe}
@@ -244,7 +247,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWrite writes a page, and only the part between its markers.
+// TestWrite checks that only the part between the markers of a page is written.
 func TestWrite(t *testing.T) {
 	exe, dir := actor(t, "leakgate"), t.TempDir()
 	page := filepath.Join(dir, "page.md")
@@ -267,8 +270,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupt: an interrupted run ends what it started and removes what it
-// made.
+// TestInterrupt checks that an interrupted run ends the processes that it
+// started and removes the files that it made.
 func TestInterrupt(t *testing.T) {
 	exe, dir := actor(t, "hang"), t.TempDir()
 	started := filepath.Join(dir, "started")
@@ -319,7 +322,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestNoTestdata: without recorded dumps their bar is open.
+// TestNoTestdata checks that the Android bars are open if there are no recorded
+// dumps.
 func TestNoTestdata(t *testing.T) {
 	p := newPlan(options{rounds: 1, testdata: t.TempDir()})
 	v := p.verdicts()

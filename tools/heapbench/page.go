@@ -6,13 +6,14 @@ import (
 	"os"
 )
 
-// The markers enclose what is written into a page.
+// The markers enclose the part of a page that is written.
 const (
 	fromMarker = "<!-- bench-heap -->\n"
 	toMarker   = "<!-- /bench-heap -->"
 )
 
-// replaced puts a text between the markers of a page. Each must be there once.
+// replaced puts a text between the markers of a page. Each marker must occur
+// exactly once.
 func replaced(page []byte, text string) ([]byte, error) {
 	for _, m := range []string{fromMarker, toMarker} {
 		if n := bytes.Count(page, []byte(m)); n != 1 {

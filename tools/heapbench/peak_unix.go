@@ -9,7 +9,7 @@ import (
 )
 
 // peak returns the peak resident memory of a process that has ended, in bytes.
-// The unit of the kernel is a kilobyte, but on Darwin a byte (getrusage(2)).
+// The kernel reports kilobytes, but on Darwin bytes (getrusage(2)).
 func peak(s *os.ProcessState) int64 {
 	u, ok := s.SysUsage().(*syscall.Rusage)
 	if !ok {

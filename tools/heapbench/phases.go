@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// phasesFlag names the file that leakgate writes its phases to.
+// phasesFlag names the file to which leakgate writes its phases.
 const phasesFlag = "--phases"
 
 // phases is leakgate's own report of its work.
@@ -16,15 +16,16 @@ type phases struct {
 	Phases  []phase `json:"phases"`
 }
 
-// phase is a part of the work: how long it took, and the memory at its end.
+// phase is a part of the work: its duration, and the memory at its end.
 type phase struct {
 	Name     string  `json:"name"`
 	Seconds  float64 `json:"seconds"`
 	RSSBytes int64   `json:"rss_bytes"`
 }
 
-// takePhases reads the file of a run and removes it. Without a readable file
-// there are no phases: the figures of the whole process remain.
+// takePhases reads the phases file of a run and removes it. If the file cannot
+// be read, there are no phases, but the figures of the whole process are still
+// used.
 func takePhases(path string) *phases {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +41,7 @@ func takePhases(path string) *phases {
 	return &p
 }
 
-// of returns the seconds of some phases together.
+// of returns the total seconds of some phases.
 func (p *phases) of(names []string) (sum float64) {
 	if p == nil {
 		return 0

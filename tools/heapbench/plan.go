@@ -9,19 +9,19 @@ import (
 	"slices"
 )
 
-// androidRuns is how often a small dump is measured at least: one run of a
-// hundredth of a second says little.
+// androidRuns is the minimum number of measurements of a small dump, because a
+// single run of a hundredth of a second is not reliable.
 const androidRuns = 10
 
-// plan is what is measured, and after carryOut the figures.
+// plan describes what is measured; after carryOut it also contains the figures.
 type plan struct {
 	rounds int
 	dumps  []*dump
 	tools  []*tool
 	jobs   []*job
-	// scale names the dumps that show how the cost of an object grows.
+	// scale names the dumps that show how the cost per object grows.
 	scale []string
-	// noAndroid is why there are no Android dumps, or "".
+	// noAndroid is the reason why there are no Android dumps, or "".
 	noAndroid string
 }
 
@@ -30,7 +30,7 @@ type job struct {
 	dump    *dump
 	tool    *tool
 	figures []figure
-	// failed is why there are no more figures, or "".
+	// failed is the reason why there are no more figures, or "".
 	failed string
 }
 
@@ -59,7 +59,7 @@ func newPlan(o options) *plan {
 	return p
 }
 
-// made plans a dump that is made here.
+// made plans a dump that is generated here.
 func (p *plan) made(o options, name string, objects int64, tools ...string) {
 	p.scale = append(p.scale, name)
 	p.add(o, &dump{name: name, asked: objects}, tools...)
@@ -90,8 +90,8 @@ func (p *plan) job(dump, tool string) *job {
 	return nil
 }
 
-// carryOut prepares what is needed and measures. What others lack is kept as a
-// reason; an error leaves nothing to measure.
+// carryOut prepares the dumps and tools and measures. A missing peer or dump is
+// recorded as a reason; if carryOut returns an error, nothing can be measured.
 func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 	c := cache(o.cache)
 	scratch, err := c.scratch()
@@ -133,8 +133,8 @@ func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 
 func (p *plan) uses(which func(*job) bool) bool { return slices.ContainsFunc(p.jobs, which) }
 
-// measure runs every tool on a dump, in turn, and in each second round in
-// reverse order: the first finds another machine than the last.
+// measure runs every tool on a dump, in turn. Every second round has the
+// reverse order, because the state of the machine changes during a round.
 func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, log io.Writer) error {
 	var jobs []*job
 	for _, j := range p.jobs {
@@ -153,7 +153,8 @@ func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, 
 	}
 	for range d.repeats(p.rounds) {
 		for _, j := range jobs {
-			// A tool that fails once fails again, maybe after many minutes.
+			// A tool that failed once would fail again, possibly after many
+			// minutes.
 			if j.failed == "" {
 				j.run(ctx, scratch)
 			}
@@ -168,7 +169,8 @@ func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, 
 	return nil
 }
 
-// repeats is how often a dump is measured in a row in each of so many rounds.
+// repeats returns how often in a row a dump is measured in each of the given
+// number of rounds.
 func (d *dump) repeats(rounds int) int {
 	if d.asked > 0 {
 		return 1

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// text is Markdown that grows.
+// text is a Markdown text under construction.
 type text struct{ strings.Builder }
 
 // table writes a table. Every row has as many cells as the head.
@@ -19,10 +19,10 @@ func (t *text) table(head []string, rows [][]string) {
 	}
 }
 
-// heading writes a heading with what is below it.
+// heading writes a heading and the text below it.
 func (t *text) heading(title, about string) { fmt.Fprintf(t, "\n### %s\n\n%s\n\n", title, about) }
 
-// markdown returns everything measured.
+// markdown returns the tables of all measurements.
 func (p *plan) markdown(machine string) string {
 	var t text
 	fmt.Fprintf(&t, "Measured on %s; %d rounds.\n", machine, p.rounds)
@@ -44,7 +44,8 @@ func (p *plan) writeBars(t *text) {
 	t.table([]string{"bar", "measured", "state"}, rows)
 }
 
-// head is that of the tables of tools, without the columns before and after.
+// head is the head of the tables of tools, without the columns before and after
+// it.
 var head = []string{"dump", "tool", "runs", "wall s", "least s", "user+sys s", "peak MB"}
 
 // cells returns the columns of head: the median of the wall times, the
@@ -57,7 +58,7 @@ func (j *job) cells() []string {
 	}
 }
 
-// blank returns the columns of head if there are no figures.
+// blank returns the columns of head for a row without figures.
 func (j *job) blank() []string {
 	return append([]string{j.dump.name, j.tool.title()}, slices.Repeat([]string{"-"}, len(head)-2)...)
 }

@@ -24,32 +24,34 @@ const (
 	shark    = "Shark"
 )
 
-// readingAlone makes leakgate read a dump, count, and do nothing more.
+// readingAlone makes leakgate only read a dump and count its objects.
 var readingAlone = []string{"--only", "histogram"}
 
-// leakingClass is what leaks in the dumps that are made here (HeapMaker.java).
+// leakingClass is the class that leaks in the dumps that are generated here
+// (HeapMaker.java).
 const leakingClass = "HeapMaker$Screen"
 
 // tool is a program that reads heap dumps.
 type tool struct {
 	name string
-	// version is a peer's; about is the part of leakgate's work that it does.
+	// version is the version of a peer; about describes the part of leakgate's
+	// work that the peer does.
 	version, about string
-	// program is the program and its first arguments, once get has been called.
+	// program is the program and its first arguments, set by get.
 	program []string
-	// args returns the arguments for a dump. Files to write go to the
+	// args returns the arguments for a dump. Output files are written to the
 	// directory.
 	args func(dump, scratch string) []string
 	find finder
-	// missing is why it is missing, or "".
+	// missing is the reason why the tool is missing, or "".
 	missing string
 }
 
-// finder returns the program of a tool and its first arguments, which it may
-// have to install.
+// finder returns the program of a tool and its first arguments, and installs
+// the program if necessary.
 type finder func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error)
 
-// once is a finder that searches once, for several tools.
+// once returns a finder that searches only once, for use by several tools.
 func once(find finder) finder {
 	var program []string
 	var err error
@@ -70,8 +72,8 @@ func (t *tool) get(ctx context.Context, c cache, o options, log io.Writer) error
 	return err
 }
 
-// command returns a run of a tool on a dump. Only leakgate writes the file of
-// phases.
+// command returns the command that runs a tool on a dump. Only leakgate writes
+// the phases file.
 func (t *tool) command(d *dump, scratch, phases string) command {
 	argv := append(append([]string{}, t.program...), t.args(d.path, scratch)...)
 	if strings.HasPrefix(t.name, ours) {
@@ -80,7 +82,7 @@ func (t *tool) command(d *dump, scratch, phases string) command {
 	return command{argv: argv, limit: patience}
 }
 
-// title returns a tool as a table names it.
+// title returns the name of a tool as tables print it.
 func (t *tool) title() string {
 	if t.version == "" {
 		return t.name
@@ -132,15 +134,16 @@ func allTools() []*tool {
 	}
 }
 
-// thrice returns a dump and two copies: several names of one file are one dump.
-// If there is no space for them the error says what is missing.
+// thrice returns a dump and two copies of it. The copies are needed because
+// several names of one file count as one dump. If there is no space for them,
+// the error says what is missing.
 func thrice(dump, scratch string) []string {
 	names := []string{dump}
 	for _, name := range []string{"second", "third"} {
 		path := filepath.Join(scratch, name+"-"+filepath.Base(dump))
 		if _, err := os.Stat(path); err != nil {
 			if err := duplicate(dump, path); err != nil {
-				_ = os.Remove(path) // a part of a dump is not a dump
+				_ = os.Remove(path) // an incomplete copy is not a dump
 			}
 		}
 		names = append(names, path)
@@ -165,7 +168,8 @@ func duplicate(from, to string) (err error) {
 	return nil
 }
 
-// findOurs builds leakgate from this module, unless the user names a program.
+// findOurs builds leakgate from this module, unless the user specifies a
+// program.
 func findOurs(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
 	if o.leakgate != "" {
 		path, err := filepath.Abs(o.leakgate)

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// budgets are CPU seconds by package folder; nil checks nothing.
+// budgets maps package directories to CPU seconds; nil disables the check.
 type budgets map[string]float64
 
-// usual is the budget of a package without one.
+// usual is the budget of a package that is not listed.
 const usual = 20
 
-// readBudgets parses the block of a Markdown page whose fence says budgets: a
-// line is "package: seconds".
+// readBudgets parses the block of a Markdown page that is fenced with
+// "budgets": each line is "package: seconds".
 func readBudgets(page string) (budgets, error) {
 	if page == "" {
 		return nil, nil
@@ -51,9 +51,9 @@ func readBudgets(page string) (budgets, error) {
 	return out, nil
 }
 
-// check prints the packages that took most, and fails those above twice their
-// budget: the machine may be slower than the one on which the budgets were
-// measured.
+// check prints the packages that used the most CPU time, and fails packages
+// that used more than twice their budget. The factor allows for a machine that
+// is slower than the one on which the budgets were measured.
 func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 	if b == nil {
 		return true
@@ -76,18 +76,18 @@ func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 	return ok
 }
 
-// usage is CPU seconds by package folder.
+// usage maps package directories to CPU seconds.
 type usage map[string]float64
 
-// process is a test binary that ran in a folder.
+// process is a test binary that ran in a directory.
 type process struct{ pid, folder string }
 
-// watchEvery is how often CPU times are read: what a package uses after the
-// last reading is lost.
+// watchEvery is the interval at which CPU times are read. The time that a
+// package uses after the last reading is lost.
 const watchEvery = 100 * time.Millisecond
 
 // watch reads the CPU times of the test binaries that a go command runs, until
-// stop.
+// stop is called.
 func watch(pid int) (stop func() usage) {
 	done, result := make(chan struct{}), make(chan usage)
 	root, _ := os.Getwd()
@@ -135,8 +135,9 @@ func look(parent int, root string, seen map[process]float64) {
 	}
 }
 
-// startFolder returns where the go command started a test binary: the directory
-// of its package. A test may have changed the current one.
+// startFolder returns where the go command started a test binary, which is the
+// directory of its package. The current directory may differ, because a test
+// may have changed it.
 func startFolder(pid string) string {
 	environ, _ := os.ReadFile("/proc/" + pid + "/environ")
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
@@ -155,7 +156,7 @@ func cpuTime(pid string) (seconds float64, ok bool) {
 		return 0, false
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest) // from field 3
+	fields := strings.Fields(rest) // starting with field 3
 	if len(fields) < 15 {
 		return 0, false
 	}

@@ -1,13 +1,14 @@
 // Command testrun runs go test for CI: it prints one line for each package and
 // the output of failing tests, enforces the packages' budgets of CPU time, and
-// names the slowest tests.
+// lists the slowest tests.
 //
 //	testrun [-budgets PAGE] [-seconds N] [-retry LOG] [go test flags and packages]
 //
-// CPU time is that of a test binary and its children from /proc, so budgets are
-// checked on Linux only; cached results have none. With -seconds, packages that
-// together take more than twice that fail. With -retry, failing tests run once
-// more: one that then passes is printed as FLAKY and appended to LOG.
+// CPU time is measured for a test binary and its children in /proc, so budgets
+// are checked on Linux only; cached results have no CPU time. With -seconds,
+// testrun fails if all packages together take more than twice that time. With
+// -retry, failing tests run once more: a test that then passes is printed as
+// FLAKY and appended to LOG.
 package main
 
 import (
@@ -40,13 +41,15 @@ func main() {
 
 // options are testrun's own flags.
 type options struct {
-	// budgets is a page, retry a log; empty for none.
+	// budgets is the path of a page, retry the path of a log; either may be
+	// empty.
 	budgets, retry string
-	// seconds is the time limit for all packages together; 0 for none.
+	// seconds is the time limit for all packages together; 0 means unlimited.
 	seconds float64
 }
 
-// flags parses testrun's own flags, which come first; the rest is go test's.
+// flags parses testrun's own flags, which come first; the other arguments are
+// for go test.
 func flags(args []string) (o options, rest []string, err error) {
 	for len(args) > 1 {
 		switch args[0] {
@@ -86,8 +89,8 @@ func run(out io.Writer, o options, args []string) (ok bool, err error) {
 	return limits.check(out, cpu) && inTime && ok, nil
 }
 
-// inTime fails packages that take more than twice the limit: the machine may be
-// slower than others.
+// inTime fails the run if the packages take more than twice the limit. The
+// factor allows for a slow machine.
 func (o options) inTime(out io.Writer, took float64) bool {
 	if o.seconds == 0 || took <= 2*o.seconds {
 		return true
@@ -98,7 +101,7 @@ func (o options) inTime(out io.Writer, took float64) bool {
 	return false
 }
 
-// goTest runs go test once. ok is false if it fails.
+// goTest runs go test once. ok is false if go test fails.
 func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = out
@@ -127,7 +130,7 @@ func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err e
 	return r, cpu, failed == nil, nil
 }
 
-// name is a test, or a package if Test is empty.
+// name identifies a test, or a package if Test is empty.
 type name struct{ Package, Test string }
 
 // event is a line of go test -json (go doc test2json).
@@ -145,7 +148,7 @@ type result struct {
 	first string
 }
 
-// results are those of one go test.
+// results are the results of one go test.
 type results struct {
 	out    io.Writer
 	output map[name]*strings.Builder
@@ -188,9 +191,9 @@ func (r *results) add(e event) {
 	}
 }
 
-// print prints the line of a package, and keeps the output of a test until it
-// fails. Output of a package outside of its tests, such as a panic, is printed
-// immediately.
+// print prints the line of a package, and keeps the output of a test until the
+// test fails. Output of a package outside its tests, such as a panic, is
+// printed immediately.
 func (r *results) print(e event) {
 	if e.Test != "" {
 		if r.output[e.name] == nil {
@@ -215,7 +218,7 @@ func firstLine(text string) string {
 	return "no message"
 }
 
-// slowest is how many tests the summary names.
+// slowest is the number of tests that the summary lists.
 const slowest = 10
 
 func (r *results) summarize(out io.Writer, took time.Duration) {

@@ -29,7 +29,7 @@ func project(t *testing.T, test string) {
 }
 
 func TestRun(t *testing.T) {
-	// flaky fails at its first run.
+	// flaky fails in its first run.
 	const flaky = "func TestFlaky(t *testing.T) {\n\tif os.WriteFile(\"ran\", nil, 0o600); len(os.Args) > 0 " +
 		"{\n\t\tif _, err := os.Stat(\"before\"); err != nil {\n\t\t\tos.WriteFile(\"before\", nil, " +
 		"0o600)\n\t\t\tt.Error(\"too late\")\n\t\t}\n\t}\n}\n"
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Packages that take too long fail, and so does an invalid flag.
+// The run fails if packages take too long or if a flag is invalid.
 func TestSeconds(t *testing.T) {
 	project(t, "func TestA(t *testing.T) { time.Sleep(200 * time.Millisecond) }")
 	for seconds, want := range map[string]bool{"100": true, "0.05": false} {
@@ -141,8 +141,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// The CPU time of a test binary is that of its package, whatever directory its
-// tests change to.
+// The CPU time of a test binary is counted for its package, even if its tests
+// change the directory.
 func TestWatch(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc")

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// maxRetries is how many tests may run again: more do not fail by chance.
+// maxRetries is the maximum number of tests that may run again: if more fail,
+// it is not by chance.
 const maxRetries = 2
 
-// retry runs the failed tests once more. ok is false if one fails again.
+// retry runs the failed tests once more. ok is false if any of them fails
+// again.
 func retry(out io.Writer, r *results, log string, args []string) (ok bool, err error) {
 	failed := slices.DeleteFunc(slices.Clone(r.tests), func(x result) bool {
 		return x.action != "fail" || strings.Contains(x.Test, "/")
@@ -34,7 +36,7 @@ func retry(out io.Writer, r *results, log string, args []string) (ok bool, err e
 	return true, nil
 }
 
-// again returns the arguments of a first run, for one test.
+// again converts the arguments of the first run to arguments for one test.
 func again(args []string, x name) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

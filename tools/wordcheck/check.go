@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// The names of the rules about columns. A tab counts as four.
+// The names of the rules about columns. A tab counts as four columns.
 const (
 	ruleColumns  = "line over 120 columns"
 	ruleComment  = "comment over 80 columns"
@@ -30,14 +30,14 @@ type finding struct {
 	text   string
 }
 
-// passage is text of a file that people read, and the line it begins in.
+// passage is a text for people in a file, and the line on which it begins.
 type passage struct {
 	line int
 	text string
 }
 
-// check reads the files and returns what breaks a rule, in the order of the
-// files and lines.
+// check reads the files and returns the places that break a rule, in the order
+// of the files and lines.
 func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	var found []finding
 	for _, file := range files {
@@ -58,8 +58,8 @@ func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	return found, nil
 }
 
-// written reports whether people of the project write the file: not recorded
-// data, generated lists or licenses.
+// written reports whether people of the project write the file. Recorded data,
+// generated lists and licenses are excluded.
 func written(file string) bool {
 	switch {
 	case strings.Contains(file, "testdata/") && !strings.HasSuffix(file, ".go"),
@@ -102,8 +102,8 @@ func (r *rules) goFile(file string, text []byte) ([]finding, error) {
 // directive is a comment for a tool.
 var directive = regexp.MustCompile(`^//([a-z0-9]+:|nolint)`)
 
-// goPassages returns the comments and texts of a file. What a comment has in
-// backquotes or indented is code.
+// goPassages returns the comments and string literals of a file. Text in
+// backquotes and indented text in a comment count as code.
 func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	var out []passage
 	for _, g := range f.Comments {
@@ -135,12 +135,12 @@ func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	return out
 }
 
-// output begins what an example prints.
+// output is the beginning of the comment with the output of an example.
 var output = regexp.MustCompile(`(?i)^(unordered )?output:`)
 
-// goColumns finds long lines: of code over 120 columns, of comments over 80. A
-// raw text, the output of an example, a directive and a comment of one word (an
-// address) cannot be broken.
+// goColumns finds long lines: code over 120 columns, comments over 80. It skips
+// what cannot be wrapped: a raw string, the output of an example, a directive,
+// and a comment of one word (a URL).
 func goColumns(file string, fset *token.FileSet, f *ast.File, text string) []finding {
 	raw := map[int]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -183,11 +183,11 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + (tabWidth-1)*strings.Count(line, "\t")
 }
 
-// code is what Markdown has between backquotes, and the targets of links.
+// code matches Markdown text between backquotes, and the targets of links.
 var code = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
 
-// markdown finds phrases outside of code, and long lines outside of code,
-// tables and links.
+// markdown finds phrases outside code, and long lines outside code, tables and
+// links.
 func (r *rules) markdown(file, text string) []finding {
 	var found []finding
 	var passages []passage
@@ -226,7 +226,7 @@ func (r *rules) markdown(file, text string) []finding {
 	return append(found, r.phrasesIn(file, passages)...)
 }
 
-// hashComments returns the comments of a file of a shell, YAML, make or Java.
+// hashComments returns the comments of a shell, YAML, make or Java file.
 func hashComments(text string) []passage {
 	var out []passage
 	for i, line := range strings.Split(text, "\n") {

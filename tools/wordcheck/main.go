@@ -1,7 +1,7 @@
-// Command wordcheck holds the tree to how the project writes: no phrase of
-// phrases.txt in comments, texts and pages, Go lines of at most 120 columns,
-// comments of at most 80, Markdown lines of at most 120. Exceptions are lines
-// of exceptions.txt, each with a reason.
+// Command wordcheck checks the tree for the project's writing rules: no phrase
+// of phrases.txt in comments, texts and pages, Go lines of at most 120 columns,
+// comments of at most 80, Markdown lines of at most 120. Exceptions are listed
+// in exceptions.txt, each with a reason.
 //
 //	go -C tools run ./wordcheck [-count] DIR
 package main
@@ -57,7 +57,7 @@ func run(out io.Writer, args []string) error {
 	return nil
 }
 
-// tracked lists the files that git tracks in root, in order.
+// tracked returns the files that git tracks in root, sorted.
 func tracked(root string) ([]string, error) {
 	cmd := exec.Command("git", "-C", root, "ls-files", "-z")
 	text, err := cmd.Output()

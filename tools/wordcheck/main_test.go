@@ -116,7 +116,7 @@ func TestRejectsLists(t *testing.T) {
 	}
 }
 
-// TestLists holds the two lists to their form.
+// TestLists checks the format of the two lists.
 func TestLists(t *testing.T) {
 	r, err := defaultRules()
 	if err != nil {

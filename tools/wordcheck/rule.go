@@ -16,7 +16,7 @@ var phrasesText string
 //go:embed exceptions.txt
 var exceptionsText string
 
-// phrase is a pattern that does not occur, and what to write instead.
+// phrase is a pattern that must not occur, and what to write instead.
 type phrase struct {
 	name    string
 	pattern *regexp.Regexp
@@ -82,7 +82,8 @@ func parseRules(phrases, exceptions string) (*rules, error) {
 	return r, nil
 }
 
-// content returns the lines of a list; comments and blank lines are "".
+// content returns the lines of a list; comments and blank lines are returned as
+// "".
 func content(text string) []string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -103,7 +104,7 @@ func (e *exception) covers(file string) bool {
 }
 
 // report prints the findings that no exception covers, and the exceptions that
-// cover none, and returns how many it printed.
+// cover no finding. It returns how many of both it printed.
 func (r *rules) report(out io.Writer, files []string, found []finding) int {
 	left := 0
 	for _, f := range found {
