@@ -5,6 +5,6 @@
 //
 // It works on plain values, without a device, a file system or a clock. The
 // simulated phone and the host device therefore print the same text for the
-// same numbers. The layouts follow AOSP's sources, which are named with each of
-// them, and recorded output of real phones.
+// same numbers. The layouts follow the AOSP sources that the comments name, and
+// recorded output of real phones.
 package androidtext

@@ -47,7 +47,7 @@ const (
 
 // Exit is the record of a process that ended.
 type Exit struct {
-	// Time is printed in its own zone.
+	// Time is printed in its own time zone.
 	Time              time.Time
 	Package, Process  string
 	PID, UID          int

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// exits are of two packages and two users, sorted by time.
+// exits are exit records of two packages and two users, sorted by time.
 func exits() []Exit {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
 	var list []Exit
@@ -36,8 +36,8 @@ func exits() []Exit {
 	return list
 }
 
-// TestExitInfoReadsBack: the parser for real phones returns the printed values,
-// the newest of a uid first.
+// TestExitInfoReadsBack checks that the parser for real phones returns the
+// printed values, the newest record of a uid first.
 func TestExitInfoReadsBack(t *testing.T) {
 	names := map[int]string{
 		Crash: "CRASH", LowMemory: "LOW_MEMORY", Signaled: "SIGNALED", UserRequested: "USER_REQUESTED",
@@ -76,7 +76,8 @@ func TestExitInfoReadsBack(t *testing.T) {
 	}
 }
 
-// TestExitInfoIsBounded: at most MaxExits of each uid are printed.
+// TestExitInfoIsBounded checks that at most MaxExits records of each uid are
+// printed.
 func TestExitInfoIsBounded(t *testing.T) {
 	var list []Exit
 	for i := range 3 * MaxExits {

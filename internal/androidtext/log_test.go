@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// entry has a time with a zone of its own.
+// entry is a log entry whose time has its own time zone.
 var entry = androidtext.LogEntry{
 	Time: time.Date(2026, 3, 4, 5, 6, 7, 89012345, time.FixedZone("x", 3600)), Buffer: "main", PID: 77, TID: 1078,
 	Priority: 'W', Tag: "shop", Text: "low: 1",
@@ -130,7 +130,8 @@ func TestParseLogcat(t *testing.T) {
 	}
 }
 
-// TestLogReadsBack: the parser for real phones finds the logged events.
+// TestLogReadsBack checks that the parser for real phones finds the logged
+// events.
 func TestLogReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		gc := androidtext.Collection{
@@ -184,9 +185,9 @@ func TestShortUser(t *testing.T) {
 	}
 }
 
-// FuzzParseLogcat: a valid query selects an entry exactly if its filters of
-// time, process and text match and the same query without them selects it; the
-// printed entry contains the text.
+// FuzzParseLogcat checks that a valid query selects an entry exactly if its
+// filters of time, process and text match and the same query without them
+// selects the entry; the printed entry contains the text.
 func FuzzParseLogcat(f *testing.F) {
 	for _, seed := range []string{
 		"-d", "-v brief -b main,system -s a:W *:E", "-t 5 --pid=7", "-T 12.5 -e x", "-v epoch,usec -m 3",
@@ -222,8 +223,8 @@ func FuzzParseLogcat(f *testing.F) {
 	})
 }
 
-// FuzzParseMonkey: a valid call has a count, and a call made from its parsed
-// values is parsed as the same.
+// FuzzParseMonkey checks that a valid call has a count, and that a call made
+// from its parsed values is parsed to the same values.
 func FuzzParseMonkey(f *testing.F) {
 	for _, seed := range []string{
 		"5", "-p a -p b -s 7 --throttle 300 -v -vv 1000", "--ignore-crashes --pct-touch 50 5", "-c x 1",

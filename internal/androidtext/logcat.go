@@ -10,9 +10,9 @@ import (
 )
 
 // LogcatLists is the first API level whose logcat accepts lists of buffers,
-// long options, -e, -m and times in seconds, has more formats and defaults to
-// threadtime; logcatDivides the first that names the buffer even if there is
-// only one (Logcat::PrintDividers).
+// long options, -e, -m and times in seconds, has more formats and uses
+// threadtime by default. logcatDivides is the first level that prints the
+// buffer's name even if there is only one buffer (Logcat::PrintDividers).
 const (
 	LogcatLists   = 24
 	logcatDivides = 30
@@ -54,11 +54,12 @@ type LogQuery struct {
 	API     int
 	Format  LogFormat
 	Buffers []string
-	// Dump ends logcat after the existing entries; Clear removes them, and
-	// Sizes prints LogSizes instead.
+	// Dump ends logcat after the existing entries; Clear removes them; Sizes
+	// prints LogSizes instead.
 	Dump, Clear, Sizes bool
-	// Newest bounds the existing entries, Most all printed entries; negative
-	// means unlimited. From is the time of the oldest.
+	// Newest bounds the number of existing entries, Most the number of all
+	// printed entries; negative means unlimited. From is the time of the oldest
+	// entry to print.
 	Newest, Most int
 	From         time.Time
 	PID          int
@@ -69,13 +70,13 @@ type LogQuery struct {
 	Least  map[string]byte
 }
 
-// logBuffers are the buffers of every phone.
+// logBuffers are the log buffers of every phone.
 var logBuffers = []string{"main", "radio", "events", "system", "crash", "kernel"}
 
 var defaultLogBuffers = []string{"main", "system", "crash"}
 
-// logOptions maps long options to their letters; P stands for --pid, which has
-// none.
+// logOptions maps long options to their letters. P stands for --pid, which has
+// no short form.
 var logOptions = map[string]byte{
 	"--pid": 'P', "--format": 'v', "--buffer": 'b', "--regex": 'e', "--max-count": 'm', "--clear": 'c',
 	"--buffer-size": 'g', "--dividers": 'D',
@@ -88,7 +89,7 @@ const logTakesValue = "vtTbemGnrP"
 func problemf(format string, args ...any) string { return fmt.Sprintf(format+"\n", args...) }
 
 // logWords splits the arguments of logcat and calls each with an option's
-// letter, or 0 for a filter, and its value.
+// letter and its value, or with 0 and a filter.
 func logWords(api int, args []string, each func(option byte, value, word string) string) string {
 	for i := 0; i < len(args); i++ {
 		word := args[i]
@@ -280,7 +281,8 @@ func logTime(text string, api int, now time.Time) (time.Time, bool) {
 	return time.Unix(int64(s), int64(ns)), true
 }
 
-// Shows reports whether the query selects an entry. It does not count entries.
+// Shows reports whether the query selects an entry, without regard to the
+// limits on their number.
 func (q *LogQuery) Shows(e *LogEntry) bool {
 	if !slices.Contains(q.Buffers, e.Buffer) || e.Time.Before(q.From) || q.PID != 0 && e.PID != q.PID ||
 		q.Pattern != nil && !q.Pattern.MatchString(e.Text) {
@@ -299,7 +301,7 @@ func (q *LogQuery) Shows(e *LogEntry) bool {
 	return strings.IndexByte(logPriorities, e.Priority) >= strings.IndexByte(logPriorities, least)
 }
 
-// LogPrinter formats the entries of a run of logcat.
+// LogPrinter formats the entries that one run of logcat prints.
 type LogPrinter struct {
 	Query LogQuery
 	// Boot is the time of the boot, from which monotonic times are counted.
@@ -307,8 +309,8 @@ type LogPrinter struct {
 	begun map[string]bool
 }
 
-// Text formats an entry (liblog logprint.cpp, android_log_formatLogLine),
-// preceded by the name of its buffer if it is the first of it.
+// Text formats an entry (liblog logprint.cpp, android_log_formatLogLine). The
+// first entry of each buffer is preceded by the buffer's name.
 func (p *LogPrinter) Text(e *LogEntry) string {
 	var b strings.Builder
 	if p.begun == nil {

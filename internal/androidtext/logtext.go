@@ -20,14 +20,14 @@ func ShortUser(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// Killing returns the entry of the activity manager before it kills a process,
-// of priority I (ProcessRecord.killLocked).
+// Killing returns the activity manager's entry before it kills a process, with
+// priority I (ProcessRecord.killLocked).
 func Killing(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("Killing %d:%s/%s (adj %d): %s", pid, process, ShortUser(uid), adj, why)
 }
 
-// KillEvent returns the entry for the tag am_kill of the event log, and for
-// am_anr, which has the app's flags instead of adj.
+// KillEvent returns the entry with the tag am_kill of the event log. It also
+// returns the entry with am_anr, which contains the app's flags instead of adj.
 func KillEvent(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("[%d,%d,%s,%d,%s]", uid/PerUser, pid, process, adj, why)
 }
@@ -111,9 +111,9 @@ func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swap
 // Comm returns the kernel's name of an app's process: its last 15 bytes.
 func Comm(process string) string { return process[max(0, len(process)-15):] }
 
-// RuntimeTag returns the tag of the runtime's entries: its own until Android 7,
-// the zygote's in Android 8, and the name of the process since Android 9
-// (art/runtime, InitLogging).
+// RuntimeTag returns the tag of the runtime's entries: the runtime's own tag
+// until Android 7, the zygote's in Android 8, and the process name since
+// Android 9 (art/runtime, InitLogging).
 func RuntimeTag(api int, process string, bits32 bool) string {
 	switch {
 	case api < 21:
@@ -139,11 +139,12 @@ func CollectionPriority(api int) byte {
 // Collection is a garbage collection, as the runtime logs it. Sizes are in
 // bytes.
 type Collection struct {
-	// Explicit means that a program requested it; others run in the background.
+	// Explicit means that a program requested the collection; otherwise it ran
+	// in the background.
 	Explicit                 bool
 	Objects, Freed           int64
 	LargeObjects, LargeFreed int64
-	// Used and Size are those of the heap after the collection.
+	// Used and Size describe the heap after the collection.
 	Used, Size int64
 	Paused     []time.Duration
 	Took       time.Duration

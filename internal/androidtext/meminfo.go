@@ -12,8 +12,8 @@ type Meminfo struct {
 	API  int
 	PID  int
 	Name string
-	// Native is a process without a runtime: neither its name nor counts of
-	// objects are printed.
+	// Native means that the process has no runtime: neither its name nor counts
+	// of objects are printed.
 	Native bool
 	Rows   Rows
 	// JIT is the part of Dalvik Other that is compiled code.
@@ -32,7 +32,7 @@ type Heap struct{ Size, Alloc, Free int64 }
 // Plus returns the sum of h and o.
 func (h Heap) Plus(o Heap) Heap { return Heap{h.Size + o.Size, h.Alloc + o.Alloc, h.Free + o.Free} }
 
-// Detail is a row of the Dalvik Details. A row of zeros is not printed.
+// Detail is a row of the Dalvik Details. A row with only zeros is not printed.
 type Detail struct {
 	Name string
 	Memory
@@ -65,7 +65,8 @@ type MeminfoOptions struct {
 	// Dalvik Details; Summary (-s) prints only the App Summary; Local (--local)
 	// does not query the process and omits its counts of objects.
 	Full, Dalvik, Summary, Local bool
-	// Package takes Process for a package and selects all its processes.
+	// Package means that Process is a package, all of whose processes are
+	// selected.
 	Package bool
 	// Help requests MeminfoHelp.
 	Help bool
@@ -180,8 +181,8 @@ type meminfoTable struct {
 	*Meminfo
 	full bool
 	// swapInTotal means that the table has a SwapPss column, which TOTAL
-	// includes. Android decides at run time, by whether anything is swapped out
-	// (Debug.MemoryInfo.hasSwappedOutPss).
+	// includes. Android decides this at run time, by whether anything is
+	// swapped out (Debug.MemoryInfo.hasSwappedOutPss).
 	swapInTotal bool
 	b           strings.Builder
 }
@@ -272,7 +273,7 @@ func (t *meminfoTable) table() {
 	}
 	cells[0] = total
 	if t.API == 30 && !t.full {
-		// Android 11 prints the Pss again instead of the Rss.
+		// In the Rss column, Android 11 prints the Pss again.
 		cells[len(cells)-1] = total
 	}
 	heaps := t.NativeHeap.Plus(t.JavaHeap)
@@ -426,8 +427,8 @@ type ProcessPss struct {
 	KB   int64
 }
 
-// MeminfoOverview returns the answer for no process: the given processes, and
-// their sum compared with the memory of the phone in kB.
+// MeminfoOverview returns the answer to a call without a process: a list of the
+// given processes, and their sum compared with the memory of the phone in kB.
 func MeminfoOverview(api int, up time.Duration, processes []ProcessPss, ramKB int64) string {
 	var b strings.Builder
 	b.WriteString(MeminfoHead(api, up) + "\nTotal PSS by process:\n")

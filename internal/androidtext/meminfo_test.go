@@ -59,8 +59,8 @@ func block(t *testing.T, text string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// TestMeminfoReadsBack: the parser returns the printed values, at every API
-// level, with every option.
+// TestMeminfoReadsBack checks that the parser returns the printed values, at
+// every API level, with every option.
 func TestMeminfoReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		for _, swapped := range []bool{false, true} {
@@ -147,7 +147,8 @@ func checkSummary(t *testing.T, name string, m *androidtext.Meminfo, swapped boo
 	}
 }
 
-// TestMeminfoOfNativeProcess: neither the name nor objects are printed.
+// TestMeminfoOfNativeProcess checks that neither the name nor objects are
+// printed.
 func TestMeminfoOfNativeProcess(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		m := process(api, true)
@@ -192,7 +193,7 @@ func TestMeminfoIsRecorded(t *testing.T) {
 
 var blanks = regexp.MustCompile(` +\n`)
 
-// again returns the values of a parsed block.
+// again converts a parsed block to the values that were printed.
 func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, details bool) {
 	m = &androidtext.Meminfo{API: api, PID: int(b.PID.N), Name: string(b.Process)}
 	memory := func(r dumpsys.Row) androidtext.Memory {
@@ -210,7 +211,8 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 		return androidtext.Heap{Size: r.HeapSize.N, Alloc: r.HeapAlloc.N, Free: r.HeapFree.N}
 	}
 	m.NativeHeap, m.JavaHeap = heap("Native Heap"), heap("Dalvik Heap")
-	// Code includes the code of the JIT, which is part of a row.
+	// Code includes the code of the JIT compiler, which is a part of another
+	// row.
 	m.JIT.PrivateDirty = b.Code.N - m.Rows.Summarize(androidtext.Memory{}, false).Code
 	if rss := regexp.MustCompile(`Code: +\d+ +(\d+)`).FindStringSubmatch(text); rss != nil {
 		n, _ := strconv.ParseInt(rss[1], 10, 64)

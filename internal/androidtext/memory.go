@@ -1,6 +1,6 @@
 package androidtext
 
-// Memory is the memory of a mapping, or of several together, in kB.
+// Memory is the memory of one or more mappings, in kB.
 type Memory struct {
 	// Size is address space; the other fields are memory in use.
 	Size, Rss, Pss             int64
@@ -85,7 +85,7 @@ type Summary struct {
 
 // Summarize returns the App Summary (android.os.Debug.MemoryInfo.getSummary*).
 // jit is the part of Dalvik Other that is code; since Android 10 it counts as
-// Code. swapInTotal includes SwapPss in the total.
+// Code. swapInTotal means that the total includes SwapPss.
 func (r *Rows) Summarize(jit Memory, swapInTotal bool) Summary {
 	java, graphics := r.Sum(ArtMmap), r.Sum(GfxDev, EGLMtrack, GLMtrack)
 	code := r.Sum(SoMmap, JarMmap, ApkMmap, TtfMmap, DexMmap, OatMmap).Plus(jit)

@@ -52,8 +52,9 @@ func monkeyProblem(format string, args ...any) string {
 	return "** Error: " + fmt.Sprintf(format, args...) + "\n" + MonkeyUsage
 }
 
-// ParseMonkey parses the arguments of monkey; seed is used if they name none.
-// If one is invalid, problem is the text that monkey prints to standard error.
+// ParseMonkey parses the arguments of monkey; seed is used if the arguments
+// contain no seed. If an argument is invalid, problem is the text that monkey
+// prints to standard error.
 func ParseMonkey(args []string, seed int64) (m Monkey, problem string) {
 	m = Monkey{Seed: seed, Events: -1}
 	for i := 0; i < len(args); i++ {
@@ -113,8 +114,8 @@ func (m *Monkey) option(word, value string, text bool) (problem string) {
 	return ""
 }
 
-// Begin returns the text before the first event. args are printed since Android
-// 8.
+// Begin returns the text before the first event. Since Android 8 it contains
+// args.
 func (m *Monkey) Begin(api int, args []string) string {
 	var b strings.Builder
 	if api >= 26 {
@@ -147,8 +148,8 @@ func MonkeyCrash(process string, pid int) string {
 	return fmt.Sprintf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", process, pid)
 }
 
-// Aborted returns the texts, for standard output and standard error, of a run
-// that ends at a crash.
+// Aborted returns the texts that a run that ends at a crash prints to standard
+// output and standard error.
 func (m *Monkey) Aborted(done int) (out, errs string) {
 	return fmt.Sprintf("** Monkey aborted due to error.\nEvents injected: %d\n", done),
 		fmt.Sprintf("** System appears to have crashed at event %d of %d using seed %d\n", done, m.Events, m.Seed)

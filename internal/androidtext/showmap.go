@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// ShowmapEverywhere is the first API level with showmap on user builds,
-// rewritten in system/memory/libmeminfo/tools/showmap.cpp; ShowmapFlags the
-// first with columns for huge pages and, with -v, flags.
+// ShowmapEverywhere is the first API level with showmap on user builds; since
+// then it is the rewritten program in
+// system/memory/libmeminfo/tools/showmap.cpp. ShowmapFlags is the first level
+// with columns for huge pages and, with -v, flags.
 const (
 	ShowmapEverywhere = 29
 	ShowmapFlags      = 31
@@ -87,14 +88,14 @@ func ShowmapError(api, pid int, reason string) string {
 	return fmt.Sprintf("cannot open /proc/%d/smaps: %s\n", pid, reason)
 }
 
-// object is a line of showmap.
+// object is the content of one line of showmap.
 type object struct {
 	Mapping
 	count int
 }
 
-// objects returns the lines: mappings of the same name are merged unless each
-// has a line of its own.
+// objects returns the contents of the lines: mappings with the same name are
+// merged unless each has its own line.
 func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object) {
 	at := map[string]int{}
 	for _, m := range mappings {
@@ -117,7 +118,7 @@ func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object)
 	return all, total
 }
 
-// hides reports whether -t omits a line: old releases check dirty pages only.
+// hides reports whether -t omits a line. Old releases only check dirty pages.
 func (o ShowmapOptions) hides(m Memory, api int) bool {
 	return o.Terse && m.PrivateDirty == 0 && (api < ShowmapEverywhere || m.PrivateClean == 0)
 }
@@ -170,8 +171,8 @@ func (o ShowmapOptions) span(m Mapping, api int) string {
 	return fmt.Sprintf("%16x %16x ", m.Start, m.End)
 }
 
-// noSpan returns the blanks in the columns of addresses of the total, which are
-// narrower than the columns in two releases.
+// noSpan returns blanks for the address columns of the line with the total. In
+// two releases these are narrower than the columns.
 func (o ShowmapOptions) noSpan(api int) string {
 	switch {
 	case !o.Addresses:
@@ -182,8 +183,8 @@ func (o ShowmapOptions) noSpan(api int) string {
 	return strings.Repeat(" ", 34)
 }
 
-// heading returns the two lines of titles, the line of dashes, and the columns
-// of huge pages, which are zero.
+// heading returns the two title lines, the line of dashes, and the columns of
+// huge pages, which are zero.
 func (o ShowmapOptions) heading(api int) (head, rule, huge string) {
 	const (
 		top  = " virtual                     shared   shared  private  private"

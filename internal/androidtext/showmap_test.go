@@ -25,7 +25,8 @@ func mappings() []androidtext.Mapping {
 	}
 }
 
-// TestShowmapReadsBack: the parser for real phones returns the printed values.
+// TestShowmapReadsBack checks that the parser for real phones returns the
+// printed values.
 func TestShowmapReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		for _, args := range []string{"7", "-t 7", "-v 7", "-a 7", "-va 7", "7 -tv"} {
@@ -35,8 +36,8 @@ func TestShowmapReadsBack(t *testing.T) {
 			}
 			text := androidtext.Showmap(api, mappings(), o)
 			if (o.Verbose || o.Addresses) && (api == 29 || api == 30) {
-				// In these releases, the titles run into each other without the
-				// count.
+				// In these releases the titles are not separated without the
+				// count column.
 				if !strings.Contains(text, "swap  swapPSSobject\n") {
 					t.Errorf("API %d, %s:\n%s", api, args, text)
 				}
@@ -62,7 +63,7 @@ func checkShowmap(t *testing.T, api int, o androidtext.ShowmapOptions, s procfs.
 	}
 	names := map[bool]string{false: "[anon] a.so b.so", true: "[anon] a.so b.so b.so"}[o.Verbose]
 	switch {
-	case o.Terse && api < androidtext.ShowmapEverywhere: // dirty pages alone
+	case o.Terse && api < androidtext.ShowmapEverywhere: // only dirty pages
 		names = "[anon] b.so"
 	case o.Terse && o.Verbose:
 		names = "[anon] a.so b.so"
@@ -146,8 +147,8 @@ func TestParseShowmap(t *testing.T) {
 	}
 }
 
-// FuzzParseShowmap: accepted arguments contain a process, and their order does
-// not matter.
+// FuzzParseShowmap checks that accepted arguments contain a process, and that
+// their order does not matter.
 func FuzzParseShowmap(f *testing.F) {
 	for _, seed := range []string{"7", "-a -v 7", "7 -tq", "-", "--", "-\xff 3", "99999999999999999999"} {
 		f.Add(seed)

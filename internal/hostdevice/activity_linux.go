@@ -168,8 +168,8 @@ func (c *call) startActivity(ctx context.Context) int {
 	return 0
 }
 
-// endApp ends the processes of a package, or the one process with the given pid
-// or name.
+// endApp ends all processes of a package, or the process with the given pid or
+// name.
 func (c *call) endApp(verb string) int {
 	target := c.next()
 	if target == "--user" {
@@ -242,8 +242,8 @@ func (c *call) dumpHeap(ctx context.Context) int {
 	file = c.device.local(file) // a real adbd does not replace paths
 	shown := c.device.shown(file)
 	c.print("File: %s\n", shown)
-	// The shell's own symbolic links below it are not followed: jcmd would
-	// write wherever they lead.
+	// The shell's own symbolic links below it are not followed, because jcmd
+	// would write to their targets.
 	if clean := filepath.Clean(file); filepath.Dir(clean) != c.device.dir.Shared() {
 		c.complain("Error: Unable to open file: %s\nConsider using a file under %s/\n", shown, state.SharedDir)
 		return failed

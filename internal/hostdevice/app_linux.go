@@ -49,7 +49,8 @@ var activities = map[string][]string{
 	".Steady":  {"steady"},
 }
 
-// settling are the modes that grow up to a level, which requires a time.
+// settling are the modes that grow up to a certain level, for which a duration
+// is required.
 var settling = map[string]bool{"warmup": true, "cache": true}
 
 // app is the installed app with its processes.
@@ -71,13 +72,13 @@ type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
-	// exitRecorded is closed when the exit is recorded, outputEnded when the
-	// output of the process has ended; lastLine is the last line that it
-	// printed.
+	// exitRecorded is closed when the exit is recorded, and outputEnded when
+	// the output of the process has ended; lastLine is the last line that the
+	// process printed.
 	exitRecorded, outputEnded chan struct{}
 	lastLine                  string
-	// cause is why the device ended the process, nil if it did not. Guarded by
-	// the app's lock.
+	// cause is the reason for which the device ended the process; nil if the
+	// device did not end it. It is guarded by the app's lock.
 	cause *cause
 }
 
@@ -97,8 +98,8 @@ const (
 	settleTime = 1800
 )
 
-// start starts the process of a mode, unless it runs. It returns when the
-// process has its name.
+// start starts the process of a mode, unless it is already running. It returns
+// when the process has its name.
 func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err error) {
 	if err := a.compile(ctx); err != nil {
 		return false, err
@@ -136,7 +137,8 @@ func (a *app) compile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("install app: %w", err)
 	}
-	// sun.misc.Signal causes warnings that cannot be suppressed in another way.
+	// sun.misc.Signal causes warnings that cannot be suppressed in any other
+	// way.
 	cmd := exec.CommandContext(ctx, "javac",
 		append([]string{"-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App()}, sources...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -166,11 +168,11 @@ func (a *app) install() (paths []string, err error) {
 	return paths, nil
 }
 
-// flags returns the flags of the Java virtual machine. They keep everything but
-// the leak flat: no compiler that gradually compiles the code, a small young
-// generation of fixed size that is soon entirely touched, an old generation
-// that is reserved at the start, touched as it fills and fully compacted, and
-// no memory pools that grow with the number of threads.
+// flags returns the flags of the Java virtual machine. They keep all memory
+// except the leak constant: no compiler that gradually compiles the code, a
+// small young generation of fixed size that is soon entirely touched, an old
+// generation that is reserved at the start, touched as it fills and fully
+// compacted, and no memory pools that grow with the number of threads.
 func (a *app) flags(mode string) []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{
@@ -204,7 +206,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	}
 	cmd := exec.Command(d.program(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
-	// Otherwise glibc gives every thread a pool of its own.
+	// Otherwise glibc creates a memory pool for every thread.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" +
 			string(d.dir),
@@ -212,7 +214,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	if limit := d.options.FileLimit; limit > 0 {
 		cmd.Env = append(cmd.Env, state.FilesVariable+"="+strconv.Itoa(limit))
 	}
-	// A file of the previous process means nothing.
+	// The file may be from the previous process.
 	if err := os.Remove(d.heapUsedFile(mode)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, said.Close(), log.Close())
 	}
@@ -231,13 +233,14 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 }
 
 // heapUsedFile is the file to which a process writes how much of its Java heap
-// is in use. The kernel does not know: pages that a collection freed stay
-// resident.
+// is in use. The kernel does not have this number: pages that a collection
+// freed stay resident.
 func (d *Device) heapUsedFile(mode string) string {
 	return filepath.Join(d.dir.Home(), "heap-used-"+mode)
 }
 
-// heapUsed returns what a process last wrote there, in kB, or 0 for nothing.
+// heapUsed returns the latest number that a process wrote to the file, in kB,
+// or 0 if there is none.
 func (d *Device) heapUsed(p *appProcess) int64 {
 	_, mode, _ := strings.Cut(p.name, ":")
 	text, err := os.ReadFile(d.heapUsedFile(mode))
@@ -300,7 +303,7 @@ func (a *app) find(target string) (*appProcess, bool) {
 	return nil, false
 }
 
-// stop ends processes for a cause and waits for them to end.
+// stop ends processes, records the cause and waits for them to end.
 func (a *app) stop(list []*appProcess, why cause) {
 	a.mu.Lock()
 	for _, p := range list {

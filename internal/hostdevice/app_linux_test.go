@@ -33,7 +33,7 @@ func startTicks(t testing.TB, pid string) int64 {
 	return stat.StartTicks.N
 }
 
-// TestApp follows a process from start to end, over the real adb.
+// TestApp observes a process from start to end, over the real adb.
 func TestApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
@@ -106,7 +106,7 @@ func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 			b.System.N; sum != b.TotalPss.N || sum == 0 {
 			t.Errorf("meminfo %s: the summary adds up to %d, want %d", options, sum, b.TotalPss.N)
 		}
-		// It grows by 1.7 MB a second.
+		// The process grows by 1.7 MB a second.
 		if after := rollup(); b.TotalPss.N < before-3000 || b.TotalPss.N > after+3000 {
 			t.Errorf("meminfo %s: TOTAL PSS %d, want %d to %d, as the kernel reports", options, b.TotalPss.N, before,
 				after)
@@ -114,8 +114,8 @@ func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 	}
 }
 
-// checkCollection sends signal 10, which must force a collection and do nothing
-// else.
+// checkCollection sends signal 10, which must force a collection and have no
+// other effect.
 func checkCollection(t *testing.T, r *hostdevicetest.Running, pid string) {
 	t.Helper()
 	r.Must(t, "shell", "kill -10 "+pid)
@@ -123,7 +123,7 @@ func checkCollection(t *testing.T, r *hostdevicetest.Running, pid string) {
 	r.Must(t, "shell", "kill -0 "+pid)
 }
 
-// checkDump: the dump is complete and contains the leak.
+// checkDump checks that the dump is complete and contains the leak.
 func checkDump(t *testing.T, r *hostdevicetest.Running, name string) {
 	t.Helper()
 	const remote = "/data/local/tmp/x.hprof"
@@ -171,7 +171,7 @@ func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
 	}
 }
 
-// reading is the memory of a process at one time: kB by kind.
+// reading is the memory of a process at one time, in kB by kind.
 func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration, kb map[string]int64) {
 	t.Helper()
 	out, _ := shell(t, d, "dumpsys meminfo "+name)
@@ -186,8 +186,8 @@ func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration,
 	}
 }
 
-// TestLeaks: each process grows in its own dimension only, at the requested
-// rate in device time; the control does not grow.
+// TestLeaks checks that each process grows only in its own dimension, at the
+// requested rate in device time, and that the control process does not grow.
 func TestLeaks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 s")
@@ -246,7 +246,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestSettles: a leak with a duration ends, and the app stays alive.
+// TestSettles checks that a leak with a duration ends, and that the app stays
+// alive.
 func TestSettles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
@@ -272,15 +273,16 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestLevels: warm-up and cache grow to their level and stay there, and the
-// cache keeps working.
+// TestLevels checks that warm-up and cache grow to their level and stay there,
+// and that the cache keeps working.
 func TestLevels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
-	// 60 MB, within a second; the garbage of the cache is 16 MB more.
+	// The level is 60 MB, reached within a second; the garbage of the cache
+	// adds 16 MB.
 	for _, activity := range []string{"WarmUp", "Cache"} {
 		if out, exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+
 			" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
@@ -321,8 +323,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestUsers: with separate users, the kernel denies the shell what it denies on
-// a phone, and the same workarounds work.
+// TestUsers checks that with separate users, the kernel denies the shell the
+// same access as on a phone, and that the same workarounds work.
 func TestUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to run as other users")
@@ -364,8 +366,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestReleased: on a user build, neither run-as nor am dumpheap works for an
-// app that is not debuggable.
+// TestReleased checks that on a user build, neither run-as nor am dumpheap
+// works for an app that is not debuggable.
 func TestReleased(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{BuildType: "user", Released: true})

@@ -13,10 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// collection is how a Java virtual machine logs a full collection (-Xlog:gc).
+// collection matches the log line of a Java virtual machine about a full
+// collection (-Xlog:gc).
 var collection = regexp.MustCompile(`^GC\(\d+\) Pause Full \((.*)\) (\d+)M->(\d+)M\((\d+)M\) ([0-9.]+ms)$`)
 
-// maxLine bounds the line that is kept of a process's output, in bytes.
+// maxLine bounds the stored line of a process's output, in bytes.
 const maxLine = 4 << 10
 
 // copyOutput copies the output of a process to its log file, and logs its
@@ -29,7 +30,7 @@ func (p *appProcess) copyOutput(r io.ReadCloser, to *os.File, d *Device) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 {
-			// Nothing depends on this copy: an error is ignored.
+			// An error is ignored, because nothing depends on this copy.
 			_, _ = to.Write(line)
 			p.handleLine(string(line), d)
 		}

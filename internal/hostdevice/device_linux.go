@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Device makes this machine a phone. Use New to make one.
+// Device makes this machine a phone. Create it with New.
 type Device struct {
 	options Options
 	dir     state.Dir
@@ -44,7 +44,7 @@ type Device struct {
 
 var _ adbd.Phone = (*Device)(nil)
 
-// New makes a device, which Close ends. If this process is killed instead, a
+// New creates a device; Close ends it. If this process is killed instead, a
 // small process that New starts ends the device's processes and removes its
 // directory.
 func New(o Options) (*Device, error) {
@@ -100,9 +100,9 @@ func (d *Device) prepare() error {
 	return err
 }
 
-// makeDirs makes the directories that the shell and the app may enter, but not
-// list. Where both are the user that runs the device, no other user may enter
-// them.
+// makeDirs creates the directories that the shell and the app may enter, but
+// not list. If both run as the user that runs the device, no other user may
+// enter the directories.
 func (d *Device) makeDirs() error {
 	own := os.Getuid()
 	if d.options.ShellUID != own || d.options.AppUID != own {
@@ -123,8 +123,8 @@ func (d *Device) makeDirs() error {
 	return os.Chown(d.dir.Home(), d.options.AppUID, -1)
 }
 
-// program is the device's own copy: the user of the shell may not be allowed to
-// reach the original.
+// program is a copy of the program in the device's directory, because the
+// shell's user may not have access to the original.
 func (d *Device) program() string { return filepath.Join(d.dir.Bin(), "hostdevice") }
 
 func (d *Device) installCommands() error {
@@ -150,9 +150,9 @@ func (d *Device) installCommands() error {
 	return nil
 }
 
-// copyProgram holds a lock that keeps this process from starting others
-// meanwhile: with a child that inherited the open copy, starting the copy would
-// fail with ETXTBSY.
+// copyProgram holds a lock that prevents this process from starting others
+// meanwhile: if a child inherited the open copy, starting the copy would fail
+// with ETXTBSY.
 func copyProgram(to, from string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -101,7 +101,8 @@ func uptime(t testing.TB, d *hostdevice.Device) time.Duration {
 	return up
 }
 
-// TestClock: the clock starts at this machine's uptime and runs at its scale.
+// TestClock checks that the clock starts at this machine's uptime and runs at
+// its scale.
 func TestClock(t *testing.T) {
 	for _, scale := range []float64{1, 20} {
 		host, err := state.HostUptime()
@@ -150,8 +151,9 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// TestCancel: when its context ends, everything that a command started ends,
-// including processes that left its process group; other commands continue.
+// TestCancel checks that when its context ends, everything that a command
+// started ends, including processes that left its process group, and that other
+// commands continue.
 func TestCancel(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	other, endOther := context.WithCancel(t.Context())
@@ -192,7 +194,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestAdbDisconnect: killing adb ends its command.
+// TestAdbDisconnect checks that killing adb ends its command.
 func TestAdbDisconnect(t *testing.T) {
 	r := hostdevicetest.Start(t, hostdevice.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -206,8 +208,8 @@ func TestAdbDisconnect(t *testing.T) {
 	eventually(t, "it ends", func() bool { return len(left(t, r.Dir())) == 0 })
 }
 
-// TestBackground: a process that a command leaves in the background outlives it
-// and ends with the device.
+// TestBackground checks that a process that a command leaves in the background
+// outlives the command and ends with the device.
 func TestBackground(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	if out, exit := shell(t, d, "nohup setsid sleep 100 >/dev/null 2>&1 &"); exit != 0 || out != "" {
@@ -263,7 +265,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestUpload: an aborted upload leaves no file.
+// TestUpload checks that an aborted upload leaves no file.
 func TestUpload(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	w, err := d.Create("/data/local/tmp/x", 0o600)
@@ -288,8 +290,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestUploadOwner: pushed files belong to the shell, whose user adbd has on a
-// phone.
+// TestUploadOwner checks that pushed files belong to the shell's user, which is
+// also adbd's user on a phone.
 func TestUploadOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "only root can give the shell a different user")
@@ -329,8 +331,8 @@ func TestUploadOwner(t *testing.T) {
 	}
 }
 
-// TestServe ends the program in two ways; neither leaves a process or the
-// directory.
+// TestServe ends the program in two ways and checks that neither leaves a
+// process or the directory behind.
 func TestServe(t *testing.T) {
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(end.String(), func(t *testing.T) {
@@ -378,7 +380,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// number returns the only group of a pattern in a text, as a number.
+// number returns the only group that a pattern matches in a text, as a number.
 func number(t testing.TB, text, pattern string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)

@@ -12,8 +12,8 @@ import (
 )
 
 // dumpsys queries a system service (frameworks/native cmds/dumpsys). The device
-// has meminfo and, of activity, the exit records. For all others it prints the
-// error of a phone without them.
+// has the service meminfo and the exit records of the service activity. For all
+// others it prints the error of a phone without them.
 func (c *call) dumpsys() int {
 	o, problem := androidtext.ParseDumpsys(c.device.options.API, c.args)
 	switch {
@@ -30,13 +30,13 @@ func (c *call) dumpsys() int {
 		c.args = o.Args
 		return c.activity()
 	default:
-		// The exit code stays 0.
+		// The exit code is still 0.
 		c.complain("%s", androidtext.NoService(o.Service))
 	}
 	return 0
 }
 
-// activity is the service of the activity manager
+// activity implements the service of the activity manager
 // (ActivityManagerService.doDump).
 func (c *call) activity() int {
 	verb, api := c.next(), c.device.options.API

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// cause is why a process has ended.
+// cause is the reason why a process ended.
 type cause struct {
 	reason, subreason, status int
 	description               string
-	exception                 string // of the exception; if empty, the process's last line of output
+	exception                 string // of the exception; if empty, the last line that the process printed
 }
 
 var (
@@ -98,8 +98,8 @@ func (a *app) recordExit(p *appProcess, cmd *exec.Cmd) {
 // report_java_out_of_memory).
 func exceptionOf(words string) string { return strings.TrimPrefix(words, "Terminating due to ") }
 
-// log adds an entry to the system's log. Errors are ignored: the caller cannot
-// do anything about them.
+// log adds an entry to the system's log. Errors are ignored, because the caller
+// cannot handle them.
 func (d *Device) log(pid int, priority byte, tag, text string) {
 	buffer := "main"
 	switch tag {

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestEnds: the log and exit-info distinguish all ways to end.
+// TestEnds checks that the log and exit-info distinguish all ways in which a
+// process can end.
 func TestEnds(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20, HeapMB: 24})
@@ -42,7 +43,7 @@ func TestEnds(t *testing.T) {
 			"Cache", "cache", "am crash $PID",
 			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,
 		},
-		// Twice the heap in ten seconds.
+		// In ten seconds it allocates twice the size of the heap.
 		{
 			"Java", "java", "true",
 			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,
@@ -83,7 +84,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestExitInfoIsYoung: exit-info exists since Android 11.
+// TestExitInfoIsYoung checks that exit-info only exists since Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
 	const want = "Unknown command: exit-info\n" +
@@ -93,7 +94,7 @@ func TestExitInfoIsYoung(t *testing.T) {
 	}
 }
 
-// TestCollectionsInLog: collections and heap dumps are logged.
+// TestCollectionsInLog checks that collections and heap dumps are logged.
 func TestCollectionsInLog(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{})

@@ -17,7 +17,7 @@ type keeper struct {
 func startKeeper(program, dir string) (*keeper, error) {
 	cmd := exec.Command(program, "keep", dir)
 	cmd.Env = []string{}
-	// With a session of its own, it does not receive the signals of a terminal.
+	// A process in its own session does not receive the signals of a terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	line, err := cmd.StdinPipe()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestLimits: limits are reported as on a phone, and their use grows until the
-// process dies.
+// TestLimits checks that limits are reported as on a phone, and that their use
+// grows until the process dies.
 func TestLimits(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	const files = 200
@@ -22,7 +22,7 @@ func TestLimits(t *testing.T) {
 	if out, _ := shell(t, d, "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize"); out != "256m\n256m\n" {
 		t.Errorf("heap sizes: %q", out)
 	}
-	// Four files per MB: 40 a second.
+	// Four files per MB make 40 files a second.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Files --ef mb_per_h 360"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
@@ -45,12 +45,12 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHeapInUse: the used part of the Java heap falls with each collection
-// while its floor rises; the kernel sees only growth.
+// TestHeapInUse checks that the used part of the Java heap falls with each
+// collection while its minimum rises; the kernel only reports growth.
 func TestHeapInUse(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100, HeapMB: 512})
-	// 4 MB a second, and four times as much garbage.
+	// The leak is 4 MB a second, with four times as much garbage.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Busy --ef mb_per_h 144"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}

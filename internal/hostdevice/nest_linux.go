@@ -17,10 +17,10 @@ import (
 )
 
 // Nest is a real adb server with a real adbd that serves the device's shell, in
-// namespaces of their own.
+// their own namespaces.
 type Nest struct {
 	// Socket is the server's socket. Every process of this machine that may
-	// enter the device's directory as root can reach it.
+	// enter the device's directory as root can connect to it.
 	Socket string
 	// Target is the address of adbd for `adb connect`.
 	Target string
@@ -34,11 +34,11 @@ type Nest struct {
 // uses it.
 const adbdPort = "5555"
 
-// nestFlags are the namespaces of a nest. Processes are not among them: the app
-// runs outside.
+// nestFlags are the namespaces of a nest. There is no pid namespace, because
+// the app runs outside.
 const nestFlags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 
-// CheckNest returns an error if this machine cannot have a nest, which needs
+// CheckNest returns an error if this machine cannot run a nest, which requires
 // root and a kernel that permits namespaces.
 func CheckNest() error {
 	if os.Getuid() != 0 {
@@ -55,9 +55,9 @@ func CheckNest() error {
 	return nil
 }
 
-// Nest serves the shell by adbd behind the server of the program adb, until
-// Close. To use the device, let the server connect to Target. A device has at
-// most one nest; a Daemon of package adbd may serve it at the same time.
+// Nest serves the shell with adbd and the adb server of the program adb, until
+// Close. To use the device, connect the server to Target. A device has at most
+// one nest; a Daemon of package adbd may serve the device at the same time.
 func (d *Device) Nest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	if !d.enter() {
 		return nil, fmt.Errorf("make nest: %w", errClosed)
@@ -108,7 +108,7 @@ func (d *Device) startNest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	return n, nil
 }
 
-// The mounts of the nest; a phone has its adbd in this apex too.
+// The mounts of the nest; on a phone, adbd is in this apex too.
 const (
 	phoneBin  = "/system/bin"
 	phoneApex = "/apex/com.android.adbd"
@@ -148,7 +148,8 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 			Env: []string{
 				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANDROID_SDK_HOME=" + home, "TMPDIR=" + home,
 				state.Variable + "=" + string(d.dir),
-				// It would find adbd a second time, as an emulator.
+				// The server would otherwise find adbd a second time, as an
+				// emulator.
 				"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 			},
 		},
@@ -173,7 +174,7 @@ var androidGroups = []struct {
 	{3011, "uhid"}, {3012, "readtracefs"},
 }
 
-// shellUID is the user of a phone's shell, unless it is root.
+// shellUID is the user of a phone's shell, unless the shell is root.
 const shellUID = 2000
 
 func shellGroups(uid int) []uint32 {

@@ -22,13 +22,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The users of a phone: the shell and one app.
+// These are the users of a phone: the shell and one app.
 const (
 	shellUID = 2000
 	appUID   = 10123
 )
 
-// asked is a command and the expected answer of a phone.
+// asked is a command and the answer that a phone gives.
 type asked struct {
 	command   string
 	out, errs string // regular expressions
@@ -53,8 +53,8 @@ func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (nam
 
 const denied = `Permission denied`
 
-// TestUserBuild: what the kernel shows the shell of a user build about an app
-// that is not debuggable, and what the system refuses.
+// TestUserBuild checks what the kernel shows the shell of a user build about an
+// app that is not debuggable, and what the system refuses.
 func TestUserBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t,
@@ -101,7 +101,8 @@ func TestUserBuild(t *testing.T) {
 	}
 }
 
-// TestDebuggableApp: access by run-as, and the dump of a debuggable app.
+// TestDebuggableApp checks access with run-as, and the dump of a debuggable
+// app.
 func TestDebuggableApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID, AppUID: appUID, BuildType: "user"})
@@ -141,7 +142,7 @@ func TestDebuggableApp(t *testing.T) {
 	})
 }
 
-// TestRootBuild: after adb root, everything can be read.
+// TestRootBuild checks that everything can be read after adb root.
 func TestRootBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{AppUID: appUID})
@@ -157,8 +158,8 @@ func TestRootBuild(t *testing.T) {
 	}
 }
 
-// TestOpenFiles: the descriptors of another user cannot be listed; newer
-// kernels report their number as the size of the directory (Linux 6.2,
+// TestOpenFiles checks that the descriptors of another user cannot be listed.
+// Newer kernels report their number as the size of the directory (Linux 6.2,
 // fs/proc/fd.c).
 func TestOpenFiles(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
@@ -186,15 +187,15 @@ func TestOpenFiles(t *testing.T) {
 	for _, f := range files {
 		f.Close()
 	}
-	// adb opens and closes pipes of its own meanwhile.
+	// adb itself opens and closes pipes meanwhile.
 	if grown := after - before; grown < 90 || grown > 110 {
 		t.Errorf("%d descriptors, %d after 100 more", before, after)
 	}
 }
 
-// TestNestIsClosed: nothing listens outside the nest, on any network or for the
-// hypervisor; the app's directories do not hide those of others; nothing
-// remains.
+// TestNestIsClosed checks that nothing listens outside the nest, on any network
+// or for the hypervisor, that the app's directories do not hide other
+// directories, and that nothing remains.
 func TestNestIsClosed(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	dir := r.Dir()
@@ -203,7 +204,7 @@ func TestNestIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 15B3 is port 5555, 0A the state LISTEN.
+		// 15B3 is port 5555; 0A is the state LISTEN.
 		listens := regexp.MustCompile(`:15B3 [0-9A-F]+:0000 0A`)
 		if listens.Match(outside) {
 			t.Errorf("%s of this machine has adbd", table)
@@ -236,7 +237,7 @@ func TestNestIsClosed(t *testing.T) {
 	}
 }
 
-// bindVsock briefly binds a port that the hypervisor reaches (vsock(7)).
+// bindVsock briefly binds a port that the hypervisor can reach (vsock(7)).
 func bindVsock(port uint32) error {
 	const family, anyone = 40, 0xffffffff
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -256,7 +257,8 @@ func bindVsock(port uint32) error {
 	return nil
 }
 
-// TestNestOfKilledTest: a nest ends with its process, however that ends.
+// TestNestOfKilledTest checks that a nest ends with its process, however the
+// process ends.
 func TestNestOfKilledTest(t *testing.T) {
 	if os.Getenv(nestVariable) != "" {
 		r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})

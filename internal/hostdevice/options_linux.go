@@ -20,34 +20,35 @@ type Options struct {
 	// Serial and Model are listed by adb; hostdevice and "Host Device" by
 	// default.
 	Serial, Model string
-	// API is ro.build.version.sdk, 34 by default, and decides how Android's
-	// tools print; Release is the version, 14 by default.
+	// API is ro.build.version.sdk, which determines how Android's tools print;
+	// it is 34 by default. Release is the version, 14 by default.
 	API     int
 	Release string
 	// BuildType is user, userdebug or eng; userdebug by default.
 	BuildType string
 	// Package is the name of the app; com.example.leaky by default. Two devices
-	// on one machine need two names: each shows all processes of the machine.
+	// on one machine need different names, because each device shows all
+	// processes of the machine.
 	Package string
 	// Released makes the app not debuggable: on a user build, run-as and am
-	// dumpheap refuse it.
+	// dumpheap then refuse to inspect it.
 	Released bool
 	// Dir is the parent of the device's directory; by default the directory for
 	// temporary files.
 	Dir string
 	// Scale is device seconds per real second; 1 by default.
 	Scale float64
-	// ShellUID and AppUID are the users of the shell and of the app. By default
-	// they are the user that runs the device, or for root 2000 and 10123: with
-	// those the kernel denies the shell what it denies on a phone. Separate
-	// users need root.
+	// ShellUID and AppUID are the users of the shell and of the app. By
+	// default, both are the user that runs the device. If root runs it, they
+	// are 2000 and 10123: with these users the kernel denies the shell the same
+	// access as on a phone. Separate users require root.
 	ShellUID, AppUID int
-	// Root makes root, if it runs the device, the default user of the shell and
-	// the app. Then anyone who reaches the device owns this machine, by run-as
-	// also with only the rights of the app.
+	// Root means that if root runs the device, the shell and the app run as
+	// root by default. Then anyone who can connect to the device controls this
+	// machine, with run-as even a client that only has the rights of the app.
 	Root bool
-	// HeapMB is the largest Java heap of a process of the app, in MiB; 1024 by
-	// default. It is reserved, not used.
+	// HeapMB is the maximum Java heap of a process of the app, in MiB; 1024 by
+	// default. It is only reserved at the start.
 	HeapMB int
 	// FileLimit is how many files a process of the app may open; by default as
 	// many as this machine permits.
@@ -62,7 +63,8 @@ const (
 	phoneAppUID   = 10123
 )
 
-// maxScale bounds the time scale; readers of the property accept no larger one.
+// maxScale bounds the time scale, because readers of the property accept no
+// larger value.
 const maxScale = 10000
 
 var (
@@ -111,7 +113,7 @@ func (o Options) check() error {
 		return fmt.Errorf("invalid package name %q", o.Package)
 	case !plainPath.MatchString(o.Dir):
 		// The path replaces /data/local/tmp in the text of commands, where a
-		// blank or a quote would change their meaning.
+		// blank or a quote in it would change their meaning.
 		return fmt.Errorf("directory %q is not absolute or contains special characters of the shell", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
 		return fmt.Errorf("heap of %d MiB for Java is out of range 16 to %d", o.HeapMB, 31<<10)
@@ -151,8 +153,8 @@ func (o Options) properties() []state.Property {
 // JavaTools are the programs of a Java development kit that the app needs.
 var javaTools = []string{"java", "javac", "jcmd"}
 
-// CheckJava returns an error if this machine cannot run the app: a Java
-// development kit must compile and start it and dump its heap.
+// CheckJava returns an error if this machine cannot run the app, which requires
+// a Java development kit that can compile and start it and dump its heap.
 func CheckJava() error {
 	for _, tool := range javaTools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsersOfADevice: root is the user of a shell or an app only if the options
-// say so.
+// TestUsersOfADevice checks that the shell or the app only runs as root if the
+// options request it.
 func TestUsersOfADevice(t *testing.T) {
 	self := os.Getuid()
 	shell, app := self, self

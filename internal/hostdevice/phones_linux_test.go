@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
-// simulated returns a phone whose app ended in two ways and runs again.
+// simulated returns a phone whose app ended in two ways and is running again.
 func simulated(t *testing.T, api int) *androidsim.Phone {
 	t.Helper()
 	p := androidsim.New(androidsim.Options{API: api, Apps: []androidsim.App{{
@@ -58,8 +58,8 @@ func dumped(t *testing.T, d *Device, args ...string) string {
 	return string(text)
 }
 
-// TestDumpsysLikeSimulatedPhone: both phones print the same text for the same
-// values, at each API level.
+// TestDumpsysLikeSimulatedPhone checks that both phones print the same text for
+// the same values, at each API level.
 func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	for api := 21; api <= 36; api++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	}
 }
 
-// checkExits compares exit-info of the device after it got the exits in the
-// text.
+// checkExits compares the device's exit-info after the exits in the text were
+// added to the device.
 func checkExits(t *testing.T, d *Device, api int, want string) {
 	t.Helper()
 	if api < androidtext.ExitInfoSince {
@@ -117,8 +117,8 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 }
 
 // checkTable compares the table of a layout with the numbers in the text. The
-// heaps are copied, and the objects are not compared: the phones have their
-// own.
+// heap values are copied, and the objects are not compared, because they differ
+// between the phones.
 func checkTable(t *testing.T, api int, want string) {
 	t.Helper()
 	parsed, err := dumpsys.ParseMeminfo([]byte(want))

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The port of a device that root runs must not give anyone root: every user of
-// this machine can reach it.
+// The port of a device that root runs must not give root access to anyone,
+// because every user of this machine can connect to it.
 func TestPortGivesNobodyRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "only root could expose root")

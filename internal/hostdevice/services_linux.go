@@ -97,7 +97,8 @@ func (c *call) runAs(ctx context.Context) int {
 		c.complain("run-as: unknown package: %s\n", pkg)
 		return 1
 	}
-	// Unlike am dumpheap, run-as checks the flag of the app on every build.
+	// Unlike am dumpheap, run-as checks the app's debuggable flag on every
+	// build.
 	if c.device.options.Released {
 		c.complain("run-as: package not debuggable: %s\n", pkg)
 		return 1

@@ -18,8 +18,8 @@ import (
 // killed is the exit code of a command that signal 9 ended.
 const killed = 128 + int(syscall.SIGKILL)
 
-// Shell runs a command line. As on a phone, processes in the background outlive
-// the command, and a process that keeps the outputs open keeps the command from
+// Shell runs a command line. As on a phone, background processes outlive the
+// command, and a process that keeps the outputs open prevents the command from
 // ending. When ctx ends, everything that the command started is ended.
 func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int) {
 	if !d.enter() {
@@ -44,7 +44,7 @@ func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, std
 		if err != nil {
 			return d.notStarted(stderr, err)
 		}
-		// It ends with stdin, which may be later than the command.
+		// The copying ends with stdin, which may be later than the command.
 		go func() {
 			defer in.Close()
 			io.Copy(in, stdin)
@@ -64,8 +64,8 @@ func (d *Device) notStarted(stderr io.Writer, err error) int {
 	return 126
 }
 
-// killAgain is how often a canceled command is killed again until it has ended:
-// it may start processes meanwhile.
+// killAgain is the interval at which a canceled command is killed again until
+// it has ended, because it may start processes meanwhile.
 const killAgain = 20 * time.Millisecond
 
 func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
@@ -81,8 +81,8 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 		proctable.KillWithVariable(state.CommandVariable, token)
 		select {
 		case <-ended:
-			// Processes that had left the group without holding an output are
-			// gone since the last kill, unless they were started after it.
+			// Processes that had left the group and do not hold an output were
+			// ended by the last kill, unless they were started after it.
 			proctable.KillWithVariable(state.CommandVariable, token)
 			return killed
 		case <-time.After(killAgain):
@@ -102,16 +102,16 @@ func exitCode(err error) int {
 	return exit.ExitCode()
 }
 
-// local replaces /data/local/tmp in the text of a command by the device's own
+// local replaces /data/local/tmp in the text of a command with the device's own
 // directory.
 func (d *Device) local(command string) string {
 	return replacePath(command, state.SharedDir, d.dir.Shared())
 }
 
-// shown undoes local, for messages.
+// shown reverses local, for messages.
 func (d *Device) shown(text string) string { return replacePath(text, d.dir.Shared(), state.SharedDir) }
 
-// replacePath replaces entire path elements only: /data/local/tmpfile is a
+// replacePath only replaces entire path elements: /data/local/tmpfile is a
 // different file.
 func replacePath(text, from, to string) string {
 	var b strings.Builder

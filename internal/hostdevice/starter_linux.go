@@ -27,8 +27,8 @@ func newStarter() *starter {
 }
 
 func (s *starter) run() {
-	// The thread is never unlocked: it ends with the goroutine, and with it the
-	// remaining processes that it started.
+	// The thread is never unlocked: it ends with the goroutine, and the
+	// remaining processes that it started end with it.
 	runtime.LockOSThread()
 	for {
 		select {

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// The sync protocol reaches /data/local/tmp, for reading and writing, and
-// /proc, for reading if the shell is the user that runs the device. Other files
-// of this machine do not belong to the phone.
+// The sync protocol can access /data/local/tmp, for reading and writing, and
+// /proc, for reading and only if the shell runs as the user that runs the
+// device. Other files of this machine do not belong to the phone.
 
 // Stat describes a file.
 func (d *Device) Stat(name string) (fs.FileInfo, error) {
@@ -57,7 +57,7 @@ func (d *Device) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// open does not wait for the other end of a fifo.
+// open does not block until the other end of a fifo is opened.
 func (d *Device) open(name string) (*os.File, error) {
 	rel, ok := inShared(name)
 	if ok {
@@ -99,8 +99,8 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	return &upload{File: f, root: d.shared, name: rel}, nil
 }
 
-// lead makes a directory in /data/local/tmp, with its parents. Like files, they
-// belong to the shell, whose user adbd has.
+// lead creates a directory in /data/local/tmp, with its parents. Like files,
+// they belong to the shell, whose user adbd runs as on a phone.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil
@@ -110,7 +110,7 @@ func (d *Device) lead(rel string) error {
 	}
 	err := d.shared.Mkdir(rel, 0o777)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // if it is not a directory, opening the file fails
+		return nil // if the path is not a directory, opening the file fails
 	}
 	if err != nil {
 		return err

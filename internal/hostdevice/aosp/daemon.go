@@ -13,9 +13,10 @@ import (
 
 // Daemon is an unpacked adbd.
 type Daemon struct {
-	// Root is the folder of the daemon; the other paths are relative to it.
+	// Root is the directory of the daemon; the other paths are relative to it.
 	Root string
-	// Loader starts the program with the libraries in the folders Libraries.
+	// Loader starts the program with the libraries in the directories
+	// Libraries.
 	Loader    string
 	Libraries []string
 	Program   string
@@ -26,19 +27,20 @@ type Daemon struct {
 const (
 	// program is the path of adbd in Debian's package.
 	program = "usr/lib/android-sdk/platform-tools/adbd"
-	// stamp is written last: a folder with it is complete.
+	// stamp is the file that is written last: a directory that contains it is
+	// complete.
 	stamp = "version"
 )
 
-// Folder returns where `make adbd` keeps the daemon: in the user's cache,
-// shared by all clones.
+// Folder returns the directory in which `make adbd` keeps the daemon: it is in
+// the user's cache and shared by all clones.
 func Folder() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "leakgate", "adbd"), err
 }
 
-// Have returns the daemon in a folder that Fetch filled. The error wraps
-// fs.ErrNotExist if there is none.
+// Have returns the daemon in a directory that Fetch filled. The error wraps
+// fs.ErrNotExist if there is no daemon in it.
 func Have(dir string) (Daemon, error) {
 	version, err := os.ReadFile(filepath.Join(dir, stamp))
 	if err != nil {
@@ -76,8 +78,8 @@ func find(dir string) (Daemon, error) {
 	}, nil
 }
 
-// Command returns the command that starts the daemon when its folder is at the
-// path at.
+// Command returns the command that starts the daemon when its directory is at
+// the path at.
 func (d Daemon) Command(at string) []string {
 	paths := make([]string, len(d.Libraries))
 	for i, dir := range d.Libraries {

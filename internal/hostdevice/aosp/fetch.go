@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// Package is the package that apt fetches, and release the first release
-	// that has it.
+	// Package is the package that apt fetches; release is the first Debian
+	// release that contains it.
 	Package = "adbd"
 	release = "trixie"
 	// keyring is Debian's own, part of every Debian.
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// Fetch unpacks the daemon into a folder with apt, unless it is there. The
-// folder is either complete or missing, even if several processes fetch at
-// once. Fetching takes about ten seconds and 25 MB.
+// Fetch unpacks the daemon into a directory with apt, unless it is already
+// there. The directory is either complete or missing, even if several processes
+// fetch at the same time. Fetching takes about ten seconds and 25 MB.
 func Fetch(ctx context.Context, dir string) (Daemon, error) {
-	dir, err := filepath.Abs(dir) // apt would take another path as relative to /
+	dir, err := filepath.Abs(dir) // apt would interpret another path as relative to /
 	if err != nil {
 		return Daemon{}, fmt.Errorf("find folder: %w", err)
 	}
@@ -87,8 +87,8 @@ func build(ctx context.Context, part, whole string) error {
 	return nil
 }
 
-// keep moves a complete folder to its place. If another process was faster, its
-// folder stays.
+// keep moves a complete directory to its final path. If another process was
+// faster, the directory of that process stays.
 func keep(whole, dir string) error {
 	if err := os.Rename(whole, dir); err != nil {
 		if _, there := Have(dir); there != nil {
@@ -98,7 +98,7 @@ func keep(whole, dir string) error {
 	return nil
 }
 
-// apt is this machine's apt with a state of its own, which contains only the
+// apt is this machine's apt with a separate state, which contains only the
 // packages of one release.
 type apt struct{ dir, config string }
 
@@ -137,8 +137,8 @@ func newApt(ctx context.Context, part string) (apt, error) {
 	return a, nil
 }
 
-// settings make apt independent of this machine's state (apt.conf(5)); hooks of
-// the machine's configuration would run on the machine's own state.
+// settings make apt independent of this machine's state (apt.conf(5)); hooks in
+// the machine's configuration would change the machine's own state.
 func (a apt) settings() string {
 	at := func(name string) string { return filepath.Join(a.dir, name) }
 	var b strings.Builder
@@ -148,7 +148,8 @@ func (a apt) settings() string {
 		{"Dir::Etc::main", "/dev/null"}, {"Dir::Etc::parts", "/dev/null"},
 		{"Dir::Etc::preferences", "/dev/null"}, {"Dir::Etc::preferencesparts", "/dev/null"},
 		{"APT::Install-Recommends", "false"}, {"Acquire::Languages", "none"},
-		// Otherwise apt downloads as a user who cannot enter this folder.
+		// Otherwise apt downloads as a user who has no access to this
+		// directory.
 		{"APT::Sandbox::User", "root"},
 	} {
 		fmt.Fprintf(&b, "%s %q;\n", s[0], s[1])
@@ -177,7 +178,7 @@ func (a apt) download(ctx context.Context) ([]string, error) {
 	return archives, nil
 }
 
-// mirror returns the address from which this machine's apt has its own release.
+// mirror returns the URL from which this machine's apt gets its own release.
 func mirror(ctx context.Context) (string, error) {
 	own, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -199,7 +200,7 @@ func mirror(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("find the mirror of this machine: apt has no source for %s main", codename)
 }
 
-// sourceOf finds the address of a release in the lines of indextargets.
+// sourceOf finds the URL of a release in the lines of indextargets.
 func sourceOf(targets []byte, codename string) (uri string, ok bool) {
 	for line := range strings.Lines(string(targets)) {
 		f := strings.Fields(line)
@@ -226,8 +227,9 @@ func distribution(text []byte) (id, codename string) {
 	return id, codename
 }
 
-// network are the settings by which this machine's apt reaches the network: its
-// proxies, and whether its clock can be trusted with the dates of the mirror.
+// network contains the settings with which this machine's apt uses the network:
+// its proxies, and whether its clock is reliable enough to check the dates of
+// the mirror.
 func network(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
 	if err != nil {

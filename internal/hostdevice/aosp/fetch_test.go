@@ -38,7 +38,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestHave: only a complete folder has a daemon.
+// TestHave checks that only a complete directory contains a daemon.
 func TestHave(t *testing.T) {
 	dir := t.TempDir()
 	missing := func(what string) {
@@ -70,14 +70,15 @@ func TestHave(t *testing.T) {
 	if got := strings.Join(d.Command("/at"), " "); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// An existing folder is used as it is, without apt.
+	// An existing directory is used as it is, without apt.
 	t.Setenv("PATH", t.TempDir())
 	if got, err := Fetch(t.Context(), dir); err != nil || got.Version != d.Version {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// TestWithoutApt: without apt there is no folder, not even an incomplete one.
+// TestWithoutApt checks that without apt no directory is created, not even an
+// incomplete one.
 func TestWithoutApt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "adbd")
@@ -95,7 +96,8 @@ func TestWithoutApt(t *testing.T) {
 	}
 }
 
-// TestKeep: the second process leaves the folder of the first one as it is.
+// TestKeep checks that the second process does not change the directory of the
+// first one.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	part, place := filepath.Join(dir, "part"), filepath.Join(dir, "place")

@@ -15,8 +15,7 @@ import (
 
 // Request is a command to run.
 type Request struct {
-	// Token identifies the command line of the shell that the request belongs
-	// to.
+	// Token identifies the shell command line that the request belongs to.
 	Token string
 	// Args are the name of the command and its arguments.
 	Args []string
@@ -114,16 +113,16 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	defer r.close()
-	// The command sends nothing more, so that the next read ends with the
-	// command.
+	// The command sends no more data, so the next read ends when the command
+	// ends.
 	go func() {
 		defer cancel()
 		var none [1]byte
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	// A handler may notice the end of ctx before stop runs, so that stop alone
-	// could not keep back the exit code of an ended command.
+	// A handler may notice the end of ctx before stop runs; then stop alone
+	// could not prevent the exit code of an ended command from being sent.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}

@@ -39,8 +39,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestCall passes files and arguments and receives the exit code, many calls at
-// a time.
+// TestCall sends files and arguments and receives the exit code, in many
+// concurrent calls.
 func TestCall(t *testing.T) {
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
 		in, _ := io.ReadAll(r.Stdin)
@@ -63,7 +63,8 @@ func TestCall(t *testing.T) {
 			}
 			outW.Close()
 			errW.Close()
-			// The pipe ends only when the server has closed its copies.
+			// The pipe only ends when the server has closed its copies of the
+			// files.
 			out, _ := io.ReadAll(outR)
 			errs, _ := io.ReadAll(errR)
 			if want := fmt.Sprintf("T %q input %d", args, i); string(out) != want || string(errs) != "complaint" {
@@ -74,7 +75,7 @@ func TestCall(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCallerGone: killing a command ends its request.
+// TestCallerGone checks that the request of a killed command ends.
 func TestCallerGone(t *testing.T) {
 	ended := make(chan struct{})
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
@@ -153,7 +154,8 @@ func send(t *testing.T, conn *net.UnixConn, text string, fds ...int) {
 	io.WriteString(conn, text)
 }
 
-// TestBadRequests are dropped without a call and without leaking a file.
+// TestBadRequests checks that bad requests are dropped without calling the
+// handler and without leaking a file.
 func TestBadRequests(t *testing.T) {
 	called := make(chan Request, 10)
 	_, socket := listen(t, func(ctx context.Context, r Request) int {

@@ -26,8 +26,8 @@ type Running struct {
 	*hostdevice.Device
 	// Serial is the device's serial at the server, 127.0.0.1:PORT.
 	Serial string
-	// ADBPort is the server's port on 127.0.0.1; 0 in a nest, whose server
-	// listens on a path.
+	// ADBPort is the server's port on 127.0.0.1; it is 0 in a nest, whose
+	// server listens on a path.
 	ADBPort int
 	// Server is the real adb server; Daemon is its connection to the device,
 	// nil in a nest.
@@ -37,14 +37,15 @@ type Running struct {
 	Nested *hostdevice.Nest
 }
 
-// devices counts the devices of this process, for the names of their apps.
+// devices counts the devices of this process; the names of their apps contain
+// the number.
 var devices atomic.Int64
 
 // Start builds the program, starts a real adb server and a device, and connects
-// them. Cleanups of the test end everything. Without a package in o, the app
-// has a name that no other device on this machine has; see Running.Package.
-// Options.Program is set here. Without adb the test is skipped, see
-// recorded.Missing; a test that starts the app calls RequireJava first.
+// them. Cleanups of the test end everything. If o names no package, the app
+// gets a name that no other device on this machine has; see Running.Package.
+// Start sets Options.Program. Without adb the test is skipped, see
+// recorded.Missing; a test that starts the app must call RequireJava first.
 func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	server := adbtest.StartServer(t)
@@ -59,23 +60,24 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 }
 
 // StartRooted is Start for a rooted phone, if root runs the test: shell and app
-// are root unless o has users. While the test runs, every user of this machine
-// who finds the port is root.
+// are root unless o specifies users. While the test runs, every user of this
+// machine who can connect to the port has root access.
 func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	o.Root = rooted(o)
 	return Start(t, o)
 }
 
-// rooted reports whether a device without users gets those of a rooted phone.
-// If the shell has its own user, the app must not be root: every user of this
-// machine reaches it by the socket of run-as.
+// rooted reports whether a device without specified users gets the users of a
+// rooted phone. If the shell has its own user, the app must not be root,
+// because every user of this machine can act as the app over the socket of
+// run-as.
 func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
 // StartNested is Start with Android's own adbd and an adb server in a nest:
-// nothing listens outside, and if o has the users of a phone, the kernel
-// applies the rules of a phone. If the machine has no adbd or cannot make a
-// nest, the test is skipped, see recorded.Missing.
+// nothing listens outside the nest, and if o specifies the users of a phone,
+// the kernel applies the rules of a phone. If this machine has no adbd or
+// cannot create a nest, the test is skipped, see recorded.Missing.
 func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	if err := hostdevice.CheckNest(); err != nil {
@@ -99,11 +101,11 @@ func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	return r
 }
 
-// nestWithin bounds how long the server and adbd may take to start; the server
-// makes a key first.
+// nestWithin is the timeout for the start of the server and adbd; the server
+// generates a key first.
 const nestWithin = 30 * time.Second
 
-// await waits until the server and adbd answer.
+// await waits until the server and adbd respond.
 func (r *Running) await(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(nestWithin); ; time.Sleep(10 * time.Millisecond) {
@@ -146,13 +148,13 @@ func (r *Running) Environment() []string {
 }
 
 // Cut drops the connections to the device, like unplugging the cable. Outside a
-// nest, the server reconnects by itself; in a nest, Plug reconnects it.
+// nest, the server reconnects automatically; in a nest, Plug reconnects it.
 func (r *Running) Cut() {
 	if r.Daemon != nil {
 		r.Daemon.Drop()
 		return
 	}
-	// A connection that is already cut cannot be cut again.
+	// A connection that is already closed cannot be closed again.
 	_, _ = r.Server.Ask("host:disconnect:" + r.Serial)
 }
 
@@ -162,9 +164,10 @@ func (r *Running) Plug(t testing.TB) {
 	r.Server.Connect(t, r.Serial)
 }
 
-// New makes a device without an adb server. If root runs the test, its shell is
-// root's, because only the test reaches it. The shell of Start is not: every
-// user of this machine reaches it while the test runs.
+// New creates a device without an adb server. If root runs the test, the shell
+// of the device is root, because only the test can use it. The shell of Start
+// is not root, because every user of this machine can connect to it while the
+// test runs.
 func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	t.Helper()
 	o.Root = rooted(o)
@@ -197,8 +200,8 @@ func RequireJava(t testing.TB) {
 	}
 }
 
-// program is built once for all tests of a process and kept in memory: the last
-// test would have to remove a file.
+// program is built once for all tests of a process and kept in memory, because
+// a file would have to be removed by the last test.
 var program = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "hostdevice-build-")
 	if err != nil {
@@ -222,7 +225,7 @@ func Program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hostdevice")
-	// A child that inherited the open file would keep it from being started.
+	// A child that inherited the open file would prevent it from being started.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, binary, 0o755); err != nil {
@@ -231,7 +234,7 @@ func Program(t testing.TB) string {
 	return path
 }
 
-// commandWithin bounds a command of ADB.
+// commandWithin is the timeout of a command of ADB.
 const commandWithin = time.Minute
 
 // ADB runs the real adb program for this device and returns its result, for

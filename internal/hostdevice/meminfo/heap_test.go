@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// TestHeapCells: the process's own number for its Java heap takes precedence
-// over the resident memory.
+// TestHeapCells checks that the process's own number for its Java heap takes
+// precedence over the resident memory.
 func TestHeapCells(t *testing.T) {
 	l := new(Layout)
 	l.Rows[androidtext.DalvikHeap] = androidtext.Memory{Size: 1000, Rss: 700, Pss: 700, PrivateDirty: 700}

@@ -20,10 +20,10 @@ type Layout struct {
 }
 
 // Meminfo returns the values of `dumpsys meminfo` of the process. javaUsed is
-// the size of the objects in the Java heap, garbage included, in kB; if it is
+// the size of the objects in the Java heap, including garbage, in kB; if it is
 // 0, all resident memory of the heap counts as used.
 //
-// Values that Android learns from inside a process, such as counts of framework
+// Values that Android reads from inside a process, such as counts of framework
 // objects, are zero.
 func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext.Meminfo {
 	heap := func(r androidtext.Row, used int64) androidtext.Heap {
@@ -50,7 +50,7 @@ const (
 	// stackSize is the stack size of a thread: 1 MiB, HotSpot's default on
 	// 64-bit Linux.
 	stackSize = 1 << 20
-	// maxGuard bounds the guard pages below a stack.
+	// maxGuard bounds the size of the guard pages below a stack.
 	maxGuard = 64 << 10
 )
 
@@ -145,8 +145,9 @@ func (s *sorter) inHeap(m *procfs.Mapping) bool {
 	if s.heapEnd == 0 {
 		s.heapStart, s.heapEnd = m.Start, m.Start
 	}
-	// The heap is one run without gaps of at most the reserved size: mappings
-	// behind it, such as the class space of newer releases, are not heap.
+	// The heap is one contiguous range of at most the reserved size. Mappings
+	// behind it, such as the class space of newer releases, do not belong to
+	// the heap.
 	if m.Start != s.heapEnd || m.End > s.heapStart+s.heapBytes {
 		return false
 	}
@@ -158,8 +159,8 @@ func (s *sorter) isStack(m *procfs.Mapping) bool {
 	if m.Start != s.guardEnd || s.guardEnd == 0 || m.Perms != [4]byte{'r', 'w', '-', 'p'} {
 		return false
 	}
-	// glibc adds its guard to the requested size, HotSpot takes its own from
-	// it.
+	// glibc adds its guard to the requested size; HotSpot's guard is a part of
+	// the requested size.
 	length := m.End - m.Start
 	return length == stackSize || length+s.guardSize == stackSize
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// area returns one mapping of smaps, all of it private and dirty.
+// area returns one mapping of smaps whose memory is all private and dirty.
 func area(start, end uint64, perms, name string, kb int64) string {
 	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\n"+
 		"Shared_Clean: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\n"+
@@ -32,8 +32,8 @@ func TestReadHotSpot(t *testing.T) {
 		heap = 0xf0000000
 		high = 0x7f0000000000
 	)
-	smaps := area(heap, heap+2*m, "rw-p", "", 1) + // young
-		area(heap+2*m, heap+100*m, "rw-p", "", 2) + // old
+	smaps := area(heap, heap+2*m, "rw-p", "", 1) + // young generation
+		area(heap+2*m, heap+100*m, "rw-p", "", 2) + // old generation
 		area(heap+100*m, heap+256*m, "---p", "", 0) + // not committed
 		area(heap+256*m, heap+300*m, "rw-p", "", 4) + // class space behind the heap
 		area(0x550000000000, 0x550000001000, "r-xp", "/usr/lib/jvm/bin/java", 8) +
@@ -105,8 +105,8 @@ func skeleton(line string) (label, form string) {
 	return strings.TrimRight(label, " \n"), form
 }
 
-// TestLooksLikeAndroid compares our text with a recorded one: each line that
-// both have must have its columns in the same places.
+// TestLooksLikeAndroid compares our text with a recorded one: lines that occur
+// in both must have their columns in the same places.
 func TestLooksLikeAndroid(t *testing.T) {
 	real := recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")
 	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
@@ -137,8 +137,8 @@ func TestLooksLikeAndroid(t *testing.T) {
 	}
 }
 
-// TestRecordedSums compares the sums of a real phone's smaps with its showmap
-// of the same minute.
+// TestRecordedSums compares the sums of a real phone's smaps with its showmap,
+// recorded in the same minute.
 func TestRecordedSums(t *testing.T) {
 	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestRecordedSums(t *testing.T) {
 }
 
 // checkReport parses a report with the parser for real phones and checks the
-// arithmetic that holds on every phone.
+// sums that are correct on every phone.
 func checkReport(t testing.TB, l *Layout) {
 	t.Helper()
 	for _, o := range []androidtext.MeminfoOptions{{}, {Local: true}, {Dalvik: true}, {Full: true}, {Summary: true}} {
@@ -252,9 +252,9 @@ func checkRows(t testing.TB, l *Layout, o androidtext.ShowmapOptions, m procfs.S
 	}
 }
 
-// TestOwnProcess: the kernel's own sum is the oracle. There is a tolerance
-// because the process runs while it is read. Garbage of earlier tests is freed
-// first, so that no memory is returned meanwhile.
+// TestOwnProcess compares our sum with the kernel's own sum. There is a
+// tolerance because the process runs while it is read. Garbage of earlier tests
+// is freed first, so that no memory is returned meanwhile.
 func TestOwnProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		recorded.Missing(t, "needs a kernel with smaps_rollup: %v", err)
@@ -296,8 +296,8 @@ func TestCutSmaps(t *testing.T) {
 	}
 }
 
-// FuzzRead: Read returns an error, or rows and mappings that both add up to the
-// plain sum over all mappings.
+// FuzzRead checks that Read returns an error, or rows and mappings whose sums
+// both equal the plain sum over all mappings.
 func FuzzRead(f *testing.F) {
 	f.Add(area(0xf0000000, 0xf0100000, "rw-p", "", 7)+area(0x7f0000000000, 0x7f0000001000, "---p", "", 0),
 		uint64(1<<20))

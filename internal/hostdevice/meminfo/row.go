@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// memoryOf converts a mapping. Fields that the kernel did not print become 0,
-// as on Android.
+// memoryOf converts a mapping. Fields that the kernel did not print are 0, as
+// on Android.
 func memoryOf(m *procfs.Mapping) androidtext.Memory {
 	return androidtext.Memory{
 		Size: int64(m.End-m.Start) >> 10, Rss: m.Rss.N, Pss: m.Pss.N,
@@ -18,9 +18,9 @@ func memoryOf(m *procfs.Mapping) androidtext.Memory {
 	}
 }
 
-// fileRow returns the row of a named mapping, by the end of its name like
-// Android (core/jni/android_os_Debug.cpp, load_maps). The class archive of a
-// Java virtual machine, which is its compiled code, counts as .oat.
+// fileRow returns the row of a named mapping according to the end of its name,
+// like Android (core/jni/android_os_Debug.cpp, load_maps). The class archive of
+// a Java virtual machine, which corresponds to compiled code, counts as .oat.
 func fileRow(name []byte) androidtext.Row {
 	name = bytes.TrimSuffix(name, []byte(" (deleted)"))
 	base := name[bytes.LastIndexByte(name, '/')+1:]

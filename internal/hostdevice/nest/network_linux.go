@@ -35,15 +35,16 @@ const (
 	seccompAllow      = 0x7fff0000
 	seccompErrno      = 0x00050000
 	afVsock           = 40
-	// Offsets in struct seccomp_data (seccomp(2)); the low half of the first
-	// argument on little-endian machines, as all of Android's are.
+	// Offsets in struct seccomp_data (seccomp(2)). For the first argument, it
+	// is the offset of the low half on little-endian machines, which all of
+	// Android's are.
 	dataNumber   = 0
 	dataArgument = 16
 )
 
-// forbidVsock denies this thread and its children sockets to the hypervisor and
-// to other machines on it. adbd listens there too, and a network namespace does
-// not prevent that.
+// forbidVsock prevents this thread and its children from opening sockets to the
+// hypervisor and to other machines on it. adbd also listens on such sockets,
+// and a network namespace does not isolate them.
 func forbidVsock() error {
 	const load, equal, give = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS,
 		syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
@@ -52,7 +53,7 @@ func forbidVsock() error {
 		{Code: equal, K: syscall.SYS_SOCKET, Jf: 3},
 		{Code: load, K: dataArgument},
 		{Code: equal, K: afVsock, Jf: 1},
-		// adbd gives up on an address family that does not exist
+		// adbd stops listening on an address family that does not exist
 		// (adb/daemon/transport_local.cpp, server_socket_thread).
 		{Code: give, K: seccompErrno | uint32(syscall.EAFNOSUPPORT)},
 		{Code: give, K: seccompAllow},

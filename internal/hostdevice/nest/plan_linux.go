@@ -11,12 +11,12 @@ import (
 
 // Plan describes a nest.
 type Plan struct {
-	// Root is an empty directory, in which the phone's root is made.
+	// Root is an empty directory in which the phone's root is assembled.
 	Root string
 	// Binds are mounted into the root, in this order.
 	Binds []Bind
-	// Server is the adb server, with a path of this machine. Daemon is adbd,
-	// with a path of the phone.
+	// Server is the adb server; its path is on this machine. Daemon is adbd;
+	// its path is on the phone.
 	Server, Daemon Command
 }
 
@@ -30,14 +30,14 @@ type Command struct {
 	Groups    []uint32
 }
 
-// Arg encodes the plan as an argument of Run.
+// Arg encodes the plan as an argument for Run.
 func (p Plan) Arg() (string, error) {
 	text, err := json.Marshal(p)
 	return string(text), err
 }
 
-// Run makes the nest, in the namespaces that its process was started in, and
-// returns when one of its programs has ended, after ending the other.
+// Run sets up the nest in the namespaces in which its process was started. When
+// one of the nest's programs has ended, it ends the other one and returns.
 func Run(args []string) int {
 	if len(args) != 1 {
 		return 2
@@ -55,7 +55,8 @@ func Run(args []string) int {
 }
 
 func (p Plan) run() error {
-	// Children die with the thread that started them, and inherit its filter.
+	// Children end when the thread that started them ends, and they inherit its
+	// filter.
 	runtime.LockOSThread()
 	if err := raiseLoopback(); err != nil {
 		return fmt.Errorf("raise loopback: %w", err)

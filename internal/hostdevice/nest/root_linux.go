@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// phones are the directories of the root that only a phone has.
+// phones are the directories of the root that exist only on a phone.
 var phones = map[string]bool{"apex": true, "data": true, "system": true}
 
 // makeRoot assembles the phone's root from this machine's directories. It is
 // visible only in this namespace.
 func (p Plan) makeRoot() error {
-	// Mounts of this namespace must not propagate to the one it was copied
-	// from.
+	// Mounts of this namespace must not propagate to the namespace that it was
+	// copied from.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := syscall.Mount("tmpfs", p.Root, "tmpfs", syscall.MS_NOSUID, "mode=755,size=1m"); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
-	// It is in a directory that will be mounted in it.
+	// The new root is in a directory that will be mounted in it.
 	if err := syscall.Mount("", p.Root, "", syscall.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
@@ -65,7 +65,8 @@ func (p Plan) showMachine() error {
 	return nil
 }
 
-// bind mounts From at To. Missing directories of To are made; From must exist.
+// bind mounts From at To. Missing directories of To are created; From must
+// exist.
 func (p Plan) bind(b Bind) error {
 	to := filepath.Join(p.Root, b.To)
 	first, _, _ := strings.Cut(strings.TrimPrefix(b.To, "/"), "/")

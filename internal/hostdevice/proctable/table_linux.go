@@ -15,8 +15,8 @@ import (
 // Process is a process of this machine.
 type Process struct {
 	PID, UID int
-	// Name is the first word of the command line, or [comm] without one; Args
-	// is the entire line, with blanks between the words.
+	// Name is the first word of the command line, or [comm] if there is none;
+	// Args is the entire command line, with blanks between the words.
 	Name, Args string
 }
 
@@ -131,12 +131,12 @@ func WithVariable(name, value string) ([]int, error) {
 // maxEnvironment is the kernel's default limit for arguments and environment.
 const maxEnvironment = 2 << 20
 
-// startWithin bounds how long a process may take to get its environment, which
-// the kernel does instantly once the process runs.
+// startWithin bounds how long a process may take to get its environment. The
+// kernel sets it up instantly once the process runs.
 const startWithin = time.Second
 
 // environment reads the environment of a process. While a process starts, the
-// kernel shows an empty one (fs/proc/base.c, environ_read), by which such a
+// kernel reports an empty environment (fs/proc/base.c, environ_read), so the
 // process would be missed.
 func environment(pid int) ([]byte, error) {
 	for deadline := time.Now().Add(startWithin); ; time.Sleep(50 * time.Microsecond) {
@@ -151,15 +151,15 @@ func environment(pid int) ([]byte, error) {
 	}
 }
 
-// memory is where the data and the environment of a process are, and how much
-// memory it has.
+// memory describes where the data and the environment of a process are, and how
+// much memory the process has.
 type memory struct{ size, data, start, end uint64 }
 
-// without reports whether a process has no environment to wait for: it has no
-// memory, like one of the kernel or one that has ended, or its environment is
-// empty. While the kernel lays it out it is empty too; the place of the data is
-// known only after that (fs/binfmt_elf.c: create_elf_tables, then
-// load_elf_binary).
+// without reports whether waiting for the environment of a process is
+// pointless: the process has no memory, like a kernel process or one that has
+// ended, or its environment is empty. The environment is also empty while the
+// kernel sets it up, but the address of the data is set only after that
+// (fs/binfmt_elf.c: create_elf_tables, then load_elf_binary).
 func (m memory) without() bool { return m.size == 0 || m.data != 0 && m.end == m.start }
 
 // memoryOf reads the fields vsize, start_data, env_start and env_end of
@@ -187,8 +187,8 @@ func memoryOf(pid int) (memory, error) {
 // killWithin bounds how long processes may take to end.
 const killWithin = 10 * time.Second
 
-// KillWithVariable ends the processes of WithVariable until there are none: a
-// process may start another while the list is read.
+// KillWithVariable ends the processes that WithVariable returns until there are
+// none left: a process may start another one while the list is read.
 func KillWithVariable(name, value string) error {
 	deadline := time.Now().Add(killWithin)
 	for {

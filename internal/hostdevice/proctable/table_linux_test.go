@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestList compares the list with that of ps.
+// TestList compares the list with the list of ps.
 func TestList(t *testing.T) {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,uid=").Output()
 	if err != nil {
@@ -75,7 +75,7 @@ func TestList(t *testing.T) {
 			both++
 		}
 	}
-	// Processes start and end between the two lists.
+	// Processes may start and end between the two lists.
 	if both < len(list)*8/10 || len(list) < len(theirs)*8/10 {
 		t.Errorf("%d listed, %d by ps, %d in both", len(list), len(theirs), both)
 	}
@@ -99,8 +99,9 @@ func TestKillWithVariable(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOfStarting: environment never returns nothing for a process
-// that has one, though the kernel shows none while the process starts.
+// TestEnvironmentOfStarting checks that environment never returns an empty
+// environment for a process that has one, although the kernel reports an empty
+// one while the process starts.
 func TestEnvironmentOfStarting(t *testing.T) {
 	var pid atomic.Int64
 	var stop atomic.Bool
@@ -146,7 +147,7 @@ func TestEnvironmentOfStarting(t *testing.T) {
 	t.Logf("%d times with, %d times the kernel showed none", seen, bare)
 }
 
-// TestWithout covers the stages of a start and permanent states.
+// TestWithout covers the stages of a process start and the permanent states.
 func TestWithout(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    memory
@@ -165,7 +166,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestWithoutEnvironment: a process without an environment does not block.
+// TestWithoutEnvironment checks that a process without an environment does not
+// block.
 func TestWithoutEnvironment(t *testing.T) {
 	none := exec.Command("/bin/sleep", "100")
 	none.Env = []string{}

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// cat prints the device's clock for `cat /proc/uptime` and is the real cat for
-// everything else.
+// cat prints the device's clock for `cat /proc/uptime` and runs the real cat
+// otherwise.
 func cat(c command) int {
 	if len(c.args) != 1 || c.args[0] != "/proc/uptime" {
 		return realTool(c, "cat")
@@ -28,7 +28,7 @@ func cat(c command) int {
 	return 0
 }
 
-// realTool replaces the process by this machine's tool of the name.
+// realTool replaces the process with this machine's tool of that name.
 func realTool(c command, name string) int {
 	for _, dir := range []string{"/usr/bin", "/bin"} {
 		err := syscall.Exec(filepath.Join(dir, name), append([]string{name}, c.args...), os.Environ())
@@ -39,7 +39,7 @@ func realTool(c command, name string) int {
 	return fail(c.err, name, syscall.ENOENT)
 }
 
-// getprop prints a property, or all as [key]: [value].
+// getprop prints a property, or all properties as [key]: [value].
 func getprop(c command) int {
 	list, err := c.dir.Properties()
 	if err != nil {

@@ -12,21 +12,23 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// prSetTHPDisable keeps the kernel from allocating 2 MiB when 4 KiB are touched
-// (PR_SET_THP_DISABLE; it persists over execve). Phones do not do that.
+// prSetTHPDisable prevents the kernel from allocating 2 MiB when 4 KiB are
+// touched (PR_SET_THP_DISABLE; it persists over execve). Phones do not use such
+// large pages.
 const prSetTHPDisable = 41
 
-// Launch replaces the process by args[1] with args[0] as its name, the first
-// word of its command line, where an app's process has its name.
+// Launch replaces the process with args[1]. The first word of its command line
+// becomes args[0], because an app's process has its name there.
 func Launch(args []string) int {
 	if len(args) < 2 {
 		return 2
 	}
-	// An old kernel may not support it; large pages only make growth less
+	// Old kernels may not support this; large pages only make the growth less
 	// smooth.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
-	// ART blocks signal 10 from its start on (runtime/signal_catcher.cc); a
-	// Java virtual machine would die until the app has installed its handler.
+	// ART blocks signal 10 from its start on (runtime/signal_catcher.cc);
+	// without this, the signal would end a Java virtual machine whose app has
+	// not yet installed its handler.
 	signal.Ignore(syscall.SIGUSR1)
 	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
 		return fail(os.Stderr, args[0], err)
@@ -40,7 +42,7 @@ func Launch(args []string) int {
 }
 
 // limitFiles sets how many files may be open. A Java virtual machine raises its
-// soft limit to the hard one (HotSpot os_linux.cpp, MaxFDLimit), so both are
+// soft limit to the hard limit (HotSpot os_linux.cpp, MaxFDLimit), so both are
 // set.
 func limitFiles(most string) error {
 	if most == "" {

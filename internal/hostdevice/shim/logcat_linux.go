@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// followEvery is the interval at which a followed log is read.
+// followEvery is the interval at which logcat reads a log that it follows.
 const followEvery = 20 * time.Millisecond
 
 // logcat prints the log.

@@ -13,8 +13,9 @@ import (
 // eventCost is the device time of an event without a throttle.
 const eventCost = 5 * time.Millisecond
 
-// monkey prints what the UI exerciser prints and takes as long, on the device's
-// clock. There is no screen for its events, and it starts no app.
+// monkey prints the output of the UI exerciser and takes the same time, on the
+// device's clock. It sends no events, because there is no screen, and it starts
+// no app.
 func monkey(c command) int {
 	m, problem := androidtext.ParseMonkey(c.args, rand.Int64N(1<<41))
 	if problem != "" {

@@ -192,7 +192,7 @@ func showmap(c command) int {
 		reason := err.Error()
 		if path, ok := errors.AsType[*os.PathError](err); ok {
 			reason = path.Err.Error()
-			reason = strings.ToUpper(reason[:1]) + reason[1:] // as the C library spells it
+			reason = strings.ToUpper(reason[:1]) + reason[1:] // in the C library's wording
 		}
 		if !o.Quiet {
 			fmt.Fprint(c.err, androidtext.ShowmapError(api, o.PID, reason))

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// command is a call of a command.
+// command implements a command.
 type command struct {
 	dir  state.Dir
 	args []string
@@ -20,7 +20,7 @@ type command struct {
 	err  io.Writer
 }
 
-// commands run in the shell, services in the device.
+// commands are run in the shell, services in the device.
 var commands = map[string]func(command) int{
 	"cat":     cat,
 	"getprop": getprop,
@@ -33,8 +33,8 @@ var commands = map[string]func(command) int{
 
 var services = []string{"am", "dumpsys", "pm", "run-as"}
 
-// Names returns the names of the commands to install. cat replaces the real one
-// only to show the device's clock, so a device at scale 1 does not need it.
+// Names returns the names of the commands to install. cat only replaces the
+// real cat to show the device's clock, so a device at scale 1 does not need it.
 func Names(scale float64) []string {
 	names := slices.Clone(services)
 	for name := range commands {
@@ -46,9 +46,9 @@ func Names(scale float64) []string {
 	return names
 }
 
-// Tools returns the programs of this machine that a phone has too (toybox in
-// system/core shell_and_utilities/README.md) and that are used to find leaks.
-// Others, such as su, are not found.
+// Tools returns the programs of this machine that also exist on a phone (toybox
+// in system/core shell_and_utilities/README.md) and are used to find leaks.
+// Other programs, such as su, are not available.
 func Tools() []string {
 	return []string{
 		"awk", "basename", "cat", "chmod", "chown", "cmp", "cp", "cut", "date", "dd", "df", "dirname", "du",
@@ -68,7 +68,7 @@ func IsCommand(name string) bool {
 }
 
 // Run acts as the command args[0] and returns its exit code. It may replace the
-// process by another program.
+// process with another program.
 func Run(args []string) int {
 	name := filepath.Base(args[0])
 	dir, err := state.Current()

@@ -19,7 +19,7 @@ var properties = []state.Property{
 	{Key: state.PackageProperty, Value: "com.example.leaky"},
 }
 
-// call runs a command of a device that has only its files.
+// call runs a command of a device of which only the files exist.
 func call(t *testing.T, name string, args ...string) (out, errs string, exit int) {
 	t.Helper()
 	dir := state.Dir(t.TempDir())
@@ -50,7 +50,8 @@ func TestGetprop(t *testing.T) {
 	}
 }
 
-// TestMonkey: 1000 events of 300 ms are 300 s of device time, 15 s at scale 20.
+// TestMonkey checks that 1000 events of 300 ms take 300 s of device time, which
+// is 15 s at scale 20.
 func TestMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -155,8 +156,8 @@ func TestShowmapRefuses(t *testing.T) {
 	}
 }
 
-// TestNames: the real cat is used at scale 1, and commands hide no tool of this
-// machine but cat and ps.
+// TestNames checks that the real cat is used at scale 1, and that commands hide
+// no tools of this machine except cat and ps.
 func TestNames(t *testing.T) {
 	if slices.Contains(Names(1), "cat") || !slices.Contains(Names(20), "cat") || len(Names(20)) != len(Names(1))+1 {
 		t.Errorf("%q at scale 1, %q at scale 20", Names(1), Names(20))

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// ScaleProperty is the only place where a device reports its time scale: how
-// many seconds pass on its clock (/proc/uptime) in one real second. A real
-// phone has no such property; empty means 1.
+// ScaleProperty is the property in which a device reports its time scale: how
+// many seconds pass on its clock (/proc/uptime) in one real second. The scale
+// is not available elsewhere. A real phone has no such property; empty means 1.
 const ScaleProperty = "leakgate.time_scale"
 
-// PackageProperty is the name of the app that is installed on a host device.
+// PackageProperty is the property with the name of the app that is installed on
+// a host device.
 const PackageProperty = "leakgate.package"
 
-// Clock is the device's time since boot: it is Base when this machine's uptime
-// is Base, and runs Scale times as fast from then on.
+// Clock is the device's time since boot: when this machine's uptime is Base,
+// the device's time is also Base, and from then on it runs Scale times as fast.
 type Clock struct {
 	Base  time.Duration
 	Scale float64
@@ -34,7 +35,7 @@ func (c Clock) Real(device time.Duration) time.Duration {
 }
 
 // Uptime formats a time like /proc/uptime, rounded down. The idle time is that
-// of one processor that was never busy.
+// of a single processor that was never busy.
 func Uptime(up time.Duration) string {
 	hundredths := int64(up / (10 * time.Millisecond))
 	return fmt.Sprintf("%d.%02d %[1]d.%02[2]d\n", hundredths/100, hundredths%100)

@@ -20,7 +20,7 @@ const logLimit = 4 << 20
 
 func (d Dir) logFile() string { return filepath.Join(d.Log(), "logcat") }
 
-// MakeLog makes an empty log that everyone may write and clear.
+// MakeLog creates an empty log that everyone may write and clear.
 func (d Dir) MakeLog() error {
 	if err := os.WriteFile(d.logFile(), nil, 0o666); err != nil {
 		return fmt.Errorf("make log: %w", err)
@@ -60,8 +60,8 @@ func (d Dir) ClearLog() error {
 	return nil
 }
 
-// ReadLog returns the entries from an offset in the file on, and the offset
-// after them. A log that was cleared meanwhile is read from its start.
+// ReadLog returns the entries after an offset in the file, and the offset after
+// these entries. If the log was cleared meanwhile, it is read from its start.
 func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err error) {
 	f, err := os.Open(d.logFile())
 	if err != nil {

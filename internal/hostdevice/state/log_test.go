@@ -71,8 +71,9 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzReadLog: whatever the log contains, appending the entries that are read
-// from it results in the same entries; incomplete lines are not read.
+// FuzzReadLog checks that, whatever the log contains, appending the entries
+// that are read from it results in the same entries, and that incomplete lines
+// are not read.
 func FuzzReadLog(f *testing.F) {
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext\n")
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext")

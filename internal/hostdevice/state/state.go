@@ -13,16 +13,17 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable with the directory of a command's
-// device. Its value differs between devices, so it also identifies the
-// processes of a device.
+// Variable is the environment variable that contains the directory of the
+// device to which a command belongs. Its value differs between devices, so it
+// also identifies the processes of a device.
 const Variable = "LEAKGATE_HOSTDEVICE"
 
-// CommandVariable is a number, unique on this machine, of the shell command
-// line that started a process.
+// CommandVariable is the environment variable with a number, unique on this
+// machine, that identifies the shell command line that started a process.
 const CommandVariable = "LEAKGATE_HOSTDEVICE_COMMAND"
 
-// FilesVariable is how many files a process of the app may open.
+// FilesVariable is the environment variable with the number of files that a
+// process of the app may open.
 const FilesVariable = "LEAKGATE_HOSTDEVICE_FILES"
 
 // SharedDir is the only directory of a phone that everyone may write.
@@ -31,9 +32,9 @@ const SharedDir = "/data/local/tmp"
 // Dir is the directory of a device.
 type Dir string
 
-// Bin contains the commands, Shared stands for /data/local/tmp, App contains
-// the classes of the app, Home is the app's own directory, Log contains the
-// output of the app's processes.
+// Bin contains the commands, Shared corresponds to /data/local/tmp, App
+// contains the classes of the app, Home is the app's own directory, and Log
+// contains the output of the app's processes.
 func (d Dir) Bin() string    { return filepath.Join(string(d), "bin") }
 func (d Dir) Shared() string { return filepath.Join(string(d), "tmp") }
 func (d Dir) App() string    { return filepath.Join(string(d), "app") }

@@ -61,7 +61,7 @@ func run(args []string) int {
 	return 2
 }
 
-// fetchWithin bounds a fetch over a slow connection.
+// fetchWithin is the timeout of a fetch over a slow connection.
 const fetchWithin = 5 * time.Minute
 
 // fetch unpacks Android's own adbd into a directory.
@@ -123,8 +123,8 @@ func serve(args []string) int {
 	return 0
 }
 
-// refuseRoot rejects the user 0 without --root: an unset variable or a mistake
-// must not open this machine.
+// refuseRoot rejects user 0 without --root, because an unset variable or a
+// mistake must not give others root access to this machine.
 func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
