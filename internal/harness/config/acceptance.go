@@ -11,7 +11,7 @@ import (
 )
 
 // AppendAccepted adds entries to the text of a file of accepted leaks, which
-// may be empty, and returns the new text: existing comments and entries are
+// may be empty, and returns the new text. Existing comments and entries are
 // unchanged. For an invalid file the error is of type [Errors].
 func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -34,7 +34,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	// Reading the text back must yield the requested entries.
+	// The new text must yield the requested entries when it is parsed.
 	again, err := ParseAccepted(name, out.Bytes())
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	return out.Bytes(), nil
 }
 
-// acceptedList returns the list of the file and adds it if missing.
+// acceptedList returns the list of the file, and adds it if it is missing.
 func acceptedList(root *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "accepted" {
@@ -66,7 +66,7 @@ func acceptedList(root *yaml.Node) *yaml.Node {
 	return list
 }
 
-// node returns an entry as the file has it.
+// node returns an entry as a YAML node of the file.
 func (a Accepted) node() *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	add := func(key, value, tag string) {

@@ -11,13 +11,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Accepted is a leak that is accepted until a date, as a reviewed file lists
-// it.
+// Accepted is a leak that is accepted until a date. It is listed in a reviewed
+// file.
 type Accepted struct {
 	// Key, Class and Held identify the leak: exactly one of them is set.
 	Key, Class, Held string
 	Reason, Owner    string
-	// Until is the last day.
+	// Until is the last day on which the leak is accepted.
 	Until time.Time
 }
 
@@ -31,7 +31,7 @@ func LoadAccepted(path string) ([]Accepted, error) {
 	return ParseAccepted(path, text)
 }
 
-// acceptedKeys are those of one leak.
+// acceptedKeys are the keys of one entry.
 var acceptedKeys = []string{"key", "class", "held", "reason", "owner", "until"}
 
 // ParseAccepted parses the text of a file of accepted leaks. The error is of
@@ -111,7 +111,7 @@ func (r *acceptedReading) file(root *yaml.Node) {
 			if value.Value != "1" {
 				r.refuse(value, key, "invalid value %q: want 1", value.Value)
 			}
-		case value.Kind == yaml.ScalarNode && value.Tag == "!!null": // none yet
+		case value.Kind == yaml.ScalarNode && value.Tag == "!!null": // not set yet
 		case value.Kind != yaml.SequenceNode:
 			r.refuse(value, key, "want a list of leaks")
 		default:

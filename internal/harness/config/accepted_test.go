@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The example and the one on the page are valid.
+// The example file and the example on the documentation page are valid.
 func TestAcceptedExamples(t *testing.T) {
 	list, err := LoadAccepted(filepath.Join("..", "..", "..", "examples", "leakcheck", "accepted.yaml"))
 	if err != nil || len(list) != 1 || list[0].Held != "LegacyPage.sInstance" || list[0].Owner != "anna" ||
@@ -28,7 +28,7 @@ func TestAcceptedExamples(t *testing.T) {
 	}
 }
 
-// An invalid file is rejected with all its mistakes and their lines.
+// An invalid file is rejected; the error lists all mistakes with their lines.
 func TestAcceptedMistakes(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                                    {"the file is empty"},
@@ -63,8 +63,8 @@ func TestAcceptedMistakes(t *testing.T) {
 	}
 }
 
-// FuzzParseAccepted checks that a file is rejected with a reason, or that each
-// parsed entry is in the text.
+// FuzzParseAccepted checks that a file is either rejected with a reason, or
+// that each parsed entry is in the text.
 func FuzzParseAccepted(f *testing.F) {
 	f.Add("version: 1\naccepted:\n- { key: abcdefgh, reason: r, owner: o, until: 2030-01-01 }\n- { held: A.b, until: " +
 		"2030-12-31 }\n")

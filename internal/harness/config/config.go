@@ -9,20 +9,21 @@
 //
 // A value comes from one of five layers, strongest first: a flag, an
 // environment variable named after the key, the chosen profile of the file, the
-// file, the default. The file alone and every profile are checked whichever is
-// chosen.
+// file, the default. The file alone and the file with every profile are always
+// checked, whichever profile is chosen.
 //
 // One table of keys (keys.go) defines the file. The reader, the written form of
 // a Config and the JSON Schema are all derived from it.
 //
-// It does not check that a device, an app or a program exists, and of the rest
-// of the project it uses only the rules of package gate. It is the only user of
-// the YAML library, whose node tree it walks itself, because a decoder into
-// structs has no columns, stops early, and mentions types of the program.
+// It does not check whether a device, an app or a program exists, and from the
+// rest of the project it uses only the rules of package gate. It is the only
+// user of the YAML library. It walks the library's node tree itself, because a
+// decoder into structs reports no columns, stops at the first errors, and
+// mentions types of the program.
 //
 // ${VAR}, ${VAR:-default} and ${VAR:?message} are replaced from the
-// environment, only in values and after the YAML is parsed, so that a variable
-// can hold a value but never add a key. $$ is a literal $.
+// environment. They are replaced only in values and after the YAML is parsed,
+// so a variable can supply a value but never add a key. $$ is a literal $.
 package config
 
 import (
@@ -42,17 +43,17 @@ import (
 const MaxFileBytes = 1 << 20
 
 // Config is one stability run as the file describes it. Every value that is
-// missing in the file has its default; [Config.Origin] reports where a value
-// comes from.
+// missing in the file has its default; [Config.Origin] returns the origin of a
+// value.
 type Config struct {
 	App      App
 	Devices  Devices
 	Workload Workload
-	// Duration is the maximum duration of the run. 0: until the workload ends,
-	// which is invalid with the workload "none".
+	// Duration is the maximum duration of the run. 0 means until the workload
+	// ends; this is invalid with the workload "none".
 	Duration time.Duration
-	// LongestDuration is how long a suspicion extends the run, 0 for no longer
-	// than Duration.
+	// LongestDuration is the maximum duration of a run that is extended because
+	// of a suspicion; 0 means that a run is never extended.
 	LongestDuration time.Duration
 	Sample          Sample
 	Detect          Detect
@@ -61,14 +62,14 @@ type Config struct {
 	Baseline        BaselineSource
 	Report          Report
 	GitHub          GitHub
-	// Strict makes the run exit with 5 if any process is inconclusive,
-	// AllowUnjudged with 0 if nothing could be judged or a heap dump is
-	// missing.
+	// Strict makes the run exit with 5 if any process is inconclusive.
+	// AllowUnjudged makes it exit with 0 even if nothing could be judged or a
+	// heap dump is missing.
 	Strict        bool
 	AllowUnjudged bool
 
 	gated    bool
-	masked   bool // references are written instead of the values
+	masked   bool // references are written in place of their values
 	secrets  secrets
 	source   source
 	origins  map[string]Origin
@@ -76,25 +77,26 @@ type Config struct {
 	profiles []string
 }
 
-// App is what to watch.
+// App is the app to watch.
 type App struct {
 	// Package is the application id, such as com.shop; empty if only processes
 	// are named.
 	Package string
-	// Processes are process names, or prefixes of names followed by a star.
-	// Never empty: the default is the package and package + ":*".
+	// Processes are process names, or prefixes of names followed by a star. The
+	// list is never empty: the default is the package and package + ":*".
 	Processes []string
 	// Mapping is the path of the mapping of an obfuscated build, as written: a
-	// relative path is relative to the folder of the file. Empty for none.
+	// relative path is relative to the folder of the file. It is empty if there
+	// is none.
 	Mapping string
-	// Variant is the name of the tested build variant, such as freeDebug; may
-	// be empty.
+	// Variant is the name of the tested build variant, such as freeDebug; it
+	// may be empty.
 	Variant string
 }
 
 // Devices selects the phones of the run.
 type Devices struct {
-	// Serials are the devices to use; empty for all that are connected.
+	// Serials are the devices to use; if empty, all connected devices are used.
 	Serials []string
 	// MinAPI is the lowest API level of Android that a device may have.
 	MinAPI int
@@ -105,23 +107,24 @@ type Devices struct {
 	StandIn bool
 }
 
-// Workload is what stresses the app: exactly one of its fields except Windows
-// is set, or none.
+// Workload is what stresses the app. At most one field is set, not counting
+// Windows.
 type Workload struct {
 	// Monkey is the event generator of Android; nil for another workload.
 	Monkey *Monkey
-	// Command is a program on the host with its arguments, without a shell.
+	// Command is a program on the host with its arguments; it runs without a
+	// shell.
 	Command []string
 	// DeviceCommand is one command line for the shell of the device.
 	DeviceCommand string
-	// Instrument are instrumented tests; nil for another workload.
+	// Instrument is a run of instrumented tests; nil for another workload.
 	Instrument *Instrument
-	// Windows finds tests in the output of Command or DeviceCommand; nil for
-	// none.
+	// Windows finds tests in the output of Command or DeviceCommand; nil if
+	// tests are not searched for.
 	Windows *Windows
 }
 
-// None reports whether nothing is started: the app is only watched.
+// None reports whether there is no workload, so that the app is only watched.
 func (w Workload) None() bool {
 	return w.Monkey == nil && len(w.Command) == 0 && w.DeviceCommand == "" && w.Instrument == nil
 }
@@ -130,24 +133,26 @@ func (w Workload) None() bool {
 type Instrument struct {
 	// Component is PACKAGE/RUNNER, or the package alone if it has one runner.
 	Component string
-	// Classes are the classes and CLASS#METHOD that run; empty for all.
+	// Classes are the classes and CLASS#METHOD names to run; if empty, all
+	// tests run.
 	Classes []string
-	// Arguments are further values of -e, except delay_msec and class.
+	// Arguments are the additional values for -e, except delay_msec and class.
 	Arguments map[string]string
-	// Room is the device time after each test; 0 for what the device needs.
+	// Room is the device time after each test; 0 means as long as the device
+	// needs.
 	Room time.Duration
 }
 
 // Windows are RE2 regular expressions for the output lines at which a test
-// begins and ends. Both compile.
+// begins and ends. Both are valid expressions.
 type Windows struct {
 	Begin, End string
 }
 
 // Report selects the optional reports of the run directory.
 type Report struct {
-	// JUnit is whether junit.xml is written; nil for only if the run has
-	// checks.
+	// JUnit is whether junit.xml is written; nil means that it is written only
+	// if the run has checks.
 	JUnit *bool
 }
 
@@ -158,16 +163,18 @@ type Monkey struct {
 	Events int
 	// Throttle is the pause between two events, in whole milliseconds.
 	Throttle time.Duration
-	// Seed makes runs reproducible; nil means a new one for each run.
+	// Seed makes runs reproducible; nil means a new seed for each run.
 	Seed *int64
 }
 
 // Sample configures the time between two readings, in device time.
 type Sample struct {
-	// Normal, Suspicious and Leaking are the intervals of the fast channel in
-	// the states of these names; Confirming samples like Suspicious.
+	// Normal, Suspicious and Leaking are the sampling intervals of the fast
+	// channel in the states of the same names; the state Confirming uses
+	// Suspicious.
 	Normal, Suspicious, Leaking time.Duration
-	// Detail is the time between two breakdowns, each of the next process.
+	// Detail is the time between two breakdowns; each is of the next process in
+	// turn.
 	Detail time.Duration
 	// MaxSystemServer and MaxApp bound the cost of sampling in the process
 	// system_server and in the app, in percent of one core.
@@ -178,18 +185,18 @@ type Sample struct {
 type Detect struct {
 	// Policy is the name of a set of rules: robust or article.
 	Policy string
-	// Assert is end, to judge by the verdict at the end of the run, or live, to
-	// fail a run in which a process ever reached LEAKING.
+	// Assert is end or live. With end, the verdict at the end of the run
+	// decides; with live, the run fails if a process was ever in state LEAKING.
 	Assert string
-	// MustSee is the slowest leak that a pass must rule out, in bytes per hour;
-	// 0 for any.
+	// MustSee is the rate of the slowest leak that a pass must rule out, in
+	// bytes per hour; 0 if no rate is required.
 	MustSee int64
 }
 
 // Diagnose configures what is captured from a leaking process.
 type Diagnose struct {
 	// Dump is when a heap dump is made: on_leak, at_end (of the run) or
-	// at_marks. The last two also make one on a leak.
+	// at_marks. With at_end and at_marks, a dump is also made on a leak.
 	Dump string
 	// Cooldown is the minimum time between two diagnoses of one process, in
 	// device time.
@@ -198,34 +205,36 @@ type Diagnose struct {
 	// graph without the contents of primitive arrays), raw or none.
 	Keep string
 	// Collect is when garbage collections are forced and the remaining objects
-	// counted: at_marks, never, or auto, which is at marks that begin a loop,
-	// in short runs.
+	// counted: at_marks, never, or auto. auto does this in short runs, at marks
+	// that begin a loop.
 	Collect string
-	// Logcat is what is kept of the device's log: app (the lines of the app and
-	// those of the system about it), all or none.
+	// Logcat is what is kept of the device's log: app (the app's lines and the
+	// system's lines about it), all or none.
 	Logcat string
-	// Texts is hidden, to replace each text of the app by a hash, or shown.
+	// Texts is hidden or shown. With hidden, each text of the app is replaced
+	// by a hash.
 	Texts string
-	// Steps are added to the recipe of a kind: java, native, gpu, thread,
-	// unknown, or all for each of them. Kinds without steps are absent; nil
-	// means no steps.
+	// Steps are added to the recipe of the kind that is the key: java, native,
+	// gpu, thread, unknown, or all for each of them. Kinds without steps are
+	// absent; nil means that there are no steps.
 	Steps map[string][]Step
 }
 
-// Step is one command of the file whose output is kept with a diagnosis.
+// Step is a command from the file whose output is kept with a diagnosis.
 type Step struct {
-	// Name is the name of its file without the extension. It is unique within a
-	// kind and all, and differs from leakgate's own steps.
+	// Name is the name of the output file without the extension. It is unique
+	// within its kind and all, and differs from the names of leakgate's own
+	// steps.
 	Name string
 	// Command is one command line for the shell of the device, as written:
 	// {pid}, {process}, {package} and {user} are placeholders for quoted
-	// values, and {{ is a literal {. It has no other {.
+	// values, and {{ is a literal {. No other { is allowed.
 	Command string
-	// Limit bounds it in real time.
+	// Limit bounds the duration of the command, in real time.
 	Limit time.Duration
 }
 
-// The defaults of a minimal file.
+// The default values for a minimal file.
 const (
 	DefaultMinAPI          = 21
 	DefaultRequire         = 1
@@ -247,7 +256,7 @@ const (
 	DefaultLimit           = 30 * time.Second // of a step
 )
 
-// TextsShown is the value of diagnose.texts that shows them.
+// TextsShown is the value of diagnose.texts with which texts are shown.
 const TextsShown = "shown"
 
 // The names of the policies.
@@ -275,7 +284,7 @@ func defaults() *Config {
 }
 
 // Load reads and parses the file at path, see [Parse]. The error is of type
-// [Errors]; that of an unreadable file has no line.
+// [Errors]; the error for an unreadable file has no line.
 func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	text, err := read(path)
 	if err != nil {
@@ -284,14 +293,14 @@ func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*
 	return Parse(path, text, getenv, choices...)
 }
 
-// Parse parses the text of a file of this name. getenv returns the value of an
-// environment variable and whether it is set, like [os.LookupEnv]; nil is an
-// empty environment. The error is of type [Errors] and is nil exactly if the
-// Config is not.
+// Parse parses the text of a file with this name. getenv returns the value of
+// an environment variable and whether it is set, like [os.LookupEnv]; nil means
+// an empty environment. The error is of type [Errors]; it is nil exactly if the
+// returned Config is not nil.
 //
-// Whatever is chosen, all mistakes of the file alone and of the file with each
-// of its profiles are reported, each once. An unset variable is an error only
-// in what is chosen.
+// All mistakes of the file alone and of the file with each of its profiles are
+// reported, each once, whichever profile is chosen. An unset variable is an
+// error only in the chosen configuration.
 func Parse(name string, text []byte, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
@@ -311,7 +320,7 @@ func Parse(name string, text []byte, getenv func(string) (string, bool), choices
 	return r.resolve()
 }
 
-// Choice is an input of [Parse] beside the file.
+// Choice is an input of [Parse] in addition to the file.
 type Choice func(*chosen)
 
 type chosen struct {
@@ -324,8 +333,8 @@ func WithProfile(name string) Choice {
 	return func(c *chosen) { c.profile = name }
 }
 
-// WithFlag sets the value at a path, or the values of a list, in the name of a
-// command-line flag such as --for. No value leaves the path unchanged.
+// WithFlag sets the value at a path, or the values of a list, on behalf of a
+// command-line flag such as --for. Without a value the path is unchanged.
 func WithFlag(flag, path string, values ...string) Choice {
 	return func(c *chosen) {
 		if len(values) > 0 {
@@ -340,7 +349,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// One byte more than allowed shows that there are too many.
+	// The limit plus one byte is read, to detect a file that is too large.
 	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// full uses every key there is.
+// full uses every existing key.
 const full = `version: 1
 x-quick: &quick
   normal: 10s
@@ -89,7 +89,7 @@ func mustParse(t *testing.T, text string) *Config {
 	return c
 }
 
-// mustRules parses rules, each as its path and its text.
+// mustRules parses rules, each given as its path and its text.
 func mustRules(t *testing.T, pairs ...string) []gate.Rule {
 	t.Helper()
 	var out []gate.Rule
@@ -166,7 +166,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Workload.None() {
 		t.Error("the workload is not none")
 	}
-	// The defaults are as documented.
+	// The defaults match the documentation.
 	written := mustParse(t, `version: 1
 app: { package: com.shop, processes: ["com.shop", "com.shop:*"] }
 devices: { serials: [], min_api: 21, require: 1 }
@@ -231,7 +231,7 @@ devices: { require: "${N:-3}" }
 	}
 }
 
-// A variable can hold a value, but never YAML.
+// A variable can supply a value, but never YAML.
 func TestVariablesAddNoKeys(t *testing.T) {
 	hostile := func(name string) (string, bool) { return "com.shop\nduration: 3h, x: {", name == "X" }
 	_, err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"),
@@ -248,7 +248,7 @@ func TestOrigins(t *testing.T) {
 		"app.package":                      "run.yaml:6:12",
 		"app.processes":                    "run.yaml:7:14",
 		"app.processes[1]":                 "run.yaml:7:27",
-		"sample.normal":                    "run.yaml:3:11", // where the anchor has it
+		"sample.normal":                    "run.yaml:3:11", // where the file defines the anchor
 		"sample.detail":                    "run.yaml:20:11",
 		"workload.monkey.seed":             "run.yaml:15:52",
 		"detect.assert":                    "run.yaml:25:11",
@@ -275,7 +275,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Callers report what only they can know in this package's format.
+// Callers report, in this package's format, what only they can know.
 func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
@@ -312,7 +312,7 @@ func TestLoad(t *testing.T) {
 		filepath.Join(dir, "no", "run.yaml"): {"cannot read the file: there is no directory", ""},
 		large:                                {"the file has more than 1048576 bytes", ""},
 	}
-	if runtime.GOOS != "windows" { // where a directory cannot even be opened
+	if runtime.GOOS != "windows" { // on systems where a directory cannot even be opened
 		cases[dir] = want{"cannot read the file: is a directory", ""}
 	}
 	for path, w := range cases {
@@ -341,8 +341,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The work on a small file that expands enormously stays bounded, in time and
-// in messages.
+// For a small file that expands enormously, the time and the number of messages
+// stay bounded.
 func TestHostileFiles(t *testing.T) {
 	bomb := "version: 1\nx-0: &x0 { a: 1, b: 2 }\n"
 	for i := 1; i < 30; i++ {
@@ -421,8 +421,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// In a file of any length the line of a mistake is reported, in a short one the
-// column too.
+// A mistake is reported with its line in a file of any length, and also with
+// its column in a short file.
 func TestPlaceOfSyntaxErrors(t *testing.T) {
 	for _, lines := range []int{0, 1, 100, 10_000} {
 		filler := strings.Repeat("x-k: [a, b] # remark\n", lines)

@@ -22,8 +22,8 @@ var (
 )
 
 // checkErrors checks the invariants of every error: it has the right type, is
-// not empty, in order, inside the bounds of the text, and without terms of the
-// program. User text is in quotes, and may be anything.
+// not empty, is sorted, and is inside the bounds of the text. It mentions no
+// terms of the program. The user's text is in quotes, and may be anything.
 func checkErrors(t *testing.T, text []byte, err error) {
 	t.Helper()
 	problems, ok := errors.AsType[Errors](err)
@@ -72,8 +72,8 @@ func checkOutside(t *testing.T, p Problem) {
 	}
 }
 
-// unseen reports whether a text of several lines has control characters or
-// invisible ones.
+// unseen reports whether a text of several lines contains control or invisible
+// characters.
 func unseen(text string) bool {
 	return !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
@@ -132,7 +132,8 @@ func checkConfig(t *testing.T, c *Config) {
 	}
 }
 
-// checkTests checks that what runs tests and what finds them is usable.
+// checkTests checks that the settings for running tests and for finding tests
+// are usable.
 func checkTests(t *testing.T, w Workload) {
 	t.Helper()
 	if i := w.Instrument; i != nil {
@@ -157,7 +158,7 @@ func checkTests(t *testing.T, w Workload) {
 }
 
 // checkGate checks the gate: every rule can be applied, each part of a subject
-// is compared once, and nothing in it can break a line or an HTML comment.
+// is compared once, and no text can break a line or an HTML comment.
 func checkGate(t *testing.T, c *Config) {
 	t.Helper()
 	last := 0
@@ -229,7 +230,7 @@ func checkDiagnose(t *testing.T, c *Config) {
 	}
 }
 
-// checkWritten writes a Config and reads it again.
+// checkWritten writes a Config and parses it again.
 func checkWritten(t *testing.T, c *Config) {
 	t.Helper()
 	for _, origins := range []bool{false, true} {
@@ -238,7 +239,7 @@ func checkWritten(t *testing.T, c *Config) {
 			t.Errorf("the written form is not printable: %q", text)
 		}
 		if len(text) > MaxFileBytes {
-			continue // escapes are longer than what they replace
+			continue // escapes are longer than the replaced characters
 		}
 		again, err := Parse("again.yaml", text, nil)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 const page = "../../../docs/formats/config.md"
 
-// generated replaces the part of the page between the markers of a name.
+// generated replaces the part of the page between the markers with this name.
 func generated(t *testing.T, name, text string) {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -36,7 +36,7 @@ func generated(t *testing.T, name, text string) {
 	}
 }
 
-// defaultOf is the default of a key as the page shows it.
+// defaultOf returns the default of a key as the page shows it.
 func defaultOf(k key) string {
 	switch shown := k.texts(); {
 	case k.name == "version" || k.choice:
@@ -53,7 +53,7 @@ func defaultOf(k key) string {
 	return ""
 }
 
-// The page documents every key according to the table of keys.
+// The page documents every key as in the table of keys.
 func TestKeysOfThePage(t *testing.T) {
 	generated(t, "keys", tableOf(leaves(schema(defaults()))))
 	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys)))
@@ -91,7 +91,7 @@ func tableOf(leaves []leaf) string {
 	return b.String()
 }
 
-// The page shows every mistake with all its messages, and no others.
+// The page shows every mistake with all of its messages, and no other messages.
 func TestMistakesOfThePage(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")
 	if err != nil || len(files) < 20 {
@@ -115,7 +115,7 @@ func TestMistakesOfThePage(t *testing.T) {
 }
 
 // The page lists all keys without an environment variable, and all names that
-// steps and placeholders can and cannot have.
+// steps and placeholders may and may not have.
 func TestVariablesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {

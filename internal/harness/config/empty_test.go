@@ -7,8 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// No key of the file accepts an empty text, not even from a variable, except
-// the arguments of a program and the entries of a list that may be empty.
+// No key of the file accepts an empty text, not even from a variable. The
+// exceptions are the arguments of a program and the entries of a list that may
+// be empty.
 func TestNoKeyAcceptsEmptyText(t *testing.T) {
 	checked := 0
 	for _, l := range knownLeaves() {

@@ -12,27 +12,28 @@ import (
 
 // Requirements is the section gate: what a run must satisfy to pass.
 type Requirements struct {
-	// Informational reports failing rules without failing the run.
+	// Informational reports failing rules but does not fail the run.
 	Informational bool
 	// Confirm is how often a failing run is repeated, 0 or 1. A repeated run
-	// fails only on what both show.
+	// fails only on findings that are in both runs.
 	Confirm int
 	// AbortOnFail ends a run as soon as a rule fails.
 	AbortOnFail bool
 	// Accepted is the path of the file of accepted leaks, as written: a
-	// relative path is relative to the folder of the file. Empty for none.
+	// relative path is relative to the folder of the file. It is empty if there
+	// is none.
 	Accepted string
-	// Rules are all rules in the order of [gate.RulePaths], with the default of
-	// each path that is missing in the file. Empty if the file removes all of
-	// them.
+	// Rules are all rules in the order of [gate.RulePaths]. A path that is
+	// missing in the file has its default. The list is empty if the file
+	// removes all rules.
 	Rules []gate.Rule
 }
 
-// BaselineSource is the section baseline: which earlier runs a run is compared
-// with.
+// BaselineSource is the section baseline: the earlier runs that a run is
+// compared with.
 type BaselineSource struct {
-	// Store is the address of the baseline, such as file:leak-baseline.json;
-	// empty for none.
+	// Store is the address of the baseline, such as file:leak-baseline.json; it
+	// is empty if there is none.
 	Store string
 	// Window is how many good runs of one subject the baseline keeps.
 	Window int
@@ -44,13 +45,13 @@ type BaselineSource struct {
 // GitHub is the section github: what is published on a pull request.
 type GitHub struct {
 	// CommentKey distinguishes the comments of several gates on one pull
-	// request; empty for the package of the app.
+	// request; if it is empty, the package of the app is used.
 	CommentKey string
 	// CommentWhen is when a comment is written: always, changed, failed,
 	// "changed || failed" or never.
 	CommentWhen string
-	// Check, SARIF and Summary are whether a check run, a SARIF file and a job
-	// summary are written.
+	// Check, SARIF and Summary determine whether a check run, a SARIF file and
+	// a job summary are written.
 	Check, SARIF, Summary bool
 }
 
@@ -58,7 +59,7 @@ type GitHub struct {
 const DefaultCommentWhen = "changed || failed"
 
 // Gated reports whether the file or any layer over it has the key gate or
-// baseline, even an empty one: only then is the run judged by rules.
+// baseline, even with an empty value: only then do rules judge the run.
 func (c *Config) Gated() bool { return c.gated }
 
 const (
@@ -67,14 +68,14 @@ const (
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
 	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
-	// storeText is the scheme and the rest of an address; git has a path after
-	// the branch.
+	// storeText is the scheme of an address and the rest; for git a path
+	// follows the branch.
 	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
 )
 
 var (
 	commentKeyPattern = regexp.MustCompile(commentKeyText)
-	// plainRule is a rule that needs nothing but quotes.
+	// plainRule matches rules that are valid once they are quoted.
 	plainRule = regexp.MustCompile(`^!= ?[A-Za-z0-9.]+$`)
 
 	storeKind = kind[string]{storeAddress, same, form{
@@ -93,7 +94,7 @@ var (
 	}()
 )
 
-// ruleKeys describe the rules of each path.
+// ruleKeys describes the rules of each path.
 var ruleKeys = map[string]struct{ about, says, example string }{
 	gate.RuleGate: {
 		"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
@@ -117,7 +118,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"a comparison with a number", `["== 0"]`},
 }
 
-// gateKey is the section gate.
+// gateKey describes the section gate.
 func gateKey(c *Config) key {
 	keys := []key{
 		value("informational", &c.Gate.Informational, switchKind).
@@ -138,7 +139,7 @@ func gateKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
 }
 
-// baselineKey is the section baseline.
+// baselineKey describes the section baseline.
 func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
@@ -157,7 +158,7 @@ func baselineKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
 }
 
-// githubKey is the section github.
+// githubKey describes the section github.
 func githubKey(g *GitHub) key {
 	return key{name: "github", about: "What is published on a pull request.", keys: []key{
 		{name: "comment", about: "The comment on the pull request.", keys: []key{
@@ -174,8 +175,8 @@ func githubKey(g *GitHub) key {
 	}}
 }
 
-// switchedOn reads a section that has an effect even if it is empty, so a user
-// who writes no value may expect one.
+// switchedOn reads a section that has an effect even if it is empty. It rejects
+// a section without a value, whose author may expect no effect.
 func switchedOn(keys []key, instead string) reader {
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag == nullTag {
@@ -186,7 +187,7 @@ func switchedOn(keys []key, instead string) reader {
 	}
 }
 
-// rulesKey are the rules of a path, which replace its default.
+// rulesKey describes the rules of a path, which replace its default.
 func rulesKey(into *[]gate.Rule, path string) key {
 	const is = distinct | mayBeEmpty | mayBeSingle
 	said := ruleKeys[path]
@@ -211,7 +212,7 @@ func rulesOf(rules []gate.Rule, path string) []string {
 }
 
 // withRules replaces the rules of a path and keeps the order of the paths.
-// Invalid texts are skipped: the reader has rejected them.
+// Invalid texts are skipped, because the reader has already rejected them.
 func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })
 	for _, text := range texts {
@@ -246,8 +247,8 @@ func rule(path string) parser[string] {
 // stores are the schemes of an address of a baseline.
 var stores = []string{"file", "git", "artifact", "command"}
 
-// storeAddress parses the scheme of a baseline's address and checks that
-// something follows it; the rest is up to the store.
+// storeAddress parses the scheme of a baseline's address and checks that some
+// text follows it; the store checks that text.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f
@@ -275,7 +276,7 @@ func storeAddress(text string) (string, *fault) {
 }
 
 // suggestStore suggests an address for a text without a known scheme, or
-// nothing.
+// returns nothing.
 func suggestStore(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch near, ok := Nearest(scheme, stores); {
@@ -285,7 +286,7 @@ func suggestStore(text string) string {
 		scheme = near
 	case !found && strings.Contains(text, "#"):
 		scheme, rest = "git", text
-	case !found || len(scheme) == 1: // a drive of Windows
+	case !found || len(scheme) == 1: // a Windows drive
 		scheme, rest = "file", text
 	default:
 		return ""

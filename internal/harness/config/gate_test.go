@@ -150,8 +150,8 @@ func TestGated(t *testing.T) {
 	}
 }
 
-// With a gate, every value of the three sections is written with its default
-// and its origin.
+// With a gate, all values of the three sections are written, each with its
+// default and its origin.
 func TestGateIsWritten(t *testing.T) {
 	const file = plainFile +
 		"gate: { leak.heavier: [], process.deaths: 'any  <= 2', leak.per_loop: ['new == ${N:-0}', \"bytes < 0.5 " +
@@ -251,7 +251,8 @@ func TestKeysWithDots(t *testing.T) {
 	}
 }
 
-// Every rule path is a documented key, and no other key is.
+// Every rule path is a documented key, and every documented rule key is a rule
+// path.
 func TestRuleKeys(t *testing.T) {
 	keys := gateKey(defaults()).keys
 	for _, path := range gate.RulePaths() {
@@ -265,8 +266,8 @@ func TestRuleKeys(t *testing.T) {
 }
 
 // FuzzRules checks that the reader accepts exactly the rules of package gate,
-// that the pattern for editors rejects none of them, and that rules are kept in
-// the order of their paths.
+// that the pattern for editors rejects none of these rules, and that rules are
+// kept in the order of their paths.
 func FuzzRules(f *testing.F) {
 	for _, of := range someRules {
 		for _, text := range of.written {
@@ -328,9 +329,9 @@ func TestStoreAddress(t *testing.T) {
 	}
 }
 
-// FuzzStoreAddress compares the reader with the store, which may reject more
-// but accepts nothing that a file cannot hold, and with the pattern for
-// editors.
+// FuzzStoreAddress compares the reader with the store and with the pattern for
+// editors. The store may reject more addresses, but accepts none that a file
+// cannot contain.
 func FuzzStoreAddress(f *testing.F) {
 	for _, text := range append(hostileTexts, "file:b", "git:a#b", "git:a/b#c/d", "artifact:x", "command:x y", "fil:b",
 		"git:a", "git:##", "file:\n", "C:\\x", "a#b", "ssh://a@b/c") {
@@ -345,7 +346,7 @@ func FuzzStoreAddress(f *testing.F) {
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is read as %q; the pattern says %v", text, got, pattern.MatchString(text))
 		}
-		// The definitions of a space outside of ASCII differ.
+		// They differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)

@@ -13,7 +13,7 @@ import (
 )
 
 // writer turns random values into a file, and determines independently what the
-// file means: it shares nothing with the reader but the Config.
+// file means: the only type that it shares with the reader is Config.
 type writer struct {
 	rng *rand.Rand
 	b   strings.Builder
@@ -60,7 +60,7 @@ func (w *writer) list(texts []string) string {
 	return "[" + strings.Join(out, pick(w, ",", ", ", " ,  ")) + "]"
 }
 
-// entry is a key with either text or entries below it.
+// entry is a key with either a text or entries below it.
 type entry struct {
 	name  string
 	text  string
@@ -104,7 +104,7 @@ func (w *writer) word() string {
 	return string(b)
 }
 
-// random returns a Config and the file that means it.
+// random returns a Config and a file with the same meaning.
 func (w *writer) random() (Config, string) {
 	c, top := w.content()
 	return c, w.text(top)
@@ -117,7 +117,7 @@ func (w *writer) text(top []entry) string {
 	return w.b.String()
 }
 
-// content returns a Config and the entries of the file that means it.
+// content returns a Config and the entries of a file with the same meaning.
 func (w *writer) content() (Config, []entry) {
 	c := *defaults()
 	seconds := func(most int) time.Duration { return time.Duration(1+w.rng.IntN(most)) * time.Second }
@@ -260,8 +260,7 @@ func (w *writer) content() (Config, []entry) {
 	return c, top
 }
 
-// instrument returns the workload of this name, in its short form or its long
-// one.
+// instrument returns the entry of this workload, in its short or its long form.
 func (w *writer) instrument(into *Workload) entry {
 	i := &Instrument{
 		Component: pick(w, "com.shop.test", "com.shop.test/androidx.test.runner.AndroidJUnitRunner", "a.b/.Runner"),
@@ -321,8 +320,8 @@ func (w *writer) windows(into *Workload) []entry {
 	}
 }
 
-// someRules are rules of each path with their normal form, and the default of
-// the path.
+// someRules are rules of each path with their normalized form, and the default
+// of the path.
 var someRules = []struct {
 	path    string
 	written []string
@@ -340,7 +339,7 @@ var someRules = []struct {
 	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
 }
 
-// gate returns the section of this name.
+// gate returns the entry of this section.
 func (w *writer) gate(c *Config) []entry {
 	c.gated = true
 	c.Gate.Informational, c.Gate.Confirm = w.maybe(), w.rng.IntN(2)
@@ -376,7 +375,7 @@ func (w *writer) gate(c *Config) []entry {
 	return out
 }
 
-// baseline returns the section of this name.
+// baseline returns the entry of this section.
 func (w *writer) baseline(c *Config) []entry {
 	c.gated = true
 	c.Baseline.Window = 1 + w.rng.IntN(100)
@@ -398,7 +397,7 @@ func (w *writer) baseline(c *Config) []entry {
 	return out
 }
 
-// github returns the section of this name.
+// github returns the entry of this section.
 func (w *writer) github(g *GitHub) entry {
 	g.Check, g.SARIF, g.Summary = w.maybe(), w.maybe(), w.maybe()
 	g.CommentWhen = pick(w, "always", "changed", "failed", "changed || failed", "never")
@@ -414,7 +413,7 @@ func (w *writer) github(g *GitHub) entry {
 	}}
 }
 
-// diagnose returns the section of this name.
+// diagnose returns the entry of this section.
 func (w *writer) diagnose(d *Diagnose) []entry {
 	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
 	d.Logcat = pick(w, DefaultLogcat, "all", "none")

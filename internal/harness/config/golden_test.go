@@ -50,16 +50,16 @@ func badFiles(t *testing.T) []string {
 	return append(files, mistakes...)
 }
 
-// typed splits the command line that the second line of a file may have in a
-// comment: variables, and flags as choices.
+// typed parses the command line that may be in a comment on the second line of
+// a file. It consists of variables, and flags as choices.
 type typed struct {
 	line    string
 	getenv  func(string) (string, bool)
 	choices []Choice
 }
 
-// commandOf returns the command line of a file in testdata; without one it is
-// verified in the environment of all tests.
+// commandOf returns the command line of a file in testdata; a file without one
+// is checked in the environment of all tests.
 func commandOf(t *testing.T, file string, text []byte) typed {
 	t.Helper()
 	lines := strings.SplitN(string(text), "\n", 3)
@@ -101,7 +101,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			checkErrors(t, text, err)
 			golden(t, strings.TrimSuffix(file, ".yaml")+".want", err.Error()+"\n")
-			// Each problem once, whichever walks found it.
+			// Each problem is reported once, even if several walks found it.
 			problems, _ := errors.AsType[Errors](err)
 			seen := map[string]bool{}
 			for _, p := range problems {

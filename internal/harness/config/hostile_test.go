@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hostileTexts are hostile inputs for a text.
+// hostileTexts are hostile inputs in place of a text.
 var hostileTexts = []string{
 	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085",
 	"\u009b31m", "\u00a0",
@@ -22,7 +22,7 @@ var hostileTexts = []string{
 	"../../etc/passwd",
 }
 
-// inDoubleQuotes writes text as YAML without the help of the program; bytes
+// inDoubleQuotes writes text as YAML without using the program's code; bytes
 // that are not UTF-8 cannot be written.
 func inDoubleQuotes(text string) string {
 	var b strings.Builder
@@ -32,7 +32,8 @@ func inDoubleQuotes(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// places are where a text can be in a file: %s is the text, in quotes.
+// places are the places in a file where a text may be; %s is the text, in
+// quotes.
 var places = map[string]string{
 	"version": "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
 	"package": "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
@@ -92,8 +93,9 @@ var places = map[string]string{
 	"a reason":          "version: 1\napp: { package: \"${NONE:?%s}\" }\nworkload: none\nduration: 1h\n",
 }
 
-// Any text anywhere is either rejected with a printable message, or accepted
-// unchanged and written so that it is read back as the same.
+// Any text in any place is either rejected with a printable message, or
+// accepted unchanged and written in a form that yields the same text when
+// parsed.
 func TestHostileTexts(t *testing.T) {
 	accepted := 0
 	for name, place := range places {
@@ -105,7 +107,7 @@ func TestHostileTexts(t *testing.T) {
 			file := fmt.Sprintf(place, in)
 			c, err := Parse("run.yaml", []byte(file), nil)
 			switch {
-			case err != nil && name == "a reason": // in terms of the file
+			case err != nil && name == "a reason": // in the terms of the file
 				if unseen(err.Error()) || len(err.Error()) > 1000 {
 					t.Errorf("%q", err)
 				}
@@ -125,8 +127,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// The same for input outside of the file: the environment in both of its forms,
-// flags, the name of the profile and that of the file.
+// The same holds for input outside of the file: both forms of the environment,
+// flags, the name of the profile and the name of the file.
 func TestHostileTextsFromOutside(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: " +
 		"1h\nprofiles: { p: {} }\n"
@@ -166,8 +168,8 @@ func TestHostileTextsFromOutside(t *testing.T) {
 	}
 }
 
-// The text of an argument is executed: nothing of it may be lost in the written
-// form.
+// The text of an argument is executed, so the written form must contain all of
+// it.
 func TestWrittenTextIsExact(t *testing.T) {
 	for _, text := range hostileTexts {
 		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) +
@@ -175,7 +177,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 		c, err := Parse("run.yaml", []byte(file), nil)
 		if err != nil {
 			if text == "\x00" {
-				continue // no command can carry it
+				continue // no command can contain it
 			}
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -190,7 +192,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 	}
 }
 
-// FuzzLayers lays arbitrary values over arbitrary values.
+// FuzzLayers puts arbitrary values in several layers over each other.
 func FuzzLayers(f *testing.F) {
 	names := variableNames()
 	for i, text := range hostileTexts {

@@ -65,8 +65,8 @@ func component(text string) (string, *fault) {
 	return text, nil
 }
 
-// className parses an entry of the runner's argument class, which is
-// comma-separated.
+// className parses an entry of the runner's argument class, which is a
+// comma-separated list.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
 		return "", &fault{message: quoted(text) + " has a comma: write each class as an entry of its own", part: ","}
@@ -101,8 +101,8 @@ func expression(text string) (string, *fault) {
 	return "", f
 }
 
-// instrumentKey are the instrumented tests. A component alone is short for a
-// mapping with it.
+// instrumentKey describes the instrumented tests. A component alone is the
+// short form of a mapping with it.
 func instrumentKey(into **Instrument) key {
 	i := *into
 	if i == nil {
@@ -147,7 +147,7 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 	}
 }
 
-// argumentsKey are values for the runner by argument name.
+// argumentsKey describes values for the runner, by argument name.
 func argumentsKey(into *map[string]string) key {
 	return key{
 		name: "arguments", holds: manyPairs, form: form{says: "a mapping of names to texts, at most 100", plain: true},
@@ -197,7 +197,7 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	}
 }
 
-// windowsKey is the rule that finds tests in an output.
+// windowsKey describes the rule that finds tests in an output.
 func windowsKey(into **Windows) key {
 	v := *into
 	if v == nil {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// SchemaURL is where editors find the JSON Schema of the file, and its
-// identity.
+// SchemaURL is where editors find the JSON Schema of the file; it is also the
+// schema's id.
 const SchemaURL = "https://raw.githubusercontent.com/leakgate/leakgate/main/docs/formats/leakgate.schema.json"
 
-// member is one member of a JSON object; object keeps their order, so that the
-// schema has the order of the file.
+// member is one member of a JSON object. object keeps the order of its members,
+// so that the schema has the order of the file.
 type (
 	member struct {
 		name  string
@@ -43,7 +43,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plainJSON is JSON without the escapes that only matter inside HTML.
+// plainJSON encodes JSON without the escapes that are only necessary inside
+// HTML.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -52,14 +53,14 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// referenceText is a text with a reference or an escaped dollar, whose value a
-// schema cannot know.
+// referenceText matches a text with a reference or an escaped dollar, whose
+// value is unknown to a schema.
 const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
 
-// JSONSchema is the JSON Schema of the file, draft 2020-12, derived from the
-// table of keys that the reader uses. It accepts every file that the reader
-// accepts with an empty environment, and rejects what a schema can express; the
-// documentation lists what only the reader sees.
+// JSONSchema returns the JSON Schema of the file, draft 2020-12, derived from
+// the table of keys that the reader uses. It accepts every file that the reader
+// accepts with an empty environment, and rejects the mistakes that a schema can
+// express; the documentation lists those that only the reader detects.
 func JSONSchema() ([]byte, error) {
 	keys := schema(defaults())
 	profiles, _ := find(keys, "profiles")
@@ -116,7 +117,7 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together are the rules about several keys that a schema can express.
+// together returns the rules about several keys that a schema can express.
 var together = []object{
 	{
 		{"description", "Something to watch is required."},
@@ -148,7 +149,7 @@ func requires(name string, value object) object {
 	return object{{"required", []string{name}}, {"properties", object{{name, value}}}}
 }
 
-// properties are the schemas of keys.
+// properties returns the schemas of keys.
 func properties(keys []key) object {
 	var out object
 	for _, k := range keys {
@@ -195,7 +196,7 @@ func (k key) schema() object {
 	return append(o, k.annotations()...)
 }
 
-// description is what an editor shows about a key.
+// description returns what an editor shows about a key.
 func (k key) description() string {
 	if k.holds == nothing || k.holds == manyMappings || k.holds == manyPairs || k.choice {
 		return k.about
@@ -204,7 +205,7 @@ func (k key) description() string {
 	return k.about + " " + each + k.form.says + "."
 }
 
-// mappingOf is a mapping with the keys below k.
+// mappingOf returns the schema of a mapping with the keys below k.
 func mappingOf(k key) object {
 	o := object{{"type", "object"}, {"properties", properties(k.keys)}, {"additionalProperties", false}}
 	switch {
@@ -216,8 +217,8 @@ func mappingOf(k key) object {
 	return o
 }
 
-// choiceOf are the rules of a mapping with exactly one key, apart from those
-// beside it.
+// choiceOf returns the rules of a mapping with exactly one key, not counting
+// those that are allowed beside it.
 func choiceOf(k key) object {
 	var one []object
 	var last string
@@ -247,7 +248,7 @@ func choiceOf(k key) object {
 	}
 }
 
-// annotations are the default and the example of a key.
+// annotations returns the default and the example of a key.
 func (k key) annotations() object {
 	var o object
 	switch shown := k.texts(); {
@@ -270,15 +271,15 @@ func (k key) annotations() object {
 	return append(o, member{"examples", []any{k.json(k.example)}})
 }
 
-// alternatives are the forms of a single value, including a text with a
-// reference.
+// alternatives returns the possible forms of a single value, including a text
+// with a reference.
 func (f form) alternatives() []object {
 	out := slices.Clone(f.accepts)
 	return append(out,
 		object{{"description", "filled in from the environment"}, {"type", "string"}, {"pattern", referenceText}})
 }
 
-// schema is the shortest schema of a single value.
+// schema returns the shortest schema of a single value.
 func (f form) schema() object {
 	if only := f.accepts[0]; len(f.accepts) == 1 && only[0].name == "type" {
 		if last := len(only) - 1; only[last].name == "pattern" {

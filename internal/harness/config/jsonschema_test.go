@@ -19,7 +19,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// compiled is the schema as an independent program understands it.
+// compiled is the schema as compiled by an independent program.
 func compiled(t *testing.T) *schemas.Schema {
 	t.Helper()
 	text, err := JSONSchema()
@@ -42,8 +42,8 @@ func TestPublishedSchema(t *testing.T) {
 	golden(t, "../../../docs/formats/leakgate.schema.json", string(text))
 }
 
-// asJSON is a file as an editor sees it: the library's own reading, with merges
-// and aliases resolved.
+// asJSON returns a file as an editor parses it: decoded by the library, with
+// merges and aliases resolved.
 func asJSON(text []byte) (any, error) {
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	var first any
@@ -82,7 +82,7 @@ func plainValue(v any) any {
 		}
 		return out
 	case time.Time:
-		// Editors have no date type: for them it is the text.
+		// Editors have no date type: they parse a date as text.
 		if v.Equal(v.Truncate(24 * time.Hour)) {
 			return v.Format(time.DateOnly)
 		}
@@ -98,8 +98,8 @@ func plainValue(v any) any {
 	return v
 }
 
-// readerOnly are the messages about what only the reader can reject, each with
-// the reason why a schema cannot.
+// readerOnly are the messages about mistakes that only the reader can reject,
+// each with the reason why a schema cannot.
 var readerOnly = []struct {
 	message *regexp.Regexp
 	reason  string
@@ -153,17 +153,18 @@ func reasonFor(p Problem) string {
 	return ""
 }
 
-// agreement compares the reader and the schema on one text. What the reader
-// accepts the schema must accept; what it rejects the schema must reject too,
-// unless there is a reason for each problem why it cannot.
+// agreement compares the reader and the schema on one text. The schema must
+// accept every text that the reader accepts. It must also reject every text
+// that the reader rejects, unless there is a reason for each problem why a
+// schema cannot.
 func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool),
 	choices ...Choice) string {
 	t.Helper()
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
 	if broken != nil {
-		// An anchor may contain itself below x-, where the reader reads only
-		// what is referenced.
+		// An anchor below x- may contain itself: the reader reads only what is
+		// referenced there.
 		if err == nil &&
 			!(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
 			t.Errorf("%s: accepted, but it cannot be read as JSON: %v\n%s", name, broken, text)
@@ -190,8 +191,8 @@ func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv
 }
 
 // onlyReader are the files of the corpus that only the reader rejects, for the
-// reasons of the mistakes in them. The schema rejects every other one that is
-// YAML.
+// reasons of the mistakes in them. The schema rejects every other file that is
+// valid YAML.
 var onlyReader = map[string]bool{
 	"07_number_in_another_notation.yaml": true,
 	"22_more_devices_than_serials.yaml":  true,
@@ -222,7 +223,7 @@ func TestSchemaOnCorpus(t *testing.T) {
 	t.Log(count)
 }
 
-// What users are shown as valid is valid for an editor.
+// Every example that users are shown as valid is valid for an editor too.
 func TestSchemaOnExamples(t *testing.T) {
 	s := compiled(t)
 	files, err := filepath.Glob("../../../examples/nightly/*.yaml")
@@ -246,7 +247,7 @@ func TestSchemaOnExamples(t *testing.T) {
 	}
 }
 
-// Every example and default of the table of keys is accepted by its own key.
+// The key accepts every example and default that the table of keys has for it.
 func TestSchemaExamples(t *testing.T) {
 	s := compiled(t)
 	for _, l := range leaves(schema(defaults())) {
@@ -297,7 +298,7 @@ func TestSchemaExamples(t *testing.T) {
 }
 
 // TestSchemaAgrees writes random files, corrupts most of them in their values,
-// keys and lines, and compares.
+// keys and lines, and compares the results.
 func TestSchemaAgrees(t *testing.T) {
 	s := compiled(t)
 	w := &writer{rng: rand.New(rand.NewPCG(7, 8))}
