@@ -40,7 +40,7 @@ var ErrCap = errors.New("it is larger than the cap")
 // was created, less what other processes use meanwhile.
 var ErrRoom = errors.New("it would fill the disk")
 
-// These options are not valid file names of inputs.
+// Errors for a path that cannot be an input.
 var (
 	ErrNoName = errors.New("open input: its name is empty")
 	ErrFolder = errors.New("it is a folder")

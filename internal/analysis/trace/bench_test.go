@@ -21,8 +21,8 @@ func ballast(tb testing.TB) []byte {
 	return dump
 }
 
-// BenchmarkSearch searches a whole heap of a million objects. Limit on two
-// cores: a microsecond an object, and no memory per object other than
+// BenchmarkSearch searches a whole heap of a million objects. Limits on two
+// cores: one microsecond per object, and no more memory per object than
 // documented for Search.
 func BenchmarkSearch(b *testing.B) {
 	g, out, err := opened(b.Context(), ballast(b))

@@ -11,37 +11,38 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// meeting is one way in which the search reaches an object. Of several the
-// least is kept: that with the fewest references, then that whose names come
-// first, from the root down.
+// meeting is one way in which the search reaches an object. If there are
+// several, the best one is kept: the path with the fewest references, then the
+// path whose names come first, compared from the root down.
 type meeting struct {
-	// depth is the length of the path, from the rank of the paths to the
+	// depth is the length of the path; from is the rank of the path to the
 	// previous object.
 	depth, from uint32
-	// kind and place are those of the reference: elements of arrays and
-	// collections are alike.
+	// kind and place describe the reference; elements of arrays and collections
+	// are treated alike.
 	kind  uint8
 	place uint32
-	// class numbers the class of the object.
+	// class is the number of the object's class.
 	class  uint32
 	object heap.Object
-	// parent is as in Search.parents, 0 if a better path was found.
+	// parent has the form of Search.parents; it is 0 if a better path was
+	// found.
 	parent uint32
 }
 
-// byName runs a search level by level, each in the order of the paths to its
-// objects.
+// byName runs a search level by level. Each level is processed in the order of
+// the paths to its objects.
 type byName struct {
 	*Search
-	// at is the place of a pending object, by Outbound.Number: in next, from 1;
-	// in later, with the highest bit set; or done.
+	// at describes a pending object, by Outbound.Number: its index in next,
+	// counted from 1; its index in later, with the highest bit set; or done.
 	at          []uint32
 	next, later []meeting
 	depth, rank uint32
-	// ended means that all wanted objects were reached.
+	// ended is true if all wanted objects were reached.
 	lasting, ended bool
-	// classes are the names of classes by number, instances before class
-	// objects.
+	// classes maps names of classes to numbers; instances and class objects are
+	// numbered separately, instances first.
 	classes []string
 	objects map[heap.Object]uint32
 }
@@ -82,7 +83,8 @@ func (b *byName) roots() {
 	}
 }
 
-// rootOrder numbers the kinds of roots in Shark's order: threads first.
+// rootOrder numbers the kinds of roots in Shark's order, which begins with
+// threads.
 func rootOrder() (order [256]uint8) {
 	kinds := make([]hprof.SubTag, 0, len(rootNames))
 	for kind := range rootNames {
@@ -99,7 +101,7 @@ func rootOrder() (order [256]uint8) {
 	return order
 }
 
-// levels continues until only Low references are left to follow.
+// levels processes one level after the other until only Low references remain.
 func (b *byName) levels(ctx context.Context) error {
 	var level []meeting
 	for len(b.next) > 0 {
@@ -126,8 +128,8 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort orders a level. Its paths come in the order of depth and from: an object
-// that is met again keeps its place only if both are the same.
+// sort sorts a level. Its paths come in the order of depth and from: if an
+// object is reached again, it keeps its position only if both are the same.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1
@@ -150,8 +152,8 @@ func (b *byName) expand(o heap.Object) {
 		return
 	}
 	b.reader.Read(o, func(e Edge) {
-		// Most references lead to finished objects, whose class need not be
-		// read.
+		// Most references lead to finished objects, so their class is not
+		// needed.
 		if n, ok := b.reader.outbound.Number(e.To); ok && b.at[n] != done {
 			b.meet(n,
 				meeting{
@@ -162,7 +164,8 @@ func (b *byName) expand(o heap.Object) {
 	})
 }
 
-// nameKind returns one number for all kinds that a trace shows as an element.
+// nameKind returns the same number for all kinds that a trace shows as an
+// element.
 func nameKind(k EdgeKind) uint8 {
 	switch k {
 	case ItemEdge, ValueEdge, NamedEdge:
@@ -171,7 +174,8 @@ func nameKind(k EdgeKind) uint8 {
 	return uint8(k)
 }
 
-// namePlace returns the place of a field, ordered by name.
+// namePlace returns a number for the place of a field; the numbers are in the
+// order of the names.
 func namePlace(e Edge) uint32 {
 	if (e.Kind == FieldEdge || e.Kind == StaticEdge) && e.Name == "" {
 		return e.Place
@@ -179,7 +183,8 @@ func namePlace(e Edge) uint32 {
 	return 0
 }
 
-// meet keeps the least path to each object that is not done, by its number.
+// meet keeps the best path to each object that is not done, by the object's
+// number.
 func (b *byName) meet(n uint32, m meeting, low bool) {
 	low = low && !b.lasting
 	switch at := b.at[n]; {
@@ -206,16 +211,16 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 		return
 	}
 	if len(b.next) == cap(b.next) {
-		// A level can be most of the heap: doubling the space copies less often
-		// than append does.
+		// A level can be most of the heap: doubling the capacity copies less
+		// often than append does.
 		b.next = slices.Grow(b.next, len(b.next)+1)
 	}
 	b.next = append(b.next, m)
 	b.at[n] = uint32(len(b.next))
 }
 
-// compare orders paths; of equal ones, that to the object with the lower number
-// comes first, so that the order is total.
+// compare orders paths; of two equal paths, the path to the object with the
+// lower number comes first, so that the order is total.
 func (b *byName) compare(x, y meeting) int {
 	switch {
 	case x.depth != y.depth:
@@ -243,8 +248,8 @@ func (b *byName) alike(x, y *meeting) bool {
 		(x.class == y.class || b.classes[x.class] == b.classes[y.class])
 }
 
-// class numbers the class of an object, without the parts of its name that
-// change from run to run.
+// class returns a number for an object's class; it ignores the parts of the
+// name that change from run to run.
 func (b *byName) class(o heap.Object) uint32 {
 	if b.graph.IsClass(o) {
 		n, ok := b.objects[o]

@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestByName compares a search by names with the plain one: it finds the same
-// objects, each by a path that is as short and has no worse references, and
-// among all such paths one whose names come first.
+// TestByName compares a search by names with the plain one: it must find the
+// same objects. Each path must be as short as the plain one, without worse
+// references, and its names must come first among all such paths.
 func TestByName(t *testing.T) {
 	several := 0
 	for seed := range uint64(seeds) {
@@ -32,7 +32,7 @@ func TestByName(t *testing.T) {
 			w.checkPath(seed, p)
 			got, want := w.label(p), best[p.Leak]
 			if len(want) == 0 {
-				// A reference that is followed last leads there.
+				// The object is reached by a reference that is followed last.
 				continue
 			}
 			if got != want[0] {
@@ -48,7 +48,8 @@ func TestByName(t *testing.T) {
 	}
 }
 
-// TestEarly: a search that ends early finds the same paths as a complete one.
+// TestEarly checks that a search that ends early finds the same paths as a
+// complete one.
 func TestEarly(t *testing.T) {
 	paths := 0
 	for seed := range uint64(seeds) {
@@ -75,7 +76,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// label is a path as its names, root first.
+// label is a path written as its names, root first.
 func (w *world) label(p trace.Path) string {
 	text := w.rootLabel(p.Root)
 	for _, s := range p.Steps {
@@ -84,8 +85,8 @@ func (w *world) label(p trace.Path) string {
 	return text
 }
 
-// rootLabel sorts like roots: threads first, then by the names of the kinds,
-// backwards.
+// rootLabel returns a text that sorts like roots: threads first, then the names
+// of the kinds in reverse order.
 func (w *world) rootLabel(r trace.Root) string {
 	order := "1"
 	if r.Kind == hprof.SubRootThreadObject {
@@ -123,8 +124,8 @@ func (w *world) edgeLabel(e trace.Edge) string {
 	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
 }
 
-// firstNames are the names of all shortest paths to each object without
-// references that are followed last, sorted.
+// firstNames returns the sorted names of all shortest paths to each object,
+// without references that are followed last.
 func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
 	for _, r := range w.reader.Roots() {
@@ -146,8 +147,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 				if _, known := best[e.To]; known || e.Low {
 					return
 				}
-				// The first names are enough to find those of the following
-				// objects.
+				// The first names of each object are enough to find those of
+				// the next objects.
 				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
 			})
 		}
@@ -156,8 +157,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	return best
 }
 
-// TestFoldedPath: nodes of a list are one step, also if their classes have
-// labels, and folded objects are counted.
+// TestFoldedPath checks that the nodes of a list become one step, even if their
+// classes have labels, and that the folded objects are counted.
 func TestFoldedPath(t *testing.T) {
 	h := hproftest.Java(1)
 	node := h.Declare("a.Node", nil, "object left", "object right")

@@ -4,11 +4,11 @@ import "github.com/leakgate/leakgate/internal/analysis/heap"
 
 // Collection describes how the instances of some classes hold their elements,
 // so that a path goes from the collection to an element and not through its
-// tables and nodes. Fields are named by the class that declares them; if a dump
-// does not have them, another implementation may match.
+// tables and nodes. Fields are named with the class that declares them; if a
+// dump does not have these fields, another implementation may match.
 type Collection struct {
-	// Classes are the exact names of the collection's classes: a subclass may
-	// hold more.
+	// Classes are the exact names of the collection's classes; subclasses may
+	// hold additional objects.
 	Classes []string
 	Shape   Shape
 	// Through is a field that leads to the collection that actually holds the
@@ -16,18 +16,18 @@ type Collection struct {
 	Through Member
 	// Head is the field that leads to the table, the array or the first node.
 	Head Member
-	// Size is the field of an Array with the number of elements that count; the
-	// rest are leftovers.
+	// Size is, for an Array, the field with the number of valid elements; the
+	// other elements are leftovers.
 	Size Member
 	// Nodes are the possible classes of nodes.
 	Nodes []Node
-	// Name is the name of elements without an index: "key()", "element()".
+	// Name is the name of elements that have no index: "key()", "element()".
 	Name string
-	// If Header, the first node belongs to the chain itself.
+	// If Header is true, the first node is a header without an item.
 	Header bool
 	// KeysOnly omits the values of a map.
 	KeysOnly bool
-	// Matcher is that of First.
+	// Matcher is the matcher for First.
 	Matcher *Matcher
 	// Only, if set, selects the elements that count.
 	Only func(heap.Object) bool
@@ -37,22 +37,22 @@ type Collection struct {
 type Shape uint8
 
 const (
-	// Array has elements in an array.
+	// Array is an array of elements.
 	Array Shape = iota
-	// Chain has nodes that are linked, with one item each.
+	// Chain is a chain of linked nodes with one item each.
 	Chain
-	// Table has an array of chains of nodes with keys and values.
+	// Table is an array of chains of nodes with keys and values.
 	Table
-	// Pairs has one chain of nodes with keys and values.
+	// Pairs is a single chain of nodes with keys and values.
 	Pairs
-	// Referent is a Reference that holds its referent nevertheless, such as an
-	// animator's target. It is followed last.
+	// Referent is a Reference whose referent is followed nevertheless, such as
+	// an animator's target. It is followed last.
 	Referent
-	// First is a field that is followed before all others, as a known leak by
-	// Matcher.
+	// First is a field that is followed before all others; Matcher marks it as
+	// a known leak.
 	First
-	// FirstChain is a Chain that begins at the object itself, if a First leads
-	// to it.
+	// FirstChain is a Chain that begins at the object itself, used if a First
+	// leads to this object.
 	FirstChain
 )
 
@@ -60,14 +60,14 @@ const (
 type Member struct{ Class, Name string }
 
 // Node is a class of nodes, with the fields that it declares. The item of a
-// chain is its Value, "" for the node itself.
+// chain is its Value; if Value is "", the node itself is the item.
 type Node struct {
 	Class, Next, Key, Value string
-	// KeyClass declares Key if it is not Class; such a key is a referent, and a
-	// node whose key was cleared is stale.
+	// KeyClass is the class that declares Key if that is not Class; such a key
+	// is a referent, and a node whose key was cleared is stale.
 	KeyClass string
-	// First leads from a node that stands for many, such as the bins of a tree,
-	// to the first of them.
+	// First is the field that leads from a node that represents several, such
+	// as the bin of a tree, to the first of them.
 	First string
 }
 
@@ -108,8 +108,8 @@ var collections = []Collection{
 		Head:    Member{"java.util.HashMap", "table"}, Nodes: hashNodes, Name: "element()", KeysOnly: true},
 }
 
-// hashNodes are those of all implementations; trees of nodes maintain the chain
-// as well.
+// hashNodes are the nodes of all implementations; trees of nodes maintain the
+// chain as well.
 var hashNodes = []Node{
 	{Class: "java.util.HashMap$Node", Next: "next", Key: "key", Value: "value"},
 	{Class: "java.util.HashMap$Entry", Next: "next", Key: "key", Value: "value"},

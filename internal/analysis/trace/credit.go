@@ -6,14 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// credits is the memory attributed to each leaking object that was found: Shark
-// 3's second phase. What the roots reach without passing a leaking object is
-// not attributed; the rest is credited once, to the first leaking object that
-// leads to it.
+// credits is the memory attributed to each leaking object that was found; this
+// is the second phase of Shark 3. Objects that the roots reach without passing
+// a leaking object are not attributed. All other objects are credited once, to
+// the first leaking object that leads to them.
 type credits struct {
 	of map[heap.Object]heap.Size
-	// also are leaking objects that only others lead to, by the first that
-	// does.
+	// also are leaking objects that only other leaking objects reach, by the
+	// first of these.
 	also map[heap.Object][]heap.Object
 	seen bits
 }
@@ -35,7 +35,7 @@ func (s *Search) credit(ctx context.Context) (*credits, error) {
 	return c, nil
 }
 
-// creditAll computes what each found object leads to, in their order.
+// creditAll computes the credits of the found objects, one after the other.
 func (s *Search) creditAll(ctx context.Context, c *credits) error {
 	done := make(map[heap.Object]bool, len(s.found))
 	own := make(map[heap.Object]bool, len(s.found))
@@ -72,9 +72,9 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 	return nil
 }
 
-// weigh adds an object's size, and that of the contents of a string or a boxed
-// array: no search goes there, and they go with their holder if nothing else
-// has them.
+// weigh adds an object's size, and the size of the contents of a string or a
+// boxed array: no search follows these, and nothing else holds them once their
+// holder is gone.
 func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	add := func(o heap.Object) {
 		own := s.graph.Shallow(o)
@@ -100,8 +100,8 @@ func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 }
 
 // mayHold reports whether an object may be a target or be reached only through
-// targets: not what the search reached by another path, nor what is outside its
-// objects.
+// targets. It returns false for objects that the search reached by another
+// path, and for objects that the search does not cover.
 func (s *Search) mayHold(o heap.Object) bool {
 	n, ok := s.reader.outbound.Number(o)
 	return ok && (s.parents[n] == 0 || s.target.has(o))

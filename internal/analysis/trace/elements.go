@@ -7,16 +7,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// shape is a Collection in a particular dump: with the places of its fields.
+// shape is a Collection in a particular dump, together with the places of its
+// fields.
 type shape struct {
 	*Collection
-	// through and head are places of the collection's class; -1 for none. If
-	// the elements are in another collection, head is a place of that one.
+	// through and head are places of the collection's class, or -1. If the
+	// elements are in another collection, head is a place of that collection.
 	through, head int
 }
 
 // collection returns how the instances of a class hold elements; nil if they
-// are not a collection. The nearest superclass that is one decides.
+// are not a collection. The nearest superclass that is a collection decides.
 func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	if !r.rules.Subclasses {
 		hierarchy = hierarchy[:1]
@@ -26,8 +27,8 @@ func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 			continue
 		}
 		for _, c := range r.collections[class] {
-			// An entry for a single class of the platform applies to that class
-			// only.
+			// An entry with a single class of the platform applies to that
+			// class only.
 			if above > 0 && c.Shape >= Referent {
 				continue
 			}
@@ -39,7 +40,7 @@ func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	return nil
 }
 
-// indexCollections indexes the collections by the name of a class.
+// indexCollections indexes the collections by class name.
 func (r *Reader) indexCollections() {
 	r.collections = map[string][]*Collection{}
 	for i := range r.rules.Collections {
@@ -50,8 +51,8 @@ func (r *Reader) indexCollections() {
 	}
 }
 
-// shape finds the fields of a collection; nil if the class has another
-// implementation.
+// shape finds the fields of a collection; it returns nil if the class has
+// another implementation.
 func (r *Reader) shape(c *Collection, places []heap.Place) *shape {
 	s := &shape{Collection: c, through: -1, head: -1}
 	if c.Through.Name != "" {
@@ -75,7 +76,7 @@ func placeOf(places []heap.Place, m Member) int {
 	return -1
 }
 
-// inner reports whether a place holds the collection's own parts.
+// inner reports whether a place holds the collection's own tables or nodes.
 func (s *shape) inner(place int) bool {
 	return s.Shape < Referent && (place == s.through || place == s.head)
 }
@@ -97,14 +98,15 @@ func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 	return r.outbound.At(o, uint32(at))
 }
 
-// sharing bounds the nodes and elements of all collections together, as a
-// multiple of the objects of the dump. A set has those of its map once more,
-// lists may have one array.
+// sharing bounds the total number of nodes and elements of all collections, as
+// a multiple of the objects of the dump. A set has the same elements as its
+// map, and several lists may share one array.
 const sharing = 16
 
-// elements calls visit with the contents of a collection. If many share their
-// contents, which only a damaged dump allows, those that are read late are not
-// collections, then and whenever they are read again.
+// elements calls visit with the contents of a collection. If many collections
+// share their contents, which is possible only in a damaged dump, the
+// collections beyond the bound are treated as ordinary objects, every time they
+// are read.
 func (r *Reader) elements(o heap.Object, s *shape, visit func(Edge)) {
 	again := r.flattened.has(o)
 	switch {
@@ -121,7 +123,7 @@ func (r *Reader) elements(o heap.Object, s *shape, visit func(Edge)) {
 	}
 }
 
-// flatten does the work, and returns the number of nodes and elements.
+// flatten visits the contents, and returns the number of nodes and elements.
 func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	head, ok := r.head(o, s)
 	if !ok {
@@ -154,7 +156,8 @@ func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	return w.steps
 }
 
-// size returns how many elements of an array count: all if unknown.
+// size returns the number of valid elements of an array: all of them if the
+// number is unknown.
 func (r *Reader) size(o heap.Object, s *shape) int64 {
 	if s.Size.Name != "" && r.rules.Number != nil {
 		if n, ok := r.rules.Number(o, s.Size); ok {
@@ -187,7 +190,8 @@ type walk struct {
 	steps int64
 }
 
-// step counts; false if one collection would have more than possible.
+// step counts a node or element; it returns false if the collection has more
+// than possible.
 func (w *walk) step() bool {
 	w.steps++
 	return w.steps <= 4*w.graph.Objects
@@ -203,16 +207,17 @@ func (w *walk) item(to heap.Object, index uint32) {
 	}
 }
 
-// layout is a class of nodes in a dump: the places of the fields in Node, -1
-// for none.
+// layout is a class of nodes in a dump: the places of the fields in Node, or
+// -1.
 type layout struct {
-	// of is the collection for whose nodes the class was checked.
+	// of is the collection for which the class was checked.
 	of                      *Node
 	node                    *Node
 	next, key, value, first int
 }
 
-// layout returns the layout of the class of a node; nil if it is not one.
+// layout returns the layout of the class of a node; nil if the object is not a
+// node of the collection.
 func (w *walk) layout(o heap.Object) *layout {
 	if w.graph.IsClass(o) || len(w.Nodes) == 0 {
 		return nil
@@ -250,7 +255,8 @@ func (l *layout) find(n *Node, places []heap.Place) bool {
 	return l.next >= 0 || l.first >= 0
 }
 
-// held is what a node references; the flags say what exists.
+// held are the objects that a node references; the flags report which of them
+// exist.
 type held struct {
 	next, key, value, first             heap.Object
 	hasNext, hasKey, hasValue, hasFirst bool
@@ -274,7 +280,7 @@ func (w *walk) read(node heap.Object, l *layout) (h held) {
 
 // chain follows nodes to the end, or until they begin to repeat (Brent, "An
 // improved Monte Carlo factorization algorithm", BIT 1980): a list may be a
-// ring, and a damaged one anything.
+// ring, and a damaged list may have any form.
 func (w *walk) chain(first heap.Object) {
 	mark, length, power := first, 0, 1
 	for node := first; ; {
@@ -298,7 +304,7 @@ func (w *walk) chain(first heap.Object) {
 	}
 }
 
-// hold visits what one node holds.
+// hold visits the objects that a node holds.
 func (w *walk) hold(node heap.Object, l *layout, h held) {
 	index := w.index
 	w.index++

@@ -2,11 +2,11 @@ package trace
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// Found returns the targets that the roots reach, the nearest first, without
-// those that only other targets lead to.
+// Found returns the targets that the roots reach, nearest first, except for
+// targets that are only reachable through other targets.
 func (s *Search) Found() []heap.Object { return s.found }
 
-// Paths returns the paths to objects; unreached ones have none.
+// Paths returns the paths to objects; the path to an unreached object is empty.
 func (s *Search) Paths(objects []heap.Object) []Path {
 	x := s.paths(objects, nil)
 	paths := make([]Path, 0, len(objects))

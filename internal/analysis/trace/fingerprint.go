@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Fingerprint is Shark's identity of a leak, lowercase hex of a SHA-1. It
-// hashes the suspect references, each as the class of its object and the name
-// of its field, without separators (LeakTrace.signature); for a leak of the
-// platform, the text of its pattern. It changes when a compiler renumbers its
-// lambdas: see Key.
+// Fingerprint is Shark's identity of a leak, a SHA-1 in lowercase hex. It
+// hashes the suspect references without separators, each as the class of its
+// object and the name of its field (LeakTrace.signature); for a leak of the
+// platform, it hashes the text of its pattern. It changes when a compiler
+// renumbers its lambdas: see Key.
 func (t *Trace) Fingerprint() string {
 	var text strings.Builder
 	if t.Matcher != nil {
@@ -34,8 +34,8 @@ func (t *Trace) omits() bool {
 	return slices.ContainsFunc(t.Elements, func(e Element) bool { return e.Omitted > 0 })
 }
 
-// Key is the identity of the leak from build to build: 40 digits of lowercase
-// hex, of the SHA-256 of KeyText.
+// Key is the identity of the leak, which does not change from build to build:
+// 40 lowercase hex digits of the SHA-256 of KeyText.
 func (t *Trace) Key() string { return KeyOf(t.KeyText()) }
 
 // KeyOf returns the key of a text that is the same from build to build.
@@ -44,18 +44,18 @@ func KeyOf(text string) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-// KeyText is the text of a Key: a line for each suspect reference in the order
-// of the trace, "CLASS.FIELD", the class that declares the field according to
-// StableClass and the field according to StableField. Three things depend on
-// the size of a collection and on the position in it, and are written so that
-// they do not:
+// KeyText is the text from which Key is computed: a line for each suspect
+// reference in the order of the trace, "CLASS.FIELD", with StableClass of the
+// class that declares the field and StableField of the field. Three things
+// would depend on the size of a collection and on the position in it, and are
+// therefore written in a form that does not:
 //   - elements of arrays and collections are "[x]";
 //   - a collection of java.util that a search does not flatten (trees, queues,
-//     subclasses of the others) is one line, with its own class:
-//     "java.util.TreeMap.[x]", whichever of its tables and nodes the path
-//     takes;
-//   - links between objects of one class, those of a list or a tree, are
-//     omitted.
+//     subclasses of other collections) is one line with its own class:
+//     "java.util.TreeMap.[x]", whichever of its tables and nodes the path goes
+//     through;
+//   - links between objects of one class, such as those of a list or a tree,
+//     are omitted.
 //
 // A trace without suspect references is identified by its GC root, "JNI_GLOBAL
 // CLASS", and a known leak by its pattern, below a line "library".
@@ -78,20 +78,20 @@ func (t *Trace) KeyText() string {
 	return text.String()
 }
 
-// linked reports whether an object references another one of its class.
+// linked reports whether an object references another object of its class.
 func (t *Trace) linked(i int) bool {
 	return t.Elements[i].Kind == FieldEdge && t.Elements[i].Class == t.Elements[i+1].Class
 }
 
-// stable is one line of a KeyText.
+// stable returns one line of a KeyText.
 func (e *Element) stable() string {
 	class, field := e.Owner, e.Field
 	switch {
 	case e.Parts > 0:
 		class, field = e.Class, "[x]"
 	case e.Kind == FieldEdge && isCompiled(e.Class):
-		// The superclass of a lambda or an anonymous class says less than its
-		// name.
+		// The superclass of a lambda or an anonymous class is less informative
+		// than its name.
 		class = e.Class
 	}
 	line := StableClass(class)
@@ -101,12 +101,12 @@ func (e *Element) stable() string {
 	return line + "." + stableField(field)
 }
 
-// bases are the superclasses of java.util's collections that have nodes or
+// bases are the superclasses of java.util's collections that contain nodes or
 // tables.
 var bases = []string{"java.util.AbstractCollection", "java.util.AbstractMap", "java.util.Dictionary"}
 
-// findParts finds the collections of a path, and the elements that are their
-// parts.
+// findParts finds the collections of a path, and the elements that belong to
+// them.
 func (r *Reader) findParts(elements []Element) {
 	for i := range elements {
 		e := &elements[i]
@@ -120,9 +120,9 @@ func (r *Reader) findParts(elements []Element) {
 	}
 }
 
-// parts counts the elements after a collection that are its own: an array that
-// it holds itself, and instances of classes that are nested in its own, which
-// are its nodes.
+// parts counts the elements after a collection that belong to it: an array that
+// it holds itself, and instances of classes nested in its own class, which are
+// its nodes.
 func parts(hierarchy []string, elements []Element) int {
 	for i := 1; i < len(elements); i++ {
 		outer, _, nested := strings.Cut(elements[i].Class, "$")
@@ -136,13 +136,14 @@ func parts(hierarchy []string, elements []Element) int {
 	return len(elements) - 1
 }
 
-// change removes the parts of names that change from build to build, or from
-// run to run.
+// change is a rule that removes the parts of names that change from build to
+// build, or from run to run.
 type change struct {
 	from *regexp.Regexp
 	to   string
-	// parts are texts, one of which every affected name contains: searching for
-	// them is faster than the expression. Empty if there are none.
+	// parts are texts such that every affected name contains at least one:
+	// searching for them is faster than the expression. If there are none, the
+	// expression is always used.
 	parts []string
 }
 
@@ -157,16 +158,16 @@ func (c change) in(name string) string {
 
 // classChanges are applied in this order.
 var classChanges = []change{
-	// D8 named lambdas by a hash before it numbered them:
+	// Before D8 numbered lambdas, it named them by a hash:
 	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor);
-	// the names of desugar and ART's own libraries of 8.0 have no class:
-	// -$Lambda$aS31.
+	// the names written by desugar, and those in ART's own libraries of 8.0,
+	// have no class: -$Lambda$aS31.
 	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda",
 		[]string{"$$Lambda$"}},
 	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda", []string{"-$Lambda$"}},
-	// R8 merged those of several classes.
+	// R8 merged the lambdas of several classes.
 	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup", []string{"$$LambdaGroup$"}},
-	// D8 and R8 since (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0,
+	// Later D8 and R8 (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0,
 	// and before merging $$InternalSyntheticLambda$1$hash$0; other kinds are
 	// backports, outlines, records.
 	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1",
@@ -176,17 +177,18 @@ var classChanges = []change{
 	// package.
 	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1", []string{"$$Lambda$"}},
 	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2", nil},
-	// Jack numbered them.
+	// Jack numbered lambdas.
 	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1", []string{"_LambdaImpl"}},
-	// Compose numbers lambdas of a file, or uses the position in it.
+	// Compose numbers the lambdas of a file, or uses their positions in it.
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", []string{"lambda"}},
-	// A runtime numbers the classes that it generates, and modules for proxies.
+	// A runtime numbers the classes that it generates, and modules for proxy
+	// classes.
 	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy.", []string{"jdk.proxy"}},
 	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy", []string{"$Proxy"}},
 	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1",
 		[]string{".reflect.Generated"}},
-	// Libraries that generate classes append a hash of them or a random text to
-	// the name.
+	// Libraries that generate classes append a hash of the class or a random
+	// text to its name.
 	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1", []string{"CGLIB$$"}},
 	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1",
 		[]string{"ByteBuddy$", "HibernateProxy$", "MockitoMock$"}},
@@ -194,14 +196,15 @@ var classChanges = []change{
 	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
-// changing are texts, one of which each name that may change contains.
+// changing are texts such that every name that may change contains at least
+// one.
 var changing = []string{
 	"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$",
 }
 
-// StableClass returns the name of a class without what changes from build to
-// build or from run to run: the numbers and hashes of lambdas, anonymous, local
-// and generated classes.
+// StableClass returns the name of a class without the parts that change from
+// build to build or from run to run: the numbers and hashes of lambdas,
+// anonymous, local and generated classes.
 func StableClass(name string) string {
 	if !strings.ContainsAny(name, "0123456789") &&
 		!slices.ContainsFunc(changing, func(part string) bool { return strings.Contains(name, part) }) {
@@ -213,28 +216,30 @@ func StableClass(name string) string {
 	return name
 }
 
-// StableReference returns a field of a class, or an element, as in a KeyText.
+// StableReference returns the name of a field of a class, or of an element, as
+// in a KeyText.
 func StableReference(class, field string) string {
 	return StableClass(class) + "." + stableField(field)
 }
 
-// isCompiled reports whether a name has such numbers: whether a compiler chose
-// it.
+// isCompiled reports whether a name contains such numbers, which means that a
+// compiler chose the name.
 func isCompiled(name string) bool { return StableClass(name) != name }
 
 var fieldChanges = []change{
-	// Of lambdas and local classes, numbered in the order of captured
-	// variables; of coroutines in that of saved ones.
+	// Fields of lambdas and local classes, numbered in the order of captured
+	// variables; fields of coroutines, numbered in the order of saved
+	// variables.
 	{regexp.MustCompile(`^(?:f\$|arg\$|\$capturedLocal\$)\d+$`), "<captured>", nil},
 	{regexp.MustCompile(`^[A-Z]\$\d+$`), "<spilled>", nil},
-	// Numbered by the nesting depth of the class.
+	// Fields numbered by the nesting depth of the class.
 	{regexp.MustCompile(`^this\$\d+$`), "this$$", nil},
 	{regexp.MustCompile(`^\$r8\$lambda\$.+$`), "$$r8$$lambda", nil},
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", nil},
 }
 
-// stableField returns the name of a field without what changes from build to
-// build.
+// stableField returns the name of a field without the parts that change from
+// build to build.
 func stableField(name string) string {
 	if !strings.ContainsAny(name, "$-") {
 		return name

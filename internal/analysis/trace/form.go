@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// form is what all paths of one form have in common: everything except the
-// objects themselves, and the indices and keys on them.
+// form is everything that paths of the same form have in common: all of the
+// path except the objects themselves, and the indices and keys on it.
 type form struct {
 	key     string
 	matcher *Matcher
@@ -17,22 +17,22 @@ type form struct {
 	printed string
 }
 
-// forms distinguishes paths by form. Of a hundred thousand objects in one list
-// one trace is made.
+// forms groups paths by form, so that only one trace is made for a hundred
+// thousand objects in one list.
 type forms struct {
 	*paths
 	describe Describe
 	manner
 	known map[string]*form
 	code  []byte
-	// left is how many more references fingerprints may use, unprinted how many
-	// objects have none.
+	// left is the number of references that fingerprints may still use;
+	// unprinted is the number of objects without a fingerprint.
 	left      int
 	unprinted int
 }
 
-// manner says how paths are compared: with keys, for fingerprints, with lists
-// folded.
+// manner selects how paths are compared: with keys, for fingerprints, or with
+// lists folded.
 type manner struct{ keys, prints, folding bool }
 
 func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
@@ -54,7 +54,8 @@ func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m
 	return x, nil
 }
 
-// remembered inspects each object once: paths share their beginnings.
+// remembered returns a function that inspects each object only once: paths
+// share their beginnings.
 func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspection {
 	known := map[heap.Object]Inspection{}
 	return func(o heap.Object) Inspection {
@@ -78,7 +79,7 @@ func (x *forms) form(p Path) *form {
 		x.encode(s.Object)
 		x.code = append(x.code, nameKind(s.Edge.Kind))
 		x.code = binary.AppendUvarint(x.code, uint64(namePlace(s.Edge)))
-		// A fingerprint depends on the length of lists.
+		// A fingerprint depends on the length of the lists.
 		if x.prints {
 			x.code = binary.AppendUvarint(binary.AppendUvarint(x.code, uint64(s.Repeat)), uint64(s.Omitted))
 		}
@@ -115,8 +116,8 @@ func (x *forms) newForm(p Path, length int) *form {
 	return h
 }
 
-// encode adds what a trace says about an object: its class, and whether it is
-// needed.
+// encode adds the parts of an object that a trace depends on: its class, and
+// whether it is needed.
 func (x *forms) encode(o heap.Object) {
 	class, at := uint64(x.graph.ClassNumber(o)), uint64(0)
 	if x.graph.IsClass(o) {

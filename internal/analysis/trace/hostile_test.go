@@ -14,10 +14,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// account requests everything from a dump, which may be broken in any way, and
-// returns what is wrong with the answers: invalid paths, targets that are
-// missing or listed twice, invalid sums. A dump that cannot be read is not a
-// fault; otherwise found is the number of paths.
+// account runs all requests on a dump, which may be broken in any way, and
+// returns the errors in the results: invalid paths, targets that are missing or
+// listed twice, invalid sums. It is not an error if a dump cannot be read;
+// otherwise found is the number of paths.
 func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
 	g, b, err := opened(ctx, dump)
 	if err != nil {
@@ -62,8 +62,8 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 	return found, nil
 }
 
-// accountByName searches by names, among all references: each target is in a
-// leak, behind one, or unreachable, and traces are short.
+// accountByName searches by names, among all references: each target must be in
+// a leak, behind another target, or unreachable, and traces must be short.
 func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
 	o trace.Options) error {
 	prints, err := shark.Prints(ctx, silent)
@@ -144,8 +144,8 @@ func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Sea
 	return nil
 }
 
-// accounted: each target is traced, behind another, or unreachable; and no more
-// is credited than exists.
+// accounted checks that each target is traced, behind another target, or
+// unreachable, and that no more memory is credited than exists.
 func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, through bool) error {
 	var met []heap.Object
 	var sum, all int64
@@ -175,7 +175,7 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded is the time limit of any answer.
+// bounded is the time limit for any result.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -200,8 +200,8 @@ func sampleDumps(tb testing.TB, n int) (dumps [][]byte) {
 	return dumps
 }
 
-// TestBroken: truncated dumps, and dumps with flipped bits, are answered
-// consistently or refused.
+// TestBroken checks that truncated dumps, and dumps with flipped bits, are
+// analyzed consistently or refused.
 func TestBroken(t *testing.T) {
 	ctx := bounded(t)
 	found := 0
@@ -224,7 +224,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCancelled: a cancelled search ends.
+// TestCancelled checks that a cancelled search ends.
 func TestCancelled(t *testing.T) {
 	h := hproftest.Java(1)
 	link := h.Declare("a.Link", nil, "object next")
@@ -249,9 +249,9 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedNodes: lists that all have the same nodes, lists that have one
-// array, and tables with the same chains are read in bounded time, and are read
-// the same each time.
+// TestSharedNodes checks that lists that all share the same nodes, lists that
+// share one array, and tables that share chains are read in bounded time, and
+// with the same result each time.
 func TestSharedNodes(t *testing.T) {
 	const n = 2000
 	type f = hproftest.Fields
@@ -308,7 +308,8 @@ func TestSharedNodes(t *testing.T) {
 	}
 }
 
-// TestSharedChain: the same for one table whose chains are one.
+// TestSharedChain does the same for one table that has the same chain in all
+// its slots.
 func TestSharedChain(t *testing.T) {
 	const n = 3000
 	h := hproftest.Java(1)
@@ -331,7 +332,8 @@ func TestSharedChain(t *testing.T) {
 	}
 }
 
-// TestAllOfAList: if each node of a list is a target, all are behind the first.
+// TestAllOfAList: if each node of a list is a target, all other nodes are
+// behind the first.
 func TestAllOfAList(t *testing.T) {
 	const links = 50000
 	h := hproftest.Java(1)
@@ -351,7 +353,7 @@ func TestAllOfAList(t *testing.T) {
 	}
 }
 
-// FuzzFind requests everything from any bytes.
+// FuzzFind runs all requests on arbitrary bytes.
 func FuzzFind(f *testing.F) {
 	for i, dump := range sampleDumps(f, 8) {
 		f.Add(dump, uint64(i))

@@ -1,6 +1,6 @@
 package trace
 
-// Status says whether an object should still exist.
+// Status tells whether an object should still exist.
 type Status uint8
 
 const (
@@ -15,9 +15,9 @@ const (
 // String returns the word of leak traces: UNKNOWN, NO, YES.
 func (s Status) String() string { return [...]string{"UNKNOWN", "NO", "YES"}[s] }
 
-// Inspection is what the class and the fields of one object say about it. An
-// object may have reasons of both kinds; Labels are facts that help a reader.
-// All come from the dump and are not escaped.
+// Inspection is the result of inspecting the class and the fields of one
+// object. An object may have reasons for both statuses; Labels are facts that
+// help a reader. All texts come from the dump and are not escaped.
 type Inspection struct {
 	Leaking, NotLeaking, Labels []string
 }

@@ -7,30 +7,31 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Leak is one cause: all objects whose traces have one key, or that leak by the
-// same known leak of the platform.
+// Leak is one cause: all objects whose traces have the same key, or that leak
+// by the same known leak of the platform.
 type Leak struct {
-	// Key is the identity of the leak. For leaks distinguished by Shark's
-	// rules, it is that of the first trace.
+	// Key is the identity of the leak. For leaks grouped by Shark's rules, it
+	// is the key of the first trace.
 	Key string
-	// Fingerprints are Shark's, in the order in which they were found; none if
-	// Shark has no path.
+	// Fingerprints are Shark's fingerprints, in the order in which they were
+	// found; nil if Shark does not find a path.
 	Fingerprints []string
-	// Objects are the leaking objects; Traces are those of the first ones.
+	// Objects are the leaking objects; Traces are the traces of the first ones.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is what the search attributes to the leak, out of everything
-	// that only leaking objects lead to; the sum over all leaks is what they
-	// hold together.
+	// Credited is the memory that the search attributes to the leak, out of
+	// everything that only leaking objects reach; the sum over all leaks is the
+	// memory that they hold together.
 	Credited heap.Size
 	// Also are objects that leak too, but only through one of Objects.
 	Also []heap.Object
 }
 
-// Library is the known leak, nil if the app leaks.
+// Library is the known leak of the platform, or nil if the leak is the app's
+// own.
 func (l *Leak) Library() *Matcher { return l.Traces[0].Matcher }
 
-// Fingerprint is the first of Fingerprints, "" where there is none.
+// Fingerprint is the first of Fingerprints, or "".
 func (l *Leak) Fingerprint() string {
 	if len(l.Fingerprints) == 0 {
 		return ""
@@ -46,21 +47,24 @@ type Result struct {
 	// Unreachable are targets that no path leads to: usually garbage.
 	Unreachable []heap.Object
 	// Unprinted counts objects without a fingerprint because their paths are
-	// too long, Untraced those without a leak because all paths together are.
+	// too long; Untraced counts objects without a leak because the paths of all
+	// objects together are too long.
 	Unprinted, Untraced int
 }
 
 const (
-	// mostTraces bounds the traces of one leak distinguished by Shark's rules.
+	// mostTraces is the maximum number of traces of one leak grouped by Shark's
+	// rules.
 	mostTraces = 64
-	// mostPrinted bounds the references in all fingerprints: for an app's own
-	// list whose every node holds a leak, their number is quadratic.
+	// mostPrinted is the maximum number of references in all fingerprints: for
+	// an app's own list in which every node holds a leak, their number is
+	// quadratic.
 	mostPrinted = 1 << 24
-	// mostPrints bounds the fingerprints of one leak.
+	// mostPrints is the maximum number of fingerprints of one leak.
 	mostPrints = 256
 )
 
-// Leaks groups the found objects into leaks like Shark: by its fingerprints,
+// Leaks groups the found objects into leaks as Shark does: by its fingerprints,
 // with all objects of each path.
 func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	credits, err := s.credit(ctx)
@@ -81,7 +85,7 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 		h := x.form(p)
 		name := h.printed
 		if h.matcher != nil {
-			// A library leak does not share the fingerprint of another.
+			// A library leak and a leak of the app may not share a fingerprint.
 			name = "library " + name
 		}
 		g.add(name, o, func() Trace { return s.reader.trace(p, x.describe) }).
@@ -92,8 +96,8 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	return &g.result, nil
 }
 
-// Prints is what Shark says about the objects that it finds: their
-// fingerprints, their credits, and what leaks only through them.
+// Prints are Shark's results for the objects that it finds: their fingerprints,
+// their credits, and the objects that leak only through them.
 type Prints struct {
 	of      map[heap.Object]string
 	missing int
@@ -101,7 +105,7 @@ type Prints struct {
 	behind  map[heap.Object][]heap.Object
 }
 
-// Prints makes the fingerprints of the found objects.
+// Prints computes the fingerprints of the found objects.
 func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
@@ -127,9 +131,9 @@ func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 	return p, nil
 }
 
-// LeaksByKey groups the found objects into leaks by their keys. Shark provides
-// their fingerprints, their credits, and the objects behind them; nil if it
-// finds nothing.
+// LeaksByKey groups the found objects into leaks by their keys. shark supplies
+// their fingerprints, their credits, and the objects behind them; it is nil if
+// Shark finds nothing.
 func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Result, error) {
 	own, behind := s.apart()
 	if shark == nil {
@@ -162,7 +166,7 @@ func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Re
 	return &g.result, nil
 }
 
-// unreached are the targets to which nothing leads, and that go with no other.
+// unreached are the targets that are unreachable and not behind another target.
 func (s *Search) unreached(c *credits) (list []heap.Object) {
 	for _, t := range s.targets {
 		if !s.reached(t) && !c.met(t) {
@@ -172,14 +176,14 @@ func (s *Search) unreached(c *credits) (list []heap.Object) {
 	return list
 }
 
-// grouping puts objects together.
+// grouping collects objects into leaks.
 type grouping struct {
 	result Result
 	places map[string]int
 	traces int
 }
 
-// add returns the leak of a name, with one object added.
+// add adds an object to the leak with a name, and returns the leak.
 func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	at, ok := g.places[name]
 	if !ok {
@@ -195,7 +199,7 @@ func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	return l
 }
 
-// note adds what is known about the last object of a leak.
+// note adds further facts about the last object of a leak.
 func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind []heap.Object) {
 	if l.Key == "" {
 		l.Key = key
@@ -209,10 +213,10 @@ func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind [
 	l.Also = append(append(l.Also, c.also[o]...), behind...)
 }
 
-// apart returns the found objects whose paths go through no other target, and
-// those that are behind one, by the first on their path: they go with it. It
-// runs before any path is made: for a list whose nodes are all targets, the
-// total length of the paths would be quadratic.
+// apart separates the found objects whose paths go through no other target from
+// those that are behind a target, grouped by the first target on their path:
+// they leak together with it. It runs before any path is made: for a list whose
+// nodes are all targets, the total length of the paths would be quadratic.
 func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Object) {
 	if !s.options.Through {
 		return s.found, nil
@@ -225,7 +229,7 @@ func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Objec
 			own = append(own, o)
 			continue
 		}
-		// It was found earlier.
+		// The nearest target was found earlier.
 		if further, ok := first[before]; ok {
 			before = further
 		}

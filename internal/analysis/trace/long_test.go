@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestLongWays has an app's own list whose every node holds a leak: they are
-// one leak, and its nodes one element of a trace.
+// TestLongWays checks an app's own list in which every node holds a leak: all
+// of them must be one leak, and the nodes one element of a trace.
 func TestLongWays(t *testing.T) {
 	const nodes = 6000
 	h := hproftest.Java(1)

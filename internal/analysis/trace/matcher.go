@@ -2,7 +2,7 @@ package trace
 
 import "slices"
 
-// PatternKind is the kind of reference of a pattern.
+// PatternKind is the kind of reference that a pattern selects.
 type PatternKind uint8
 
 const (
@@ -10,19 +10,19 @@ const (
 	StaticField
 	// NativeGlobal is a JNI global reference to an object of a class.
 	NativeGlobal
-	// JavaLocal are the local variables of a thread.
+	// JavaLocal is a local variable of a thread.
 	JavaLocal
 )
 
 // Pattern selects references: a field of a class and its subclasses, a static
-// field, JNI globals of a class, or the locals of the thread with a name.
+// field, JNI globals of a class, or the locals of threads with a given name.
 type Pattern struct {
 	Kind        PatternKind
 	Class, Name string
 }
 
-// String returns the pattern in Shark's form, which the fingerprint of a
-// library leak is made of (ReferencePattern.kt).
+// String returns the pattern in Shark's form, from which the fingerprint of a
+// library leak is computed (ReferencePattern.kt).
 func (p Pattern) String() string {
 	switch p.Kind {
 	case StaticField:
@@ -35,35 +35,37 @@ func (p Pattern) String() string {
 	return "instance field " + p.Class + "#" + p.Name
 }
 
-// Build is the input of a Matcher's conditions: the phone of a dump.
+// Build is the input of a Matcher's conditions: the phone on which the dump was
+// made.
 type Build struct {
 	// SDK is the API level, 0 if unknown.
 	SDK              int
 	Manufacturer, ID string
 }
 
-// Matcher is a reference that the platform is known to leak by, or one that
+// Matcher selects a reference that is a known leak of the platform, or one that
 // never explains what holds an object.
 type Matcher struct {
 	Pattern
 	// Ignored references are not followed. Others are followed last, and a leak
-	// by them is one of the library.
+	// through them is a library leak.
 	Ignored bool
-	// Description explains it, Source says where that is from.
+	// Description explains the leak; Source is the source of this information.
 	Description, Source string
-	// Where are the affected builds, any of them; empty means all.
+	// Where lists the affected builds: any one condition suffices, and an empty
+	// list means all builds.
 	Where []Condition
 }
 
-// Condition is a set of builds. A zero bound is no bound, an empty list means
-// all.
+// Condition is a set of builds. A bound of zero does not apply, and an empty
+// list means all.
 type Condition struct {
 	// MinSDK and MaxSDK are inclusive.
 	MinSDK, MaxSDK     int
 	Manufacturers, IDs []string
 }
 
-// Applies reports whether a build has what the matcher is about.
+// Applies reports whether the matcher applies to a build.
 func (m *Matcher) Applies(b Build) bool {
 	return len(m.Where) == 0 || slices.ContainsFunc(m.Where, func(c Condition) bool { return c.holds(b) })
 }

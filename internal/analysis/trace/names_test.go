@@ -9,17 +9,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// stable are names of classes as compilers and runtimes write them, and what
-// stays the same from build to build.
+// stable maps names of classes as compilers and runtimes write them to the part
+// that stays the same from build to build.
 var stable = []struct{ name, want string }{
-	// javac's lambdas at run time: JDK 8 to 14, hidden classes since 15,
-	// without a number since 21; as class names of a dump and with its slashes
-	// replaced by dots.
+	// javac's lambdas at run time: JDK 8 to 14, hidden classes since 15, names
+	// without a number since 21; as class names in a dump, and with the slash
+	// before the address replaced by a dot.
 	{"com.shop.Foo$$Lambda$14", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14.1234567890", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14+0x00007f0123456789", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14.0x0000000800c01000", "com.shop.Foo$$Lambda"},
-	// No class has this name, except in a damaged dump.
+	// A class has this name only in a damaged dump.
 	{"com.shop.Foo$$Lambda$14[].7", "com.shop.Foo$$Lambda[].7"},
 	{"com.shop.Foo$$Lambda/0x0000000800c01000", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda+0x0000000800c01000", "com.shop.Foo$$Lambda"},
@@ -34,7 +34,7 @@ var stable = []struct{ name, want string }{
 	{"java.lang.String$$StringConcat.0x00000008000c1000", "java.lang.String$$StringConcat"},
 	{"com.shop.Hidden.0x00000008000c1000", "com.shop.Hidden"},
 	{"com.shop.Hidden+0x00000008000c1000", "com.shop.Hidden"},
-	// D8, numbered and by hash, R8's groups.
+	// D8's lambdas, by number and by hash, and R8's groups.
 	{"com.shop.Foo$$ExternalSyntheticLambda0", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$ExternalSyntheticLambda12", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$Bar$$ExternalSyntheticLambda12[]", "com.shop.Foo$Bar$$Lambda[]"},
@@ -86,7 +86,7 @@ var stable = []struct{ name, want string }{
 	{"com.shop.Foo$MockitoMock$1234567", "com.shop.Foo$MockitoMock"},
 }
 
-// names are those that a programmer chose, or that are the same in each build.
+// names are names that a programmer chose, or that are the same in each build.
 var names = []string{
 	"com.shop.Foo", "com.shop.Foo$Bar", "A1$B2", "com.shop2.Foo3", "com.shop.R$id", "com.shop.Foo[]", "int[]",
 	"byte[][]", "",
@@ -118,7 +118,7 @@ func TestStableClass(t *testing.T) {
 	}
 }
 
-// The search for parts of a name skips no expression that matches.
+// Searching for parts of a name must not skip any expression that matches.
 func TestStableClassByExpressions(t *testing.T) {
 	var pieces []string
 	for _, c := range stable {
@@ -145,7 +145,8 @@ func TestStableClassByExpressions(t *testing.T) {
 	}
 }
 
-// TestStableAgain: a stable name does not change.
+// TestStableAgain checks that applying StableClass or StableField again changes
+// nothing.
 func TestStableAgain(t *testing.T) {
 	for _, c := range stable {
 		if got := trace.StableClass(c.want); got != c.want {
@@ -154,8 +155,8 @@ func TestStableAgain(t *testing.T) {
 	}
 }
 
-// TestStableApart: numbered members have one name, but those of different
-// classes, or of different kinds, do not.
+// TestStableApart checks that numbered members get the same name, but members
+// of different classes, or of different kinds, do not.
 func TestStableApart(t *testing.T) {
 	for _, kind := range []string{
 		"$1", "$$Lambda$1", "$$ExternalSyntheticLambda0", "$$ExternalSyntheticOutline0", "$onCreate$1", "$1Local",
@@ -191,7 +192,7 @@ func TestStableField(t *testing.T) {
 		{"f$0", "<captured>"}, {"f$12", "<captured>"}, {"arg$1", "<captured>"}, {"this$0", "this$"},
 		{"this$1", "this$"}, {"L$0", "<spilled>"}, {"L$12", "<spilled>"},
 		{"$r8$lambda$AbC-123_x", "$r8$lambda"}, {"lambda-1", "lambda"}, {"lambda$-1043247461", "lambda"},
-		// Names of the source.
+		// Names in the source.
 		{"mContext", "mContext"}, {"val$activity", "val$activity"}, {"$activity", "$activity"},
 		{"this$0$inline_fun", "this$0$inline_fun"}, {"f$", "f$"}, {"f0", "f0"},
 		{"$this_apply", "$this_apply"}, {"$$delegate_0", "$$delegate_0"}, {"foo$delegate", "foo$delegate"},
@@ -204,8 +205,8 @@ func TestStableField(t *testing.T) {
 	}
 }
 
-// FuzzStable: any name keeps its dimensions and the beginning without
-// compiler-generated parts, and gets no longer.
+// FuzzStable checks that any name keeps its array dimensions and the beginning
+// without compiler-generated parts, and does not get longer.
 func FuzzStable(f *testing.F) {
 	for _, c := range stable {
 		f.Add(c.name)
@@ -230,5 +231,6 @@ func FuzzStable(f *testing.F) {
 	})
 }
 
-// plainStart is the packages and the outermost class of a name, or less.
+// plainStart returns the packages and the outermost class of a name, or a part
+// of these.
 var plainStart = regexp.MustCompile(`^(?:[a-ik-z]+\.)*[A-Z][a-z]*`)

@@ -6,20 +6,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// PathNode is an object on a path, and the reference to the next one.
+// PathNode is an object on a path, and its reference to the next object.
 type PathNode struct {
 	Object heap.Object
 	Edge   Edge
-	// Repeat is how many more objects of the same class follow, each by the
-	// same field of the previous one: the nodes of a list. The reference of the
-	// last one is the same, too, and Edge.To is the second object.
+	// Repeat is the number of further objects of the same class that follow,
+	// each referenced by the same field of the previous one: the nodes of a
+	// list. The reference of the last one is the same, too, and Edge.To is the
+	// second object.
 	Repeat int
-	// Omitted is how many steps after this one are omitted.
+	// Omitted is the number of omitted steps after this one.
 	Omitted int
 }
 
-// Path is the path to an object: the root, the objects from the root's to the
-// second-last, and the object.
+// Path is the path to an object: the root, the objects between the root and the
+// object, and the object itself.
 type Path struct {
 	Root  Root
 	Steps []PathNode
@@ -30,25 +31,25 @@ type Path struct {
 type paths struct {
 	*Search
 	// edges are the references from objects that are read once for all paths:
-	// those that may hold much.
+	// objects that may hold many others.
 	edges map[heap.Object]Edge
 	// plain reports whether the status of an object is unknown, so that it may
-	// be one of many on a path; nil folds nothing.
+	// be folded into a list of nodes; if nil, nothing is folded.
 	plain func(heap.Object) bool
-	// runs are the ends of known runs, so that each node is visited once in a
-	// list whose every node holds a leak.
+	// runs are the ends of known runs, so that each node is visited only once
+	// for a list in which every node holds a leak.
 	runs map[heap.Object]run
-	// walked counts the objects that paths visited.
+	// walked is the number of objects that paths visited.
 	walked int
 }
 
-// mostWalked bounds the objects that all paths of a search visit: for a list of
-// nodes of two alternating classes, each of which holds a leak, their number is
-// quadratic.
+// mostWalked is the maximum number of objects that all paths of a search visit:
+// for a list of nodes of two alternating classes, each of which holds a leak,
+// their number is quadratic.
 const mostWalked = 1 << 24
 
-// run is a stretch of objects of one class, each referenced by the same field
-// of the previous one, from the first to the last but Repeat.
+// run is a series of objects of one class, each referenced by the same field of
+// the previous one. It extends from the first object to the last but Repeat.
 type run struct {
 	first  heap.Object
 	edge   Edge
@@ -85,8 +86,9 @@ func (p *paths) edge(from, o heap.Object) Edge {
 	return best
 }
 
-// findEdges finds the references from objects that may hold much to the objects
-// on some paths: each holder is read once, however much it holds.
+// findEdges finds the references from objects that may hold many others to the
+// objects on some paths: each holder is read only once, however many objects it
+// holds.
 func (p *paths) findEdges(objects []heap.Object) {
 	p.edges = map[heap.Object]Edge{}
 	met := make(bits, len(p.waiting))
@@ -117,17 +119,18 @@ func (p *paths) findEdges(objects []heap.Object) {
 	}
 }
 
-// unset is the target of an edge that is not found yet.
+// unset is the target of an edge that has not been found yet.
 const unset = ^heap.Object(0)
 
-// mostSteps bounds the steps of one path: a longer one omits those in its
-// middle. Only links between objects of alternating classes make such paths.
+// mostSteps is the maximum number of steps of one path: in a longer path, the
+// middle steps are omitted. Only links between objects of alternating classes
+// create such paths.
 const mostSteps = 1 << 10
 
 func (p *paths) path(o heap.Object) Path {
 	path := Path{Leak: o}
-	// near are the steps next to the object, far is a ring of those next to the
-	// root.
+	// near are the steps next to the object; far is a ring buffer of the steps
+	// next to the root.
 	var near, far []PathNode
 	n := 0
 	for {
@@ -159,7 +162,7 @@ func (p *paths) path(o heap.Object) Path {
 	return path
 }
 
-// step makes a step of the run that ends with an object and its reference.
+// step returns the step for the run that ends with an object and its reference.
 func (p *paths) step(last heap.Object, e Edge) PathNode {
 	r := run{first: last, edge: e}
 	for p.plain != nil && p.repeats(r.first, e) {
@@ -184,8 +187,8 @@ func (p *paths) step(last heap.Object, e Edge) PathNode {
 	return PathNode{Object: r.first, Edge: r.edge, Repeat: r.repeat}
 }
 
-// repeats reports whether an object may be in a run that continues by a
-// reference.
+// repeats reports whether an object may be part of a run whose objects are
+// linked by a reference.
 func (p *paths) repeats(o heap.Object, e Edge) bool {
 	return e.Kind == FieldEdge && e.Name == "" && e.Matcher == nil && p.single(o) && p.plain(o)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // plain is a second implementation of package trace, which reads the records of
-// the dump by IDs and names, without regard to speed: Shark's readers and its
-// search, literally.
+// the dump by IDs and names, without optimizations: a literal translation of
+// Shark's readers and search.
 type plain struct {
 	*hproftest.Graph
 	rules   trace.Rules
@@ -46,7 +46,7 @@ type plainEdge struct {
 	to           hprof.ID
 	kind         trace.EdgeKind
 	owner, field string
-	// shown is the index, the key or the name of an element.
+	// shown is the index, key or name of an element.
 	shown   string
 	low     bool
 	matcher string
@@ -61,7 +61,7 @@ func (p *plain) class(id hprof.ID) string { return heap.NormalName(p.Nodes[id].C
 
 func (p *plain) isClass(id hprof.ID) bool { return p.Nodes[id].Kind == hprof.SubClassDump }
 
-// above are the classes of an instance, from its own up.
+// above returns the classes of an instance, from its own class up.
 func (p *plain) above(id hprof.ID) (list []hprof.Class) {
 	for c := p.Nodes[id].Refs["<class>"]; c != 0; c = p.classes[c].Super {
 		list = append(list, p.classes[c])
@@ -73,7 +73,7 @@ func (p *plain) isA(id hprof.ID, class string) bool {
 	return slices.ContainsFunc(p.above(id), func(c hprof.Class) bool { return p.class(c.ID) == class })
 }
 
-// value is a field that one class declares.
+// value returns the value of a field that one class declares.
 func (p *plain) value(id hprof.ID, field string) (uint64, bool) {
 	n := p.Nodes[id]
 	if n == nil || n.Kind != hprof.SubInstance {
@@ -87,7 +87,7 @@ func (p *plain) value(id hprof.ID, field string) (uint64, bool) {
 	return v, ok
 }
 
-// ref is a field that references something in the dump, otherwise 0.
+// ref returns the ID that a field references, or 0 if it is not in the dump.
 func (p *plain) ref(id hprof.ID, field string) hprof.ID {
 	v, _ := p.value(id, field)
 	if p.Nodes[hprof.ID(v)] == nil {
@@ -113,8 +113,8 @@ func (p *plain) leaf(id hprof.ID) bool {
 	return ok && (slices.Contains(boxes, name) || p.class(id) == "java.lang.String")
 }
 
-// matched is the matcher of a field: that of the nearest named class, the last
-// of several.
+// matched returns the matcher of a field: the nearest class that a matcher
+// names decides, and the last of several matchers.
 func (p *plain) matched(classes []string, field string, kind trace.PatternKind) (pattern string, found, ignored bool) {
 	for _, class := range classes {
 		for _, m := range slices.Backward(p.rules.Matchers) {
@@ -126,7 +126,7 @@ func (p *plain) matched(classes []string, field string, kind trace.PatternKind) 
 	return "", false, false
 }
 
-// edges are the references of an object.
+// edges returns the references of an object.
 func (p *plain) edges(id hprof.ID) (list []plainEdge) {
 	n := p.Nodes[id]
 	switch {
@@ -231,7 +231,7 @@ func (p *plain) locals(id hprof.ID, serial uint32) (list []plainEdge) {
 	return list
 }
 
-// elements are those of a collection.
+// elements returns the elements of a collection.
 func (p *plain) elements(id hprof.ID) (list []plainEdge) {
 	add := func(kind trace.EdgeKind, to hprof.ID, shown string) {
 		if to != 0 {
@@ -301,7 +301,8 @@ func (p *plain) elements(id hprof.ID) (list []plainEdge) {
 	return list
 }
 
-// chain are nodes up to the end, or to one that was visited before.
+// chain returns the nodes up to the end, or up to a node that was visited
+// before.
 func (p *plain) chain(first hprof.ID, next string) (list []hprof.ID) {
 	for n := first; n != 0 && !slices.Contains(list, n); n = p.ref(n, next) {
 		list = append(list, n)
@@ -345,14 +346,14 @@ func (p *plain) hashNodes(m hprof.ID) (list []hprof.ID) {
 	return list
 }
 
-// plainRoot is a GC root in its order.
+// plainRoot is a GC root with its sort keys.
 type plainRoot struct {
 	hprof.Root
 	low     bool
 	matcher string
 }
 
-// kindNames are those by which Shark sorts.
+// kindNames are the names by which Shark sorts.
 var kindNames = map[hprof.SubTag]string{
 	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame",
 	hprof.SubRootNativeStack: "NativeStack",
@@ -402,7 +403,7 @@ func (p *plain) roots() (list []plainRoot) {
 	return list
 }
 
-// plainNode is an object that was reached, by a root or from another.
+// plainNode is an object that was reached, from a root or from another object.
 type plainNode struct {
 	id     hprof.ID
 	root   plainRoot
@@ -415,12 +416,13 @@ type plainSearch struct {
 	*plain
 	targets map[hprof.ID]bool
 	through bool
-	// high and low are the queues, visited what was ever in one.
+	// high and low are the queues; visited contains all objects that were ever
+	// in a queue.
 	high, low []*plainNode
 	visited   map[hprof.ID]bool
 	lasting   bool
 	found     []*plainNode
-	// credit is what each seed is credited with, including the targets behind
+	// credit is the memory credited to each seed, including the targets behind
 	// it.
 	credit map[hprof.ID][]hprof.ID
 	also   map[hprof.ID][]hprof.ID
@@ -481,7 +483,7 @@ func (s *plainSearch) enqueue(n *plainNode, low bool) {
 	}
 }
 
-// share is the second phase.
+// share performs the second phase.
 func (s *plainSearch) share() {
 	for t := range s.targets {
 		delete(s.visited, t)

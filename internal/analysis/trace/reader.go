@@ -11,14 +11,14 @@ import (
 type EdgeKind uint8
 
 const (
-	// FieldEdge and StaticEdge are numbered by Outbound.Places, ElementEdge is
-	// an element of an array.
+	// FieldEdge and StaticEdge are numbered like Outbound.Places; ElementEdge
+	// is an element of an array.
 	FieldEdge EdgeKind = iota
 	StaticEdge
 	ElementEdge
-	// ItemEdge is the element of a collection with an index, ValueEdge that of
-	// a map with a key, NamedEdge one for which the collection has one name,
-	// such as "key()".
+	// ItemEdge is an element of a collection with an index, ValueEdge an
+	// element of a map with a key, and NamedEdge an element for which the
+	// collection has one name, such as "key()".
 	ItemEdge
 	ValueEdge
 	NamedEdge
@@ -30,87 +30,92 @@ const (
 type Edge struct {
 	To   heap.Object
 	Kind EdgeKind
-	// Place is the number of the field or of the element.
+	// Place is the index of the field or of the element.
 	Place uint32
-	// Low references are followed when no others are left: those that a
-	// platform is known to leak by, and local variables, which say little.
+	// Low references are followed when no others are left: those that are known
+	// leaks of a platform, and local variables, which explain little.
 	Low bool
-	// Matcher is that of a known leak, nil for others.
+	// Matcher is the matcher of a known leak, nil for other references.
 	Matcher *Matcher
-	// Inner is a field by which a collection, whose elements were already
-	// passed, holds its own tables and nodes.
+	// Inner is true for a field by which a collection holds its own tables and
+	// nodes; its elements were already visited.
 	Inner bool
-	// Key is that of a ValueEdge, if HasKey; Name is that of a NamedEdge, and
-	// the field of a FieldEdge that is not its object's own.
+	// Key is the key of a ValueEdge, if HasKey is true. Name is the name of a
+	// NamedEdge, or the field name of a FieldEdge whose field belongs to
+	// another object.
 	Key    heap.Object
 	HasKey bool
 	Name   string
 }
 
-// Rules say how references are read.
+// Rules define how references are read.
 type Rules struct {
-	// Matchers are the special references; later ones take precedence.
+	// Matchers select special references; later matchers take precedence.
 	Matchers []Matcher
-	// Collections are those of the platform, which take precedence over Java's
-	// own.
+	// Collections are the platform's collections, which take precedence over
+	// Java's own.
 	Collections []Collection
 	// ThreadName returns the name of a thread; it may be nil.
 	ThreadName func(heap.Object) string
-	// Number returns the value of an integer field, if known; it may be nil.
+	// Number returns the value of an integer field, if it is known; it may be
+	// nil.
 	Number func(heap.Object, Member) (int64, bool)
-	// Without are classes of collections that are read like any other object.
+	// Without lists collection classes that are read like any other object.
 	Without []string
 	// Subclasses reads subclasses like the collection that they extend, and
-	// treats queues, trees and wrappers of java.util as collections, too. Shark
+	// also treats queues, trees and wrappers of java.util as collections. Shark
 	// reads them like any other object.
 	Subclasses bool
-	// Records follows what class records reference, last of all: an object its
-	// class, a class its superclass and its loader. Shark does not.
+	// Records also follows the references of class records, after all others:
+	// from an object to its class, and from a class to its superclass and its
+	// loader. Shark does not.
 	Records bool
-	// Leaves also follows what strings and boxed values hold.
+	// Leaves also follows the references of strings and boxed values.
 	Leaves bool
-	// AllRoots also starts at the GC roots that Shark skips, last: interned
-	// strings, unknown ones and those of the virtual machine.
+	// AllRoots also starts, after all others, at the GC roots that Shark skips:
+	// interned strings, unknown roots and those of the virtual machine.
 	AllRoots bool
 }
 
 // Reader reads the references of objects in Shark's order: the elements of a
-// collection first, then fields by name. It skips ignored references, and what
-// strings and boxed values hold. It is not safe for concurrent use.
+// collection first, then fields by name. It skips ignored references, and the
+// references of strings and boxed values. It is not safe for concurrent use.
 type Reader struct {
 	graph    *heap.Graph
 	outbound *heap.Outbound
 	rules    Rules
-	// kinds are the classes, by number.
+	// kinds describe the classes, by number.
 	kinds []kind
 	// statics are the special static fields of a class object, by place.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
-	// matchers are those of fields, matching the classes that they name.
+	// matchers are the matchers of fields, which match the classes that they
+	// name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
-	// collections are those of each class, in their order.
+	// collections are the collections that each class may be, in their order.
 	collections map[string][]*Collection
 	threads     map[heap.Object]thread
 	roots       []Root
-	// firsts are the targets of a First.
+	// firsts are the objects that a First leads to.
 	firsts map[heap.Object]bool
-	// flattened are the collections read so far, steps the length of their
-	// parts together; plain are those that are read like other objects.
+	// flattened are the collections read so far; steps is the total number of
+	// their nodes and elements; plain are collections that are read like other
+	// objects.
 	flattened, plain bits
 	steps            int64
 }
 
-// kind is what is known about a class.
+// kind is the information about a class.
 type kind struct {
 	known bool
-	// asked is true if compiled is known: whether a compiler chose the name of
-	// the class.
+	// asked is true if compiled is known; compiled is true if a compiler chose
+	// the name of the class.
 	asked, compiled bool
-	// leaf is a class whose objects' references are not followed, thread one of
-	// threads.
+	// leaf is true for a class whose objects' references are not followed,
+	// thread for a class of threads.
 	leaf, thread bool
-	// actions are by place; nil if nothing is special.
+	// actions are indexed by place; nil if the class has no special places.
 	actions    []action
 	collection *shape
 	// members are the places of requested fields of other classes.
@@ -118,13 +123,13 @@ type kind struct {
 	layout  layout
 }
 
-// action says what to do with a place.
+// action is the special treatment of a place.
 type action struct {
 	ignored bool
 	matcher *Matcher
 }
 
-// thread holds the locals of a thread.
+// thread lists the locals of a thread.
 type thread struct {
 	locals  []heap.Object
 	serial  uint32
@@ -156,9 +161,9 @@ func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 var wrappers = []string{"java.lang.Boolean", "java.lang.Character", "java.lang.Float", "java.lang.Double",
 	"java.lang.Byte", "java.lang.Short", "java.lang.Integer", "java.lang.Long"}
 
-// leafClasses are those whose objects' references are not followed: they say
-// nothing about what holds an object (Shark: FieldInstanceReferenceReader,
-// ObjectArrayReferenceReader).
+// leafClasses are the classes whose objects' references are not followed,
+// because they do not explain what holds an object (Shark:
+// FieldInstanceReferenceReader, ObjectArrayReferenceReader).
 var leafClasses = func() map[string]bool {
 	m := map[string]bool{"java.lang.String": true}
 	for _, w := range wrappers {
@@ -167,7 +172,7 @@ var leafClasses = func() map[string]bool {
 	return m
 }()
 
-// kind computes what is known about a class when it is first met.
+// kind computes the information about a class when the class first occurs.
 func (r *Reader) kind(o heap.Object) *kind {
 	n := r.graph.ClassNumber(o)
 	k := &r.kinds[n]
@@ -187,8 +192,9 @@ func (r *Reader) kind(o heap.Object) *kind {
 	return k
 }
 
-// actions finds the special places of a class: the nearest class of the
-// hierarchy that a matcher names decides, and of its matchers the last.
+// actions finds the special places of a class. The nearest class of the
+// hierarchy that a matcher names decides, and if several matchers name it, the
+// last one.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
 	names = r.named(names)
@@ -206,17 +212,18 @@ func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []
 	return list
 }
 
-// overheads are not fields: sizes that ART hides in the dump of a class, and
-// the constants of a JVM's.
+// overheads are static fields that do not exist in the source: sizes that ART
+// hides in the dump of a class, and constants of a JVM.
 var overheads = []string{"$staticOverhead", "$classOverhead", "<resolved_references>"}
 
-// matched is the key by which a matcher of fields is found.
+// matched is the key for looking up a matcher of fields.
 type matched struct {
 	kind         PatternKind
 	class, field string
 }
 
-// indexMatchers indexes the matchers of fields: of several the last.
+// indexMatchers indexes the matchers of fields; if several are equal, the last
+// one counts.
 func (r *Reader) indexMatchers() {
 	r.matchers, r.matching = map[matched]*Matcher{}, map[string]bool{}
 	for i := range r.rules.Matchers {
@@ -235,8 +242,8 @@ func (r *Reader) matcher(names []string, field string, of PatternKind) *Matcher 
 	return nil
 }
 
-// named returns the classes of a hierarchy that matchers name, each once: few,
-// however many superclasses a dump declares.
+// named returns the classes of a hierarchy that matchers name, each once: they
+// are few, however many superclasses a dump declares.
 func (r *Reader) named(hierarchy []string) (names []string) {
 	for _, class := range hierarchy {
 		if r.matching[class] && !slices.Contains(names, class) {
@@ -255,7 +262,7 @@ func (r *Reader) findStatics() {
 	})
 }
 
-// findFirsts finds the targets of a First.
+// findFirsts finds the objects that a First leads to.
 func (r *Reader) findFirsts() {
 	r.firsts = map[heap.Object]bool{}
 	for i := range r.rules.Collections {
@@ -316,8 +323,8 @@ func (r *Reader) record(o heap.Object, visit func(Edge)) {
 	}
 }
 
-// leaf reports whether the references of an object are not followed: a string,
-// a boxed value.
+// leaf reports whether the references of an object are not followed, as for a
+// string or a boxed value.
 func (r *Reader) leaf(o heap.Object) bool { return !r.graph.IsClass(o) && r.kind(o).leaf }
 
 func (r *Reader) static(o heap.Object, visit func(Edge)) {
@@ -334,7 +341,7 @@ func (r *Reader) static(o heap.Object, visit func(Edge)) {
 	}
 }
 
-// apply marks a reference; false for one that is ignored.
+// apply marks a reference; it returns false if the reference is ignored.
 func (a action) apply(e *Edge) bool {
 	if a.matcher != nil {
 		e.Low, e.Matcher = true, a.matcher
@@ -358,7 +365,7 @@ func (r *Reader) fields(o heap.Object, k *kind, visit func(Edge)) {
 	}
 }
 
-// locals are those of a running thread.
+// locals visits the local variables of a running thread.
 func (r *Reader) locals(o heap.Object, k *kind) (t thread, ok bool) {
 	if k.thread {
 		t, ok = r.threads[o]
@@ -375,8 +382,8 @@ func (t *thread) read(visit func(Edge)) {
 	}
 }
 
-// Owner returns the class that is shown with a reference: the one that declares
-// a field, or that of the object.
+// Owner returns the class that is shown with a reference: the class that
+// declares the field, or the object's class.
 func (r *Reader) Owner(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:
@@ -387,8 +394,9 @@ func (r *Reader) Owner(o heap.Object, e Edge) string {
 	return r.graph.Class(o)
 }
 
-// Field returns the name of a field, and its replacement in a fingerprint for
-// other references: elements of arrays and collections are alike.
+// Field returns the name of a field; for other references, it returns the text
+// that stands for them in a fingerprint: elements of arrays and collections are
+// treated alike.
 func (r *Reader) Field(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:

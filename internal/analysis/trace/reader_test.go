@@ -45,7 +45,7 @@ func (w *world) brief(o heap.Object, names map[string]hproftest.Ref) string {
 	return strings.Join(list, " ")
 }
 
-// scene is a heap with three objects and what holds them.
+// scene is a heap with three objects and their holders.
 type scene struct {
 	*hproftest.Heap
 	a, b, c hproftest.Ref
@@ -59,13 +59,13 @@ func newScene(h *hproftest.Heap) *scene {
 	return s
 }
 
-// call names an object.
+// call assigns a name to an object.
 func (s *scene) call(name string, r hproftest.Ref) hproftest.Ref {
 	s.names[name] = r
 	return r
 }
 
-// nodes makes instances of a class, each with a field that leads to the next
+// nodes creates instances of a class, each with a field that leads to the next
 // one.
 func (s *scene) nodes(class, next string, fields ...hproftest.Fields) (list []hproftest.Ref) {
 	for i, f := range fields {
@@ -83,8 +83,8 @@ func (s *scene) entries(class string, of ...hproftest.Ref) hproftest.Ref {
 	return s.call("table", s.Objects(s.Class(class), of...))
 }
 
-// TestCollections: the elements of each shape of a collection, intact, empty
-// and broken.
+// TestCollections reads the elements of each shape of a collection, intact,
+// empty and broken.
 func TestCollections(t *testing.T) {
 	const (
 		arrayList = "java.util.ArrayList"
@@ -238,8 +238,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestRing: a list that runs into a ring after its beginning ends soon after
-// all of it was visited.
+// TestRing checks a list that runs into a ring after its beginning: reading
+// must end soon after all of the list was visited.
 func TestRing(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	var fields []hproftest.Fields
@@ -261,7 +261,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestHarmony: lists of Apache Harmony are rings with a link of their own.
+// TestHarmony reads lists of Apache Harmony, which are rings with a link of
+// their own.
 func TestHarmony(t *testing.T) {
 	s := newScene(hproftest.Android(hproftest.Phone{SDK: 23, Harmony: true}))
 	list, array := s.LinkedList(s.a, s.b), s.ArrayList(s.b, s.c)
@@ -277,8 +278,8 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// TestWithoutSize: if numbers are not known, all of an array counts; an
-// excluded class is not a collection.
+// TestWithoutSize checks that all elements of an array count if numbers are not
+// known, and that an excluded class is not a collection.
 func TestWithoutSize(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	l := s.New(s.Class("java.util.ArrayList"),
@@ -297,8 +298,8 @@ func TestWithoutSize(t *testing.T) {
 	}
 }
 
-// TestOwnCollections: those of a platform, of each shape that Java does not
-// have.
+// TestOwnCollections reads a platform's collections, of each shape that Java
+// does not have.
 func TestOwnCollections(t *testing.T) {
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))
@@ -371,8 +372,9 @@ func TestOwnCollections(t *testing.T) {
 	}
 }
 
-// TestMatchers: the nearest class that a matcher names decides, and of several
-// the last; they select fields by name, whichever class declares them.
+// TestMatchers checks precedence: the nearest class that a matcher names
+// decides, and the last of several matchers. Matchers select fields by name,
+// whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.New(h.Declare("a.Thing", nil, "int n"), nil)
@@ -459,8 +461,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestPatterns: fingerprints of library leaks are made of these
-// (ReferencePattern.kt).
+// TestPatterns checks the texts from which fingerprints of library leaks are
+// computed (ReferencePattern.kt).
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
 		p    trace.Pattern
@@ -477,8 +479,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestThreads: locals belong to threads and come last, those of ignored threads
-// are skipped; those without a thread are roots.
+// TestThreads checks that locals belong to threads and come last, that those of
+// ignored threads are skipped, and that those without a thread are roots.
 func TestThreads(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	worker := s.Thread("worker")
@@ -523,15 +525,15 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestLeaves: references of strings and boxed values are not followed, and what
-// they hold goes with them.
+// TestLeaves checks that the references of strings and boxed values are not
+// followed, and that the objects they hold are credited with them.
 func TestLeaves(t *testing.T) {
 	h := hproftest.Java(1)
 	holder := h.Declare("a.Holder", nil, "object one", "object two", "object three")
 	one, two := h.String("first"), h.String("other text")
 	box, second := h.Integer(1), h.Integer(2)
 	boxes := h.Objects(h.Class("java.lang.Integer"), box)
-	// Another array has this one, too.
+	// Another array also references this object.
 	shared := h.Integer(3)
 	more := h.Objects(h.Class("java.lang.Integer"), box, second, shared)
 	h.Hold("a.Registry3", "numbers", h.Objects(h.Class("java.lang.Integer"), shared))
@@ -555,8 +557,7 @@ func TestLeaves(t *testing.T) {
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
 		t.Errorf("credited are %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
-	// They may be targets; those of a string that is not a leak's are not
-	// found.
+	// Strings may be targets; strings outside the leaks are not found.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)

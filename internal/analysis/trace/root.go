@@ -13,16 +13,16 @@ import (
 type Root struct {
 	Object heap.Object
 	Kind   hprof.SubTag
-	// Low roots are visited last; Matcher is that of a known leak.
+	// Low roots are visited last; Matcher is the matcher of a known leak.
 	Low     bool
 	Matcher *Matcher
 }
 
 // Roots returns the GC roots at which paths begin, in Shark's order: threads,
 // then by kind, then by the name of the class (MatchingGcRootProvider.kt). It
-// skips roots of the virtual machine itself: interned strings, unknown and
-// finalizing ones. Locals belong to their threads. The caller must not change
-// it.
+// skips the virtual machine's own roots: interned strings, unknown and
+// finalizing roots. Locals belong to their threads. The caller must not change
+// the result.
 func (r *Reader) Roots() []Root { return r.roots }
 
 // findRoots sorts the roots, and assigns locals to threads.
@@ -55,8 +55,8 @@ func (r *Reader) findRoots() {
 	r.sortRoots()
 }
 
-// findThreads assigns locals to threads, and returns which serial numbers are
-// those of a thread.
+// findThreads assigns locals to threads, and returns the serial numbers that
+// belong to a thread.
 func (r *Reader) findThreads() map[uint32]bool {
 	serials, bySerial := map[uint32]bool{}, map[uint32][]heap.Object{}
 	r.graph.Roots(func(root hprof.Root, o heap.Object) {

@@ -11,17 +11,20 @@ import (
 
 // Options configure a search.
 type Options struct {
-	// Through lets paths go through targets, like Shark 2.14: a target that is
-	// behind another on its shortest path belongs to that one's leak. Otherwise
-	// a target ends its paths, and owns only what nothing else leads to.
+	// Through allows paths to go through targets, as in Shark 2.14: a target
+	// behind another one on its shortest path then belongs to that target's
+	// leak. Otherwise paths end at a target, and a target only owns objects
+	// that nothing else reaches.
 	Through bool
-	// ByName decides between paths of one length by the names on them. Shark
-	// takes the one that it met first, which depends on the order of the dump:
-	// that of threads, and that in which classes were loaded.
+	// ByName decides between paths of the same length by the names on them.
+	// Shark takes the path that it found first, which depends on the order of
+	// the dump: the order of threads, and the order in which classes were
+	// loaded.
 	ByName bool
-	// Early ends the search with the last target, and the last of Also, that it
-	// reaches: no path changes afterwards. What only targets lead to, and so
-	// Leak.Credited, needs the complete search.
+	// Early stops the search when it has reached the last target and the last
+	// object in Also; later steps would not change these paths. Objects that
+	// only targets reach, and therefore Leak.Credited, require the complete
+	// search.
 	Early bool
 	Also  []heap.Object
 }
@@ -34,17 +37,17 @@ type Search struct {
 	options Options
 	targets []heap.Object
 	target  bits
-	// parents is by Outbound.Number: 0 for an object that was not reached; the
-	// previous object plus 1; or, above all of those, a root by its index in
-	// Reader.Roots.
+	// parents is indexed by Outbound.Number: 0 for an object that was not
+	// reached; the previous object plus 1; or a root by its index in
+	// Reader.Roots, added to a number above all objects.
 	parents []uint32
-	// waiting are objects in the second queue, late those that were taken from
-	// it.
+	// waiting are objects in the second queue; late are objects that were taken
+	// from it.
 	waiting, late bits
 	first, last   queue
 	found         []heap.Object
-	// wanted are the objects that an early end requires, left how many of them
-	// were not reached.
+	// wanted are the objects that must be reached before an early end; left is
+	// the number of those that have not been reached.
 	wanted bits
 	left   int
 }
@@ -56,7 +59,7 @@ func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
 func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
 func (b bits) remove(o heap.Object)   { b[o>>6] &^= 1 << (o & 63) }
 
-// queue is first in, first out.
+// queue is a first-in, first-out queue.
 type queue struct {
 	list []uint32
 	next int
@@ -69,8 +72,8 @@ func (q *queue) push(o heap.Object) { q.list = append(q.list, uint32(o)) }
 func (q *queue) pop() heap.Object {
 	o := q.list[q.next]
 	q.next++
-	// The taken part is dropped when it is most of the list, so that the queue
-	// is as long as a breadth of the heap, not as the heap.
+	// The consumed part is dropped when it is most of the list, so that the
+	// queue only grows to the breadth of the heap, not to its size.
 	if q.next >= 1<<16 && q.next*2 > len(q.list) {
 		q.list = q.list[:copy(q.list, q.list[q.next:])]
 		q.next = 0
@@ -81,8 +84,8 @@ func (q *queue) pop() heap.Object {
 // patience is the number of objects visited between two checks of the context.
 const patience = 1 << 16
 
-// Find searches for the targets, through all that the roots reach. The caller
-// must call Close.
+// Find searches for the targets among everything that the roots reach. The
+// caller must call Close.
 func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Search, error) {
 	g := r.graph
 	if g.Objects+int64(len(r.roots)) >= 1<<32-1 {
@@ -123,7 +126,7 @@ func (s *Search) want() {
 }
 
 // ends is called with each object whose path is final; it returns true for the
-// last wanted one.
+// last wanted object.
 func (s *Search) ends(o heap.Object) bool {
 	if !s.options.Early || !s.wanted.has(o) {
 		return false
@@ -160,7 +163,7 @@ func (s *Search) run(ctx context.Context) error {
 			lasting = true
 			o = s.last.pop()
 			if !s.waiting.has(o) {
-				// It was met again, by a better path.
+				// The object was reached again, by a better path.
 				continue
 			}
 			s.waiting.remove(o)
@@ -182,14 +185,14 @@ func (s *Search) run(ctx context.Context) error {
 	}
 }
 
-// meet puts an object into a queue, once; one that is in the second may move to
-// the first.
+// meet adds an object to a queue, at most once; an object in the second queue
+// may move to the first.
 func (s *Search) meet(o heap.Object, parent uint32, low, lasting bool) {
 	low = low || lasting
 	n, ok := s.reader.outbound.Number(o)
 	switch {
 	case !ok:
-		// It leads to no target.
+		// The object does not lead to any target.
 	case s.parents[n] == 0:
 		s.parents[n] = parent
 		if low {
@@ -217,7 +220,8 @@ func (s *Search) met(o heap.Object) uint32 {
 	return s.parents[n]
 }
 
-// parent returns the object from which one was reached; false for a root.
+// parent returns the object from which an object was reached; false if it was
+// reached from a root.
 func (s *Search) parent(o heap.Object) (heap.Object, bool) {
 	parent := s.met(o)
 	return heap.Object(parent - 1), int64(parent) <= s.graph.Objects
@@ -229,8 +233,9 @@ func (s *Search) root(o heap.Object) Root {
 }
 
 // better reports whether the search followed the second of two references from
-// one object to another: the first that is not Low, if that made a difference.
-// By names it is the one whose name comes first.
+// one object to another. It follows the first reference that is not Low, if
+// that made a difference. When searching by names, it follows the reference
+// whose name comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
 	if a.Low != b.Low && !s.late.has(from) {
 		return a.Low

@@ -17,7 +17,8 @@ const seeds = 250
 
 // TestRandom compares a search with the plain one on random heaps: the
 // references of each object, the order of roots, the order of found objects,
-// each path, the credits, what is behind what, and what is unreachable.
+// each path, the credits, which targets are behind which, and which are
+// unreachable.
 func TestRandom(t *testing.T) {
 	var met coverage
 	for seed := range uint64(seeds) {
@@ -54,7 +55,8 @@ func TestLeakMixes(t *testing.T) {
 	}
 }
 
-// coverage counts what the heaps had, so that the comparison is not empty.
+// coverage counts what the heaps contain, to ensure that the comparison covers
+// all features.
 type coverage struct{ found, low, also, unreachable, promoted int }
 
 func (w *world) checkReading(seed uint64) {
@@ -125,8 +127,8 @@ func (w *world) checkSearch(seed uint64, targets []heap.Object, through bool, me
 	w.checkTree(seed, s, targets)
 }
 
-// checkLimited searches again only among the objects that lead to the targets,
-// and those that they hold: the result must be the same.
+// checkLimited repeats the search among only the objects that lead to the
+// targets and those that the targets hold: the result must be the same.
 func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Object, through bool) {
 	w.Helper()
 	set, err := w.graph.NewSet()
@@ -171,9 +173,10 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	}
 }
 
-// checkLess: among some objects the same is behind targets, and no more is
-// credited. It is less if something is held by what no search follows: the
-// locals of an ignored thread, a root of the virtual machine itself.
+// checkLess checks a search among some of the objects: the same targets must be
+// behind others, and no more memory may be credited. Less is credited if an
+// object is held by something that no search follows: the locals of an ignored
+// thread, or a root of the virtual machine itself.
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
@@ -217,7 +220,7 @@ func (w *world) path(p trace.Path) []string {
 	return lines
 }
 
-// checkPath checks what must hold for any path.
+// checkPath checks properties of every path.
 func (w *world) checkPath(seed uint64, p trace.Path) {
 	w.Helper()
 	if err := brokenPath(w.reader, p); err != nil {
@@ -225,7 +228,7 @@ func (w *world) checkPath(seed uint64, p trace.Path) {
 	}
 }
 
-// brokenPath returns what is wrong with a path: it must begin at a root, follow
+// brokenPath returns the errors in a path: it must begin at a root, follow
 // existing references, pass no object twice, and end at its object.
 func brokenPath(r *trace.Reader, p trace.Path) error {
 	if !slices.ContainsFunc(r.Roots(), func(x trace.Root) bool { return x == p.Root }) {
@@ -251,8 +254,9 @@ func brokenPath(r *trace.Reader, p trace.Path) error {
 	return nil
 }
 
-// checkShortest: if references that are not low lead to a target without
-// passing another, the path has only such references, and is as short as any.
+// checkShortest checks that a path has only references that are not low, if
+// such references lead to the target without passing another target, and that
+// it then is as short as possible.
 func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]bool, paths []trace.Path) {
 	w.Helper()
 	distance := map[hprof.ID]int{}
@@ -288,7 +292,8 @@ func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]b
 	}
 }
 
-// checkCredits compares sizes, what is behind what, and what nothing leads to.
+// checkCredits compares sizes, the targets behind other targets, and the
+// unreachable targets.
 func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, met *coverage) {
 	w.Helper()
 	r := w.leaks(s)
@@ -343,8 +348,8 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 	w.checkUnreachable(seed, r, want, met)
 }
 
-// checkBehind compares what is behind another target if paths go through
-// targets: it goes with the first on its path.
+// checkBehind compares the targets behind other targets if paths go through
+// targets: each belongs to the first target on its path.
 func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	w.Helper()
 	var got, expected []string
@@ -355,7 +360,7 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 			add(&sum, w.graph.Retained(o))
 			got = append(got, fmt.Sprintf("%#x", uint64(w.graph.ID(o))))
 		}
-		// Several traces of one leak share what is behind them.
+		// Several traces of one leak share the targets behind them.
 		for _, o := range l.Also {
 			got = append(got, fmt.Sprintf("%#x behind %s", uint64(w.graph.ID(o)), l.Fingerprint()))
 		}
@@ -389,8 +394,8 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	}
 }
 
-// heldByLeaf returns what only a string or an array of boxed values holds: no
-// search goes there.
+// heldByLeaf returns the objects that only a string or an array of boxed values
+// holds: no search reaches them.
 func (w *world) heldByLeaf(id hprof.ID, s *plainSearch, credited map[hprof.ID]bool) (list []hprof.ID) {
 	n := w.plain.Nodes[id]
 	if !w.plain.leaf(id) {
@@ -462,7 +467,7 @@ func (w *world) checkUnreachable(seed uint64, r *trace.Result, want *plainSearch
 	met.unreachable += len(got)
 }
 
-// countPromoted counts objects that a low reference led to before a better one
+// countPromoted counts objects that a low reference reached before a better one
 // did.
 func (w *world) countPromoted(s *plainSearch, met *coverage) {
 	low := map[hprof.ID]bool{}
@@ -481,9 +486,9 @@ func (w *world) countPromoted(s *plainSearch, met *coverage) {
 	}
 }
 
-// TestTwoWays: of two references from one object to another, the path has the
-// one that the search followed: not the low one if that made a difference,
-// otherwise the first.
+// TestTwoWays checks paths where one object references another twice: the path
+// must have the reference that the search followed. This is not the low one if
+// that made a difference, otherwise it is the first.
 func TestTwoWays(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.Declare("a.Thing", nil, "int n")

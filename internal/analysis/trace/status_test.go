@@ -14,12 +14,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// says is what inspectors say about the objects of some classes.
+// says are the results of inspectors for objects of some classes.
 type says struct{ leaking, needed []string }
 
-// inspect answers like Shark's test inspectors (LeakStatusTest.kt): for given
-// classes, for the leaking object that it is watched, and for class objects, if
-// requested, that none leaks.
+// inspect returns the results of Shark's test inspectors (LeakStatusTest.kt):
+// for the given classes, for the leaking object, which is watched, and, if
+// requested, that no class object leaks.
 func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	return trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
 		name := w.graph.Class(o)
@@ -42,9 +42,9 @@ func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	}}
 }
 
-// chainOf is a heap in which a static field of GcRoot holds, by named fields,
-// an instance of Leaking behind instances of Class1, Class2 and so on. Further
-// fields of the last one hold further instances.
+// chainOf is a heap in which a static field of GcRoot holds, by named fields, a
+// chain of instances of Class1, Class2 and so on, and at its end an instance of
+// Leaking. Additional fields of the last Class hold additional instances.
 func chainOf(t *testing.T, fields []string, more ...string) (*world, []heap.Object) {
 	t.Helper()
 	h := hproftest.Java(1)
@@ -89,8 +89,8 @@ func TestStatus(t *testing.T) {
 		says    says
 		watched bool
 		classes bool
-		// at is the element, status and reason are those expected for it. "*"
-		// is any reason.
+		// at is the element; status and reason are the expected values. "*"
+		// matches any reason.
 		at             int
 		status, reason string
 	}{
@@ -140,8 +140,8 @@ func TestStatus(t *testing.T) {
 			"leakingWhenFurtherUpIsLeaking", long, says{leaking: []string{"Class1"}}, true, false, 3, "YES",
 			"Class1↑ is leaking",
 		},
-		// In addition: what RealLeakTracerFactory does with an object without
-		// any reasons, and with reasons on both sides of others.
+		// Additional cases: how RealLeakTracerFactory treats an object without
+		// any reasons, and one with reasons of both kinds around it.
 		{"lastUnknown", short, says{}, false, false, 1, "YES", "This is the leaking object"},
 		{
 			"lastNotLeaking", short, says{needed: []string{"Leaking"}}, false, false, 1, "YES",
@@ -196,7 +196,7 @@ func (w *world) traces(targets []heap.Object, d trace.Describe) []trace.Trace {
 	return list
 }
 
-// checkStatuses checks what holds for any trace: needed objects come first,
+// checkStatuses checks properties of every trace: needed objects come first,
 // then unknown ones, then leaking ones; and the suspects are in between.
 func (w *world) checkStatuses(name string, x *trace.Trace) {
 	w.Helper()
@@ -217,7 +217,7 @@ func (w *world) checkStatuses(name string, x *trace.Trace) {
 	}
 }
 
-// TestSuspects: leakCausesAreLastNotLeakingAndUnknown.
+// TestSuspects is Shark's test leakCausesAreLastNotLeakingAndUnknown.
 func TestSuspects(t *testing.T) {
 	w, targets := chainOf(t, long)
 	x := w.traces(targets, says{needed: []string{"Class1"}, leaking: []string{"Class3"}}.inspect(w, true, false))[0]
@@ -230,7 +230,7 @@ func TestSuspects(t *testing.T) {
 	}
 }
 
-// TestUnreachable: unreachableInstanceLeaking.
+// TestUnreachable is Shark's test unreachableInstanceLeaking.
 func TestUnreachable(t *testing.T) {
 	h := hproftest.Java(1)
 	c := h.Declare("SomeClass", nil, "object other")
@@ -243,7 +243,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestFingerprints: sameLeakTraceSameLeakFingerprint,
+// TestFingerprints has Shark's tests sameLeakTraceSameLeakFingerprint,
 // differentLeakTraceDifferentLeakFingerprint, sameCausesSameLeakFingerprint and
 // sameCausesSameApplicationLeak.
 func TestFingerprints(t *testing.T) {
@@ -287,15 +287,16 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// TestRecordedFingerprints has those in LeakCanary's documentation (with the
-// zeros that it lost then), and those of a real dump by both of its paths.
+// TestRecordedFingerprints checks the fingerprints in LeakCanary's
+// documentation (with the zeros that it dropped at that time), and those of a
+// real dump by both of its paths.
 func TestRecordedFingerprints(t *testing.T) {
 	suspect := func(pairs ...string) *trace.Trace {
 		x := &trace.Trace{}
 		for i := 0; i < len(pairs); i += 2 {
 			x.Elements = append(x.Elements, trace.Element{Class: pairs[i], Field: pairs[i+1], Suspect: true})
 		}
-		// What is not suspect does not count.
+		// References that are not suspect do not affect the fingerprint.
 		x.Elements = slices.Insert(x.Elements, 0, trace.Element{Class: "a.Needed", Field: "x"})
 		x.Elements = append(x.Elements, trace.Element{Class: "a.Leaking"})
 		return x
@@ -316,8 +317,8 @@ func TestRecordedFingerprints(t *testing.T) {
 	}
 }
 
-// TestRecordedLeak: Shark 2.14's signatures of a real dump of Android 4.4, in
-// which a service leaks by two paths.
+// TestRecordedLeak checks Shark 2.14's signatures of a real dump of Android
+// 4.4, in which a service leaks through two paths.
 func TestRecordedLeak(t *testing.T) {
 	g, b, err := opened(t.Context(), recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {

@@ -9,23 +9,25 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Trace is a path with what is known about its objects: a leak trace.
+// Trace is a leak trace: a path with the statuses and descriptions of its
+// objects.
 type Trace struct {
 	Root Root
-	// Elements are the objects from the root to the leaking one, which is the
-	// last.
+	// Elements are the objects from the root to the leaking object, which is
+	// the last element.
 	Elements []Element
-	// Matcher is the first known leak on the path, nil if the app leaks.
+	// Matcher is the first known leak on the path, or nil if the leak is the
+	// app's own.
 	Matcher *Matcher
 }
 
-// Element is an object of a trace, and the reference to the next one; the last
-// one has none.
+// Element is an object of a trace, and its reference to the next object; the
+// last element has no reference.
 type Element struct {
 	Object heap.Object
 	// Class is the object's class; for a class object, its own name.
 	Class string
-	// Super is the nearest superclass with a name of the source, "" for
+	// Super is the nearest superclass that has a name in the source, "" for
 	// java.lang.Object.
 	Super string
 	// Type is "instance", "array" or "class".
@@ -33,9 +35,9 @@ type Element struct {
 	Status Status
 	Reason string
 	Labels []string
-	// Kind, Owner and Field describe the reference: the class that declares the
-	// field or holds the element, the name of the field, "[x]" for elements,
-	// "<Java Local>".
+	// Kind, Owner and Field describe the reference: Owner is the class that
+	// declares the field or holds the element; Field is the name of the field,
+	// "[x]" for elements or "<Java Local>" for local variables.
 	Kind  EdgeKind
 	Owner string
 	Field string
@@ -44,27 +46,27 @@ type Element struct {
 	// Suspect references are those between the last needed object and the first
 	// leaking one.
 	Suspect bool
-	// Repeat is how many more objects of the same class follow, each by the
-	// same reference of the previous one; Omitted how many elements after those
-	// are omitted.
+	// Repeat is the number of further objects of the same class that follow,
+	// each referenced by the same field of the previous one; Omitted is the
+	// number of elements omitted after these.
 	Repeat, Omitted int
-	// Parts is how many of the next elements are the collection's own: tables
-	// and nodes.
+	// Parts is the number of following elements that belong to the collection
+	// itself: tables and nodes.
 	Parts int
 }
 
-// Leaking is the last element.
+// Leaking returns the last element.
 func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 
-// Describe provides what traces say about objects.
+// Describe supplies the descriptions of objects in traces.
 type Describe struct {
-	// Inspect returns what is known about an object.
+	// Inspect returns the inspection of an object.
 	Inspect func(heap.Object) Inspection
-	// Plain reports quickly that an object has no known status; if it is nil,
-	// Inspect is called.
+	// Plain is a quick check that an object has no known status; if it is nil,
+	// Inspect is called instead.
 	Plain func(heap.Object) bool
-	// Text returns the text of a string; false for other objects, or if it
-	// cannot be read.
+	// Text returns the text of a string; false for other objects, or if the
+	// text cannot be read.
 	Text func(heap.Object) (string, bool)
 	// Prepare is called once with the keys of maps before their Text is
 	// requested; it may be nil.
@@ -106,7 +108,7 @@ func (r *Reader) trace(p Path, d Describe) Trace {
 		t.Elements = append(t.Elements, r.element(s, d))
 		inspection := d.Inspect(s.Object)
 		if m := s.Edge.Matcher; m != nil {
-			// In front of the object's own, as in Shark.
+			// Labels are added in front of the object's own, as in Shark.
 			inspection.Labels = append([]string{"Library leak match: " + m.String()}, inspection.Labels...)
 			if t.Matcher == nil {
 				t.Matcher = m
@@ -129,7 +131,7 @@ func (r *Reader) object(o heap.Object) Element {
 	return e
 }
 
-// typed returns an element without what is expensive to compute.
+// typed returns an element without the parts that are expensive to compute.
 func (r *Reader) typed(o heap.Object) Element {
 	e := Element{Object: o, Class: r.name(o), Type: "instance"}
 	switch {
@@ -166,7 +168,7 @@ func (r *Reader) element(s PathNode, d Describe) Element {
 	return e
 }
 
-// key shows the key of a map.
+// key returns the key of a map as shown in a trace.
 func (r *Reader) key(e Edge, d Describe) string {
 	if !e.HasKey {
 		return "null"
@@ -180,8 +182,8 @@ func (r *Reader) key(e Edge, d Describe) string {
 }
 
 // resolve sets the statuses of the elements (Shark, RealLeakTracerFactory,
-// computeLeakStatuses): everything that leads to a needed object is needed, and
-// everything that a leaking object leads to leaks.
+// computeLeakStatuses): every object that leads to a needed object is needed,
+// and every object that a leaking object leads to is leaking.
 func (t *Trace) resolve(inspections []Inspection) {
 	last := len(t.Elements) - 1
 	needed, leaking := -1, last
@@ -203,7 +205,7 @@ func (t *Trace) resolve(inspections []Inspection) {
 	}
 }
 
-// resolveNeeded goes up from the last needed object.
+// resolveNeeded walks up from the last needed object.
 func (t *Trace) resolveNeeded(needed int) {
 	if needed < 0 {
 		return
@@ -223,7 +225,7 @@ func (t *Trace) resolveNeeded(needed int) {
 	}
 }
 
-// resolveLeaking goes down from the first leaking object.
+// resolveLeaking walks down from the first leaking object.
 func (t *Trace) resolveLeaking(leaking int) {
 	last := len(t.Elements) - 1
 	previous := simple(t.Elements[leaking].Class)
@@ -248,8 +250,8 @@ func (t *Trace) suspect(i int) bool {
 	return false
 }
 
-// status weighs the reasons. If they conflict an object is needed, except for
-// the one at the end of the path.
+// status evaluates the reasons. If they conflict, an object is needed, except
+// for the object at the end of the path.
 func (n *Inspection) status(last bool) (Status, string) {
 	leaking, needed := strings.Join(n.Leaking, " and "), strings.Join(n.NotLeaking, " and ")
 	switch {
@@ -272,7 +274,7 @@ func (n *Inspection) status(last bool) (Status, string) {
 // simple is a class name without its package.
 func simple(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
-// rootWords are Shark's (LeakTrace.GcRootType).
+// rootWords are Shark's descriptions (LeakTrace.GcRootType).
 var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootJNIGlobal: "Global variable in native code", hprof.SubRootJNILocal: "Local variable in native code",
 	hprof.SubRootJavaFrame:   "Java local variable",
@@ -283,8 +285,8 @@ var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
 }
 
-// Words returns the description of a kind of root, as in leak traces. Shark has
-// none for the virtual machine's own.
+// Words returns the description of a kind of root that leak traces show. Shark
+// has no descriptions for the virtual machine's own roots.
 func (r Root) Words() string {
 	if words, ok := rootWords[r.Kind]; ok {
 		return words

@@ -10,34 +10,35 @@ import (
 )
 
 // Branch is a node of merged paths: all objects of one class that paths reach
-// from the objects of the branch above by one field. Objects of that class
-// which they hold in turn, like nodes of a list or a tree, belong to it, too.
+// from the objects of the branch above by the same field. If these hold further
+// objects of their class, like nodes of a list or a tree, those belong to the
+// branch, too.
 type Branch struct {
 	// Root describes the kind of GC root of a branch at the top.
 	Root string
-	// Owner and Field are the reference that leads here, "[x]" for all
-	// elements.
+	// Owner and Field describe the reference that leads here; Field is "[x]"
+	// for all elements.
 	Owner, Field string
 	Kind         EdgeKind
-	// Class is that of the objects, Type is "instance", "array" or "class",
-	// Objects is how many are on paths.
+	// Class is the class of the objects, Type is "instance", "array" or
+	// "class", and Objects is the number of these objects on paths.
 	Class, Type string
 	Objects     int64
-	// Own counts the targets among them; Targets and Size include everything
-	// below.
+	// Own is the number of targets among them; Targets and Size include
+	// everything below.
 	Own, Targets int64
 	Size         heap.Size
-	// Branches are ordered by targets, most first. Cut is true if everything
-	// further down is omitted.
+	// Branches are sorted by their number of targets, largest first. Cut is
+	// true if everything further down is omitted.
 	Branches []*Branch
 	Cut      bool
-	// depth is how many branches are above.
+	// depth is the number of branches above.
 	depth int
 }
 
 const (
-	// mostBranches and deepest bound a tree; what is further down counts in the
-	// branch at which it is truncated.
+	// mostBranches and deepest limit a tree; objects further down count in the
+	// branch at which the tree is truncated.
 	mostBranches = 1 << 16
 	deepest      = 1 << 10
 )
@@ -70,7 +71,7 @@ func (s *Search) Tree(ctx context.Context, objects []heap.Object) ([]*Branch, er
 // branches is a tree that grows level by level.
 type branches struct {
 	*Search
-	// on are the objects of the paths that have no branch yet.
+	// on are the objects on the paths that do not have a branch yet.
 	on, targets bits
 	places      map[branchKey]*Branch
 	tops        []*Branch
@@ -78,7 +79,7 @@ type branches struct {
 	count       int
 }
 
-// leaf is an object whose branch is known.
+// leaf is an object whose branch is already known.
 type leaf struct {
 	object heap.Object
 	branch *Branch
@@ -90,7 +91,7 @@ type branchKey struct {
 	class        string
 }
 
-// mark puts an object and all before it on the tree.
+// mark adds an object and all objects before it to the tree.
 func (b *branches) mark(o heap.Object) {
 	if !b.reached(o) {
 		return
@@ -128,7 +129,7 @@ func (b *branches) join(o heap.Object, to *Branch) {
 	b.next = append(b.next, leaf{o, to})
 }
 
-// deepen goes from the objects of a level to those of the next.
+// deepen continues from the objects of a level to those of the next level.
 func (b *branches) deepen(ctx context.Context) error {
 	b.level, b.next = b.next, b.level[:0]
 	found := map[heap.Object]Edge{}
@@ -162,7 +163,7 @@ func (b *branches) deepen(ctx context.Context) error {
 	return nil
 }
 
-// branch finds the branch of the target of a reference.
+// branch returns the branch of a reference's target.
 func (b *branches) branch(l leaf, o heap.Object, e Edge) *Branch {
 	object := b.reader.typed(o)
 	if e.Kind == FieldEdge && object.Class == l.branch.Class && object.Type == l.branch.Type {
@@ -186,7 +187,7 @@ func (b *branches) branch(l leaf, o heap.Object, e Edge) *Branch {
 	return found
 }
 
-// sum adds up what is below, and sorts the branches.
+// sum adds up the branches below, and sorts them.
 func (t *Branch) sum() {
 	t.Targets = t.Own
 	for _, c := range t.Branches {

@@ -51,7 +51,7 @@ func (w *world) typed(o heap.Object) (class, kind string) {
 	return w.graph.Class(o), "instance"
 }
 
-// merge adds a path, whose end counts if it is a target.
+// merge adds a path; its last object counts if it is a target.
 func (w *world) merge(top *plainBranch, p trace.Path) {
 	at := p.Root.Object
 	class, kind := w.typed(at)
@@ -114,7 +114,8 @@ func (w *world) tree(s *trace.Search, targets []heap.Object) []*trace.Branch {
 	return tree
 }
 
-// checkTree compares merged paths with the merging of each.
+// checkTree compares the merged paths with the result of merging them one by
+// one.
 func (w *world) checkTree(seed uint64, s *trace.Search, targets []heap.Object) {
 	w.Helper()
 	top := newBranch()
@@ -129,7 +130,8 @@ func (w *world) checkTree(seed uint64, s *trace.Search, targets []heap.Object) {
 	}
 }
 
-// TestLongChain: the links of a list are one branch, however many there are.
+// TestLongChain checks that the links of a list are one branch, however many
+// there are.
 func TestLongChain(t *testing.T) {
 	const links = 20000
 	h := hproftest.Java(1)
@@ -156,8 +158,8 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// TestCutTree: objects below the greatest depth count at the branch where the
-// tree is truncated.
+// TestCutTree checks that objects below the maximum depth count at the branch
+// where the tree is truncated.
 func TestCutTree(t *testing.T) {
 	h := hproftest.Java(1)
 	a, b := h.Declare("a.A", nil, "object next"), h.Declare("a.B", nil, "object next")
@@ -186,7 +188,7 @@ func TestCutTree(t *testing.T) {
 	}
 }
 
-// TestWideTree: the same for what is wider.
+// TestWideTree does the same for a tree that is too wide.
 func TestWideTree(t *testing.T) {
 	const wide = 1 << 16
 	h := hproftest.Java(1)
@@ -229,8 +231,8 @@ func TestWideTree(t *testing.T) {
 	}
 }
 
-// shelf makes random collections, of Java's own classes or of subclasses of a
-// subclass of each.
+// shelf creates random collections, of Java's own classes or of indirect
+// subclasses of these.
 type shelf struct {
 	*rand.Rand
 	*hproftest.Heap
@@ -239,7 +241,7 @@ type shelf struct {
 	all []hproftest.Ref
 }
 
-// mySuffix is what the name of a subclass has in addition to that of its
+// mySuffix is the suffix of a subclass's name, which follows the name of its
 // collection.
 const mySuffix = "$My"
 
@@ -268,7 +270,7 @@ func (s *shelf) array(element string) hproftest.Ref {
 	return s.Objects(s.Class(element), list...)
 }
 
-// chain makes linked nodes, and returns the first.
+// chain creates linked nodes, and returns the first.
 func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
 	for range s.IntN(5) {
 		f := hproftest.Fields{"next": first}
@@ -288,7 +290,7 @@ func (s *shelf) table(class string, fields ...string) hproftest.Ref {
 	return s.Objects(s.Class(class), list...)
 }
 
-// collection makes one of any class that Java has.
+// collection creates a collection of any class that Java has.
 func (s *shelf) collection() hproftest.Ref {
 	type f = hproftest.Fields
 	hashMap := func(name string) hproftest.Ref {
@@ -315,7 +317,7 @@ func (s *shelf) collection() hproftest.Ref {
 	return hashMap("java.util.HashMap")
 }
 
-// shelves is a heap of random nested collections, and objects in them.
+// shelves is a heap of random nested collections that contain objects.
 func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) {
 	s := &shelf{
 		Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub,
@@ -337,8 +339,8 @@ func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) 
 	return s.Heap, things
 }
 
-// TestSubclassesMerge: collections of an app's own classes are merged like
-// those that they extend, if requested.
+// TestSubclassesMerge checks that collections of an app's own classes are
+// merged like the classes that they extend, if requested.
 func TestSubclassesMerge(t *testing.T) {
 	reached, apart := 0, 0
 	for seed := range uint64(60) {
@@ -370,8 +372,8 @@ func TestSubclassesMerge(t *testing.T) {
 	}
 }
 
-// TestSubclasses: additional fields of a subclass are read, too, and an entry
-// for one class of a platform applies only to that class.
+// TestSubclasses checks that additional fields of a subclass are read, too, and
+// that an entry for one class of a platform applies only to that class.
 func TestSubclasses(t *testing.T) {
 	type f = hproftest.Fields
 	type m = trace.Member

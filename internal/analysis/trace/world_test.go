@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a heap as a reader sees it and, in plain, as in the dump.
+// world is a heap in two forms: as a reader sees it and, in plain, as written
+// in the dump.
 type world struct {
 	testing.TB
 	graph  *heap.Graph
@@ -45,7 +46,7 @@ func opened(ctx context.Context, dump []byte) (g *heap.Graph, b *heap.Outbound, 
 	return g, b, nil
 }
 
-// load writes a heap and reads it again.
+// load writes a heap and reads it back.
 func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rules) *world {
 	tb.Helper()
 	dump, ids, err := h.Dump(form)
@@ -69,10 +70,10 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	return w
 }
 
-// numbers stands for a Rules.Number that reads the dump.
+// numbers replaces a Rules.Number that reads the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
-// object returns the object of a Ref, a Thread or a *Class.
+// object returns the object for a Ref, a Thread or a *Class.
 func (w *world) object(of any) heap.Object {
 	w.Helper()
 	o, ok := w.graph.Find(w.ids.Of(of))
@@ -117,7 +118,7 @@ func (w *world) line(o heap.Object, e trace.Edge) string {
 	return line.String()
 }
 
-// find searches, and closes at the end of the test.
+// find performs a search, and closes it at the end of the test.
 func (w *world) find(targets []heap.Object, o trace.Options) *trace.Search {
 	w.Helper()
 	s, err := trace.Find(w.Context(), w.reader, targets, o)
@@ -128,7 +129,7 @@ func (w *world) find(targets []heap.Object, o trace.Options) *trace.Search {
 	return s
 }
 
-// leaks are those of a search that knows nothing about objects.
+// leaks returns the leaks of a search without inspections of objects.
 func (w *world) leaks(s *trace.Search) *trace.Result {
 	w.Helper()
 	r, err := s.Leaks(w.Context(), silent)
@@ -138,16 +139,16 @@ func (w *world) leaks(s *trace.Search) *trace.Result {
 	return r
 }
 
-// silent knows nothing about any object.
+// silent is a Describe that has no information about any object.
 var silent = trace.Describe{Inspect: func(heap.Object) trace.Inspection { return trace.Inspection{} }}
 
-// dice make a heap from a seed, and the questions about it.
+// dice generates a heap from a seed, and the requests for it.
 type dice struct {
 	*rand.Rand
 	*hproftest.Heap
 	classes []*hproftest.Class
-	// all are objects that may be referenced, made those with fields that may
-	// be set.
+	// all are objects that may be referenced; made are those with fields that
+	// may be set.
 	all     []hproftest.Ref
 	made    []made
 	threads []hproftest.Thread
@@ -165,7 +166,7 @@ var fieldsOf = [][]string{
 	{"low", "mike"},
 }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
 
 func (d *dice) pick() hproftest.Ref {
@@ -182,8 +183,7 @@ func (d *dice) some(most int) (list []hproftest.Ref) {
 	return list
 }
 
-// random is a heap of any objects with references that go anywhere, and
-// targets.
+// random is a heap of arbitrary objects with arbitrary references, and targets.
 func random(seed uint64) (h *hproftest.Heap, form hproftest.Form, targets []hproftest.Ref) {
 	rng := rand.New(rand.NewPCG(seed, 0x7ace))
 	d := &dice{Rand: rng, Heap: hproftest.Java(seed)}
@@ -226,7 +226,7 @@ func (d *dice) declare() {
 	}
 }
 
-// thing makes an object of any kind, which references objects made before.
+// thing creates an object of any kind, which references objects created before.
 func (d *dice) thing() hproftest.Ref {
 	object := d.Class("java.lang.Object")
 	switch d.IntN(22) {
@@ -268,7 +268,7 @@ func (d *dice) thing() hproftest.Ref {
 	return r
 }
 
-// pairs are keys and values in turn; many keys are strings.
+// pairs returns alternating keys and values; many keys are strings.
 func (d *dice) pairs() (list []hproftest.Ref) {
 	for range d.IntN(6) {
 		key := d.pick()
@@ -280,7 +280,7 @@ func (d *dice) pairs() (list []hproftest.Ref) {
 	return list
 }
 
-// wire sets fields, also to objects made later.
+// wire sets fields, also to objects created later.
 func (d *dice) wire() {
 	for _, m := range d.made {
 		// Several fields may lead to one object.
@@ -327,7 +327,7 @@ func (d *dice) root() {
 	}
 }
 
-// known are the special references of random heaps.
+// known are the special references in random heaps.
 func known() trace.Rules {
 	field := func(class, name string, ignored bool) trace.Matcher {
 		return trace.Matcher{
