@@ -2,7 +2,8 @@ package android
 
 import "slices"
 
-// best keeps the first few of many in an order, without storing the rest.
+// best keeps the first few of many values in an order, without storing the
+// rest.
 type best[T any] struct {
 	limit int
 	order func(a, b T) int
@@ -27,7 +28,7 @@ func (b *best[T]) cut() {
 	b.list = b.list[:min(b.limit, len(b.list))]
 }
 
-// sorted returns what was kept, in order.
+// sorted returns the kept values in order.
 func (b *best[T]) sorted() []T {
 	if b.order != nil {
 		b.cut()

@@ -14,11 +14,12 @@ import (
 
 // Where the pixels of bitmaps are, as in Bitmaps.Pixels.
 const (
-	// PixelsInHeap is before Android 8: in the byte[] Bitmap.mBuffer.
+	// PixelsInHeap: before Android 8, the pixels are in the byte[]
+	// Bitmap.mBuffer.
 	PixelsInHeap = "heap"
-	// PixelsNative is since Android 8: not in the dump.
+	// PixelsNative: since Android 8, the pixels are not in the dump.
 	PixelsNative = "native"
-	// PixelsDumped is since Android 15, if `am dumpheap -b` requested them: as
+	// PixelsDumped: since Android 15, `am dumpheap -b` adds the pixels as
 	// compressed pictures in Bitmap.dumpData.
 	PixelsDumped = "dumped"
 )
@@ -26,28 +27,29 @@ const (
 // How duplicates were found, as in Bitmaps.DuplicatesBy.
 const (
 	ByContent = "content"
-	// BySource finds copies of one bitmap that came through Binder, which
-	// record their source; it does not find two that were decoded from one
-	// file.
+	// BySource finds copies of one bitmap that came through Binder, because
+	// these record their source; it does not find two bitmaps that were decoded
+	// from one file.
 	BySource = "source"
-	// ByNothing means that the dump does not say.
+	// ByNothing means that the dump has no data to find duplicates by.
 	ByNothing = "unknown"
 )
 
 // Bitmaps are the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
-	// Bytes is the size of all pixels; EstimatedBytes is the part that no
-	// number in the dump gives and that is assumed to be 4 bytes a pixel.
+	// Bytes is the size of all pixels; EstimatedBytes is the part for which the
+	// dump has no number and 4 bytes per pixel are assumed.
 	Bytes          int64 `json:"bytes"`
 	EstimatedBytes int64 `json:"estimated_bytes"`
-	// Pixels says where they are; "" if the dump has no class of bitmaps.
+	// Pixels describes where the pixels are; "" if the dump does not have the
+	// class Bitmap.
 	Pixels string `json:"pixels,omitempty"`
-	// Unreachable bitmaps wait for the garbage collector.
+	// Unreachable bitmaps have not been garbage collected yet.
 	Unreachable      int64 `json:"unreachable"`
 	UnreachableBytes int64 `json:"unreachable_bytes"`
 	// Duplicates have the same size and pixels. Blank bitmaps contain only 0,
-	// or what a stripper wrote, and are not duplicates.
+	// or the filler of a stripper, and are not duplicates.
 	Duplicates        []DuplicateBitmap `json:"duplicates"`
 	DuplicatesBy      string            `json:"duplicates_by"`
 	DuplicatesOmitted int64             `json:"duplicates_omitted,omitempty"`
@@ -60,7 +62,8 @@ type Bitmaps struct {
 	// DumpBytes is the size of the pictures in Bitmap.dumpData, which the dump
 	// itself created.
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
-	// List has those with most bytes, LeftOut is how many others there are.
+	// List has the bitmaps with most bytes; LeftOut is the number of bitmaps
+	// that are not listed.
 	List     []Bitmap `json:"list"`
 	Omitted  int64    `json:"omitted,omitempty"`
 	Warnings []error  `json:"-"`
@@ -72,7 +75,7 @@ type Bitmap struct {
 	Object hprof.ID `json:"object"`
 	Width  int64    `json:"width"`
 	Height int64    `json:"height"`
-	// Bytes is that of its pixels; 0 for recycled ones.
+	// Bytes is the size of its pixels; 0 for a recycled bitmap.
 	Bytes     int64 `json:"bytes"`
 	Estimated bool  `json:"estimated,omitempty"`
 	// Format is a guess from the bytes per pixel: ALPHA_8, RGB_565, ARGB_8888,
@@ -81,8 +84,9 @@ type Bitmap struct {
 	Recycled     bool   `json:"recycled,omitempty"`
 	Reachability string `json:"reachability"`
 	// RetainedBytes is Java and native bytes. CreditedBytes adds the pixels if
-	// something else holds them too, like native code, which holds mBuffer as a
-	// GC root before Android 6; of bitmaps that share pixels one is credited.
+	// something else also holds them, such as native code, which holds mBuffer
+	// as a GC root before Android 6. If several bitmaps share pixels, only one
+	// is credited.
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
@@ -90,8 +94,9 @@ type Bitmap struct {
 	Owner *Owner `json:"owner,omitempty"`
 }
 
-// DuplicateBitmap is one picture in several bitmaps. Copies is how many times
-// the pixels exist, Reachable how many of those are not garbage.
+// DuplicateBitmap is one picture in several bitmaps. Copies is the number of
+// times that the pixels exist; Reachable is the number of copies that are not
+// garbage.
 type DuplicateBitmap struct {
 	Width       int64 `json:"width"`
 	Height      int64 `json:"height"`
@@ -100,7 +105,7 @@ type DuplicateBitmap struct {
 	BytesEach   int64 `json:"bytes_each"`
 	WastedBytes int64 `json:"wasted_bytes"`
 	// Content is the first 64 bits of the SHA-256 of the pixels, or of the
-	// picture: the same picture has the same value in another dump of the same
+	// picture: the same picture has the same value in other dumps of the same
 	// kind.
 	Content string `json:"content,omitempty"`
 	// Objects are the first ten.
@@ -112,7 +117,8 @@ const (
 	mostBitmaps = 1 << 17
 	// mostObjects bounds the objects listed for a duplicate.
 	mostObjects = 10
-	// mostBytes is the maximum size of a bitmap: Android counts in an int.
+	// mostBytes is the maximum size of a bitmap, because Android stores the
+	// size in an int.
 	mostBytes = math.MaxInt32
 )
 
@@ -121,14 +127,16 @@ type bitmap struct {
 	object        heap.Object
 	width, height int64
 	bytes         int64
-	// pixels is mBuffer, or its picture in dumpData; noArray for none.
+	// pixels is mBuffer, or the bitmap's picture in dumpData, or noArray if
+	// there is neither.
 	pixels     heap.Object
 	native     int64
 	id, source int64
 	recycled   bool
 	estimated  bool
-	// hashed is true if content is that of its pixels; blank if they are all
-	// the same byte; shares if a previous bitmap has the same array.
+	// hashed is true if content is the hash of its pixels, blank if all bytes
+	// of the pixels are the same, and shares if a previous bitmap has the same
+	// array.
 	hashed, blank, shares bool
 	content               [sha256.Size]byte
 }
@@ -150,7 +158,7 @@ type bitmapsTopic struct {
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open are arrays that continue in another piece.
+	// open are the arrays that continue in another piece.
 	open map[uint32]*openPixels
 	// doubts counts bitmaps of impossible size.
 	doubts int64
@@ -167,7 +175,7 @@ const (
 	askDumpData
 	askNatives
 	askBuffers
-	// askPixels requests mBuffer, askPicture an element of buffers.
+	// askPixels requests mBuffer; askPicture requests an element of buffers.
 	askPixels
 	askPicture
 )
@@ -418,7 +426,7 @@ func (t *bitmapsTopic) size(p *plan, i int) {
 	}
 }
 
-// bitmaps adds up and lists.
+// bitmaps computes the totals and the list.
 func (t *bitmapsTopic) bitmaps(p *plan) {
 	if area := p.metadata.area(); area > 0 {
 		t.Larger = new(int64)
@@ -556,8 +564,8 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 	t.DuplicatesOmitted -= int64(len(t.Duplicates))
 }
 
-// origin returns the bitmap that a bitmap was copied from, or itself. 0 and -1
-// mean unknown.
+// origin returns the bitmap from which a bitmap was copied, or the bitmap
+// itself. 0 and -1 mean unknown.
 func (b *bitmap) origin() int64 {
 	if b.source > 0 {
 		return b.source

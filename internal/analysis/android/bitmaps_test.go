@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// gallery makes an app with 3 copies of one picture, 2 of another, single ones,
-// and a recycled one.
+// gallery makes an app with 3 copies of one picture, 2 copies of another,
+// pictures without copies, and a recycled bitmap.
 func gallery(sdk int) (*hproftest.Heap, []hproftest.Ref) {
 	h := hproftest.Android(hproftest.Phone{SDK: sdk, Width: 100, Height: 200})
 	var refs []hproftest.Ref
@@ -72,8 +72,8 @@ func TestBitmapEras(t *testing.T) {
 			if len(b.Duplicates) != 2 || b.WastedBytes != 4*(2*40*30+64*64) {
 				t.Fatalf("sdk %d: %s", sdk, text(t, b.Duplicates))
 			}
-			// The one that wastes most comes first: 2 of 64x64, then 3 of
-			// 40x30.
+			// The duplicate that wastes most comes first: 2 bitmaps of 64x64,
+			// then 3 of 40x30.
 			for i, d := range b.Duplicates {
 				members := [][]hproftest.Ref{{refs[3], refs[4]}, {refs[0], refs[1], refs[2]}}[i]
 				var objects []hprof.ID
@@ -90,13 +90,14 @@ func TestBitmapEras(t *testing.T) {
 	}
 }
 
-// TestBitmapPointers dumps the bitmaps, and then their pointers are used again.
+// TestBitmapPointers checks bitmaps whose pointers are reused after the bitmaps
+// were dumped.
 func TestBitmapPointers(t *testing.T) {
 	h, refs := gallery(35)
 	h.DumpBitmaps()
-	// This one now has the pointer of a freed bitmap of another size.
+	// This bitmap now has the pointer of a freed bitmap of another size.
 	h.Set(refs[0], "mNativePtr", h.Pointer(refs[3]))
-	// And this one a pointer that was not dumped.
+	// This bitmap now has a pointer that was not dumped.
 	h.Set(refs[4], "mNativePtr", 0x1234)
 	s, _ := made(t, h, hproftest.Form{}, android.Options{})
 	if d := s.Bitmaps.Duplicates; len(d) != 1 || d[0].Copies != 2 || d[0].Width != 40 {
@@ -104,7 +105,8 @@ func TestBitmapPointers(t *testing.T) {
 	}
 }
 
-// TestBitmapBufferRoot: before Android 6 native code held mBuffer.
+// TestBitmapBufferRoot checks that mBuffer may be held by native code, as
+// before Android 6.
 func TestBitmapBufferRoot(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 23})
 	held, free := h.Bitmap(hproftest.Picture{Width: 10, Height: 10, Content: 1}),
@@ -112,7 +114,8 @@ func TestBitmapBufferRoot(t *testing.T) {
 	pixels := h.Bytes(make([]byte, 4321))
 	h.Set(held, "mBuffer", pixels)
 	h.Root(hprof.SubRootJNIGlobal, pixels)
-	// Two bitmaps of one array: it is credited once, and is not a duplicate.
+	// If two bitmaps have one array, it is credited once, and is not a
+	// duplicate.
 	shared := h.Bytes([]byte{1, 2, 3, 4})
 	one, two := h.Bitmap(hproftest.Picture{Width: 1, Height: 1}), h.Bitmap(hproftest.Picture{Width: 1, Height: 1})
 	h.Set(one, "mBuffer", shared)
@@ -139,8 +142,8 @@ func TestBitmapBufferRoot(t *testing.T) {
 	}
 }
 
-// TestBitmapSources: newer Android versions record which bitmap one was copied
-// from.
+// TestBitmapSources checks the copies that newer Android versions record: each
+// has the ID of its source.
 func TestBitmapSources(t *testing.T) {
 	w := newWorld()
 	w.class("android.graphics.Bitmap", "java.lang.Object",
@@ -167,7 +170,7 @@ func TestBitmapSources(t *testing.T) {
 	}
 }
 
-// TestBitmapSizes rejects impossible sizes.
+// TestBitmapSizes checks that impossible sizes are rejected.
 func TestBitmapSizes(t *testing.T) {
 	w := newWorld()
 	w.class("android.graphics.Bitmap", "java.lang.Object",

@@ -9,7 +9,7 @@ import (
 )
 
 // In a stripped dump the units of all texts are 0. Such a text is inferred from
-// what is left: its length, its holder, and its hash in a dump that an earlier
+// what remains: its length, its holder, and its hash in a dump that an earlier
 // version stripped.
 
 // blank reports whether a text was stripped.
@@ -17,7 +17,7 @@ func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// shown is at, but returns "" for a stripped text.
+// shown is like at, but returns "" for a stripped text.
 func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -40,11 +40,11 @@ func (i *Inspector) taken(o heap.Object, f field) bool {
 type likeness uint8
 
 const (
-	// unlike is a different text, or one that was not stripped.
+	// unlike means that the text is different, or was not stripped.
 	unlike likeness = iota
-	// alike has the length of the word.
+	// alike means that the text has the length of the word.
 	alike
-	// same also has its hash.
+	// same means that the text also has the hash of the word.
 	same
 )
 
@@ -66,8 +66,8 @@ func (i *Inspector) like(o heap.Object, word string) likeness {
 	return unlike
 }
 
-// hash returns that of a String, 0 if it was never computed or was stripped.
-// Dalvik has another name for the field.
+// hash returns the hash of a String, or 0 if it was never computed or was
+// stripped. In Dalvik the field has another name.
 func (i *Inspector) hash(o heap.Object) (int64, bool) {
 	if r, ok := i.record(o); !ok || r.Kind != hprof.SubInstance {
 		return 0, false
@@ -89,8 +89,8 @@ func hashOf(word string) int64 {
 	return int64(h)
 }
 
-// constant returns the name of an enum's constant by its ordinal, if the name
-// was stripped.
+// constant returns the name of an enum constant by its ordinal, if the name was
+// stripped.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -103,15 +103,15 @@ func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	return names[n], true
 }
 
-// The threads that matchers and inspectors identify by name.
+// The names of threads that matchers and inspectors identify by name.
 const (
 	mainThread       = "main"
 	watchdogThread   = "FinalizerWatchdogDaemon"
 	leakCanaryThread = "LeakCanary-Heap-Dump"
 )
 
-// threadNamed returns the stripped name of a thread, if it is one of those
-// identified by name.
+// threadNamed returns the name of a thread whose name was stripped, if it is
+// one of the threads identified by name.
 func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	text, ok := i.ref(thread, threadName)
 	if !ok {
@@ -125,7 +125,8 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is in the place of the one with a name.
+// standsAs reports whether a thread is referenced from the place where the
+// thread with the name would be.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)
@@ -136,8 +137,8 @@ func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	return i.placed[thread] == name
 }
 
-// isFirst reports whether a thread is the first of a JVM: the IDs begin with 1,
-// and since JDK 24 with 3 (java.lang.Thread, PRIMORDIAL_TID).
+// isFirst reports whether a thread is the first of a JVM: the first ID is 1, or
+// 3 since JDK 24 (java.lang.Thread, PRIMORDIAL_TID).
 func (i *Inspector) isFirst(thread heap.Object) bool {
 	id, ok := i.number(thread, threadID)
 	return ok && (id == 1 || id == 3)
@@ -174,9 +175,9 @@ func (i *Inspector) place() map[heap.Object]string {
 }
 
 // Matchers returns the matchers of an edition that apply to the phone of this
-// dump. If the manufacturer's name was stripped, those of all manufacturers
-// apply whose name it may have been and whose fields the classes of this dump
-// have: no other Android has them.
+// dump. If the manufacturer's name was stripped, these are the matchers of each
+// manufacturer that may have had this name, if the classes of this dump have
+// the fields: only Androids of that manufacturer have them.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)
@@ -202,9 +203,9 @@ func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 
 const buildClass = "android.os.Build"
 
-// possible returns the possible values of a text of Build. There is one if it
-// was not stripped, or if the hash decides; otherwise "" stands for an unknown
-// one.
+// possible returns the possible values of a text of Build. There is only one if
+// the text was not stripped, or if the hash identifies it; otherwise "" stands
+// for an unknown value.
 func (i *Inspector) possible(f, text string, names []string) []string {
 	o, ok := i.graph.Static(buildClass, f)
 	if !ok || text != "" {
@@ -222,8 +223,8 @@ func (i *Inspector) possible(f, text string, names []string) []string {
 	return list
 }
 
-// declares reports whether a class of this dump has what a pattern names. It is
-// not enough that a subclass, such as one of the app, has such a field.
+// declares reports whether a class of this dump has what a pattern names. A
+// field of that name in a subclass, such as one of the app, does not count.
 func (i *Inspector) declares(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.InstanceField:

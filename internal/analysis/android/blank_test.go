@@ -11,11 +11,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// nulls is a stripped text: of the same length, and only NULs.
+// nulls returns a stripped text: of the same length, and only NULs.
 func nulls(text string) string { return strings.Repeat("\x00", len(text)) }
 
 // inspectorOf returns the Inspector of a heap. Texts of NULs have the hash 0,
-// as if it had never been computed.
+// which also means that it was never computed.
 func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector,
 	func(hproftest.Ref) heap.Object) {
 	t.Helper()
@@ -38,8 +38,8 @@ func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*
 	}
 }
 
-// A thread is identified by its place only if its name has the length of the
-// word, and was stripped; Shark 2.14 identifies none.
+// A thread is identified by its place only if its name was stripped and has the
+// length of the word; Shark 2.14 does not identify such threads.
 func TestThreadsByPlace(t *testing.T) {
 	for _, c := range []struct {
 		name, want, old string
@@ -76,8 +76,8 @@ func TestThreadsByPlace(t *testing.T) {
 	}
 }
 
-// All manufacturers and their leaks: if the name was stripped, those of the
-// whole dump apply, if the phone has the field.
+// All manufacturers and their leaks: if the name was stripped, the leaks are
+// the same as with the name, if the phone has the field.
 func TestMatchersWithoutMaker(t *testing.T) {
 	var makers []string
 	for _, b := range builds() {
@@ -119,7 +119,7 @@ func TestMatchersWithoutMaker(t *testing.T) {
 	}
 }
 
-// declare adds to a heap what patterns name.
+// declare adds the classes and fields that patterns name to a heap.
 func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 	members := map[string][]string{}
 	for _, m := range matchers {
@@ -133,7 +133,7 @@ func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 		}
 	}
 	for class, list := range members {
-		// A class that the heap already has is next to one of the same name.
+		// If the heap already has a class of this name, there are two.
 		h.Declare(class, nil, list...)
 	}
 }

@@ -13,7 +13,7 @@ func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
 		// Entries that wait for the main thread to be idle are known to leak.
 		// The other path to them goes through the records of living activities,
-		// which says nothing.
+		// and is not informative.
 		{
 			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First,
 			Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},
@@ -35,8 +35,8 @@ func (i *Inspector) Collections() []trace.Collection {
 			Head:  trace.Member{Class: "android.os.MessageQueue", Name: "mMessages"},
 			Nodes: []trace.Node{{Class: "android.os.Message", Next: "next"}},
 		},
-		// An animator keeps running when its target is gone, and before API 33
-		// holds it.
+		// An animator keeps running when its target is gone; before API 33 it
+		// also holds the target.
 		{
 			Classes: []string{"android.animation.ObjectAnimator"}, Shape: trace.Referent,
 			Head: trace.Member{Class: "android.animation.ObjectAnimator", Name: "mTarget"},
@@ -68,14 +68,14 @@ func (i *Inspector) isDestroyed(o heap.Object) bool {
 	return known && value
 }
 
-// ThreadName returns the name of a thread, "" if unknown.
+// ThreadName returns the name of a thread, or "" if it is unknown.
 func (i *Inspector) ThreadName(o heap.Object) string {
 	name, _ := i.textOf(o, threadName)
 	return name
 }
 
-// Text returns the text of a String, truncated; false for other objects, or if
-// it was not prepared.
+// Text returns the text of a String, truncated. It returns false for other
+// objects, or if the text was not prepared.
 func (i *Inspector) Text(o heap.Object) (string, bool) {
 	if !i.graph.InstanceOf(o, "java.lang.String") {
 		return "", false
@@ -83,8 +83,8 @@ func (i *Inspector) Text(o heap.Object) (string, bool) {
 	return i.text(o)
 }
 
-// Prepare makes the texts of some strings readable; those of an Android dump
-// always are.
+// Prepare makes the texts of some strings readable; the texts of an Android
+// dump are always readable.
 func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	if i.located != nil {
 		return nil
@@ -104,11 +104,12 @@ func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	return i.keep(ctx, arrays)
 }
 
-// Follow sets which fields objects have: only then their contexts are labeled.
-// It must stay open as long as the inspector.
+// Follow sets the reader of fields, which is needed to label the contexts in
+// fields. The reader must stay open as long as the inspector.
 func (i *Inspector) Follow(b *heap.Outbound) { i.outbound, i.valued = b, nil }
 
-// Number returns the value of an integer field; not for a JVM's dump.
+// Number returns the value of an integer field. It does not support dumps of a
+// JVM.
 func (i *Inspector) Number(o heap.Object, m trace.Member) (int64, bool) {
 	if i.located == nil {
 		return 0, false

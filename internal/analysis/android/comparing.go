@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// CompareTexts reports which Strings have exactly a text. Those whose
-// characters are not in the dump are absent.
+// CompareTexts reports which Strings have exactly a text. Strings whose
+// characters are not in the dump are absent from the result.
 func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, text string) (map[heap.Object]bool,
 	error) {
 	c := comparing{
@@ -39,15 +39,15 @@ func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, tex
 	return c.equal, nil
 }
 
-// comparing compares characters piece by piece: large arrays come in several
-// records.
+// comparing compares characters piece by piece, because large arrays come in
+// several records.
 type comparing struct {
 	layout *layout
 	want   []uint16
 	equal  map[heap.Object]bool
 	by     map[heap.Object][]*compared
 	// written is true if some text has characters that no stripper writes: then
-	// all are the program's own.
+	// all texts are unstripped.
 	written bool
 }
 
@@ -57,8 +57,8 @@ type compared struct {
 	object         heap.Object
 	same           int
 	known, differs bool
-	// other is true if its length, which strippers keep, differs from the
-	// text's.
+	// other is true if the String's length, which strippers keep, differs from
+	// the text's.
 	other bool
 }
 
@@ -107,7 +107,7 @@ func (x *compared) hasCharacters(r *heap.Record) bool {
 	return !stripped(r.Body[(from-uint64(r.First))*size:(to-uint64(r.First))*size], r.Type)
 }
 
-// matches compares the characters that a piece of the array has.
+// matches compares the characters that are in a piece of the array.
 func (x *compared) matches(r *heap.Record, want []uint16) bool {
 	size := r.Type.Size(8)
 	from, to := x.within(r)

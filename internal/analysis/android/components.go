@@ -32,22 +32,22 @@ type Components struct {
 	// Services are Alive while they are in ActivityThread.mServices.
 	Services  ComponentGroup `json:"services"`
 	Databases Databases      `json:"databases"`
-	// Counts are objects by their names in `dumpsys meminfo`, reachable or not:
-	// Views, ViewRootImpl, AppContexts, Activities, AssetManagers,
-	// LocalBinders, ProxyBinders, WebViews, and more.
+	// Counts are the numbers of objects, by their names in `dumpsys meminfo`,
+	// reachable or not: Views, ViewRootImpl, AppContexts, Activities,
+	// AssetManagers, LocalBinders, ProxyBinders, WebViews, and more.
 	Counts   map[string]int64 `json:"counts"`
 	Warnings []error          `json:"-"`
 }
 
-// ComponentGroup is the components of one kind, reachable or not.
+// ComponentGroup has the components of one kind, reachable or not.
 type ComponentGroup struct {
 	Count int64 `json:"count"`
-	// States counts them by state. Held counts those that are Destroyed and
-	// reachable.
+	// States has the number of components in each state. Held is the number of
+	// components that are Destroyed and reachable.
 	States map[string]int64 `json:"states"`
 	Held   int64            `json:"held"`
-	// List has the destroyed ones first, then what retains most; LeftOut is how
-	// many more there are.
+	// List has the destroyed components first, then those that retain most;
+	// LeftOut is the number of components that are not listed.
 	List    []Component `json:"list"`
 	Omitted int64       `json:"omitted,omitempty"`
 }
@@ -70,7 +70,8 @@ type Databases struct {
 	Omitted int64      `json:"omitted,omitempty"`
 }
 
-// Database is one database. Path is as the app opened it, ":memory:" included.
+// Database is one database. Path is the path that the app opened, which may be
+// ":memory:".
 type Database struct {
 	Object        hprof.ID `json:"object"`
 	Path          string   `json:"path"`
@@ -96,7 +97,7 @@ var countedClasses = map[string]string{
 	"Cursors":        "android.database.AbstractCursor",
 }
 
-// mostComponents bounds the objects read of each kind.
+// mostComponents bounds the objects of each kind that are read.
 const mostComponents = 1 << 16
 
 // componentsTopic reads Components.
@@ -104,7 +105,8 @@ type componentsTopic struct {
 	Components
 
 	counted map[string]*heap.Family
-	// activities, services, databases and the fragments of each library.
+	// The order is: activities, services, databases, and the fragments of each
+	// library.
 	activities, services, databases heap.Family
 	fragments                       [3]heap.Family
 	activityThreads                 heap.Family
@@ -117,11 +119,11 @@ type componentsTopic struct {
 		activities, services []string
 		fragments            [3][]fragment
 	}
-	// running are the services that ActivityThread has, sorted; known is true
-	// if it was read.
+	// running are the services in the ActivityThread, sorted; known is true if
+	// the ActivityThread was read.
 	running []heap.Object
 	known   bool
-	// open and texts are those of the databases.
+	// open and texts belong to the databases.
 	open  []bool
 	texts []int
 }
@@ -135,8 +137,8 @@ const (
 	askConfiguration
 	askLifecycle
 	askState
-	// askFragment is that of the first library, and the next two are those of
-	// the others.
+	// askFragment is for the first library; the next two values are for the
+	// other libraries.
 	askFragment
 )
 
@@ -232,8 +234,8 @@ func (t *componentsTopic) activity(r *heap.Record) string {
 	return Alive
 }
 
-// servicesIn continues with the values of ActivityThread.mServices. Before
-// Android 4.4 it is a HashMap, and the state of services is not known.
+// servicesIn reads the values of ActivityThread.mServices. Before Android 4.4
+// it is a HashMap, and the state of services is unknown.
 func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	if null, ok := r.IsNull(t.mapArray); ok && null {
 		t.known = true
@@ -243,7 +245,7 @@ func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	}
 }
 
-// serviceArray adds the values of an ArrayMap: its array alternates keys and
+// serviceArray adds the values of an ArrayMap, whose array alternates keys and
 // values.
 func (t *componentsTopic) serviceArray(r *heap.Record) {
 	t.known = true
@@ -288,7 +290,7 @@ func (t *componentsTopic) finish(p *plan) {
 	}
 }
 
-// groupPart is objects with their states.
+// groupPart has objects with their states.
 type groupPart struct {
 	family *heap.Family
 	states []string
@@ -302,7 +304,7 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 		held     bool
 		retained int64
 	}
-	// All other states come last: -1 is 3 here.
+	// All other states come last: the index -1 becomes 3 here.
 	first := func(state string) int { return slices.Index([]string{Destroyed, Finished}, state) & 3 }
 	top := best[member]{limit: p.options.Top, order: func(a, b member) int {
 		if a.held != b.held {

@@ -17,7 +17,7 @@ func TestActivities(t *testing.T) {
 	h.Activity("com.shop.Detail", hproftest.Destroyed) // garbage
 	finished := h.Activity("com.shop.Login", hproftest.Attached)
 	h.Set(finished.Ref, "mFinished", true)
-	// A field of the same name in the app's own class says nothing.
+	// A field of the same name in the app's own class does not count.
 	own := h.Declare("com.shop.Own", h.Class("android.app.Activity"), "boolean mDestroyed")
 	shadow := h.New(own, nil)
 	h.SetIn(shadow, own, "mDestroyed", true)
@@ -41,8 +41,9 @@ func TestActivities(t *testing.T) {
 			t.Errorf("own field: %s", text(t, c))
 		}
 	}
-	// 3 views for each activity, one ViewRootImpl for each that is shown, a
-	// ContextImpl for each and for the application.
+	// There are 3 views for each activity, one ViewRootImpl for each activity
+	// that is shown, and a ContextImpl for each activity and for the
+	// application.
 	n := s.Components.Counts
 	if n["Activities"] != 5 || n["Views"] != 12 || n["ViewRootImpl"] != 2 || n["AppContexts"] != 5 ||
 		n["WebViews"] != 0 {
@@ -69,8 +70,8 @@ func TestFragments(t *testing.T) {
 		add(fmt.Sprintf("com.shop.C%d", i), android.NotAttached,
 			hproftest.Fragment{Kind: kind, State: hproftest.NotYet})
 	}
-	// One that was reset after it was destroyed, one that is kept without its
-	// views.
+	// These fragments were reset after they were destroyed, or are kept without
+	// their views.
 	add("com.shop.D", android.Destroyed, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED"})
 	add("com.shop.E", android.Alive, hproftest.Fragment{State: hproftest.Attached, Lifecycle: "INITIALIZED"})
 	add("com.shop.F", android.Alive, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "CREATED"})
@@ -118,7 +119,7 @@ func TestServices(t *testing.T) {
 	if g.Count != 3 || g.Held != 1 || g.States[android.Alive] != 2 || g.List[0].Object != ids.Of(gone) {
 		t.Errorf("%s", text(t, g))
 	}
-	// Without the ActivityThread's map the state is unknown.
+	// Without the ActivityThread's map, the state is unknown.
 	h.SetStatic(h.Class("android.app.ActivityThread"), "sCurrentActivityThread", h.Application())
 	if s, _ = made(t, h, hproftest.Form{}, android.Options{}); s.Components.Services.States[android.Unknown] != 3 {
 		t.Errorf("%s", text(t, s.Components.Services))
@@ -161,7 +162,8 @@ func TestFinalizers(t *testing.T) {
 		}
 		c := h.Declare("com.shop.Handle", nil, "long pointer", "object data")
 		other := h.Declare("com.shop.Other", nil, "int n")
-		// Three wait for their finalizer, with what they hold; two are in use.
+		// Three objects wait for their finalizer, with what they hold; two are
+		// in use.
 		for range 3 {
 			h.Finalizable(h.New(c, hproftest.Fields{"data": h.Bytes(make([]byte, 100))}))
 		}
@@ -182,8 +184,8 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
-// TestZombies: on Android the next object to be finalized is no longer the
-// referent.
+// TestZombies checks Android's zombie field: the next object to be finalized is
+// there and no longer in the referent.
 func TestZombies(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	r := h.New(h.Class("java.lang.ref.FinalizerReference"), hproftest.Fields{"zombie": h.Integer(5)})

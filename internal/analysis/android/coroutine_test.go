@@ -6,13 +6,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// coroutines declares the classes of a version of kotlinx.coroutines, by how
-// its fields are named.
+// coroutines declares the classes of a version of kotlinx.coroutines, which is
+// identified by the names of its fields.
 type coroutines struct {
 	*hproftest.Heap
 
 	suffix string
-	// boxed keeps the AtomicRef.
+	// boxed is true if fields reference an AtomicRef.
 	boxed bool
 	job   *hproftest.Class
 }
@@ -59,8 +59,8 @@ func (c *coroutines) finishing(cause hproftest.Ref) hproftest.Ref {
 	return c.make("kotlinx.coroutines.JobSupport$Finishing", hproftest.Fields{"_rootCause" + c.suffix: c.atomic(cause)})
 }
 
-// TestInspectedJobs: a job that has ended is labeled, a running one is not, and
-// neither leaks by that.
+// TestInspectedJobs checks that a job that has ended is labeled and a running
+// job is not, and that neither is a leak for that reason.
 func TestInspectedJobs(t *testing.T) {
 	t.Parallel()
 	const cancelled = "kotlinx.coroutines.JobCancellationException"
@@ -82,7 +82,8 @@ func TestInspectedJobs(t *testing.T) {
 			{"waiting for its children", "", c.finishing(0)},
 			{"active", "", c.make("kotlinx.coroutines.Empty", hproftest.Fields{"isActive": true})},
 			{"with children", "", c.make("kotlinx.coroutines.NodeList", nil)},
-			// A result, or an Incomplete whose name an obfuscator changed.
+			// A result, or an Incomplete whose name was changed by an
+			// obfuscator.
 			{"returned an object", "", c.make("com.shop.Prices", nil)},
 			{"returned null", "", 0},
 		}
@@ -98,8 +99,8 @@ func TestInspectedJobs(t *testing.T) {
 	}
 }
 
-// TestInspectedScopes: the job of a scope is in its context, with other
-// elements around it.
+// TestInspectedScopes checks that the job of a scope is found in its context,
+// among other elements.
 func TestInspectedScopes(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{
@@ -118,7 +119,7 @@ func TestInspectedScopes(t *testing.T) {
 		gone := c.jobIn(c.ended("kotlinx.coroutines.JobCancellationException"))
 		alone, left, right := in(gone), in(with(with(gone, other), other)), in(with(with(other, gone), other))
 		used, none := in(with(c.jobIn(c.make("kotlinx.coroutines.Empty", nil)), other)), in(with(other, other))
-		// A context that is its own left ends.
+		// The search ends in a context whose left is the context itself.
 		circle := with(0, other)
 		c.Set(circle, "left", circle)
 		endless := in(circle)

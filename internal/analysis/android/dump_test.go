@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// recordedDumps are those that tests read.
+// recordedDumps are the dumps that tests read.
 var recordedDumps = []string{
 	"leak_service_binder.hprof", "ahat-O.hprof", "ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin",
 	"pyhprof-example-java.hprof",
@@ -35,7 +35,7 @@ func load(tb testing.TB, dump []byte) *heap.Graph {
 	return g
 }
 
-// loadRecorded is load of a recorded dump.
+// loadRecorded returns the graph of a recorded dump.
 func loadRecorded(tb testing.TB, name string) *heap.Graph {
 	tb.Helper()
 	return load(tb, recorded.Read(tb, "hprof", name))

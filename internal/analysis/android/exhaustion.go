@@ -12,17 +12,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Exhaustion says how close a process was to each of the ways to run out of
-// memory, as far as a heap dump shows.
+// Exhaustion describes how close a process was to each of the ways to run out
+// of memory, as far as a heap dump shows.
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.
 	Causes []ExhaustionCause `json:"causes"`
-	// ThreadGroups are threads whose names differ only in numbers.
+	// ThreadGroups are groups of threads whose names differ only in numbers.
 	ThreadGroups        []ThreadGroup `json:"thread_groups"`
 	ThreadGroupsOmitted int64         `json:"thread_groups_omitted,omitempty"`
 	Files               OpenFiles     `json:"files"`
-	// Arrays are the largest, which need contiguous space.
+	// Arrays are the largest arrays, which need contiguous space.
 	Arrays   []LargeArray `json:"arrays"`
 	Warnings []error      `json:"-"`
 }
@@ -36,8 +36,8 @@ const (
 	Fragmentation   = "fragmentation"
 )
 
-// ExhaustionCause is one way of running out. Value and Limit are nil if a dump
-// does not say.
+// ExhaustionCause is one way of running out of memory. Value and Limit are nil
+// if they cannot be determined from the dump.
 type ExhaustionCause struct {
 	Cause string `json:"cause"`
 	Value *int64 `json:"value"`
@@ -51,9 +51,9 @@ type ExhaustionCause struct {
 	Note string `json:"note"`
 }
 
-// ThreadGroup is threads whose names differ in their numbers. In Pattern a *
-// stands for those: for the last number, or for each if several groups differ
-// before it.
+// ThreadGroup stands for threads whose names differ in numbers. In Pattern, a *
+// stands for such a number: the last number, or also earlier ones if several
+// groups would otherwise differ in them.
 type ThreadGroup struct {
 	Pattern string `json:"pattern"`
 	Threads int64  `json:"threads"`
@@ -61,17 +61,17 @@ type ThreadGroup struct {
 
 // OpenFiles are objects with an open file descriptor.
 type OpenFiles struct {
-	// Descriptors counts the open java.io.FileDescriptor objects, Distinct the
-	// different numbers in them. Unreachable ones leak until they are
-	// finalized.
+	// Descriptors is the number of open java.io.FileDescriptor objects;
+	// Distinct is the number of different descriptors in them. Unreachable ones
+	// leak until they are finalized.
 	Descriptors int64 `json:"descriptors"`
 	Distinct    int64 `json:"distinct"`
 	Unreachable int64 `json:"unreachable"`
-	// Parcel counts the open android.os.ParcelFileDescriptor objects.
+	// Parcel is the number of open android.os.ParcelFileDescriptor objects.
 	Parcel int64 `json:"parcel"`
-	// Sockets counts the open ones of java.net and android.net.
+	// Sockets is the number of open sockets of java.net and android.net.
 	Sockets int64 `json:"sockets"`
-	// LeftOut counts objects that were not read.
+	// LeftOut is the number of objects that were not read.
 	Omitted int64 `json:"omitted,omitempty"`
 }
 
@@ -85,21 +85,21 @@ type LargeArray struct {
 }
 
 const (
-	// mostFiles bounds the objects read of each class.
+	// mostFiles bounds the objects of each class that are read.
 	mostFiles = 1 << 18
 	// largestArrays bounds the list.
 	largestArrays = 10
 	// threadLimit is the lowest limit of any known phone: EMUI 5 to 8 kill a
-	// process at 500 threads. The kernel's own limit is some ten thousand.
+	// process at 500 threads. The kernel's own limit is over ten thousand.
 	threadLimit = 500
-	// fileLimit is the limit before Android 9, newFileLimit since (AOSP
-	// rootdir/init.rc, setrlimit nofile).
+	// fileLimit is the limit before Android 9, newFileLimit the limit since
+	// Android 9 (AOSP rootdir/init.rc, setrlimit nofile).
 	fileLimit    = 1024
 	newFileLimit = 32768
 	newFileSDK   = 28
 )
 
-// exhaustionTopic reads Exhaustion. It comes after metadata and threads.
+// exhaustionTopic reads Exhaustion. It is finished after metadata and threads.
 type exhaustionTopic struct {
 	Exhaustion
 
@@ -111,7 +111,8 @@ type exhaustionTopic struct {
 	numbers              []int64
 }
 
-// socketClasses are sockets, with the field that says that one is closed.
+// socketClasses are classes of sockets, each with the field that is true if a
+// socket is closed.
 var socketClasses = []struct{ class, closed string }{
 	{"java.net.Socket", "closed"}, {"java.net.ServerSocket", "closed"}, {"java.net.DatagramSocket", "closed"},
 	{"android.net.LocalSocket", "isClosed"},
@@ -120,7 +121,7 @@ var socketClasses = []struct{ class, closed string }{
 const (
 	askDescriptor uint8 = iota
 	askParcel
-	// askSocket is that of the first class, the others follow.
+	// askSocket is for the first class; the values after it are for the others.
 	askSocket
 )
 
@@ -137,7 +138,7 @@ func (t *exhaustionTopic) families() []*heap.Family {
 }
 
 func (t *exhaustionTopic) begin(p *plan) {
-	// Android calls the number descriptor, the JDK fd.
+	// The field is called descriptor on Android, and fd in the JDK.
 	t.descriptor, t.fd = p.graph.Field("java.io.FileDescriptor", "descriptor"),
 		p.graph.Field("java.io.FileDescriptor", "fd")
 	t.parcelClosed = p.graph.Field("android.os.ParcelFileDescriptor", "mClosed")
@@ -250,7 +251,7 @@ func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 	return c
 }
 
-// limited sets a limit and describes it.
+// limited sets a limit and its description.
 func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
 	c.NearLimit = *c.Value >= limit-limit/4
@@ -271,7 +272,8 @@ func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// pattern returns a name with a * for its last number, and for all.
+// pattern returns a name with a * for its last number, and a name with a * for
+// each number.
 func pattern(name string) (last, all string) {
 	found := digits.FindAllStringIndex(name, -1)
 	if len(found) == 0 {
@@ -281,7 +283,7 @@ func pattern(name string) (last, all string) {
 	return name[:at[0]] + "*" + name[at[1]:], digits.ReplaceAllString(name, "*")
 }
 
-// groups finds threads whose names differ in numbers.
+// groups finds groups of threads whose names differ in numbers.
 func (t *exhaustionTopic) groups(p *plan) {
 	counts, members := map[string]int64{}, map[string]map[string]bool{}
 	wide := map[string]int64{}
@@ -298,7 +300,7 @@ func (t *exhaustionTopic) groups(p *plan) {
 		members[all][last] = true
 	}
 	for all, n := range wide {
-		// Recreated pools have another number each.
+		// A pool that is created again has another number in its name.
 		if len(members[all]) > 1 && strings.Count(all, "*") > 1 {
 			counts[all] = n
 		}

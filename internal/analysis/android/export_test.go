@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Each topic by itself. The product reads all of them in one pass.
+// Each topic is read alone here; reports read all topics in one pass.
 
 // ReadBitmaps lists the bitmaps.
 func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
@@ -57,7 +57,7 @@ func ReadUnused(ctx context.Context, g *heap.Graph, o Options) (*UnusedSlots, er
 	return &t.UnusedSlots, p.run(ctx)
 }
 
-// ReadExhaustion says how close the process was to running out of memory.
+// ReadExhaustion computes how close the process was to running out of memory.
 func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion, error) {
 	p := newPlan(g, o)
 	p.withMetadata()
@@ -67,8 +67,8 @@ func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion,
 	return &t.Exhaustion, p.run(ctx)
 }
 
-// MatchersOf returns those of an edition, Matchers those of the product's
-// edition.
+// MatchersOf returns the matchers of an edition, Matchers those of the edition
+// that reports use.
 var MatchersOf = matchersOf
 
 func Matchers(b trace.Build) []trace.Matcher { return matchersOf(Shark3, b) }

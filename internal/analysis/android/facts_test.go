@@ -42,7 +42,7 @@ func (f facts) record(o heap.Object, do func(*heap.Record)) {
 	}
 }
 
-// ref follows a field; null is 0, false.
+// ref follows a field; for null it returns 0, false.
 func (f facts) ref(o heap.Object, field string) (to heap.Object, ok bool) {
 	f.Helper()
 	f.record(o, func(r *heap.Record) {
@@ -54,7 +54,7 @@ func (f facts) ref(o heap.Object, field string) (to heap.Object, ok bool) {
 	return to, ok
 }
 
-// must is ref for a field that is not null.
+// must is like ref, for a field that is not null.
 func (f facts) must(o heap.Object, field string) heap.Object {
 	f.Helper()
 	to, ok := f.ref(o, field)
@@ -102,7 +102,8 @@ func (f facts) equal(what string, got, want any) {
 	}
 }
 
-// TestVehicles has py-hprof's acceptance tests: classes that extend each other.
+// TestVehicles has the acceptance tests of py-hprof: classes that extend each
+// other.
 func TestVehicles(t *testing.T) {
 	f := newFacts(t, "pyhprof-example-java.hprof")
 	const cars = "com.example.cars."

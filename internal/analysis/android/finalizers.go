@@ -12,17 +12,19 @@ import (
 // Finalizers are the objects with a finalizer, as recorded by
 // FinalizerReference on Android and Finalizer on a JVM.
 type Finalizers struct {
-	// Registered is the number of those that are not finalized yet.
+	// Registered is the number of objects that are not finalized yet.
 	Registered int64 `json:"registered"`
-	// Pending are held only by their finalizer: they go when it has run. Queued
-	// are those of them that are next, because the garbage collector has found
-	// them. A large number means that the finalizer thread is behind.
+	// Pending is the number of objects that are held only by their finalizer:
+	// they are freed after it has run. Queued is the number of those that come
+	// next, because the garbage collector has found them. A large number means
+	// that the finalizer thread is behind.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
-	// PendingBytes is their size, Java and native, with everything that only
-	// they hold; that of a class is the objects' own size.
+	// PendingBytes is the size of the pending objects, Java and native, with
+	// everything that only they hold; for a class, it is the size of the
+	// objects alone.
 	PendingBytes int64 `json:"pending_bytes"`
-	// Classes has those with most pending objects first.
+	// Classes has the classes with most pending objects first.
 	Classes  []FinalizerClass `json:"classes"`
 	Omitted  int64            `json:"omitted,omitempty"`
 	Warnings []error          `json:"-"`
@@ -47,7 +49,8 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the queue of references in theirs, on a JVM.
+	// enqueued is, on a JVM, the value of a Finalizer's queue once it is
+	// enqueued.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass
@@ -81,8 +84,8 @@ func (t *finalizersTopic) visit(p *plan, r *heap.Record, _ uint8, _ uint32) {
 	queued := false
 	o, ok := r.RefOf(t.referent)
 	if zombie, there := r.RefOf(t.zombie); there {
-		// Android moves the referent there when it puts the reference into its
-		// queue (libcore FinalizerReference.java, art reference_queue.cc).
+		// Android moves the referent to zombie when it puts the reference into
+		// its queue (libcore FinalizerReference.java, art reference_queue.cc).
 		o, ok, queued = zombie, true, true
 	}
 	if !ok {

@@ -11,7 +11,8 @@ const androidxFragment = "androidx.fragment.app.Fragment"
 // fragmentFields are the fields that determine the state of a fragment.
 type fragmentFields struct {
 	manager, called [3]*heap.Field
-	// maxState exists since androidx.fragment 1.1; registry leads to the state.
+	// maxState exists since androidx.fragment 1.1; registry references the
+	// object with the state.
 	maxState, registry *heap.Field
 	// state was renamed when LifecycleRegistry was rewritten in Kotlin.
 	state   [2]*heap.Field
@@ -38,21 +39,20 @@ const (
 	lifecycleInitialized
 )
 
-// fragment is what is known about one.
+// fragment is what is known about one fragment.
 type fragment struct {
-	// managed is true if it has a manager, called if its life cycle began;
-	// either may be unknown.
+	// managed is true if it has a manager, and called is true if its life cycle
+	// has begun; either may be unknown.
 	managed, knowsManaged bool
 	called, knowsCalled   bool
 	androidx, hasMaxState bool
-	// lifecycle is the state of its LifecycleRegistry, 0 for unknown.
+	// lifecycle is the state of its LifecycleRegistry, or 0 if unknown.
 	lifecycle int64
 }
 
 // state follows LeakCanary (AndroidObjectInspectors.kt, FRAGMENT,
 // SUPPORT_FRAGMENT, ANDROIDX_FRAGMENT). A fragment without a manager whose
-// callbacks never ran is not destroyed but new, also if the lifecycle does not
-// say.
+// callbacks never ran is new, not destroyed, even if the lifecycle is unknown.
 func (f fragment) state() string {
 	if f.androidx && f.lifecycle != 0 {
 		switch {

@@ -10,10 +10,10 @@ import (
 	"regexp"
 )
 
-// Hider keeps texts of an app out of reports: keys of maps, names of threads,
-// titles and tags may contain personal data. Each is replaced by a keyed hash,
-// so that equal texts look the same in one report, and nobody can guess them by
-// trying.
+// Hider redacts texts of an app in reports: keys of maps, names of threads,
+// titles and tags may contain personal data. Each is replaced by a keyed hash.
+// Equal texts look the same in one report, and without the key nobody can find
+// a text by trying.
 type Hider struct{ key []byte }
 
 const (
@@ -21,9 +21,9 @@ const (
 	hiderBlock  = 4 << 10
 )
 
-// NewHider returns a hider whose key is made of samples of a dump, including
-// contents of its arrays: reports of the same dump are alike, and without the
-// dump the key is unknown.
+// NewHider returns a hider whose key is computed from samples of a dump,
+// including contents of its arrays: reports of the same dump have the same
+// replacements, and without the dump the key is unknown.
 func NewHider(r io.ReaderAt, size int64) (*Hider, error) {
 	sum, block := sha256.New(), make([]byte, hiderBlock)
 	for i := range int64(hiderBlocks) {
@@ -36,16 +36,16 @@ func NewHider(r io.ReaderAt, size int64) (*Hider, error) {
 	return &Hider{sum.Sum(nil)}, nil
 }
 
-// NewRandomHider returns a hider with a random key that is not stored: names
-// are hidden alike in all texts of one run, and differ between runs.
+// NewRandomHider returns a hider with a random key that is not stored: a name
+// has the same replacement in all texts of one run, but not in other runs.
 func NewRandomHider() *Hider {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails since Go 1.24
 	return &Hider{key}
 }
 
-// Hide returns the replacement of a text; the text itself if h is nil, or if it
-// already is a replacement.
+// Hide returns the replacement of a text. If h is nil, or if the text already
+// is a replacement, it returns the text itself.
 func (h *Hider) Hide(text string) string {
 	if h == nil || text == "" || IsHidden(text) {
 		return text
@@ -65,7 +65,8 @@ func IsHidden(text string) bool { return hidden.MatchString(text) }
 
 var hidden = regexp.MustCompile(`^…#[a-p]{6}$`)
 
-// unless shows a text whose form contains no personal data.
+// unless returns the text if it matches a form that cannot contain personal
+// data; otherwise its replacement.
 func (h *Hider) unless(form *regexp.Regexp, text string) string {
 	if form.MatchString(text) {
 		return text
@@ -73,8 +74,8 @@ func (h *Hider) unless(form *regexp.Regexp, text string) string {
 	return h.Hide(text)
 }
 
-// Thread returns the name of a thread: names chosen by the platforms and their
-// libraries are shown, as they say what a thread is for.
+// Thread returns the name of a thread. Names chosen by the platforms and their
+// libraries are shown, because they describe the purpose of a thread.
 func (h *Hider) Thread(name string) string { return h.unless(platformThreads, name) }
 
 var platformThreads = regexp.MustCompile(
@@ -89,10 +90,10 @@ var platformThreads = regexp.MustCompile(
 		`kotlinx\.coroutines\.[A-Za-z.]{1,40}|ForkJoinPool(?:\.commonPool|-\d{1,3})-worker-\d{1,4}|` +
 		`Rx[A-Za-z]{1,40}-\d{1,4}|process reaper)$`)
 
-// ThreadGroup returns the pattern of a group of threads, with * for numbers. A
-// name that many threads share except for a number was chosen by a program: it
-// says which pool grows and contains nothing personal. A possible address or
-// personal number stays hidden.
+// ThreadGroup returns the pattern of a group of threads, with * for numbers. If
+// many threads share a name except for a number, a program chose the name, so
+// it identifies the pool that grows and contains nothing personal. A possible
+// address or personal number stays hidden.
 func (h *Hider) ThreadGroup(pattern string, threads int) string {
 	if h == nil || platformThreads.MatchString(stars.ReplaceAllString(pattern, "1")) ||
 		threads >= sharedBy && poolName.MatchString(pattern) && len(constants.FindAllString(pattern, 2)) < 2 {
@@ -101,8 +102,8 @@ func (h *Hider) ThreadGroup(pattern string, threads int) string {
 	return h.Hide(pattern)
 }
 
-// sharedBy is the number of threads from which on a name counts as that of a
-// pool.
+// sharedBy is the minimum number of threads for which a name counts as that of
+// a pool.
 const sharedBy = 5
 
 var (
@@ -111,12 +112,14 @@ var (
 	constants = regexp.MustCompile(`\d+`)
 )
 
-// component returns the title of a window: that of an activity is its name.
+// component returns the title of a window. The title of an activity's window is
+// the activity's name, which is shown.
 func (h *Hider) component(title string) string { return h.unless(componentName, title) }
 
 var componentName = regexp.MustCompile(`^[A-Za-z][\w.]*/[A-Za-z.][\w.$]*$`)
 
-// identifier returns a name that a programmer wrote.
+// identifier returns a name; it is shown if it looks like an identifier in
+// source code.
 func (h *Hider) identifier(text string) string { return h.unless(identifiers, text) }
 
 var identifiers = regexp.MustCompile(`^[A-Za-z_][A-Za-z_]*\d{0,2}$`)
@@ -132,7 +135,7 @@ func (h *Hider) reason(text string) string { return h.unless(watchReason, text) 
 var watchReason = regexp.MustCompile(
 	`^(?:Unknown \(legacy\)|[A-Za-z_$][\w.$]* received [A-Za-z]+#[A-Za-z]+\(\) callback(?: and [A-Za-z ]+)?)$`)
 
-// path returns that of a database.
+// path returns the path of a database.
 func (h *Hider) path(path string) string { return h.unless(plainPath, path) }
 
 var plainPath = regexp.MustCompile(`^(?::memory:|[A-Za-z_./-]*(?:/\d{1,2}/)?[A-Za-z_./-]*\d{0,2}(?:\.[a-z]{1,8})?)$`)

@@ -18,10 +18,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// hostileClasses are all that the topics read: name, superclass, instance
-// fields, static fields. o is a reference, i an int, l a long, b a byte. A
-// field may be followed by its usual target: the index of a class in this list,
-// or one of hostileArrays.
+// hostileClasses are all classes that the topics read: name, superclass,
+// instance fields, static fields. o is a reference, i an int, l a long, b a
+// byte. A field may be followed by its usual target: the index of a class in
+// this list, or one of hostileArrays.
 var hostileClasses = []struct{ name, super, fields, statics string }{
 	{"java.lang.Object", "", "", ""},
 	{"java.lang.String", "java.lang.Object", "o:value=chars i:offset i:count b:coder", ""},
@@ -83,8 +83,8 @@ func (b *bytesOf) number(n int) (v uint64) {
 
 const hostileFirst = 0x8000
 
-// Objects of a hostile dump: hostileEach of each class, then of each kind of
-// array, then what the bytes say.
+// Objects of a hostile dump: hostileEach of each class, then hostileEach of
+// each kind of array, then others as the bytes determine.
 const hostileEach = 3
 
 var hostileArrays = []string{"chars", "bytes", "longs", "refs", "pictures"}
@@ -114,7 +114,8 @@ func split(field string) (name, kind string) {
 	return name, kind
 }
 
-// values are those of fields. Small numbers are more effective than large ones.
+// values returns the values of fields. Small numbers are more effective than
+// large ones.
 func (b *bytesOf) values(fields string) (body []byte) {
 	number := func(size int) uint64 {
 		if n := b.number(1); n < 220 {
@@ -142,7 +143,7 @@ func hostileType(c byte) hprof.Type {
 	return map[byte]hprof.Type{'o': hprof.Object, 'i': hprof.Int, 'l': hprof.Long}[c]
 }
 
-// hostile writes a dump whose objects contain what the bytes say.
+// hostile writes a dump whose objects have contents determined by the bytes.
 func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) {
 	tb.Helper()
 	b := bytesOf(data)
@@ -207,7 +208,7 @@ func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) 
 	return w.dump(tb), h.counts
 }
 
-// hostileDump is a dump while it is written.
+// hostileDump is a dump that is being written.
 type hostileDump struct {
 	*world
 	b      *bytesOf
@@ -249,7 +250,7 @@ func (h hostileDump) array(kind string) {
 		h.w.PrimitiveArray(h.id(), 0, hprof.Long, content)
 	case "bytes":
 		if n < 4 {
-			// A picture of any size up to that of a bitmap.
+			// A picture of any size up to the size of a bitmap.
 			content = append(content, "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00"...)
 			content = append(content, byte(n), 0, 0, 0, h.b.byte()%4)
 		}
@@ -266,8 +267,8 @@ func (h hostileDump) array(kind string) {
 	}
 }
 
-// FuzzHostile: for any objects in a dump, the answers add up, are printable,
-// and do not depend on the number of cores.
+// FuzzHostile checks that, for any objects in a dump, the answers add up, are
+// printable, and do not depend on the number of cores.
 func FuzzHostile(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -355,7 +356,7 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 	}
 }
 
-// checkTexts checks that only characters come out.
+// checkTexts checks that all texts in the output are printable.
 func checkTexts(t *testing.T, json string) {
 	t.Helper()
 	if !utf8.ValidString(json) {
@@ -373,7 +374,8 @@ func checkTexts(t *testing.T, json string) {
 	}
 }
 
-// checkStrings counts the texts with maps.
+// checkStrings compares the counts of texts with those of an implementation
+// with maps.
 func checkStrings(t *testing.T, dump []byte) {
 	t.Helper()
 	plain, err := hproftest.ReadGraph(dump)
@@ -401,8 +403,8 @@ func checkStrings(t *testing.T, dump []byte) {
 	}
 }
 
-// hostileText is the text of a String with any offset and count, prefixed by
-// its type.
+// hostileText returns the text of a String with any offset and count, prefixed
+// by its type.
 func hostileText(g *hproftest.Graph, n *hproftest.Node) (string, bool) {
 	get := func(field string) int64 { return int64(int32(n.Fields["java.lang.String."+field])) }
 	value, offset, count := hprof.ID(n.Fields["java.lang.String.value"]), get("offset"), get("count")

@@ -23,7 +23,7 @@ func (i *Inspector) activityLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// runningServices are those in the ActivityThread, sorted.
+// runningServices are the services in the ActivityThread, sorted.
 type runningServices struct {
 	asked, known bool
 	objects      []heap.Object
@@ -141,9 +141,10 @@ func (i *Inspector) pairsIn(m heap.Object) (list []pair) {
 }
 
 // inspectBinder is Shark's STUB. Native code holds a Binder as long as another
-// process has a proxy for it (AOSP android_util_Binder.cpp, JavaBBinder). One
-// that only Java holds may be a leak like anything else. Shark's main branch
-// treats each as needed, and so does not suspect the owner of a list of them.
+// process has a proxy for it (AOSP android_util_Binder.cpp, JavaBBinder). A
+// Binder that only Java objects hold may be a leak like any object. Shark's
+// main branch treats each Binder as needed, and therefore does not suspect the
+// owner of a list of them.
 func (i *Inspector) inspectBinder(o heap.Object, r *report) {
 	name := simple(i.graph.Class(o))
 	if i.global(o) {

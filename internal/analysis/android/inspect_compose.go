@@ -10,7 +10,7 @@ func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 	}
 	state, ok := i.ref(flow, flowState)
 	if !ok && !i.old {
-		// kotlinx.coroutines 1.9 renamed it.
+		// The field was renamed in kotlinx.coroutines 1.9.
 		state, ok = i.ref(flow, flowVolatileState)
 	}
 	if !ok {
@@ -48,8 +48,8 @@ func (i *Inspector) inspectComposition(o heap.Object, r *report) {
 	}
 }
 
-// inspectCompositionState evaluates the number that newer versions of Compose
-// have.
+// inspectCompositionState evaluates the number in which newer versions of
+// Compose store the state.
 func (i *Inspector) inspectCompositionState(o heap.Object, r *report) {
 	state, known := i.number(o, compositionState)
 	if !known {

@@ -25,7 +25,8 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 		if !i.is(at, kinWrapper) {
 			break
 		}
-		// A context that repeats leads to nothing.
+		// While it is being unwrapped, a context leads to nothing, so that a
+		// cycle ends.
 		i.components[at] = noArray
 		path = append(path, at)
 		next, end, ok := i.unwrap(at)
@@ -43,15 +44,15 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 	return found, found != noArray
 }
 
-// unwrap goes from a wrapper to what it wraps. end is true if that is the final
-// answer, whatever it is.
+// unwrap returns the context that a wrapper wraps. end is true if the result is
+// final.
 func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	base, ok := i.ref(o, wrapperBase)
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
 		return base, false, ok
 	}
-	// A DecorContext has the application as its base, so that it does not hold
-	// the activity through it.
+	// A DecorContext has the application as its base, so that its base does not
+	// hold the activity.
 	window, there := i.ref(o, decorWindow)
 	if !there {
 		return base, false, true
@@ -97,7 +98,7 @@ type contextField struct {
 	to heap.Object
 }
 
-// contextFields are those of the object's class first, then of its
+// contextFields are the fields of the object's class first, then those of its
 // superclasses.
 func (i *Inspector) contextFields(o heap.Object) (list []contextField) {
 	places := i.outbound.Places(o)
@@ -137,7 +138,8 @@ func (i *Inspector) contextDetails(context heap.Object) string {
 	return ", wrapping " + i.graph.Class(found)
 }
 
-// inspectWrapper is Shark's CONTEXT_WRAPPER, for those that are not components.
+// inspectWrapper is Shark's CONTEXT_WRAPPER, for wrappers that are not
+// components.
 func (i *Inspector) inspectWrapper(o heap.Object, r *report) {
 	if i.is(o, component) {
 		return
@@ -177,9 +179,8 @@ func (i *Inspector) inspectContextImpl(o heap.Object, r *report) {
 	i.inspectOuterContext(o, "ContextImpl", r)
 }
 
-// inspectPackageManager is the intention of Shark's
-// APPLICATION_PACKAGE_MANAGER, which looks for
-// android.app.ApplicationContextManager.
+// inspectPackageManager does what Shark's APPLICATION_PACKAGE_MANAGER is meant
+// to do, which looks for android.app.ApplicationContextManager by mistake.
 func (i *Inspector) inspectPackageManager(o heap.Object, r *report) {
 	if impl, ok := i.ref(o, managerContext); ok {
 		i.inspectOuterContext(impl, "ApplicationPackageManager.mContext", r)

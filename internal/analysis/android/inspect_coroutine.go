@@ -13,9 +13,9 @@ const (
 	deepestContext = 16
 )
 
-// inspectJob labels a coroutine, or another job, that has ended. Nothing needs
-// it then, but a list of old jobs is small, and its result may still be read:
-// so this is a label, not a reason to leak.
+// inspectJob labels a coroutine, or another job, that has ended. It is no
+// longer needed then, but a list of old jobs is small, and its result may still
+// be read. Therefore this is a label, not a reason for a leak.
 func (i *Inspector) inspectJob(o heap.Object, r *report) {
 	if state := i.jobState(o); state != "" {
 		r.label("Job %s, still held", state)
@@ -57,11 +57,11 @@ func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// jobState returns how a job has ended, "" for a running one and if unknown.
-// The field is whatever the coroutine returned, or a CompletedExceptionally, in
-// the final state (JobSupport.kt, "Internal states"). Before that it is an
-// Incomplete: an interface, which a dump does not have. So only unambiguous
-// states are reported.
+// jobState returns how a job has ended, or "" if it is running or if this is
+// unknown. In the final state, the field is whatever the coroutine returned, or
+// a CompletedExceptionally (JobSupport.kt, "Internal states"). Before that, it
+// is an Incomplete, which is an interface, and a dump does not have interfaces.
+// Therefore only unambiguous states are reported.
 func (i *Inspector) jobState(o heap.Object) string {
 	state, ok := i.atomic(o, jobVolatileState, jobPlainState)
 	switch {
@@ -82,7 +82,7 @@ func (i *Inspector) jobState(o heap.Object) string {
 	return ""
 }
 
-// ended returns what an exception means for a job.
+// ended describes how a job has ended, given its exception.
 func (i *Inspector) ended(cancelled, failed string, cause heap.Object) string {
 	if i.graph.InstanceOf(cause, "java.util.concurrent.CancellationException") {
 		return cancelled
@@ -90,10 +90,10 @@ func (i *Inspector) ended(cancelled, failed string, cause heap.Object) string {
 	return failed + " with " + simple(i.graph.Class(cause))
 }
 
-// atomic returns what a field of atomicfu references, under all names that it
-// has had. The compiler's plugin replaces an AtomicRef by a volatile field,
-// whose name ends with $volatile since kotlinx.coroutines 1.9; builds without
-// the plugin keep the AtomicRef.
+// atomic returns the object that a field of atomicfu references. It supports
+// all names that the field has had: the compiler's plugin replaces an AtomicRef
+// by a volatile field, whose name ends with $volatile since kotlinx.coroutines
+// 1.9; builds without the plugin keep the AtomicRef.
 func (i *Inspector) atomic(o heap.Object, fields ...field) (heap.Object, bool) {
 	at := slices.IndexFunc(fields, func(f field) bool { return i.field(f).Declared() })
 	if at < 0 {

@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// field is one that inspectors read.
+// field is a field that inspectors read.
 type field uint8
 
 const (
@@ -120,7 +120,7 @@ const (
 const (
 	finishingClass = "kotlinx.coroutines.JobSupport$Finishing"
 	scopeClass     = "kotlinx.coroutines.internal.ContextScope"
-	// viewModelScope is that of androidx.lifecycle from 2.8 on.
+	// viewModelScope is the scope in androidx.lifecycle since 2.8.
 	viewModelScope    = "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope"
 	oldViewModelScope = "androidx.lifecycle.CloseableCoroutineScope"
 
@@ -129,10 +129,12 @@ const (
 	registryClass    = "androidx.lifecycle.LifecycleRegistry"
 	layoutParameters = "android.view.WindowManager$LayoutParams"
 	resourceClass    = "shark.AndroidResourceIdNames"
-	// referenceClass is that of LeakCanary 2 and 3, legacyClass that of 1.
+	// referenceClass is the class of LeakCanary 2 and 3, legacyClass that of
+	// LeakCanary 1.
 	referenceClass = "leakcanary.KeyedWeakReference"
 	legacyClass    = "com.squareup.leakcanary.KeyedWeakReference"
-	// triggerClass and executorClass have the thread of LeakCanary 2, and of 1.
+	// triggerClass has the thread of LeakCanary 2, executorClass that of
+	// LeakCanary 1.
 	triggerClass  = "leakcanary.internal.HeapDumpTrigger"
 	executorClass = "com.squareup.leakcanary.AndroidWatchExecutor"
 )
@@ -264,7 +266,7 @@ func described(f field, value any) (format string, args []any) {
 	return "%s#%s is %v", []any{simple(fieldPlaces[f].class), fieldPlaces[f].name, value}
 }
 
-// nullity is the text for a reference.
+// nullity describes whether a reference is null.
 func nullity(null bool) string {
 	if null {
 		return "null"

@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// oldFragmentFields are those of the fragments without a lifecycle.
+// oldFragmentFields are the fields of fragments without a lifecycle.
 var oldFragmentFields = [2]struct{ manager, called, tag field }{
 	{frameworkManager, frameworkCalled, frameworkTag},
 	{supportManager, supportCalled, supportTag},
@@ -73,7 +73,8 @@ func (i *Inspector) fragmentLeaks(o heap.Object) bool {
 	return f.leaks()
 }
 
-// fragment reads one of AndroidX; registered is true if it has a lifecycle.
+// fragment reads a fragment of AndroidX; registered is true if it has a
+// lifecycle.
 func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	f.androidx = true
 	null, known := i.isNull(o, androidxManager)
@@ -87,9 +88,9 @@ func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	return f, registered
 }
 
-// ambiguous reports whether the lifecycle alone does not decide: since
-// androidx.fragment 1.1 that of a destroyed fragment is reset to INITIALIZED
-// (AndroidXFragmentLifecycle.kt).
+// ambiguous reports whether the lifecycle alone is not decisive: since
+// androidx.fragment 1.1, the lifecycle of a destroyed fragment is reset to
+// INITIALIZED (AndroidXFragmentLifecycle.kt).
 func (f fragment) ambiguous() bool { return f.lifecycle == lifecycleInitialized && f.hasMaxState }
 
 // leaks reports whether a fragment of AndroidX was destroyed.
@@ -129,8 +130,8 @@ func (f fragment) remarkOld(r *report) {
 // lifecycleNames are the constants of androidx.lifecycle.Lifecycle.State.
 var lifecycleNames = []string{"DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED"}
 
-// lifecycleName returns the name of a state, which is its ordinal plus 1; ""
-// for none.
+// lifecycleName returns the name of a state, which is its ordinal plus 1, or ""
+// if there is none.
 func lifecycleName(state int64) string {
 	if state < lifecycleDestroyed || state > int64(len(lifecycleNames)) {
 		return ""
@@ -138,8 +139,8 @@ func lifecycleName(state int64) string {
 	return lifecycleNames[state-1]
 }
 
-// lifecycle returns the state of a LifecycleRegistry, as its ordinal plus 1; 0
-// if unknown. The ordinal exists also if a stripped dump has no name.
+// lifecycle returns the state of a LifecycleRegistry, as its ordinal plus 1, or
+// 0 if unknown. A stripped dump has the ordinal even if it has no name.
 func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	state, ok := i.ref(registry, registryState)
 	if !ok {
@@ -155,8 +156,8 @@ func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	return n + 1
 }
 
-// inspectRegistry is Shark's LIFECYCLE_REGISTRY. That of a fragment's views is
-// destroyed with them, while the fragment lives on.
+// inspectRegistry is Shark's LIFECYCLE_REGISTRY. The registry of a fragment's
+// views is destroyed with the views, while the fragment lives on.
 func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	state := i.lifecycle(o)
 	switch name := lifecycleName(state); {
@@ -168,8 +169,8 @@ func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	}
 }
 
-// inspectViewModel reports whether a ViewModel was cleared. One that was not
-// may still be unused, if no ViewModelStore had it.
+// inspectViewModel reports whether a ViewModel was cleared. A ViewModel that
+// was not cleared may still be unused, if it was never in a ViewModelStore.
 func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
 	cleared, f, known := i.cleared(o)
 	if !known {
@@ -188,8 +189,8 @@ func (i *Inspector) viewModelLeaks(o heap.Object) bool {
 	return cleared
 }
 
-// cleared reports whether a ViewModel was, and by which field: since
-// androidx.lifecycle 2.8 it delegates to an implementation (ViewModel.jvm.kt,
+// cleared reports whether a ViewModel was cleared, and by which field: since
+// androidx.lifecycle 2.8, it delegates to an implementation (ViewModel.jvm.kt,
 // ViewModelImpl.kt).
 func (i *Inspector) cleared(o heap.Object) (cleared bool, f field, known bool) {
 	if cleared, known = i.flag(o, viewModelCleared); known {

@@ -14,7 +14,8 @@ var (
 	referenceTexts   = []field{watchKey, watchDescription, watchName, legacyKey, legacyDescription, legacyName}
 )
 
-// notRetained is the time of a reference whose object need not be gone yet.
+// notRetained is the time in a reference to an object that is not yet expected
+// to be gone.
 const notRetained = -1
 
 // readUptime reads the time of the dump. It is 0 if LeakCanary did not request
@@ -26,8 +27,8 @@ func (i *Inspector) readUptime() {
 	}
 }
 
-// readWatch records a reference with its object. One of LeakCanary 1 has no
-// times: it exists because its object does.
+// readWatch records a reference with its object. A reference of LeakCanary 1
+// has no times.
 func (i *Inspector) readWatch(reference heap.Object) {
 	object, ok := i.ref(reference, referent)
 	if !ok {
@@ -39,7 +40,7 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches adds what LeakCanary knows about an object: Shark's
+// inspectWatches adds what LeakCanary recorded about an object: Shark's
 // KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]
@@ -91,8 +92,8 @@ func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
 	r.notLeaking("A ClassLoader is never leaking")
 }
 
-// inspectAnonymous is Shark's ANONYMOUS_CLASS. A dump does not say which
-// interface a class that extends Object has.
+// inspectAnonymous is Shark's ANONYMOUS_CLASS. A dump does not contain the
+// interface of a class that extends Object.
 func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	if !anonymous.MatchString(i.graph.Class(o)) {
 		return
@@ -114,7 +115,7 @@ func (i *Inspector) inspectThread(o heap.Object, r *report) {
 	}
 }
 
-// inspectMainThread is Shark's MAIN_THREAD: Android's never ends.
+// inspectMainThread is Shark's MAIN_THREAD. Android's main thread never ends.
 func (i *Inspector) inspectMainThread(o heap.Object, r *report) {
 	if name, ok := i.textOf(o, threadName); ok && name == mainThread {
 		r.notLeaking("the main thread always runs")

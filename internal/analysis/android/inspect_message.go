@@ -62,7 +62,7 @@ func (i *Inspector) inspectMessage(o heap.Object, r *report) {
 	}
 }
 
-// relative is a time relative to the dump.
+// relative formats a time relative to the time of the dump.
 func (i *Inspector) relative(when int64) string {
 	switch {
 	case !i.knowsUptime:

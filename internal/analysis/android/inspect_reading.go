@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// largestInstance bounds the bytes that are read of an instance,
-	// largestArray those of an array, keptArray those that are kept of one in a
-	// JVM's dump.
+	// largestInstance bounds the bytes of an instance that are read, and
+	// largestArray those of an array. keptArray bounds the bytes of an array
+	// that are kept for a JVM's dump.
 	largestInstance = 1 << 16
 	largestArray    = 1 << 18
 	keptArray       = 1 << 12
@@ -43,8 +43,9 @@ func (i *Inspector) gather() (references, threads []heap.Object) {
 	return references, families[0].Objects
 }
 
-// open makes records readable: all of an Android dump, which is never large; of
-// a JVM's only those of the references and threads with their texts.
+// open makes records readable: for an Android dump, which is never large, all
+// of them; for a JVM's dump, only those of the references and threads with
+// their texts.
 func (i *Inspector) open(ctx context.Context, references, threads []heap.Object) (err error) {
 	if i.android {
 		i.located, err = i.graph.Locate(ctx, func(heap.Object) bool { return true })
@@ -68,7 +69,8 @@ func (i *Inspector) open(ctx context.Context, references, threads []heap.Object)
 	return ctx.Err()
 }
 
-// keep reads objects and keeps their records, of arrays the beginning.
+// keep reads objects and keeps their records; it keeps only the beginning of
+// arrays.
 func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	return i.graph.Read(ctx, objects, func(r *heap.Record) error {
 		if r.First != 0 {
@@ -81,7 +83,7 @@ func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	})
 }
 
-// textsOf are the texts of a thread or of a reference of LeakCanary.
+// textsOf returns the texts of a thread or of a reference of LeakCanary.
 func (i *Inspector) textsOf(o heap.Object) (list []heap.Object) {
 	fields := append([]field{threadName}, referenceTexts...)
 	for _, f := range fields {
@@ -92,7 +94,7 @@ func (i *Inspector) textsOf(o heap.Object) (list []heap.Object) {
 	return list
 }
 
-// charsOf is the array of a String.
+// charsOf returns the array of a String.
 func (i *Inspector) charsOf(o heap.Object) []heap.Object {
 	r, ok := i.record(o)
 	if !ok {
@@ -105,7 +107,7 @@ func (i *Inspector) charsOf(o heap.Object) []heap.Object {
 	return []heap.Object{s.array}
 }
 
-// record reads an object. It is valid until the next one is read.
+// record reads an object. The record is valid until the next one is read.
 func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	if i.holds && i.current.Object == o {
 		return &i.current, true
@@ -113,14 +115,14 @@ func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	return i.read(o, largestInstance)
 }
 
-// read reads up to some bytes of an object.
+// read reads at most a number of bytes of an object.
 func (i *Inspector) read(o heap.Object, most int) (*heap.Record, bool) {
 	if i.located == nil {
 		r, ok := i.kept[o]
 		return &r, ok
 	}
 	r, ok := i.located.Record(o, most)
-	// A truncated record is not what the next caller wants.
+	// A truncated record must not be reused for the next caller.
 	i.current, i.holds = r, ok && r.Kind == hprof.SubInstance
 	return &i.current, ok
 }
@@ -131,15 +133,15 @@ func (i *Inspector) array(o heap.Object) (*heap.Record, bool) {
 	return r, ok && r.Kind == hprof.SubObjectArray
 }
 
-// element returns the element of an array or a list at an index.
+// element returns an element of an array or a list by its index.
 type element struct {
 	index  int
 	object heap.Object
 }
 
-// elements passes what an array of objects references to visit, by index,
-// without null and objects that are not in the dump. It ends with the first
-// element that visit refuses.
+// elements calls visit with each object that an array references, by index. It
+// omits null and objects that are not in the dump, and ends when visit returns
+// false.
 func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object) bool) {
 	r, ok := i.array(o)
 	if !ok {
@@ -159,8 +161,8 @@ func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object
 	}
 }
 
-// ref returns what a field references; false for null, for objects that are not
-// in the dump, and if there is no such field.
+// ref returns what a field references. It returns false for null, for objects
+// that are not in the dump, and if there is no such field.
 func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -193,7 +195,8 @@ func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	return n != 0, known
 }
 
-// text returns the text of a String, truncated; false for a stripped one.
+// text returns the text of a String, truncated; it returns false for a stripped
+// text.
 func (i *Inspector) text(o heap.Object) (string, bool) {
 	x, ok := i.characters(o)
 	if !ok || !i.old && x.blank() {
@@ -226,8 +229,9 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	return x, true
 }
 
-// textOf returns the text that a field references. Threads that are identified
-// by name are identified by their place if the name was stripped.
+// textOf returns the text that a field references. If the name of a thread was
+// stripped, and it is one of the threads that are identified by name, the
+// thread is identified by its place.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true
@@ -251,7 +255,8 @@ func (i *Inspector) textOrNull(o heap.Object, f field) (string, bool) {
 	return i.textOf(o, f)
 }
 
-// className returns the name of an object's class; for a class object, its own.
+// className returns the name of an object's class; for a class object, the name
+// of that class.
 func (i *Inspector) className(o heap.Object) string {
 	if i.graph.IsClass(o) {
 		return i.graph.ClassName(o)

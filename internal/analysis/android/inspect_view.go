@@ -51,15 +51,16 @@ func (i *Inspector) inspectAttached(top top, r *report) {
 	r.notLeaking("View attached")
 }
 
-// top is what is above a view.
+// top describes what is above a view.
 type top struct {
 	// view is the highest view, if it is not the view itself; hasParent is true
-	// if something that is not a view is above that.
+	// if something that is not a view is above the highest view.
 	view               heap.Object
 	hasView, hasParent bool
 }
 
-// highestView bounds the views above each other, so that a cycle ends.
+// highestView bounds the number of views above each other, so that a cycle
+// ends.
 const highestView = 1 << 12
 
 func (i *Inspector) topOf(o heap.Object) (t top) {
@@ -96,7 +97,7 @@ func (i *Inspector) inspectViewID(o heap.Object, r *report) {
 	}
 }
 
-// viewLeaks checks only the highest view of each hierarchy: one is enough to
+// viewLeaks checks only the highest view of each hierarchy, which is enough to
 // find the leak.
 func (i *Inspector) viewLeaks(o heap.Object) bool {
 	null, known := i.isNull(o, viewParent)
@@ -113,7 +114,7 @@ func (i *Inspector) viewLeaks(o heap.Object) bool {
 	return detached && count > 0 && (hasParent || i.graph.Class(o) == decorViewClass)
 }
 
-// inspectEditor is Shark's EDITOR: the inspection of its view.
+// inspectEditor is Shark's EDITOR: it inspects the view of the editor.
 func (i *Inspector) inspectEditor(o heap.Object, r *report) {
 	view, ok := i.ref(o, editorView)
 	if !ok || !i.is(view, kinView) {
@@ -138,8 +139,8 @@ func (i *Inspector) editorLeaks(o heap.Object) bool {
 	return ok && i.is(view, kinView) && i.viewLeaks(view)
 }
 
-// inspectDialog is Shark's DIALOG: one without views was never shown, or
-// dismissed.
+// inspectDialog is Shark's DIALOG: a dialog without views was never shown, or
+// was dismissed.
 func (i *Inspector) inspectDialog(o heap.Object, r *report) {
 	if null, known := i.isNull(o, dialogDecor); known {
 		format, args := described(dialogDecor, nullity(null))
@@ -186,7 +187,7 @@ func (i *Inspector) viewRootLeaks(o heap.Object) bool {
 	return known && (null || i.wrapsDestroyed(o, rootContext))
 }
 
-// inspectWindow is Shark's WINDOW. That of a dialog is never marked as
+// inspectWindow is Shark's WINDOW. The window of a dialog is never marked as
 // destroyed.
 func (i *Inspector) inspectWindow(o heap.Object, r *report) {
 	destroyed, known := i.flag(o, windowDestroyed)
@@ -206,8 +207,8 @@ func (i *Inspector) windowLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// inspectToast is Shark's TOAST: mWM is set when it is shown, mView is null
-// when it is over.
+// inspectToast is Shark's TOAST: mWM is set when the toast is shown, and mView
+// is null when the toast is over.
 func (i *Inspector) inspectToast(o heap.Object, r *report) {
 	shown, over := i.toast(o)
 	switch {
@@ -243,7 +244,8 @@ type resourceNames struct {
 // mostResources bounds the names that are read.
 const mostResources = largestArray / 8
 
-// resourceName returns the name of an ID; there is true if the dump has names.
+// resourceName returns the name of an ID; there is true if the dump has names
+// at all.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

@@ -16,49 +16,50 @@ type InspectorOptions struct {
 	// Shark214 selects the rules of Shark 2.14, for comparisons with it.
 	Shark214 bool
 	// Outbound, if set, determines which fields hold contexts. It must stay
-	// open as long as the Inspector. Without it no object has labels of its
+	// open as long as the Inspector. Without it, no object has labels about its
 	// contexts.
 	Outbound *heap.Outbound
-	// ThreadNames, if set, are already known: then a JVM's dump is not read for
-	// them.
+	// ThreadNames, if set, are the names of threads that are already known, so
+	// a JVM's dump is not read for them.
 	ThreadNames map[heap.Object]string
 	// Hide redacts texts of the app; nil shows them.
 	Hide *Hider
 }
 
-// Inspector says of single objects whether they are needed, as LeakCanary's
-// Shark 3 does, with its words (ObjectInspectors.kt,
-// AndroidObjectInspectors.kt). Fields that a dump does not have make nothing
-// known. Not for concurrent use.
+// Inspector determines for single objects whether they are needed or leak, by
+// the rules and in the words of LeakCanary's Shark 3 (ObjectInspectors.kt,
+// AndroidObjectInspectors.kt). If a dump lacks a field, what depends on it is
+// unknown. An Inspector is not safe for concurrent use.
 //
 // The rules of Shark 3, those here and those of Shark 2.14 differ in:
 //
 //	object                   Shark 3                        here                                Shark 2.14
 //	androidx Fragment        AndroidXFragmentLifecycle.kt   as Shark 3                          only DESTROYED leaks
-//	CompositionImpl          disposed or state              as Shark 3                          disposed alone
-//	other Fragments          no manager: leaking            and never called into: not known    as Shark 3
-//	Binder                   master: any is not leaking     one that native code holds is not:  not known, and no label
-//	                                                        a list of binders may well leak
-//	class, ClassLoader       master: "is always expected"   "is never leaking", in the words of as here
-//	                                                        "Leaking: NO"
-//	ViewModel                not known                      leaking once it was cleared         not known
+//	CompositionImpl          disposed or state              as Shark 3                          only disposed
+//	other Fragments          no manager: leaking            unknown if it was never called      as Shark 3
+//	Binder                   main branch: never leaking     not leaking if held by native code  unknown, no label
+//	                                                        (a list of binders may leak)
+//	class, ClassLoader       main: "is always expected"     "is never leaking"                  as here
+//	                                                        (in the words of "Leaking: NO")
+//	ViewModel                unknown                        leaking once it was cleared         unknown
 //	JobSupport, scopes of coroutines
-//	                         no label                       says that the job has ended         no label
-//	ApplicationPackageManager  asks for a class that does not exist    asks for the right one   as Shark 3
+//	                         no label                       label if the job has ended          no label
+//	ApplicationPackageManager
+//	                         class name does not exist      right class name                    as Shark 3
 //	DecorContext around an Application or Service:
-//	                         what its window's context is   what that leads to                  as Shark 3
-//	KeyedWeakReference and Message where the uptime of the dump is 0, as nobody set it:
-//	                         times are differences to 0     no times                            as Shark 3
+//	                         the context of its window      what that context leads to          as Shark 3
+//	KeyedWeakReference and Message, if the uptime of the dump is 0 because it was not set:
+//	                         times are differences from 0   no times                            as Shark 3
 //	KeyedWeakReference without an uptime of the dump:
-//	                         retained                       retained unless its field denies it as Shark 3
-//	View whose ID has no name  "R.id.null"                  the number                          as Shark 3
+//	                         retained                       retained unless a field denies it   as Shark 3
+//	View with an unnamed ID  "R.id.null"                    the number                          as Shark 3
 //	StateFlowImpl._state     not under its newer name       also _state$volatile                as Shark 3
 //	listeners of an Animator in a subclass of ArrayList:
-//	                         "is empty"                     those there are                     as Shark 3
-//	Thread of a JDK before 8, whose name is a char[]
+//	                         "is empty"                     the actual listeners                as Shark 3
+//	Thread of a JDK before 8, whose name is a char[]:
 //	                         "null"                         the name                            as Shark 3
-//	anonymous class of an interface
-//	                         if the host has the class      no label: the dump does not say     as Shark 3
+//	anonymous class of an interface:
+//	                         label if host has the class    no label: not in the dump           as Shark 3
 type Inspector struct {
 	graph    *heap.Graph
 	rules    []rule
@@ -66,43 +67,44 @@ type Inspector struct {
 	old      bool
 	// android is true if the rules of Android apply.
 	android bool
-	// located are all objects of an Android dump; of a JVM's, kept are those
-	// that matter.
+	// located has all objects of an Android dump; kept has the relevant objects
+	// of a JVM's dump.
 	located *heap.Locations
 	kept    map[heap.Object]heap.Record
 	current heap.Record
-	// holds is true if current is a record.
+	// holds is true if current is a valid record.
 	holds  bool
 	fields [fieldCount]*heap.Field
 	layout *layout
-	// classes are the facts by ClassNumber.
+	// classes are the facts about classes, by ClassNumber.
 	classes []classFacts
 	watches map[heap.Object][]watch
-	// uptime is that of the dump in ms, if known.
+	// uptime is the uptime of the dump in ms, if known.
 	uptime      int64
 	knowsUptime bool
 	running     runningServices
-	// components are what contexts wrap, noArray for none.
+	// components are the components that contexts wrap, or noArray if there is
+	// none.
 	components map[heap.Object]heap.Object
 	globals    map[heap.Object]bool
 	resources  *resourceNames
-	// names are those of threads that are already known.
+	// names are the names of threads that are already known.
 	names map[heap.Object]string
 	hide  *Hider
-	// valued are the threads that have a value of each thread local variable,
+	// valued has the threads with a value of each thread local variable,
 	// computed on demand.
 	valued map[heap.Object][]heap.Object
-	// placed are the threads that are referenced from a known place, computed
+	// placed has the threads that are referenced from a known place, computed
 	// on demand.
 	placed map[heap.Object]string
 	// numbers caches the fields requested through Number.
 	numbers map[trace.Member]*heap.Field
 }
 
-// NewInspector prepares to judge the objects of a graph. It reads the file
-// once, or a few parts of it for a JVM's dump. The error is ctx's or the
-// file's, or one of memory. The caller must call Close before the graph is
-// closed.
+// NewInspector prepares an inspector for the objects of a graph. It reads the
+// file once, or, for a JVM's dump, a few parts of it. The error is from ctx,
+// from the file, or about memory. The caller must call Close before the graph
+// is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
 		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Hide,
@@ -147,8 +149,8 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Plain reports whether no rule decides if an object should still exist: those
-// for all classes only add labels.
+// Plain reports whether no rule decides if an object should still exist. Rules
+// for all classes do not count, because they only add labels.
 func (i *Inspector) Plain(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false
@@ -167,8 +169,8 @@ func (i *Inspector) Plain(o heap.Object) bool {
 type report struct{ trace.Inspection }
 
 const (
-	// mostRemarks bounds the texts of each kind, longestRemark their
-	// characters.
+	// mostRemarks bounds the number of texts of each kind; longestRemark bounds
+	// their length in characters.
 	mostRemarks   = 256
 	longestRemark = 2048
 )
@@ -177,7 +179,7 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a text if it is new. Names in it are the dump's.
+// remark adds a text if it is new. Its names are those in the dump.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return

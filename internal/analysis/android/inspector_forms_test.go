@@ -29,12 +29,12 @@ func (a *app) of(class, super string, f hproftest.Fields, members ...string) hpr
 	return a.New(a.Declare(class, base, members...), f)
 }
 
-// wrap makes a context around another.
+// wrap makes a context that wraps another.
 func (a *app) wrap(base hproftest.Ref) hproftest.Ref {
 	return a.of("com.shop.Themed", "android.content.ContextWrapper", hproftest.Fields{"mBase": base})
 }
 
-// view makes a text with a parent, 0 for none.
+// view makes a text view with a parent; the parent is 0 if there is none.
 func (a *app) view(context, parent hproftest.Ref, f hproftest.Fields) hproftest.Ref {
 	all := hproftest.Fields{"mContext": context, "mParent": parent, "mID": -1, "mWindowAttachCount": 1}
 	for name, v := range f {
@@ -103,15 +103,15 @@ const (
 	ofGone      = "; =mContext instance of com.shop.Gone with mDestroyed = true"
 )
 
-// form is an object with what both sets of rules say about it.
+// form is an object with the expected texts of both sets of rules.
 type form struct {
 	name string
 	make func(a *app) any
 	want string
 }
 
-// Forms of objects that both sets of rules judge alike; the names of leaking
-// ones begin with +.
+// Forms of objects that both sets of rules judge alike. The names of leaking
+// forms begin with +.
 var forms = []form{
 	{"class", func(a *app) any { return a.Class("java.lang.Integer") }, "-a class is never leaking"},
 	{"class loader", func(a *app) any { return a.Loader() }, "-A ClassLoader is never leaking"},
@@ -328,8 +328,7 @@ var forms = []form{
 // anyID matches the IDs in texts.
 var anyID = regexp.MustCompile(`@[0-9]+`)
 
-// TestForms checks the texts about each object with a rule, in each of its
-// forms.
+// TestForms checks the texts about objects with a rule, in each of their forms.
 func TestForms(t *testing.T) {
 	for _, f := range forms {
 		a := newApp()

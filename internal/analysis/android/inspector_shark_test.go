@@ -22,7 +22,8 @@ import (
 //go:embed testdata/Inspections.java
 var inspections string
 
-// sharkSays is what Shark says about the objects of a dump, as lines of texts.
+// sharkSays has Shark's inspections of the objects of a dump, as lines of
+// texts.
 type sharkSays struct {
 	lines            map[uint64]string
 	leaking, watched []uint64
@@ -57,7 +58,7 @@ func askShark(tb testing.TB, mode sharktest.Mode, paths []string) []sharkSays {
 	return all
 }
 
-// numbers reads those between tabs, and sorts them.
+// numbers reads the numbers between tabs, and sorts them.
 func numbers(tb testing.TB, text string) []uint64 {
 	tb.Helper()
 	list := []uint64{}
@@ -103,7 +104,7 @@ func inspect(tb testing.TB, g *heap.Graph, o android.InspectorOptions) *android.
 	return i
 }
 
-// idsOf are those of objects.
+// idsOf returns the IDs of objects.
 func idsOf(g *heap.Graph, objects []heap.Object) []uint64 {
 	list := []uint64{}
 	for _, o := range objects {
@@ -124,10 +125,10 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 	return list
 }
 
-// signed are IDs of four bytes in Shark's form, which is signed.
+// signed matches IDs of four bytes in Shark's form, which is signed.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
-// ofShark is a line of the inspector.
+// ofShark converts a line of Shark to the form of our inspector.
 func ofShark(line string) string {
 	return signed.ReplaceAllStringFunc(line, func(id string) string {
 		n, _ := strconv.ParseInt(id[1:], 10, 64)
@@ -135,13 +136,13 @@ func ofShark(line string) string {
 	})
 }
 
-// sorted is a line with its texts sorted.
+// sorted returns a line with its texts sorted.
 func sorted(line string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Split(line, "\t"))), "\t")
 }
 
-// compareShark compares all inspections of a dump with Shark's. Only in the
-// dumps of ART are the fields of a class in the order of their names.
+// compareShark compares all inspections of a dump with Shark's. The fields of a
+// class are in the order of their names only in the dumps of ART.
 func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compared int) {
 	t.Helper()
 	i := inspect(t, g, android.InspectorOptions{Shark214: true})
@@ -168,10 +169,10 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 	return compared
 }
 
-// TestInspectorAsShark: for each object of many dumps, the rules of Shark 2.14
-// have the same result as Shark 2.14.
+// TestInspectorAsShark checks, for each object of many dumps, that the rules of
+// Shark 2.14 have the same result as Shark 2.14.
 func TestInspectorAsShark(t *testing.T) {
-	// The omitted ones have the same objects behind other references.
+	// The omitted cases have the same objects behind other references.
 	cases := slices.DeleteFunc(hproftest.LeakCases(), func(c hproftest.LeakCase) bool {
 		return strings.HasPrefix(c.Name, "known/") || strings.HasPrefix(c.Name, "mix/1")
 	})
@@ -202,8 +203,8 @@ func TestInspectorAsShark(t *testing.T) {
 	}
 }
 
-// TestInspectorAsSharkOnRecordedDumps: the same for dumps of real phones and
-// JVMs.
+// TestInspectorAsSharkOnRecordedDumps checks the same for dumps of real phones
+// and JVMs.
 func TestInspectorAsSharkOnRecordedDumps(t *testing.T) {
 	for mode, names := range map[sharktest.Mode][]string{
 		sharktest.Android: {"leak_service_binder.hprof"},

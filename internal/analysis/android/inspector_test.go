@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// judged is a heap with inspectors of both sets of rules.
+// judged is a heap with inspectors for both sets of rules.
 type judged struct {
 	graph    *heap.Graph
 	ids      hproftest.IDs
@@ -46,9 +46,8 @@ func (j judged) object(tb testing.TB, r any) heap.Object {
 	return o
 }
 
-// says checks what each set of rules says about an object, as lines of texts
-// that begin with + for a reason to be leaking, - for one not to be, = for a
-// label.
+// says checks the texts of each set of rules about an object, as lines. + is a
+// reason why the object leaks, - a reason why it does not, = a label.
 func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	t.Helper()
 	o := j.object(t, r)
@@ -64,7 +63,7 @@ func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	}
 }
 
-// leaks checks which of some objects are leaking.
+// leaks checks whether each set of rules finds that an object leaks.
 func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	t.Helper()
 	o := j.object(t, r)
@@ -76,7 +75,8 @@ func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	}
 }
 
-// TestInspectorOfKitKat checks what Shark found in a recorded dump.
+// TestInspectorOfKitKat checks that the inspector finds what Shark found in a
+// recorded dump.
 func TestInspectorOfKitKat(t *testing.T) {
 	g := loadRecorded(t, "leak_service_binder.hprof")
 	i := inspect(t, g, android.InspectorOptions{})
@@ -95,8 +95,8 @@ func TestInspectorOfKitKat(t *testing.T) {
 	}
 }
 
-// TestInspectorOfJVM: in the dump of a JVM nothing leaks, and threads have
-// their names.
+// TestInspectorOfJVM checks that in the dump of a JVM nothing leaks, and
+// threads have their names.
 func TestInspectorOfJVM(t *testing.T) {
 	for _, name := range []string{
 		"ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof", "mat-sun_jdk6_32bit.hprof",
@@ -129,7 +129,7 @@ func TestInspectorOfJVM(t *testing.T) {
 	}
 }
 
-// TestWatchedInJVM: LeakCanary also watches objects of a JVM.
+// TestWatchedInJVM checks objects of a JVM that LeakCanary watches.
 func TestWatchedInJVM(t *testing.T) {
 	h := hproftest.Java(1)
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
@@ -150,8 +150,8 @@ func TestWatchedInJVM(t *testing.T) {
 	}
 }
 
-// TestWatchedWithoutUptime: a dump that was not taken by LeakCanary has no
-// uptime.
+// TestWatchedWithoutUptime checks a dump that was not taken by LeakCanary, and
+// therefore has no uptime.
 func TestWatchedWithoutUptime(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
@@ -167,7 +167,8 @@ func TestWatchedWithoutUptime(t *testing.T) {
 	j.leaks(t, "retained", screen, true, true)
 }
 
-// TestWatchedWithoutTimes: a reference without times is of a retained object.
+// TestWatchedWithoutTimes checks that the object of a reference without times
+// is retained.
 func TestWatchedWithoutTimes(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
@@ -239,7 +240,8 @@ func TestInspectedFragments(t *testing.T) {
 	}
 }
 
-// TestFragmentWithoutFields: what the dump does not say is unknown.
+// TestFragmentWithoutFields checks that the state is unknown if the dump lacks
+// the fields.
 func TestFragmentWithoutFields(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("androidx.fragment.app.Fragment", nil, "object mLifecycleRegistry", "object mMaxState")
@@ -254,8 +256,8 @@ func TestFragmentWithoutFields(t *testing.T) {
 	j.leaks(t, "fragment", r, false, false)
 }
 
-// TestInspectorAndComponents: destroyed Components are leaking, and no other
-// activities, services and fragments.
+// TestInspectorAndComponents checks that destroyed Components are leaking, and
+// that other activities, services and fragments are not.
 func TestInspectorAndComponents(t *testing.T) {
 	destroyed := 0
 	for seed := range uint64(24) {
@@ -304,7 +306,7 @@ func TestInspectedCompositions(t *testing.T) {
 		"=Composition disposal state unknown (no disposed or state field)", "")
 }
 
-// TestRenamedFlow: kotlinx.coroutines 1.9 has the state under another name.
+// TestRenamedFlow checks the state under its name in kotlinx.coroutines 1.9.
 func TestRenamedFlow(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	enum := h.Declare("androidx.compose.runtime.Recomposer$State", h.Class("java.lang.Enum"))
@@ -362,8 +364,8 @@ func TestInspectedPackageManager(t *testing.T) {
 	j.leaks(t, "of an activity", b, false, false)
 }
 
-// TestDecorContexts: that of a dialog whose context is wrapped leads to its
-// activity.
+// TestDecorContexts checks that the DecorContext of a dialog whose context is
+// wrapped leads to the dialog's activity.
 func TestDecorContexts(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	gone := h.Activity("com.shop.Gone", hproftest.Destroyed)
@@ -381,8 +383,8 @@ func TestDecorContexts(t *testing.T) {
 	j.leaks(t, "decor", decor, true, false)
 }
 
-// TestResourceNames: LeakCanary saves the names of the app's IDs before it
-// dumps.
+// TestResourceNames checks the names of the app's IDs, which LeakCanary saves
+// before it dumps.
 func TestResourceNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("shark.AndroidResourceIdNames", nil, "object resourceIds", "object names",
@@ -403,8 +405,8 @@ func TestResourceNames(t *testing.T) {
 	j.says(t, "without an ID", none, about+after, about+after)
 }
 
-// TestInspectedBinders: one that native code holds is needed; one in a list may
-// leak.
+// TestInspectedBinders checks that a Binder held by native code is needed, and
+// that one in a list may leak.
 func TestInspectedBinders(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("com.shop.Sync$Stub", h.Class("android.os.Binder"))
@@ -426,7 +428,7 @@ func TestInspectedBinders(t *testing.T) {
 	}
 }
 
-// TestListeners also reads those in a subclass of ArrayList.
+// TestListeners also reads listeners in a subclass of ArrayList.
 func TestListeners(t *testing.T) {
 	for _, harmony := range []bool{true, false} {
 		h := hproftest.Android(hproftest.Phone{SDK: 23, Harmony: harmony})
@@ -445,8 +447,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestServicesOfUnknownState: without the ActivityThread's map the state is
-// unknown, and none leaks.
+// TestServicesOfUnknownState checks that without the ActivityThread's map the
+// state is unknown, and no service leaks.
 func TestServicesOfUnknownState(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	service := h.Service("com.shop.Sync", hproftest.Destroyed)
@@ -458,7 +460,8 @@ func TestServicesOfUnknownState(t *testing.T) {
 	}
 }
 
-// inspectedClasses are all whose objects have a rule, except singletons.
+// inspectedClasses are all classes whose objects have a rule, except
+// singletons.
 var inspectedClasses = []string{
 	"android.view.View", "android.widget.Editor", "android.app.Activity", "android.app.ContextImpl",
 	"android.app.ApplicationPackageManager", "android.app.Dialog", "android.app.Fragment",
@@ -472,9 +475,9 @@ var inspectedClasses = []string{
 	"androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
 }
 
-// TestClassesWithoutFields: an object that has none of the fields has no
-// reasons, and nothing breaks. A field of the same name in a subclass is a
-// different one.
+// TestClassesWithoutFields checks that an object that has none of the fields
+// has no reasons and causes no failure. A field of the same name in a subclass
+// is a different field.
 func TestClassesWithoutFields(t *testing.T) {
 	for _, class := range inspectedClasses {
 		h := hproftest.Java(1)
@@ -498,8 +501,8 @@ func TestClassesWithoutFields(t *testing.T) {
 	}
 }
 
-// TestCircles: cycles of contexts that wrap each other and views above each
-// other end.
+// TestCircles checks that the inspection ends if contexts wrap each other in a
+// cycle, or if the parents of views form a cycle.
 func TestCircles(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	wrapper := h.Class("android.content.ContextWrapper")
@@ -533,7 +536,8 @@ func TestCircles(t *testing.T) {
 }
 
 // checkInspector checks what holds for any dump: texts are printable, leaking
-// objects have a reason, and neither order nor repetition changes an answer.
+// objects have a reason, and answers do not depend on the order of inspections
+// and do not change when they are repeated.
 func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 	t.Helper()
 	options := android.InspectorOptions{Shark214: old}
@@ -579,8 +583,8 @@ func checkTextsOf(t *testing.T, list []string) {
 	}
 }
 
-// mixes are the dumps of LeakMix, with the IDs of their objects: each is made
-// once, because that takes longer than judging it.
+// mixes are the dumps of LeakMix, with the IDs of their objects. Each is made
+// only once, because making it takes longer than inspecting it.
 var mixes [64]struct {
 	once sync.Once
 	dump []byte
@@ -609,8 +613,8 @@ func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
 	return m.dump, m.ids
 }
 
-// redirect changes references of a dump with IDs of four bytes: what looks like
-// the ID of an object is replaced by another.
+// redirect changes references of a dump with IDs of four bytes: it replaces
+// what looks like the ID of an object by another ID.
 func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	dump = slices.Clone(dump)
 	b := bytesOf(choices)
@@ -628,7 +632,7 @@ func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	return dump
 }
 
-// FuzzInspector: all objects of any dump can be judged.
+// FuzzInspector checks that all objects of any dump can be inspected.
 func FuzzInspector(f *testing.F) {
 	for seed := range uint64(16) {
 		choices := make([]byte, 5*(seed*8))
@@ -654,7 +658,7 @@ func FuzzInspector(f *testing.F) {
 	})
 }
 
-// TestInspectorEnds: a cancelled context ends the work.
+// TestInspectorEnds checks that the work ends if the context is cancelled.
 func TestInspectorEnds(t *testing.T) {
 	for name, h := range map[string]*hproftest.Heap{
 		"android": hproftest.Android(hproftest.Phone{}), "jvm": hproftest.Java(1),

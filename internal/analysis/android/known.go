@@ -10,20 +10,20 @@ import (
 type Edition uint8
 
 const (
-	// Shark3 is the list of Shark 3 with corrections of obvious mistakes: with
-	// the matchers that it creates and then drops, and with two patterns
-	// corrected that match nothing. See changes214.
+	// Shark3 is the list of Shark 3 with corrections of obvious mistakes: it
+	// includes the matchers that Shark creates but does not add, and corrects
+	// two patterns that match nothing. See changes214.
 	Shark3 Edition = iota
 	// Shark214 is the unchanged list of Shark 2.14, for comparisons with it.
 	Shark214
 )
 
-// matchersOf returns the references that the platform, its manufacturers and a
-// few libraries are known to leak by, and those that never explain what holds
-// an object: those of an edition that apply to a build, in Shark's order, so
-// that of two with the same pattern the later one counts. If the build is not
-// known, those apply that every build has. Conditions are shared and must not
-// be changed.
+// matchersOf returns the references by which the platform, its manufacturers
+// and a few libraries are known to leak, and the references that never explain
+// what holds an object. It returns those of an edition that apply to a build,
+// in Shark's order, so that the later of two with the same pattern counts. If
+// the build is not known, it returns those that apply to every build.
+// Conditions are shared and must not be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
@@ -31,7 +31,7 @@ func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 // tables are all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
-// matchers returns those of an edition that apply.
+// matchers returns the matchers of an edition that apply.
 func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
 	for _, table := range tables {
 		for _, m := range table {
@@ -61,8 +61,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// inAOSP are patterns of manufacturers' leaks that AOSP has too, at that level:
-// there the field does not identify the manufacturer.
+// inAOSP are patterns of manufacturers' leaks that AOSP also has, at that API
+// level: there the field does not identify the manufacturer.
 var inAOSP = map[trace.Pattern]bool{
 	// The WebView of Android 4.4 (AwResource.java).
 	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
@@ -72,8 +72,8 @@ var inAOSP = map[trace.Pattern]bool{
 // the dump of a JVM. There are no known leaks of its libraries.
 func JVMMatchers() []trace.Matcher { return slices.Clone(ignoredByJDK) }
 
-// edit returns what an edition has in place of a matcher, and whether it has
-// any.
+// edit returns the replacement of a matcher in an edition, and whether there is
+// a matcher.
 func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	if e != Shark214 {
 		return m, true
@@ -89,19 +89,20 @@ func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	return m, true
 }
 
-// changes214 is what Shark 2.14 has in place of matchers of the tables, by
-// their patterns; nil means nothing. Except for the builds of mNextServedView,
-// Shark 3 has the same faults.
+// changes214 maps patterns of the tables to the matchers that Shark 2.14 has
+// instead; nil means that it has none. Except for the builds of
+// mNextServedView, Shark 3 has the same faults.
 var changes214 = map[trace.Pattern]*trace.Matcher{
 	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"),
 		between(15, 33)),
-	// The field is static, and an instance pattern does not match a static
+	// The field is static, but an instance pattern does not match a static
 	// field.
 	staticField(connectivityManager, "sInstance"): was(instanceField(connectivityManager, "sInstance"), until(23)),
-	// Without its package it is not the name of a class.
+	// Without its package, this is not the name of a class.
 	instanceField(connectivityManager+"$CallbackHandler",
 		"this$0"): was(instanceField("ConnectivityManager$CallbackHandler", "this$0"), at(33)),
-	// These are created and not added to the list: "references +=" is missing.
+	// Shark creates these matchers but does not add them to the list:
+	// "references +=" is missing.
 	staticField(awContents, "A0"): nil,
 	instanceField("WV.R9", "e"):   nil,
 	instanceField("WV.a6", "c"):   nil,
@@ -153,7 +154,7 @@ func at(sdk int) trace.Condition { return between(sdk, sdk) }
 
 func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
 
-// until begins with 1: 0 is an unknown level, not an old one.
+// until begins with level 1, because 0 is an unknown level, not an old one.
 func until(sdk int) trace.Condition { return between(1, sdk) }
 
 // by restricts builds to manufacturers, as in android.os.Build.MANUFACTURER.

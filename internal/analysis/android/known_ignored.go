@@ -15,8 +15,9 @@ const (
 // MainThread is the name of the thread in which a program begins.
 const MainThread = mainThread
 
-// OfTools reports whether a pattern must never be followed: references that
-// keep nothing, and what LeakCanary and the finalizer watchdog hold.
+// OfTools reports whether references of a pattern must never be followed: those
+// that do not keep their target alive, and those that LeakCanary and the
+// finalizer watchdog hold.
 func OfTools(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.JavaLocal:
@@ -52,7 +53,8 @@ var ignoredByJDK = []trace.Matcher{
 		jdkFile+"MAIN"),
 }
 
-// ignoredByAndroid are those of Android and of LeakCanary in the app.
+// ignoredByAndroid are such references of Android, and of LeakCanary in the
+// app.
 var ignoredByAndroid = []trace.Matcher{
 	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),

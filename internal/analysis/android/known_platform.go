@@ -28,7 +28,7 @@ const (
 		"whose classes are obfuscated."
 )
 
-// platformLeaks are those of AOSP, of WebView and of libraries, in Shark's
+// platformLeaks are the leaks of AOSP, of WebView and of libraries, in Shark's
 // order.
 var platformLeaks = []trace.Matcher{
 	leak(instanceField("android.permission.PermissionControllerManager", "mContext"),
@@ -204,7 +204,7 @@ var platformLeaks = []trace.Matcher{
 	leak(instanceField("android.view.ViewGroup", "mCurrentDragChild"),
 		"A ViewGroup keeps the dragged child after it is detached.",
 		"https://issuetracker.google.com/issues/170276524", between(29, 30)),
-	// Lambdas are renumbered in each release: 3 is that of Android 13.
+	// Lambdas are renumbered in each release: 3 is the number in Android 13.
 	leak(instanceField("android.view.View$$ExternalSyntheticLambda3", "f$0"),
 		"The task that hides a tooltip keeps its view for 15 seconds after the pointer hovered over it.",
 		"https://cs.android.com/android/_/android/platform/frameworks/base/+/708dbe80902b963388c412f670c56ae00953273a",

@@ -18,8 +18,8 @@ import (
 //go:embed testdata/KnownReferences.java
 var knownReferences string
 
-// builds are all API levels with all manufacturers that matchers name, some
-// that none names, and an ID that one names.
+// builds returns all API levels with all manufacturers that matchers name, some
+// manufacturers that no matcher names, and an ID that a matcher names.
 func builds() []trace.Build {
 	manufacturers := []string{
 		"HMD Global", "HUAWEI", "INFINIX", "LENOVO", "LGE", "Meizu", "motorola", "NVIDIA", "OnePlus", "Razer", "realme",
@@ -100,8 +100,9 @@ var (
 	origin    = regexp.MustCompile(`^(https://\S+|LeakCanary (Android|Jdk)ReferenceMatchers\.kt [A-Z_]+)$`)
 )
 
-// TestKnownReferencesAreWhole: each has a description and a source, its names
-// can occur in a dump, and no build has two with one pattern.
+// TestKnownReferencesAreWhole checks that each matcher has a description and a
+// source, that its names can occur in a dump, and that no build has two
+// matchers with one pattern.
 func TestKnownReferencesAreWhole(t *testing.T) {
 	checked := map[string]bool{}
 	for _, b := range builds() {
@@ -147,8 +148,8 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 	}
 }
 
-// TestShark3MendsShark214 checks all differences between the lists, on a build
-// that has each and on one that has not.
+// TestShark3MendsShark214 checks all differences between the lists, each on a
+// build to which it applies and on a build to which it does not.
 func TestShark3MendsShark214(t *testing.T) {
 	const imm = "leak instance field android.view.inputmethod.InputMethodManager#mNextServedView"
 	webView := []string{
@@ -191,8 +192,8 @@ func TestShark3MendsShark214(t *testing.T) {
 	}
 }
 
-// TestUnknownBuild: a dump that does not say its build has no matcher that only
-// some builds have, in particular none of the oldest.
+// TestUnknownBuild checks that a dump of an unknown build has no matcher that
+// only some builds have, in particular none of the oldest.
 func TestUnknownBuild(t *testing.T) {
 	got := android.Matchers(trace.Build{})
 	for _, m := range got {
@@ -212,8 +213,8 @@ func TestUnknownBuild(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheCallersOwn: changing an answer does not change the next
-// one.
+// TestMatchersAreTheCallersOwn checks that changing an answer does not change
+// the next one.
 func TestMatchersAreTheCallersOwn(t *testing.T) {
 	for name, ask := range map[string]func() []trace.Matcher{
 		"Android": func() []trace.Matcher { return android.Matchers(trace.Build{SDK: 30}) },

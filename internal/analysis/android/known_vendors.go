@@ -24,7 +24,7 @@ const (
 
 const clipboardStub = "Native code holds binder stubs of the clipboard, which are inner classes of SemClipboardManager."
 
-// samsungLeaks are those of Samsung's Android, in Shark's order.
+// samsungLeaks are the leaks of Samsung's Android, in Shark's order.
 var samsungLeaks = []trace.Matcher{
 	leak(staticField("com.samsung.android.smartclip.SpenGestureManager", "mContext"),
 		"A static field keeps the context of the activity.",
@@ -89,7 +89,7 @@ var samsungLeaks = []trace.Matcher{
 		"https://github.com/square/leakcanary/issues/2300", by(between(28, 30), samsung)),
 }
 
-// vendorLeaks are those of other manufacturers, in Shark's order.
+// vendorLeaks are the leaks of other manufacturers, in Shark's order.
 var vendorLeaks = []trace.Matcher{
 	leak(staticField("android.gestureboost.GestureBoostManager", "mContext"),
 		"A static field keeps the context of an activity.",

@@ -13,9 +13,9 @@ import (
 const patience = 1 << 16
 
 // Leaking returns the objects that should be gone without doubt, whatever holds
-// them: by their own state, and those of Watched (Shark,
+// them: because of their own state, or because they are in Watched (Shark,
 // FilteringLeakingObjectFinder with appLeakingObjectFilters). They are in the
-// order of their numbers and include unreachable ones. The error is ctx's.
+// order of their numbers and include unreachable objects. The error is ctx's.
 func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	list := i.Watched()
 	if !i.android {

@@ -12,30 +12,32 @@ const (
 	RuntimeJVM     = "jvm"
 )
 
-// Metadata describes the origin of a dump. What the dump does not say is
+// Metadata describes the origin of a dump. What the dump does not contain is
 // absent.
 type Metadata struct {
-	// Runtime is RuntimeAndroid or RuntimeJVM, determined by the classes and
-	// not by the format: hprof-conv changes that.
+	// Runtime is RuntimeAndroid or RuntimeJVM. It is determined by the classes
+	// and not by the format, because hprof-conv changes the format.
 	Runtime string `json:"runtime"`
-	// SDK is the API level, Release the version of Android.
+	// SDK is the API level; Release is the version of Android.
 	SDK          int64  `json:"sdk,omitempty"`
 	Release      string `json:"release,omitempty"`
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Fingerprint  string `json:"fingerprint,omitempty"`
-	// Process is the process that the application declares, and Bound the
-	// actual one: they differ for a component's own android:process, such as
+	// Process is the process that the application declares; Bound is the actual
+	// one. They differ for a component with its own android:process, such as
 	// com.shop:push.
 	Process string `json:"process,omitempty"`
 	Bound   string `json:"bound_process,omitempty"`
 	Package string `json:"package,omitempty"`
-	// TargetSDK is that of the application. Debuggable and LargeHeap are its
-	// flags (AOSP ApplicationInfo.java); a large heap has a higher limit.
+	// TargetSDK is the target API level of the application. Debuggable and
+	// LargeHeap are its flags (AOSP ApplicationInfo.java); a large heap has a
+	// higher limit.
 	TargetSDK  int64 `json:"target_sdk,omitempty"`
 	Debuggable bool  `json:"debuggable,omitempty"`
 	LargeHeap  bool  `json:"large_heap,omitempty"`
-	// LeakCanary is true if it was in the process; its version if known.
+	// LeakCanary is true if LeakCanary was in the process. Its version is set
+	// if it is known.
 	LeakCanary        bool   `json:"leakcanary"`
 	LeakCanaryVersion string `json:"leakcanary_version,omitempty"`
 	// Screen is nil if no display is known.
@@ -75,7 +77,8 @@ type metadataTopic struct {
 	processName, packageName  *heap.Field
 	flags, targetSDK          *heap.Field
 	width, height             *heap.Field
-	// texts are the places and purposes of requested texts.
+	// texts maps the destinations of requested texts to the numbers of the
+	// requests.
 	texts map[*string]int
 }
 
@@ -151,7 +154,7 @@ func runtime(g *heap.Graph) string {
 	return RuntimeJVM
 }
 
-// activityThread finds the one of the process.
+// activityThread finds the ActivityThread of the process.
 func activityThread(g *heap.Graph, instances *heap.Family) (heap.Object, bool) {
 	if o, ok := g.Static("android.app.ActivityThread", "sCurrentActivityThread"); ok {
 		return o, true
@@ -185,7 +188,7 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display keeps the largest display, of any resources.
+// display keeps the largest display in any resources.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)
@@ -212,7 +215,7 @@ func (m *metadataTopic) finish(p *plan) {
 	}
 }
 
-// area returns that of the screen in pixels, 0 if unknown.
+// area returns the area of the screen in pixels, or 0 if unknown.
 func (m *metadataTopic) area() int64 {
 	if m == nil || m.Screen == nil {
 		return 0

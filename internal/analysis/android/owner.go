@@ -9,12 +9,15 @@ import (
 
 // Owner is what keeps an object: the nearest of its dominators that is not in
 // java.* or android.graphics, so that a bitmap's owner is a view, a cache or an
-// activity and not a map's node. If all dominators are, it is the nearest one.
+// activity and not a map's node. If all dominators are in these packages, it is
+// the nearest dominator.
 type Owner struct {
 	Object hprof.ID `json:"object"`
-	// Class is that of the object; for a class object, its own name.
+	// Class is the class of the object; for a class object, the name of that
+	// class.
 	Class string `json:"class"`
-	// Static is true if the owner is a class, by its static fields.
+	// Static is true if the owner is a class, which holds the object by its
+	// static fields.
 	Static bool `json:"static,omitempty"`
 }
 
@@ -53,6 +56,7 @@ func plumbing(class string) bool {
 	if strings.HasPrefix(class, "java.") || strings.HasPrefix(class, "android.graphics.") {
 		return true
 	}
-	// Arrays of primitives, and those of anything, hold things for others, too.
+	// Arrays of primitives or of Object also hold data on behalf of other
+	// objects.
 	return strings.HasSuffix(class, "[]")
 }

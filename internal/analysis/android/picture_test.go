@@ -44,7 +44,7 @@ func TestPictureSize(t *testing.T) {
 		if _, _, ok := pictureSize(g.Bytes()); ok {
 			t.Error("a GIF")
 		}
-		// A truncated picture has no size, and does no harm.
+		// A truncated picture has no size and causes no failure.
 		for n := range min(j.Len(), 160) {
 			pictureSize(j.Bytes()[:n])
 		}
@@ -54,7 +54,8 @@ func TestPictureSize(t *testing.T) {
 	}
 }
 
-// FuzzPictureSize agrees with the standard library if that reads a size.
+// FuzzPictureSize checks that the size agrees with the standard library, if
+// that reads a size.
 func FuzzPictureSize(f *testing.F) {
 	var b bytes.Buffer
 	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 5)))

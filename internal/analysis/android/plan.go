@@ -8,20 +8,20 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// topic is one question to a dump. It requests records by object; a plan reads
-// those of all topics together, level by level.
+// topic is one question about a dump. It requests records by object; a plan
+// reads the records of all topics together, level by level.
 type topic interface {
-	// families are the objects that it wants listed.
+	// families returns the families of objects that the topic needs.
 	families() []*heap.Family
-	// begin requests the first records. The families are filled.
+	// begin requests the first records. At that time, the families are filled.
 	begin(p *plan)
 	// visit receives a requested record, with the tag and number of the
-	// request. What it requests is of the next level. A large array comes in
+	// request. New requests belong to the next level. A large array comes in
 	// several records.
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
 	// advance ends a level.
 	advance(p *plan)
-	// finish sets the answer. Topics earlier in the plan are finished.
+	// finish sets the answer. Topics earlier in the plan are finished before.
 	finish(p *plan)
 }
 
@@ -39,15 +39,16 @@ type plan struct {
 	options Options
 	topics  []topic
 	texts   *texts
-	// current is the topic being called, requests are those of the next level.
+	// current is the topic being called; requests are the requests for the next
+	// level.
 	current  uint8
 	requests []request
-	// metadata and threads are for the topics that build on them.
+	// metadata and threads are used by topics that depend on them.
 	metadata *metadataTopic
 	threads  *threadsTopic
 }
 
-// deepest is the level at which a plan ends. Topics need four at most; a
+// deepest is the level at which a plan ends. Topics need at most four levels; a
 // malformed dump could request more.
 const deepest = 8
 
@@ -64,7 +65,7 @@ func (p *plan) ask(o heap.Object, tag uint8, number int) {
 	p.requests = append(p.requests, request{o, uint32(number), p.current, tag})
 }
 
-// each calls f with each topic, as the current one.
+// each calls f with each topic, which becomes the current one.
 func (p *plan) each(f func(topic)) {
 	for i, t := range p.topics {
 		p.current = uint8(i)
@@ -72,7 +73,7 @@ func (p *plan) each(f func(topic)) {
 	}
 }
 
-// run reads until no topic has requests.
+// run reads levels until no topic has requests.
 func (p *plan) run(ctx context.Context) error {
 	var families []*heap.Family
 	p.each(func(t topic) { families = append(families, t.families()...) })
@@ -107,8 +108,8 @@ func (p *plan) level(ctx context.Context) error {
 	})
 }
 
-// agenda finds the requests for an object: a bitmap over all objects says which
-// are wanted, and the count of bits before each word where its requests are.
+// agenda finds the requests for an object: a bitmap marks the objects with
+// requests, and the number of bits set before each word locates them.
 type agenda struct {
 	bits     []uint64
 	sums     []uint32

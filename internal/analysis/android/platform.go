@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// platforms are packages whose code an app's developer does not write. For a
-// vendor whose name is also in apps (com.google.android.apps,
+// platforms are packages with code that an app's developer does not write. If a
+// vendor's name is also used by apps (com.google.android.apps,
 // com.android.dialer, com.squareup.cash), only the libraries are listed.
 var platforms = []string{
 	"java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "androidx.", "kotlin.", "kotlinx.", "dalvik.",
@@ -22,8 +22,8 @@ var platforms = []string{
 	"org.greenrobot.", "org.reactivestreams.", "retrofit2.", "rx.", "scala.",
 }
 
-// IsPlumbing reports whether objects of a class hold what others put there: a
-// class of IsPlatform, or an array.
+// IsPlumbing reports whether objects of a class only hold what other code
+// stores in them: a class of IsPlatform, or an array.
 func IsPlumbing(class string) bool { return IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
 // IsPlatform reports whether a class belongs to the runtime, to Android or to a

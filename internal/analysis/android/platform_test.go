@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/android"
 )
 
-// TestIsPlatform: the apps of a vendor are not libraries of that vendor.
+// TestIsPlatform checks that the apps of a vendor do not count as libraries of
+// that vendor.
 func TestIsPlatform(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[string]bool{

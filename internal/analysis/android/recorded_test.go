@@ -97,7 +97,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// TestPlainly counts by brute force what is simple enough for that.
+// TestPlainly compares counts with those of a simple implementation.
 func TestPlainly(t *testing.T) {
 	for _, name := range recordedDumps {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +192,8 @@ func (c *plainCount) count(id hprof.ID, n *hproftest.Node) {
 	}
 }
 
-// TestConverted reads the output of AOSP's hprof-conv: still Android's.
+// TestConverted reads the output of AOSP's hprof-conv, which is still
+// recognized as Android's.
 func TestConverted(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30, Process: "com.shop:push"})
 	s, _ := made(t, h, hproftest.Form{Converted: true}, android.Options{})
@@ -203,7 +204,7 @@ func TestConverted(t *testing.T) {
 		android.Options{}); s.Metadata.Runtime != android.RuntimeJVM {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
-	// dvmless: no app, but a dump of ART.
+	// This is like dvmless: a dump of ART without an app.
 	if s, _ = made(t, hproftest.Java(1), hproftest.Form{},
 		android.Options{}); s.Metadata.Runtime != android.RuntimeAndroid {
 		t.Errorf("metadata %s", text(t, s.Metadata))

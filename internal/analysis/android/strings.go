@@ -19,13 +19,14 @@ type Strings struct {
 	// Compared is true if the texts were compared; otherwise the following
 	// fields are absent.
 	Compared bool `json:"compared"`
-	// Distinct is the number of different texts. WithoutText counts Strings
-	// without one, and those that could not be compared.
+	// Distinct is the number of different texts. WithoutText is the number of
+	// Strings without a text, or with a text that could not be compared.
 	Distinct    int64 `json:"distinct,omitempty"`
 	WithoutText int64 `json:"without_text,omitempty"`
 	// WastedBytes is the size of all but one String of each text.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated are the texts with most Strings, Wasteful those that waste most.
+	// Repeated are the texts that most Strings have; Wasteful are the texts
+	// that waste most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
 	// LeftOut is the number of further texts that several Strings have.
@@ -34,38 +35,39 @@ type Strings struct {
 }
 
 // RepeatedString is a text that several Strings have. Value is truncated after
-// 256 characters, Length is that of the whole text.
+// 256 characters; Length is the length of the whole text.
 type RepeatedString struct {
 	Value       string `json:"value"`
 	Length      int64  `json:"length"`
 	Count       int64  `json:"count"`
 	WastedBytes int64  `json:"wasted_bytes"`
-	// Object is one of them.
+	// Object is one of the Strings.
 	Object hprof.ID `json:"object"`
 }
 
 const (
 	// mostStrings bounds the strings that are compared by default: more than
-	// apps have. On a JVM it is mostJVMStrings, as the heap of a server takes
-	// seconds.
+	// apps have. On a JVM the bound is mostJVMStrings, because comparing the
+	// strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
 	// mostOpen bounds the texts that continue after a piece of an array.
 	mostOpen = 1 << 10
-	// eager is how many bytes are compared per byte of heap: arrays that
-	// Strings share count once for each String. A dump made to need more is not
-	// compared completely.
+	// eager is the number of bytes compared per byte of heap: an array that
+	// Strings share counts once for each String. If a dump is crafted to need
+	// more, not all of its strings are compared.
 	eager = 8
 )
 
-// entry is one String. 24 bytes.
+// entry is one String. It takes 24 bytes.
 type entry struct {
 	array  heap.Object
 	object heap.Object
 	first  uint32
-	// length is that of the text in elements, and the bit that it is wide.
+	// length is the length of the text in elements, combined with a bit that is
+	// set for wide texts.
 	length uint32
-	// hash is that of the text; 0 if unknown.
+	// hash is the hash of the text, or 0 if unknown.
 	hash uint64
 }
 
@@ -80,29 +82,30 @@ func (e *entry) span() span {
 type stringsTopic struct {
 	Strings
 
-	// most is the number of Strings that are compared.
+	// most is the maximum number of Strings that are compared.
 	most    int
 	family  heap.Family
 	layout  *layout
 	entries []entry
-	// order has the entries by array, and within an array by their beginning.
+	// order has the entries sorted by array, and within an array by the start
+	// of their text.
 	order []uint32
 	seed  maphash.Seed
 	level int
-	// budget is the bytes that may still be compared; unread are the Strings
-	// for which it was too small.
+	// budget is the number of bytes that may still be compared; unread is the
+	// number of Strings that exceeded it.
 	budget, unread int64
 	// open are texts that continue in the next piece of their array.
 	open map[uint32]*maphash.Hash
-	// blank are texts of only NUL or question marks, as strippers write them;
-	// worded are all that are not empty.
+	// blank is the number of texts of only NUL or question marks, as strippers
+	// write them; worded is the number of all texts that are not empty.
 	blank, worded     int64
 	repeated, wasting best[stringGroup]
-	// texts are the places of the texts of groups.
+	// texts are the numbers of the requested texts of groups.
 	texts map[heap.Object]int
 }
 
-// stringGroup is the Strings of one text. It has the first of them.
+// stringGroup stands for the Strings with one text. It has the first of them.
 type stringGroup struct {
 	entry
 	count, wasted int64
@@ -121,7 +124,8 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// One more than are compared shows that there are too many.
+	// Listing one more String than are compared shows whether there are too
+	// many.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
 }
@@ -174,8 +178,9 @@ func (t *stringsTopic) visit(_ *plan, r *heap.Record, tag uint8, number uint32) 
 	}
 }
 
-// hash returns that of a text, never 0. Runtimes keep a text in bytes whenever
-// they can, so that two of different types differ; the empty one has no type.
+// hash returns the hash of a text, which is never 0. Runtimes store a text in
+// bytes whenever they can, so texts of different types differ; only the empty
+// text has no type.
 func (t *stringsTopic) hash(b []byte, kind hprof.Type) uint64 {
 	return t.typed(maphash.Bytes(t.seed, b), kind, len(b))
 }
@@ -188,7 +193,7 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 }
 
 // piece adds the texts in a piece of an array. number is the index in order of
-// the first entry of that array.
+// the array's first entry.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return
@@ -210,7 +215,7 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins adds a text that begins in a piece of its array, which has the
+// begins adds a text that begins in a piece of its array. The piece has the
 // elements up to end.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
@@ -248,7 +253,7 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn adds the parts in a piece of texts that began before it.
+// goOn adds the parts, in this piece, of texts that began in an earlier piece.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
 	end := uint64(r.First) + uint64(len(r.Body))/size
@@ -272,7 +277,7 @@ func (t *stringsTopic) goOn(r *heap.Record) {
 	}
 }
 
-// look counts texts without contents.
+// look counts texts, and those without contents.
 func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	if len(b) == 0 {
 		return
@@ -283,8 +288,8 @@ func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	}
 }
 
-// stripped reports whether contents are what strippers write: NULs, or question
-// marks (LeakCanary, HprofPrimitiveArrayStripper).
+// stripped reports whether contents are those that strippers write: NULs, or
+// question marks (LeakCanary, HprofPrimitiveArrayStripper).
 func stripped(b []byte, kind hprof.Type) bool {
 	if kind == hprof.Char && b[0] == 0 && len(b) > 1 && b[1] == '?' {
 		for i, c := range b {
@@ -384,8 +389,9 @@ func (t *stringsTopic) group(p *plan) {
 	t.entries = nil
 }
 
-// byHash orders entries so that equal hashes are together, those of one array
-// too. Hashes are spread evenly, so nearly each has a bucket to itself.
+// byHash sorts entries so that equal hashes are adjacent, and among them those
+// of one array. Hashes are spread evenly, so nearly each has a bucket to
+// itself.
 func byHash(entries []entry) []uint32 {
 	shift := 64 - bits.Len(uint(len(entries)))
 	starts := make([]uint32, 1<<(64-shift)+1)
@@ -412,7 +418,7 @@ func byHash(entries []entry) []uint32 {
 	return order
 }
 
-// take adds the Strings of one text.
+// take adds the Strings with one text.
 func (t *stringsTopic) take(p *plan, order []uint32) {
 	first := t.entries[order[0]]
 	if first.hash == 0 {

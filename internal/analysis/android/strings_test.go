@@ -42,7 +42,8 @@ func plainText(g *hproftest.Graph, n *hproftest.Node) (units string, array hprof
 	return string(utf16.Decode(list)), array, true
 }
 
-// checkPlainStrings counts the texts of a dump with maps.
+// checkPlainStrings compares the counts of texts with those of an
+// implementation with maps.
 func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *android.Strings) {
 	t.Helper()
 	type use struct {
@@ -89,8 +90,8 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			t.Errorf("%d times %.60q: not reported", u.count, s)
 			continue
 		}
-		// Headers of JVM arrays are counted by some runtimes; ART and Dalvik
-		// have none.
+		// Some runtimes include the headers of JVM arrays in the size; ART and
+		// Dalvik have no such headers.
 		if r := got.Repeated[i]; strings.HasPrefix(name, "leak") && r.WastedBytes != (u.count-1)*stringSize+
 			int64(max(len(u.arrays)-1, 0))*2*r.Length {
 			unlike++
@@ -108,7 +109,7 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 	}
 }
 
-// shown formats a text as reports show it, in a second implementation.
+// shown formats a text as in reports; it is a second implementation.
 func shown(s string) string {
 	units := utf16.Encode([]rune(s))
 	whole := len(units) <= 256
@@ -126,8 +127,8 @@ func shown(s string) string {
 }
 
 func TestStringsSharedArray(t *testing.T) {
-	// Texts of one array of more elements than are read at a time: in the
-	// middle, across pieces, the whole, empty, and outside of it.
+	// Texts of one array with more elements than are read at a time: in the
+	// middle, across pieces, the whole array, empty, and outside of the array.
 	for _, size := range []int{100, 700_000} {
 		w := newWorld()
 		array := make([]uint16, size)
@@ -177,7 +178,7 @@ func TestStringsSharedArray(t *testing.T) {
 }
 
 func TestStringsBudget(t *testing.T) {
-	// Very many strings that each have all of one large array.
+	// Very many strings whose text is all of one large array.
 	w := newWorld()
 	chars := w.chars(make([]uint16, 1<<20))
 	for range 2000 {

@@ -13,8 +13,8 @@ import (
 type Options struct {
 	// Top bounds the lists; counts include everything. 0 means 30.
 	Top int
-	// AllStrings compares strings even if there are more than a phone has; it
-	// takes 24 bytes for each.
+	// AllStrings compares all strings, even if there are more than a phone has;
+	// this takes 24 bytes for each string.
 	AllStrings bool
 }
 
@@ -27,7 +27,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Survey is the answers of a dump to all topics.
+// Survey has the answers of all topics for a dump.
 type Survey struct {
 	Metadata   *Metadata   `json:"metadata"`
 	Bitmaps    *Bitmaps    `json:"bitmaps"`
@@ -38,7 +38,7 @@ type Survey struct {
 	Exhaustion *Exhaustion `json:"exhaustion"`
 	// Unused are the unused slots of collections.
 	Unused *UnusedSlots `json:"unused_slots"`
-	// Warnings are those of all topics.
+	// Warnings are the warnings of all topics.
 	Warnings []error `json:"-"`
 }
 
@@ -85,7 +85,7 @@ func ReadMetadata(ctx context.Context, g *heap.Graph, o Options) (*Metadata, err
 }
 
 // class returns the printable name of an object's class; for a class object,
-// its own.
+// the name of that class.
 func (p *plan) class(o heap.Object) string {
 	if p.graph.IsClass(o) {
 		return text.Excerpt(p.graph.ClassName(o), longestClass)
@@ -98,7 +98,7 @@ func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
 // reachable reports whether GC roots hold an object, strongly or softly.
 func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
 
-// sum adds sizes, saturating.
+// sum adds sizes; on overflow it returns the maximum.
 func sum(a, b int64) int64 {
 	if b > 0 && a > largest-b {
 		return largest
@@ -108,7 +108,8 @@ func sum(a, b int64) int64 {
 
 const largest = 1<<63 - 1
 
-// cut returns the first n elements of a list, and the number of the others.
+// cut returns the first n elements of a list, and the number of the remaining
+// ones.
 func cut[T any](list []T, n int) ([]T, int64) {
 	if len(list) <= n {
 		return list, 0

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// counted counts the bytes that are read.
+// counted is a reader that counts the bytes read.
 type counted struct {
 	io.ReaderAt
 	bytes atomic.Int64
@@ -27,7 +27,7 @@ func (c *counted) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // TestReads checks that all topics together read a file at most four times, and
-// little of one whose strings are not compared.
+// only a small part of it if the strings are not compared.
 func TestReads(t *testing.T) {
 	h := hproftest.Java(2)
 	h.Fill(hproftest.Ballast{Bytes: 36 << 20})
@@ -71,7 +71,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestOneByOne compares each topic by itself with all of them together.
+// TestOneByOne checks that each topic alone has the same result as with all
+// topics together.
 func TestOneByOne(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "hprof-64.bin"} {
 		g, ctx, o := loadRecorded(t, name), context.Background(), android.Options{Top: 7}
@@ -127,7 +128,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// failing returns an error from some byte on.
+// failing is a reader that returns an error once it is switched on.
 type failing struct {
 	io.ReaderAt
 	on atomic.Bool
@@ -142,7 +143,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// TestTruncated reads the rest of a dump that was truncated anywhere.
+// TestTruncated reads dumps that were truncated at many positions.
 func TestTruncated(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	loaded := 0
@@ -154,7 +155,7 @@ func TestTruncated(t *testing.T) {
 		}
 		g, err := heap.Load(context.Background(), f, heap.Options{Snapshot: -1})
 		if err != nil {
-			continue // cut before the heap
+			continue // truncated before the heap
 		}
 		loaded++
 		s := read(t, g, android.Options{})
@@ -169,7 +170,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestGone: a file that can no longer be read is an error, not an empty answer.
+// TestGone checks that a file that can no longer be read leads to an error, not
+// an empty answer.
 func TestGone(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	r := &failing{ReaderAt: bytes.NewReader(dump)}
@@ -188,8 +190,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestOwner: an object without a dominator has no owner, and the search for one
-// ends in a long list.
+// TestOwner checks that an object without a dominator has no owner, and that
+// the search for an owner ends in a long list.
 func TestOwner(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 23})
 	alone := h.Bitmap(hproftest.Picture{Width: 9, Height: 9})

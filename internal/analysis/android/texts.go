@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// longestText is the UTF-16 units that are kept of a text, longestClass the
-	// characters of a class name.
+	// longestText is the maximum length of a kept text, in UTF-16 units;
+	// longestClass is that of a class name, in characters.
 	longestText  = 256
 	longestClass = 512
 )
@@ -27,12 +27,12 @@ type span struct {
 	wide bool
 }
 
-// noArray means none. The numbers of objects are below it.
+// noArray means that there is no array. All object numbers are smaller.
 const noArray = ^heap.Object(0)
 
-// layout reads java.lang.String as in each runtime: value, offset and count
-// (Dalvik, JDK 6), value alone (JDK 7), value and coder (JDK 9), count and the
-// value that ART's dumps make up, a byte[] of ASCII or a char[]
+// layout reads java.lang.String in the form of each runtime: value, offset and
+// count (Dalvik, JDK 6), only value (JDK 7), value and coder (JDK 9), or count
+// and the value that ART generates for dumps, a byte[] of ASCII or a char[]
 // (runtime/hprof/hprof.cc).
 type layout struct {
 	graph                       *heap.Graph
@@ -47,7 +47,7 @@ func newLayout(g *heap.Graph) *layout {
 }
 
 // span finds the characters of a String. known is false if it has none: value
-// is null, or not in the dump. An empty String may lack them.
+// is null, or is not in the dump. An empty String may have no characters.
 func (l *layout) span(r *heap.Record) (s span, known bool) {
 	s.length = 1<<32 - 1
 	if l.offset.Declared() {
@@ -71,12 +71,13 @@ func (l *layout) span(r *heap.Record) (s span, known bool) {
 	return s, true
 }
 
-// characters are those of one requested text.
+// characters are the characters of one requested text.
 type characters struct {
 	span
 	// units are UTF-16.
 	units []uint16
-	// known is true if there is such a text, cut if it continues.
+	// known is true if the text exists; cut is true if it continues after the
+	// kept characters.
 	known, cut bool
 }
 
@@ -89,13 +90,12 @@ type texts struct {
 func newTexts(g *heap.Graph) *texts { return &texts{layout: newLayout(g)} }
 
 const (
-	// askString requests a String, or the char[] that old JDKs have in a
-	// Thread.
+	// askString requests a String, or the char[] that a Thread has in old JDKs.
 	askString uint8 = iota
 	askChars
 )
 
-// text requests the text of a String. The number is for at.
+// text requests the text of a String. It returns a number for the method at.
 func (p *plan) text(o heap.Object) int {
 	p.texts.list = append(p.texts.list, characters{})
 	return p.askText(o, askString)
@@ -113,7 +113,7 @@ func (p *plan) askText(o heap.Object, tag uint8) int {
 	return n
 }
 
-// at returns a text, truncated and printable; "" if there is none.
+// at returns a text, truncated and printable, or "" if there is none.
 func (t *texts) at(n int) string {
 	if n < 0 || n >= len(t.list) || !t.list[n].known {
 		return ""
@@ -188,7 +188,7 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	return uint16(b[0]), 1
 }
 
-// within returns the elements of a span in a piece of its array.
+// within returns which elements of a span are in a piece of its array.
 func (s *span) within(r *heap.Record) (from, to uint64) {
 	size := r.Type.Size(8)
 	first := uint64(r.First)

@@ -12,12 +12,12 @@ import (
 
 const (
 	threadLocalEntry = "java.lang.ThreadLocal$ThreadLocalMap$Entry"
-	// mostThreadLocals bounds the static fields that are named, mostPatterns
-	// the names of threads.
+	// mostThreadLocals bounds the static fields that are named; mostPatterns
+	// bounds the names of threads.
 	mostThreadLocals = 3
 	mostPatterns     = 3
-	// threadAbove is how many references above its entries a thread is: table,
-	// map, thread.
+	// threadAbove is the number of references from a thread down to its
+	// entries: thread, map, table, entry.
 	threadAbove = 3
 )
 
@@ -38,8 +38,7 @@ func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	}
 }
 
-// variableOf returns the thread local variable of an entry, which references it
-// weakly.
+// variableOf returns the thread local variable that an entry references weakly.
 func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 	places := i.outbound.Places(entry)
 	for f := i.outbound.Of(entry); f.Next(); {
@@ -51,7 +50,7 @@ func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 }
 
 // threadsWith describes which threads have a value of a variable: " in thread
-// main", " in 4 threads pool-1-thread-*", or nothing if none is known.
+// main", " in 4 threads pool-1-thread-*", or "" if no such thread is known.
 func (i *Inspector) threadsWith(variable heap.Object) string {
 	if i.valued == nil {
 		i.findValues()
@@ -93,8 +92,8 @@ func (i *Inspector) threadsWith(variable heap.Object) string {
 		more)
 }
 
-// findValues finds the threads of all entries whose references are known. Only
-// the map of a thread has an entry, and only the thread has the map.
+// findValues finds the threads of all entries whose references are known. An
+// entry is held only by the map of a thread, and the map only by the thread.
 func (i *Inspector) findValues() {
 	i.valued = map[heap.Object][]heap.Object{}
 	for _, entry := range i.graph.InstancesOf(threadLocalEntry) {

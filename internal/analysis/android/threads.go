@@ -10,29 +10,31 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Threads are the running ones: the java.lang.Thread objects that are
+// Threads are the running threads: the java.lang.Thread objects that are
 // THREAD_OBJECT GC roots.
 type Threads struct {
-	// List is ordered by serial number; LeftOut is how many more there are.
+	// List is ordered by serial number; LeftOut is the number of threads that
+	// are not listed.
 	List    []Thread `json:"list"`
 	Count   int64    `json:"count"`
 	Omitted int64    `json:"omitted,omitempty"`
-	// Idle counts Thread objects that did not run: not started yet, or ended.
+	// Idle is the number of Thread objects that were not running: not started
+	// yet, or ended.
 	Idle     int64   `json:"idle"`
 	Warnings []error `json:"-"`
 }
 
-// Thread is one thread. What the dump does not say is absent.
+// Thread is one thread. What the dump does not contain is absent.
 type Thread struct {
 	Name   string   `json:"name"`
 	Object hprof.ID `json:"object"`
 	Class  string   `json:"class"`
-	// ID is Thread.getId, Priority that of Java, 1 to 10.
+	// ID is Thread.getId; Priority is Java's priority, 1 to 10.
 	ID       int64 `json:"id,omitempty"`
 	Daemon   *bool `json:"daemon,omitempty"`
 	Priority int64 `json:"priority,omitempty"`
 	// Frames are the stack from the innermost frame out, as in a stack trace.
-	// Android dumps have none.
+	// Android dumps have no stacks.
 	Frames        []string `json:"frames,omitempty"`
 	FramesOmitted bool     `json:"frames_omitted,omitempty"`
 	// RetainedBytes is what the Thread object retains, Java and native.
@@ -45,9 +47,9 @@ type Thread struct {
 // JNI_LOCAL.
 type ThreadLocals struct {
 	Count int64 `json:"count"`
-	// RetainedBytes is what they retain, Java and native.
+	// RetainedBytes is what the locals retain together, Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
-	// Largest retains most; nil if there are none.
+	// Largest is the local that retains most; nil if there are no locals.
 	Largest *LargestLocal `json:"largest,omitempty"`
 }
 
@@ -62,7 +64,7 @@ const (
 	// mostThreads bounds the threads that are read; a process has at most some
 	// thousands.
 	mostThreads = 1 << 14
-	// mostFrames bounds the frames shown of a stack.
+	// mostFrames bounds the frames of a stack that are shown.
 	mostFrames = 64
 	// mostLocals bounds the locals that are visited.
 	mostLocals = 1 << 22

@@ -35,7 +35,7 @@ func TestThreads(t *testing.T) {
 		x.Priority != 5 || x.ID != 2 || x.RetainedBytes <= 0 {
 		t.Errorf("%s", text(t, x))
 	}
-	// Classes that the dump does not have have no name.
+	// Classes that are not in the dump have no name.
 	if want := []string{
 		".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)",
 	}; !slices.Equal(x.Frames, want) || x.FramesOmitted {
@@ -54,7 +54,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadNames of JDKs: a char[] up to 8, fields in a holder since 19.
+// TestThreadNames checks the names of threads in several JDKs: a char[] up to
+// 8, fields in a holder since 19.
 func TestThreadNames(t *testing.T) {
 	w := newWorld()
 	w.class("java.lang.Thread", "java.lang.Object",
@@ -67,7 +68,8 @@ func TestThreadNames(t *testing.T) {
 		w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: thread, Thread: uint32(i), Trace: 99})
 		w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: thread, Thread: uint32(i) + 7})
 	}
-	// Not a thread, and not there.
+	// These roots are an object that is not a thread, and an object that does
+	// not exist.
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: holder, Thread: 50})
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: 0x77777777, Thread: 51})
 	s := read(t, load(t, w.dump(t)), android.Options{})

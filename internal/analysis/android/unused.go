@@ -2,26 +2,28 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// UnusedSlots counts those of the arrays of ArrayLists and HashMaps that are at
-// most a quarter full. An app has many of them by design; it is unusual that
+// UnusedSlots counts slots in the arrays of ArrayLists and HashMaps that are at
+// most a quarter full. An app has many unused slots by design; it is unusual if
 // they are a large part of its heap.
 type UnusedSlots struct {
-	// Collections counts those that were read: reachable, with an array of
-	// their own.
+	// Collections is the number of collections that were read: reachable, with
+	// an array of their own.
 	Collections int64 `json:"collections"`
-	// Empty counts those without elements, Sparse those at most a quarter full;
-	// the bytes are those of unused slots.
+	// Empty is the number of collections without elements, Sparse the number of
+	// those that are at most a quarter full. The bytes are those of unused
+	// slots.
 	Empty       int64 `json:"empty"`
 	EmptyBytes  int64 `json:"empty_bytes"`
 	Sparse      int64 `json:"sparse"`
 	SparseBytes int64 `json:"sparse_bytes"`
-	// Partial is true if there are more objects of one of the two classes, or
-	// more strings, than are read.
+	// Partial is true if the dump has more objects of one of the two classes,
+	// or more strings, than the maximum that is read.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// sparse divides the slots of a collection: it is sparse if it uses at most
-// that part, half of what a HashMap has right after it grew.
+// sparse is the divisor of a collection's slots: a collection is sparse if it
+// uses at most that part. This is half of what a HashMap uses right after it
+// grew.
 const sparse = 4
 
 // unusedTopic reads UnusedSlots.
@@ -30,8 +32,8 @@ type unusedTopic struct {
 
 	kinds   []slotKind
 	strings heap.Family
-	// met are arrays that were counted: libraries share one among all empty
-	// collections.
+	// met are the arrays that were counted, because libraries share one array
+	// among all empty collections.
 	met map[heap.Object]bool
 }
 
@@ -61,8 +63,8 @@ func (t *unusedTopic) begin(p *plan) {
 	}
 	for n := range t.kinds {
 		k := &t.kinds[n]
-		// If strings are not compared, nothing else reads most of the file
-		// again.
+		// If strings are not compared, no other topic reads most of the file
+		// again, so this topic does not either.
 		if max(k.Count, t.strings.Count) > most {
 			t.Partial = true
 			continue

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestUnusedSlots compares what random collections add to those of an empty app
-// with their description.
+// TestUnusedSlots checks that random collections add to the counts of an empty
+// app what their description implies.
 func TestUnusedSlots(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -45,14 +45,14 @@ func TestUnusedSlots(t *testing.T) {
 			content := h.Objects(object, make([]hproftest.Ref, slots)...)
 			switch i {
 			case 0, 1, 2:
-				// All of them have one array, which counts once.
+				// All of them share one array, which counts once.
 				slots, used, content = 3, 0, shared
 			case 3:
 				content, slots = 0, 0
 			}
 			ref := h.New(class, hproftest.Fields{field: content, "size": used})
 			if i == 4 {
-				// Garbage.
+				// This collection is garbage.
 				continue
 			}
 			all = append(all, ref)

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a dump of a few classes whose objects have bytes chosen by a test.
+// world is a dump of a few classes. A test chooses the bytes of their objects.
 type world struct {
 	buf     bytes.Buffer
 	w       *hproftest.Writer
@@ -87,7 +87,7 @@ func (w *world) dump(tb testing.TB) []byte {
 	return w.buf.Bytes()
 }
 
-// bytes are the values of fields: i are ints, l longs, b bytes, o objects.
+// bytes returns the values of fields: i are ints, l longs, b bytes, o objects.
 func (w *world) bytes(kinds string, values ...uint64) (b []byte) {
 	for i, k := range kinds {
 		switch k {
