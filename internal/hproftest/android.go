@@ -14,9 +14,10 @@ type Phone struct {
 	SDK                          int
 	Seed                         uint64
 	Process, Manufacturer, Model string
-	// Width and Height of the screen in pixels.
+	// Width and Height are the size of the screen in pixels.
 	Width, Height int
-	// Harmony selects the collections of Apache Harmony, as before Android 7.
+	// Harmony selects the collections of Apache Harmony, which Android had
+	// before version 7.
 	Harmony bool
 }
 
@@ -27,7 +28,7 @@ type androidState struct {
 	on bool
 	// thread is the ActivityThread.
 	thread, application, apk, resources, looper Ref
-	// queue is the MessageQueue of the main thread, last the Message at its
+	// queue is the MessageQueue of the main thread; last is the Message at its
 	// end.
 	queue, last           Ref
 	activities, services  *arrayMap
@@ -36,7 +37,7 @@ type androidState struct {
 	pictures              map[Ref]Picture
 }
 
-// Android makes the heap of an app: the classes of Java, the framework's main
+// Android creates the heap of an app: the classes of Java, the framework's main
 // singletons, and the threads of every app.
 func Android(p Phone) *Heap {
 	p.SDK = max(cmp.Or(p.SDK, defaultSDK), 23)
@@ -144,7 +145,7 @@ func (h *Heap) build(p Phone) {
 	h.SetStatic(version, "RELEASE", h.Intern(map[bool]string{true: "14", false: "7.1.1"}[p.SDK >= 26]))
 }
 
-// screen makes the system resources, with the size of the screen.
+// screen creates the system resources, with the size of the screen.
 func (h *Heap) screen(p Phone) {
 	h.In(Zygote, func() {
 		metrics := h.New(h.Class("android.util.DisplayMetrics"),
@@ -158,7 +159,7 @@ func (h *Heap) screen(p Phone) {
 	h.SetStatic(h.Class("android.content.res.Resources"), "mSystem", h.android.resources)
 }
 
-// application makes the ActivityThread and the objects that it references.
+// application creates the ActivityThread and the objects that it references.
 func (h *Heap) application(p Phone) {
 	a := &h.android
 	queue := h.New(h.Class("android.os.MessageQueue"), Fields{"mPtr": 0x7a1000, "mIdleHandlers": h.ArrayList().Ref})
@@ -199,7 +200,7 @@ func (h *Heap) application(p Phone) {
 	h.SetStatic(h.Class("android.view.WindowManagerGlobal"), "sDefaultWindowManager", global)
 }
 
-// packageOf returns the package of a process such as com.shop:push.
+// packageOf returns the package of a process name such as com.shop:push.
 func packageOf(process string) string {
 	for i, c := range process {
 		if c == ':' {
@@ -212,7 +213,7 @@ func packageOf(process string) string {
 // Application returns the android.app.Application of the process.
 func (h *Heap) Application() Ref { return h.android.application }
 
-// contextImpl makes the context behind a component.
+// contextImpl creates the context behind a component.
 func (h *Heap) contextImpl(outer Ref) Ref {
 	return h.New(h.Class("android.app.ContextImpl"), Fields{
 		"mMainThread": h.android.thread, "mPackageInfo": h.android.apk, "mOuterContext": outer,
@@ -221,7 +222,7 @@ func (h *Heap) contextImpl(outer Ref) Ref {
 	})
 }
 
-// arrayMap makes an android.util.ArrayMap that can grow: keys and values
+// arrayMap creates an android.util.ArrayMap that can grow: keys and values
 // alternate.
 type arrayMap struct {
 	heap       *Heap
@@ -245,8 +246,8 @@ func (m *arrayMap) put(key, value Ref) {
 // State is the state of a component.
 type State uint8
 
-// The states of activities, fragments and services. Attached is alive, NotYet
-// not created yet.
+// The states of activities, fragments and services. An Attached component is
+// alive, a NotYet component has not been created yet.
 const (
 	Attached State = iota
 	Destroyed
@@ -256,14 +257,14 @@ const (
 // Activity is an activity with the objects that belong to it.
 type Activity struct {
 	Ref
-	// Context is its ContextImpl, Decor the root of its views and Content the
-	// layout in it.
+	// Context is the activity's ContextImpl, Decor the root of its views and
+	// Content the layout in Decor.
 	Context, Window, Decor, Content Ref
 }
 
-// Activity makes an activity of a class that extends android.app.Activity and
+// Activity creates an activity of a class that extends android.app.Activity and
 // is declared if necessary. The framework does not reference a destroyed
-// activity, so that only later references hold it.
+// activity, so that only references added later hold it.
 func (h *Heap) Activity(class string, s State) Activity {
 	c := h.byName[class]
 	if c == nil {
@@ -287,7 +288,7 @@ func (h *Heap) Activity(class string, s State) Activity {
 	return a
 }
 
-// decor makes the views of an activity: the decor, a layout and a text.
+// decor creates the views of an activity: the decor, a layout and a text.
 func (h *Heap) decor(a Activity, detached bool) (decor, content Ref) {
 	context := h.New(h.Class("com.android.internal.policy.DecorContext"),
 		Fields{"mPhoneWindow": a.Window, "mBase": h.android.application})
@@ -307,7 +308,7 @@ func (h *Heap) decor(a Activity, detached bool) (decor, content Ref) {
 	return decor, content
 }
 
-// AddView puts a view into a group.
+// AddView adds a view to a group.
 func (h *Heap) AddView(group, child Ref) {
 	children := h.get(group, "mChildren")
 	if children == 0 {
@@ -372,8 +373,8 @@ func (h *Heap) Post(runnable Ref, when int64) {
 	a.last = message
 }
 
-// Service makes an android.app.Service. The ActivityThread does not reference a
-// destroyed one.
+// Service creates an android.app.Service. The ActivityThread does not reference
+// a destroyed service.
 func (h *Heap) Service(class string, s State) Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -387,7 +388,8 @@ func (h *Heap) Service(class string, s State) Ref {
 	return service
 }
 
-// Hold makes a class with a static field that holds an object: the plain leak.
+// Hold creates a class with a static field that holds an object: the simplest
+// leak.
 func (h *Heap) Hold(class, field string, object Ref) *Class {
 	c := h.Declare(class, nil, "static object "+field)
 	h.SetStatic(c, field, object)

@@ -20,7 +20,7 @@ func (h *Heap) enum(class string, names ...string) map[string]Ref {
 	return all
 }
 
-// Lifecycle makes an androidx.lifecycle.LifecycleRegistry in a state:
+// Lifecycle creates an androidx.lifecycle.LifecycleRegistry in a state:
 // DESTROYED, INITIALIZED, CREATED, STARTED or RESUMED.
 func (h *Heap) Lifecycle(state string) Ref {
 	states := h.enum("androidx.lifecycle.Lifecycle$State", "DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED")
@@ -35,31 +35,32 @@ func (h *Heap) Lifecycle(state string) Ref {
 	return h.New(c, Fields{"mState": states[state]})
 }
 
-// FragmentKind is the library that a fragment belongs to.
+// FragmentKind selects the library that a fragment belongs to.
 type FragmentKind uint8
 
-// AndroidX has a lifecycle; Support is that of android.support.v4, Framework is
-// android.app.Fragment.
+// AndroidX fragments have a lifecycle; Support is android.support.v4, Framework
+// is android.app.Fragment.
 const (
 	AndroidX FragmentKind = iota
 	Support
 	Framework
 )
 
-// Fragment has the properties of a fragment that an analysis reads.
+// Fragment describes the properties of a fragment that an analysis reads.
 type Fragment struct {
 	Kind  FragmentKind
 	State State
 	Tag   string
-	// Lifecycle is the state of an AndroidX fragment; "" derives it from State:
-	// RESUMED, or INITIALIZED for one that was reset after it was destroyed and
-	// for one that is not attached yet.
+	// Lifecycle is the state of an AndroidX fragment. "" derives it from State:
+	// INITIALIZED for a fragment that was reset after it was destroyed, or that
+	// is not attached yet; otherwise RESUMED.
 	Lifecycle string
-	// NoMaxState is androidx.fragment 1.0.0, which lacks the field mMaxState.
+	// NoMaxState selects androidx.fragment 1.0.0, which lacks the field
+	// mMaxState.
 	NoMaxState bool
 }
 
-// Fragment makes a fragment of a class, which is declared if necessary.
+// Fragment creates a fragment of a class, which is declared if necessary.
 func (h *Heap) Fragment(class string, f Fragment) Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -106,8 +107,8 @@ func (h *Heap) fragmentClass(f Fragment) *Class {
 	return h.Declare(name, nil, members...)
 }
 
-// Recomposer makes an androidx.compose.runtime.Recomposer in a state: ShutDown,
-// ShuttingDown, Inactive, InactivePendingWork, Idle or PendingWork.
+// Recomposer creates an androidx.compose.runtime.Recomposer in a state:
+// ShutDown, ShuttingDown, Inactive, InactivePendingWork, Idle or PendingWork.
 func (h *Heap) Recomposer(state string) Ref {
 	states := h.enum("androidx.compose.runtime.Recomposer$State", "ShutDown", "ShuttingDown", "Inactive",
 		"InactivePendingWork", "Idle", "PendingWork")
@@ -124,13 +125,13 @@ func (h *Heap) Recomposer(state string) Ref {
 	return h.New(c, Fields{"_state": flow})
 }
 
-// Composition makes an androidx.compose.runtime.CompositionImpl.
+// Composition creates an androidx.compose.runtime.CompositionImpl.
 func (h *Heap) Composition(parent Ref, disposed bool) Ref {
 	return h.composition(parent, "boolean disposed", disposed)
 }
 
-// CompositionState is Composition for newer versions, which have a number: 0 is
-// running, 3 is disposed. A heap has either kind.
+// CompositionState is like Composition, for newer versions, whose state is a
+// number: 0 is running, 3 is disposed. A heap has only one of the two kinds.
 func (h *Heap) CompositionState(parent Ref, state int) Ref {
 	return h.composition(parent, "int state", state)
 }

@@ -9,18 +9,18 @@ import (
 
 // artState is the state of ART while it writes (runtime/hprof/hprof.cc).
 type artState struct {
-	// objects in the open segment, including roots.
+	// objects is the number of objects in the open segment, including roots.
 	objects int
-	// heap is the heap of the latest HEAP_DUMP_INFO in it.
+	// heap is the heap of the latest HEAP_DUMP_INFO in the open segment.
 	heap uint32
-	// simple are the written roots that have no thread.
+	// simple are the roots without a thread that were already written.
 	simple map[hprof.Root]bool
 }
 
 const (
 	artObjects = 128
 	artBytes   = 4096
-	// Names that ART invents.
+	// Names that ART makes up.
 	classOverhead  = "$classOverhead"
 	staticOverhead = "$staticOverhead"
 	classPrefix    = "$class$"
@@ -43,7 +43,7 @@ var artClassFields = []string{
 
 // artHead writes names, classes and the single empty stack trace.
 func (d *dump) artHead() {
-	// The tables are C++ maps: sorted by text and by address.
+	// The tables are sorted C++ maps: strings by text, classes by address.
 	slices.SortFunc(d.used, func(a, b *Class) int { return cmp.Compare(d.of(a.ref), d.of(b.ref)) })
 	slices.Sort(d.listed)
 	for _, s := range d.listed {
@@ -57,7 +57,7 @@ func (d *dump) artHead() {
 
 func (d *dump) artBody() []step {
 	roots := d.artRoots()
-	// Ballast is in the app's space, which comes first.
+	// Ballast is in the app's space, which is written first.
 	app := slices.IndexFunc(d.order, func(r Ref) bool { return d.objects[r].space != App })
 	if app < 0 || d.Shuffle {
 		app = len(d.order)
@@ -71,7 +71,7 @@ func (d *dump) artBody() []step {
 	}
 }
 
-// nextSegment begins a segment, which has no heap yet.
+// nextSegment begins a segment, which does not have a heap yet.
 func (d *dump) nextSegment() {
 	if d.Segments != nil {
 		return
@@ -81,14 +81,14 @@ func (d *dump) nextSegment() {
 	d.art.objects, d.art.heap = 0, 0
 }
 
-// constrain is CheckHeapSegmentConstraints.
+// constrain corresponds to CheckHeapSegmentConstraints.
 func (d *dump) constrain() {
 	if d.art.objects >= artObjects || d.w.SegmentBytes() >= artBytes {
 		d.nextSegment()
 	}
 }
 
-// enter writes which heap the next object is in.
+// enter writes the heap of the next object.
 func (d *dump) enter(s Space) {
 	d.constrain()
 	heap, name := uint32('A'), "app"
@@ -107,7 +107,7 @@ func (d *dump) enter(s Space) {
 
 // artRoots returns all roots except those of the image, in the order in which
 // the runtime visits them: threads, JNI, the runtime's own, primitive classes,
-// interned strings, classes of the boot class loader, others.
+// interned strings, classes of the boot class loader, other roots.
 func (d *dump) artRoots() []hprof.Root {
 	var all []hprof.Root
 	for _, t := range d.threads {
@@ -155,7 +155,7 @@ func withinThread(kind hprof.SubTag) int {
 	}, kind)
 }
 
-// artRoot is MarkRootObject.
+// artRoot corresponds to MarkRootObject.
 func (d *dump) artRoot(r hprof.Root) {
 	d.constrain()
 	d.art.objects++
@@ -174,7 +174,7 @@ func (d *dump) artRoot(r hprof.Root) {
 	d.w.Root(r)
 }
 
-// artObject is DumpHeapObject.
+// artObject corresponds to DumpHeapObject.
 func (d *dump) artObject(r Ref) {
 	o := &d.objects[r]
 	if o.space != App {
@@ -198,7 +198,7 @@ func (d *dump) artObject(r Ref) {
 	d.art.objects++
 }
 
-// artString writes a String with its text, an array inside it.
+// artString writes a String followed by its text, as a separate array.
 func (d *dump) artString(r Ref, o *object) {
 	value := d.values[r]
 	d.stringFields(d.of(r), o.class, uint32(len(o.text)), javaHash(o.text), value)
@@ -214,7 +214,7 @@ func (d *dump) artString(r Ref, o *object) {
 }
 
 // stringFields writes the String itself: count, hash, the text, and the fields
-// of every object.
+// that every object has.
 func (d *dump) stringFields(id hprof.ID, c *Class, count, hash uint32, value hprof.ID) {
 	d.buf = d.value(d.buf[:0], hprof.Int, uint64(count))
 	d.buf = d.value(d.buf, hprof.Int, uint64(hash))
@@ -224,7 +224,7 @@ func (d *dump) stringFields(id hprof.ID, c *Class, count, hash uint32, value hpr
 	d.w.Instance(id, 0, d.of(c.ref), d.buf)
 }
 
-// javaHash is String.hashCode.
+// javaHash corresponds to String.hashCode.
 func javaHash(text []uint16) (h uint32) {
 	for _, u := range text {
 		h = 31*h + uint32(u)
@@ -232,8 +232,8 @@ func javaHash(text []uint16) (h uint32) {
 	return h
 }
 
-// hasRuntimeObjects is AddRuntimeInternalObjectsField for the classes of the
-// chain.
+// hasRuntimeObjects corresponds to AddRuntimeInternalObjectsField for a class
+// and its superclasses.
 func (d *dump) hasRuntimeObjects(c *Class) bool {
 	for ; c != nil; c = c.super {
 		if c.addsRuntimeObjects() {
@@ -247,7 +247,7 @@ func (c *Class) addsRuntimeObjects() bool {
 	return c.name == "java.lang.DexCache" || c.name == "java.lang.ClassLoader"
 }
 
-// runtimeObjects are the objects that the runtime keeps alive for a class
+// runtimeObjects returns the objects that the runtime keeps alive for a class
 // loader: its classes.
 func (d *dump) runtimeObjects(loader Ref) []hprof.ID {
 	d.elements = d.elements[:0]
@@ -260,7 +260,7 @@ func (d *dump) runtimeObjects(loader Ref) []hprof.ID {
 	return d.elements
 }
 
-// artClass is DumpHeapClass.
+// artClass corresponds to DumpHeapClass.
 func (d *dump) artClass(c *Class) {
 	id := d.of(c.ref)
 	d.statics, d.fields = d.statics[:0], d.fields[:0]
@@ -348,7 +348,7 @@ func (d *dump) classStatics(c *Class) {
 	}
 }
 
-// classValues are the nonzero fields of a class object.
+// classValues returns the nonzero fields of a class object.
 func (d *dump) classValues(c *Class) map[string]uint64 {
 	cache := d.appCache
 	if c.loader == 0 {

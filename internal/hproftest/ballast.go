@@ -9,21 +9,21 @@ import (
 
 // Ballast is a large number of ordinary objects: strings, lists, hash maps,
 // trees, graphs, weak maps and arrays of all sizes, with links between them. A
-// few percent are garbage. It is generated while it is written and needs a few
-// kilobytes of memory, whatever its size.
+// few percent of them are garbage. It is generated while it is written and
+// needs only a few kilobytes of memory, regardless of its size.
 type Ballast struct {
-	// Bytes is how much it adds to a dump, with a tolerance of one of its
-	// structures.
+	// Bytes is the size that it adds to a dump, with a tolerance of the size of
+	// one structure.
 	Bytes int64
 	// Seed selects different ballast of the same kind.
 	Seed uint64
-	// Package is the package of its classes; "" is "ballast".
+	// Package is the package of the ballast's classes; "" means "ballast".
 	Package string
 	// Clean omits the garbage.
 	Clean bool
-	// registry is the object that holds it.
+	// registry is the object that holds the ballast.
 	registry Ref
-	// kinds are the classes of its objects.
+	// kinds are the classes of the objects.
 	kinds map[string]*Class
 }
 
@@ -52,7 +52,7 @@ func (h *Heap) Fill(b Ballast) {
 // chunkBytes is the size of one chunk in the dump.
 const chunkBytes = 256 << 10
 
-// chunks bounds the number of chunks.
+// chunks is the maximum number of chunks.
 func (b *Ballast) chunks() int64 {
 	if b.Bytes <= 0 {
 		return 0
@@ -60,7 +60,8 @@ func (b *Ballast) chunks() int64 {
 	return b.Bytes/chunkBytes + 2
 }
 
-// room bounds the address range. A record is longer than its object.
+// room is the maximum size of the address range. A record is longer than its
+// object.
 func (b *Ballast) room() int64 {
 	if b.Bytes <= 0 {
 		return 0
@@ -73,7 +74,8 @@ type kind struct {
 	id     hprof.ID
 	layout []slot
 	size   hprof.ID
-	// names are those of its fields and the superclasses', slots their places.
+	// names are the fields of the class and of its superclasses; slots are the
+	// positions of these fields.
 	names []string
 	slots []int
 }
@@ -94,11 +96,11 @@ type mass struct {
 	chunk, row, vertex, list, linked, node, hashMap, entry, tree, leaf, weakMap, weak, integer kind
 	objects, entries, weaks, string                                                            *Class
 
-	// items are the objects in the chunk, past some earlier objects.
+	// items are the objects in the current chunk, after some earlier objects.
 	items []hprof.ID
 	past  [2048]hprof.ID
 	seen  int
-	// open is the kind whose fields slots are.
+	// open is the kind of the instance whose field values are in slots.
 	open  *kind
 	slots [16]uint64
 	ids   []hprof.ID
@@ -126,7 +128,7 @@ func newMass(b *Ballast, d *dump) *mass {
 	if b.Clean {
 		m.garbage = 0
 	}
-	// In a fixed order, because classes are numbered by first use.
+	// The order is fixed, because classes are numbered by first use.
 	for _, k := range []struct {
 		name string
 		*kind
@@ -161,8 +163,8 @@ func (m *mass) kindOf(c *Class) kind {
 	return k
 }
 
-// part writes a structure or, if there are enough, the chunk with the latest
-// ones. It returns false after the last chunk.
+// part writes a structure or, if there are enough structures, the chunk with
+// the latest ones. It returns false after the last chunk.
 func (m *mass) part() bool {
 	written := m.w.Written()
 	last := written-m.start >= m.ballast.Bytes
@@ -195,8 +197,7 @@ func (m *mass) draw(n uint64) uint64 {
 	return high
 }
 
-// spread returns a number between low and high; small numbers are the most
-// frequent.
+// spread returns a number between low and high; small numbers occur most often.
 func (m *mass) spread(low, high uint64) int {
 	f := m.draw(1 << 20)
 	return int(low + (high-low)*(f*f>>20)>>20*f>>20)
@@ -228,7 +229,7 @@ func (m *mass) link() uint64 {
 	return uint64(m.past[m.draw(n)])
 }
 
-// begin begins an instance; set and number set its nonzero fields.
+// begin begins an instance; set and number set fields to nonzero values.
 func (m *mass) begin(k *kind) {
 	clear(m.slots[:])
 	m.open = k
@@ -257,7 +258,7 @@ func (m *mass) end(at hprof.ID) {
 	m.w.Instance(at, m.trace(), m.open.id, m.buf)
 }
 
-// next must be called before each object.
+// next must be called before each object is written.
 func (m *mass) next() {
 	if m.Runtime == ART {
 		m.enter(App)
@@ -280,7 +281,7 @@ func (m *mass) arraySize(element, n int) hprof.ID {
 	return hprof.ID(aligned(int64(header) + int64(element)*int64(n)))
 }
 
-// textSize returns the size of a String of n characters, with its text.
+// textSize returns the size of a String of n characters, including its text.
 func (m *mass) textSize(n int) hprof.ID {
 	if m.Runtime == HotSpot {
 		return 24 + m.arraySize(1, n)
@@ -496,7 +497,7 @@ func (m *mass) sorted(n int) hprof.ID {
 	return tree
 }
 
-// graph writes vertices, few of which have most of the edges.
+// graph writes vertices, a few of which have most of the edges.
 func (m *mass) graph(n int) hprof.ID {
 	first := m.take(hprof.ID(n) * m.vertex.size)
 	for i := range n {
@@ -513,7 +514,7 @@ func (m *mass) graph(n int) hprof.ID {
 	return first
 }
 
-// weakly writes a weak map whose keys are earlier objects.
+// weakly writes a weak map with earlier objects as keys.
 func (m *mass) weakly(n int) hprof.ID {
 	object, table := m.take(m.weakMap.size), m.take(m.arraySize(4, 2*n))
 	m.ids = m.ids[:0]

@@ -8,11 +8,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// The functions below return damaged copies of a dump, with damage that real
-// dumps have.
+// The functions below return copies of a dump with the kinds of damage that
+// real dumps have.
 
-// Cut returns the first n bytes, as after a crash of the process, on a full
-// disk or after an aborted pull.
+// Cut returns the first n bytes, like a dump after a crash of the process, on a
+// full disk or after an aborted pull.
 func Cut(dump []byte, n int) []byte { return slices.Clone(dump[:min(max(n, 0), len(dump))]) }
 
 // Flip flips n bits at positions that the seed selects.
@@ -27,7 +27,7 @@ func Flip(dump []byte, seed uint64, n int) []byte {
 	return out
 }
 
-// Retag changes the tag of record n. Records are counted like Parse lists them,
+// Retag changes the tag of record n. Records are counted as Parse lists them,
 // including heap records.
 func Retag(dump []byte, n int, tag byte) ([]byte, error) {
 	r, err := recordAt(dump, n)
@@ -66,8 +66,8 @@ func recordAt(dump []byte, n int) (Record, error) {
 }
 
 // Strip removes the elements of primitive arrays and keeps the lengths of all
-// records, like KOOM's fork dump: everything after such an array is in the
-// wrong place.
+// records, like KOOM's fork dump: everything after such an array is at the
+// wrong offset.
 func Strip(dump []byte) ([]byte, error) {
 	_, records, err := Parse(dump)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package hproftest makes heap dumps with known contents: a small language
-// describes a heap, which is then written like ART or HotSpot would write it.
+// Package hproftest creates heap dumps with known contents: calls describe a
+// heap, which is then written as ART or HotSpot would write it.
 //
 //	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 //	a := h.Activity("com.shop.MainActivity", hproftest.Destroyed)
@@ -8,16 +8,16 @@
 //	dump, ids, err := h.Dump(hproftest.Form{})
 //
 // A Heap is declared piece by piece: classes, objects, arrays, strings, roots,
-// threads, and shapes that Android apps are made of. A Form selects how it is
-// written: runtime, ID size, order, segments. The same calls with the same seed
-// produce the same bytes. Ballast adds any number of objects, which are written
-// without being stored, so that a dump can have any size. Cut, Flip, Retag,
-// Redeclare and Strip damage a dump in the ways in which real ones are damaged.
-// LeakCases are small dumps of apps with all kinds of leaks that Shark knows,
-// to compare analyses of them. Parse is a simple second reader, and Graph
-// computes by brute force what is reachable and retained.
+// threads, and typical parts of Android apps. A Form selects how it is written:
+// runtime, ID size, order, segments. The same calls with the same seed produce
+// the same bytes. Ballast adds any number of objects, which are written without
+// being stored, so that a dump can have any size. Cut, Flip, Retag, Redeclare
+// and Strip damage a dump in the same ways in which real dumps are damaged.
+// LeakCases are small dumps of apps with all kinds of leaks that Shark detects,
+// for comparing analyses. Parse is a simple second reader, and Graph computes
+// by brute force which objects are reachable and retained.
 //
 // The output follows AOSP's art/runtime/hprof/hprof.cc for ART and OpenJDK's
 // services/heapDumper.cpp for HotSpot. The classes are those of AOSP and the
-// JDK, with few fields beside those that analyses read.
+// JDK, with few fields other than those that analyses read.
 package hproftest

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestLikeART: properties measured on a dump of Android 8 hold for dumps made
-// here.
+// TestLikeART checks that properties measured on a dump of Android 8 hold for
+// generated dumps.
 func TestLikeART(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	h.Fill(Ballast{Bytes: 3 << 20})
@@ -23,7 +23,7 @@ func TestLikeART(t *testing.T) {
 	t.Run("recorded", func(t *testing.T) { likeART(t, recorded.Read(t, "hprof", "ahat-O.hprof")) })
 }
 
-// everything returns a heap with all shapes that every version has.
+// everything returns a heap with all shapes that exist in every version.
 func everything(p Phone) *Heap {
 	h := Android(p)
 	a, b := h.Activity("com.example.Main", Attached), h.Activity("com.example.Detail", Destroyed)
@@ -70,7 +70,7 @@ func likeART(t *testing.T, data []byte) {
 	}
 }
 
-// artShape walks the records of a dump of ART.
+// artShape checks the records of a dump of ART.
 type artShape struct {
 	*testing.T
 	records []Record
@@ -79,11 +79,11 @@ type artShape struct {
 	vm      map[hprof.ID]bool
 	classes map[hprof.ID]*hprof.Class
 	seen    map[string]int
-	// head is the part of a segment that does not count.
+	// head is the number of bytes of a segment that do not count.
 	head int
 }
 
-// tables checks strings by their text, classes by address, stack traces,
+// tables checks the order of strings and classes, the stack traces, the
 // segments and the end.
 func (s *artShape) tables() {
 	s.seen = map[string]int{}
@@ -126,8 +126,8 @@ func id4(b []byte) hprof.ID {
 	return hprof.ID(b[0])<<24 | hprof.ID(b[1])<<16 | hprof.ID(b[2])<<8 | hprof.ID(b[3])
 }
 
-// segments checks that each segment ends after 128 objects or 4 KiB and not
-// before. A root counts as an object; the array of a class, string or loader
+// segments checks that each segment ends after 128 objects or 4 KiB, not
+// earlier. A root counts as an object; the array of a class, string or loader
 // does not.
 func (s *artShape) segments() {
 	for i := 0; i < len(s.records); i++ {
@@ -155,7 +155,7 @@ func (s *artShape) segments() {
 			if r.Sub.IsRoot() {
 				roots++
 			}
-			// A class begins with its method table.
+			// A class begins with the array of its method table.
 			if last = r.Offset; r.Sub == hprof.SubClassDump && table > 0 {
 				last = table
 			}
@@ -166,7 +166,7 @@ func (s *artShape) segments() {
 		if objects > 128 || last-head.Offset-s.head >= 4096 {
 			s.Fatalf("segment at %d continues after %d objects, %d bytes", head.Offset, objects, last-head.Offset)
 		}
-		// A root that exists already counts without being written.
+		// A root that was already written counts without being written again.
 		if objects+roots < 128 && end-head.Offset-s.head < 4096 && !final && roots < objects {
 			s.Fatalf("segment at %d ends after %d objects, %d bytes", head.Offset, objects, end-head.Offset)
 		}
@@ -174,8 +174,8 @@ func (s *artShape) segments() {
 	}
 }
 
-// belongs reports whether record i is an array that ART wrote for a different
-// object, and not an object of its own.
+// belongs reports whether record i is an array that ART wrote as part of
+// another object.
 func (s *artShape) belongs(i int) bool {
 	r := s.records[i]
 	switch {
@@ -255,7 +255,7 @@ func (s *artShape) class(i int) {
 			s.Fatalf("%s: static field %d is %q, want %q", name, j, got, w)
 		}
 	}
-	// The method table: a field, or an array in front of the class.
+	// The method table: a field, or an array before the class.
 	overhead := int(values[classPrefix+"classSize"]) - classHeader
 	for _, v := range statics[len(want):] {
 		overhead -= v.Type.Size(4)
@@ -332,7 +332,8 @@ func (s *artShape) string(r, value Record) {
 	}
 }
 
-// TestARTSizes: the sizes computed from the fields match those of the dump.
+// TestARTSizes checks that the sizes computed from the fields match those in
+// the dump.
 func TestARTSizes(t *testing.T) {
 	_, records, err := Parse(recorded.Read(t, "hprof", "ahat-O.hprof"))
 	if err != nil {
@@ -390,7 +391,7 @@ func TestARTSizes(t *testing.T) {
 			}
 		}
 		// Interfaces and abstract classes have no method table, unless they are
-		// arrays. Its length is not in the dump.
+		// arrays. The length of the table is not in the dump.
 		k.bare = flags&0x600 != 0 && !strings.HasSuffix(k.name, "[]")
 		for k.methods = 0; !k.bare && k.artClassSize()+8 <= classSize; {
 			k.methods++
@@ -404,7 +405,8 @@ func TestARTSizes(t *testing.T) {
 	}
 }
 
-// TestLikeDalvik: segments and heaps are the same as those of an old Android.
+// TestLikeDalvik checks that segments and heaps are the same as in a dump of an
+// old Android.
 func TestLikeDalvik(t *testing.T) {
 	_, records, err := Parse(recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {
@@ -420,8 +422,8 @@ func TestLikeDalvik(t *testing.T) {
 	}
 }
 
-// TestLikeHotSpot: order, names, sizes and fields match those of a dump of JDK
-// 11.
+// TestLikeHotSpot checks that order, names, sizes and fields match those in a
+// dump of JDK 11.
 func TestLikeHotSpot(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	made, _, err := h.Dump(Form{Runtime: HotSpot})
@@ -460,7 +462,7 @@ func likeHotSpot(t *testing.T, records []Record) map[string]string {
 	t.Helper()
 	names, loaded, shapes := map[hprof.ID]string{}, map[hprof.ID]string{}, map[string]string{}
 	id := func(b []byte) hprof.ID { return id4(b)<<32 | id4(b[4:]) }
-	// The parts of a dump, and which one was reached.
+	// The parts of a dump, in order, and the current part.
 	part, reached := 0, 0
 	for _, r := range records {
 		switch {

@@ -17,20 +17,22 @@ import (
 // Runtime is the runtime whose format is written.
 type Runtime uint8
 
-// ART is Android's runtime since 5.0, HotSpot the JDK's.
+// ART is Android's runtime since 5.0; HotSpot is the JDK's.
 const (
 	ART Runtime = iota + 1
 	HotSpot
 )
 
-// Form selects how a heap is written. The zero Form is ART's.
+// Form selects how a heap is written. The zero Form selects ART's usual format.
 type Form struct {
 	Runtime Runtime
-	// IDSize is 4 or 8; 0 is the runtime's own: 4 for ART, 8 for HotSpot.
+	// IDSize is 4 or 8; 0 selects the runtime's usual size: 4 for ART, 8 for
+	// HotSpot.
 	IDSize int
-	// Format is the format in the header; "" is the runtime's own.
+	// Format is the format in the header; "" selects the runtime's usual
+	// format.
 	Format string
-	// Time is the time in the header; zero is a fixed day.
+	// Time is the time in the header; zero means a fixed day.
 	Time time.Time
 	// Segments overrides how the runtime divides the heap into segments.
 	Segments *Segmentation
@@ -38,12 +40,12 @@ type Form struct {
 	Shuffle bool
 	// HeapFirst writes the heap before the strings and classes.
 	HeapFirst bool
-	// Converted is ART's dump after AOSP's hprof-conv: version 1.0.2 without
-	// heaps, with ART's own kinds of roots as unknown ones.
+	// Converted writes ART's dump as AOSP's hprof-conv converts it: version
+	// 1.0.2 without heaps, with ART's own kinds of roots as unknown roots.
 	Converted bool
 	// NoEnd omits HEAP_DUMP_END.
 	NoEnd bool
-	// measure does not generate the elements of large arrays.
+	// measure skips generating the elements of large arrays.
 	measure bool
 }
 
@@ -69,12 +71,12 @@ func (f Form) withDefaults() Form {
 // IDs are the object IDs of a heap in one dump.
 type IDs struct {
 	ids []hprof.ID
-	// values are those of the arrays with the text of strings.
+	// values are the IDs of the arrays with the text of strings.
 	values []hprof.ID
 }
 
-// Of returns the ID of an object, a Ref, Thread or *Class; 0 for null and for
-// objects that the runtime does not have.
+// Of returns the ID of an object, which is a Ref, Thread or *Class; 0 for null
+// and for objects that the runtime does not have.
 func (ids IDs) Of(object any) hprof.ID {
 	switch o := object.(type) {
 	case Ref:
@@ -104,7 +106,7 @@ func (ids IDs) Value(s Ref) hprof.ID {
 	return 0
 }
 
-// Write writes the heap. It can be written repeatedly, also in other forms.
+// Write writes the heap. It can be called repeatedly, also with other forms.
 func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	all, err := Write(out, f, h)
 	if len(all) == 0 {
@@ -159,7 +161,7 @@ func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	return all, w.Close()
 }
 
-// Reader returns the bytes that Write writes. They are generated as they are
+// Reader returns the bytes that Write writes. They are generated while they are
 // read, so that only the description is stored.
 func (h *Heap) Reader(f Form) io.Reader {
 	f = f.withDefaults()
@@ -207,7 +209,7 @@ type dump struct {
 	order []Ref
 	// free is the first address after the app's objects.
 	free hprof.ID
-	// names are the strings by their text, in the order of first use.
+	// names maps texts to their string IDs, in the order of first use.
 	names   map[string]hprof.ID
 	listed  []string
 	serials map[*Class]uint32
@@ -215,9 +217,9 @@ type dump struct {
 	used    []*Class
 	layouts map[*Class][]slot
 	art     artState
-	// dry means that nothing is written; the pass only collects names.
+	// dry means that nothing is written; a dry pass only collects names.
 	dry bool
-	// buf and elements are for one object at a time.
+	// buf and elements are reused for each object.
 	buf      []byte
 	elements []hprof.ID
 	statics  []hprof.Static
@@ -247,13 +249,13 @@ func newDump(h *Heap, f Form) (*dump, error) {
 	return d, nil
 }
 
-// step does a part of the work, and reports whether there may be more.
+// step does a part of the work, and reports whether there may be more work.
 type step func() bool
 
 // once is a single part of work.
 func once(do func()) step { return each(1, func(int) { do() }) }
 
-// each is n parts of work.
+// each divides work into n parts.
 func each(n int, do func(i int)) step {
 	i := 0
 	return func() bool {
@@ -265,8 +267,9 @@ func each(n int, do func(i int)) step {
 	}
 }
 
-// steps is all the work. The heap is last but determines what comes first, so
-// it is processed twice, like in ART (runtime/hprof/hprof.cc, Dump).
+// steps returns all parts of the work. The heap is written last but determines
+// the parts before it, so it is processed twice, as ART does
+// (runtime/hprof/hprof.cc, Dump).
 func (d *dump) steps(w *Writer) []step {
 	last := once(func() {
 		if !d.NoEnd {
@@ -287,7 +290,7 @@ func (d *dump) steps(w *Writer) []step {
 	return slices.Concat([]step{names, once(d.head)}, d.body(), []step{last})
 }
 
-// body writes the heap, or with dry only collects the names in it.
+// body writes the heap; if dry is true, it only collects the names in the heap.
 func (d *dump) body() []step {
 	begin := once(func() {
 		d.w.Segment(d.segments())
@@ -329,8 +332,8 @@ func (d *dump) name(s string) hprof.ID {
 	return id
 }
 
-// ART numbers strings from a fixed number on; HotSpot's are addresses of
-// symbols.
+// ART numbers strings beginning with a fixed number; HotSpot's string IDs are
+// addresses of symbols.
 func (d *dump) firstName() hprof.ID {
 	switch {
 	case d.Runtime == ART:
@@ -361,7 +364,7 @@ func (d *dump) class(c *Class) hprof.ID {
 	return d.of(c.ref)
 }
 
-// isMissing reports whether the object has an ID and is not in the dump.
+// isMissing reports whether the object has an ID but is not in the dump.
 func (d *dump) isMissing(r Ref) bool { return d.objects[r].shape == ofNothing }
 
 // exists reports whether the runtime has the object.
@@ -376,12 +379,12 @@ type slot struct {
 	kind hprof.Type
 }
 
-// made is the place of a field that ART invents: an array behind the object's
-// own address.
+// made is the position of a field that ART makes up: an array whose ID follows
+// from the object's address.
 const made = -1
 
-// layout is the order in which the values of an instance are written: the
-// class's own, then its superclass's and so on.
+// layout returns the order in which the values of an instance are written: the
+// class's own values, then its superclass's and so on.
 func (d *dump) layout(c *Class) []slot {
 	if l, ok := d.layouts[c]; ok {
 		return l
@@ -399,8 +402,9 @@ func (d *dump) layout(c *Class) []slot {
 	return l
 }
 
-// fieldOrder returns the fields of a class that the runtime has, in its order:
-// ART sorts them by name, like in a dex file, and HotSpot reverses them.
+// fieldOrder returns the fields of a class that the runtime has, in the
+// runtime's order: ART sorts them by name, like in a dex file, and HotSpot
+// reverses them.
 func (d *dump) fieldOrder(c *Class) []int {
 	var order []int
 	for i, f := range c.fields {
@@ -416,7 +420,7 @@ func (d *dump) fieldOrder(c *Class) []int {
 	return order
 }
 
-// value appends a value; IDs are already resolved.
+// value appends a value; IDs must already be resolved.
 func (d *dump) value(b []byte, t hprof.Type, v uint64) []byte {
 	switch t.Size(d.IDSize) {
 	case 1:
@@ -429,7 +433,7 @@ func (d *dump) value(b []byte, t hprof.Type, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, v)
 }
 
-// instance writes an object of fields.
+// instance writes an object that has fields.
 func (d *dump) instance(r Ref, o *object) {
 	d.buf = d.buf[:0]
 	for _, s := range d.layout(o.class) {
@@ -450,7 +454,7 @@ func (d *dump) slotValue(r Ref, o *object, s slot) uint64 {
 	return o.slots[s.at]
 }
 
-// trace is the serial number of the stack trace of an allocation.
+// trace returns the serial number of the stack trace of an allocation.
 func (d *dump) trace() uint32 {
 	if d.Runtime == ART {
 		return 0
@@ -458,7 +462,7 @@ func (d *dump) trace() uint32 {
 	return 1
 }
 
-// plain writes an array, or an array of references.
+// plain writes a primitive array or an array of references.
 func (d *dump) plain(r Ref, o *object) {
 	switch id := d.of(r); o.shape {
 	case ofRefs:
@@ -483,20 +487,20 @@ func (d *dump) refs(o *object) []hprof.ID {
 	return d.elements
 }
 
-// noise is a stream of bytes that resembles memory: most are small numbers.
+// noise generates bytes that resemble memory: most are small numbers.
 type noise struct {
 	stream, at uint64
 }
 
-// Read writes 90 MB of a leak in some tests, and the race detector would look
-// at each byte.
+// In some tests, Read writes 90 MB of a leak, and the race detector would check
+// each byte.
 //
 //go:norace
 func (n *noise) Read(b []byte) (int, error) {
 	for i := 0; i < len(b); i += 8 {
 		v := mix(n.stream, n.at)
 		n.at++
-		// A quarter of the words is zero.
+		// A quarter of the words are zero.
 		if v&3 == 0 {
 			v = 0
 		}
@@ -519,7 +523,7 @@ func (d *dump) noise(n *noise) io.Reader {
 	return n
 }
 
-// anything is a stream of arbitrary bytes.
+// anything generates arbitrary bytes.
 type anything struct{}
 
 func (anything) Read(b []byte) (int, error) { return len(b), nil }

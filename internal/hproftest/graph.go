@@ -7,15 +7,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Graph is a parsed dump as a plain graph of references, by names. It is for
-// tests that count by brute force, and for small dumps.
+// Graph is a parsed dump as a plain graph of references, by names. It is used
+// by tests that count by brute force, and for small dumps.
 type Graph struct {
 	Header  hprof.Header
 	Nodes   map[hprof.ID]*Node
 	Roots   []hprof.Root
 	Strings map[hprof.ID]string
-	// Loaded are the names of classes by their LOAD_CLASS records, in the
-	// runtime's form.
+	// Loaded are the class names in the LOAD_CLASS records, in the runtime's
+	// form.
 	Loaded map[hprof.ID]string
 }
 
@@ -23,17 +23,19 @@ type Graph struct {
 type Node struct {
 	ID   hprof.ID
 	Kind hprof.SubTag
-	// Class is the name of the class; for a class object, its own.
+	// Class is the name of the object's class; for a class object, the name of
+	// the class that it represents.
 	Class, Heap string
-	// Size is the size that ahat counts: the declared size of an instance, the
+	// Size is the size as ahat counts it: the declared size of an instance, the
 	// elements of an array, the static fields of a class.
 	Size int64
 	// Fields are the values by declaring class and name, such as a.B.mField;
-	// those of a class are its static ones. IDs of objects are also in Refs.
+	// for a class object, they are its static fields. IDs of objects are also
+	// in Refs.
 	Fields map[string]uint64
 	Refs   map[string]hprof.ID
-	// Elements are those of an array of objects, Data those of an array of
-	// primitives.
+	// Elements are the elements of an array of objects, Data those of an array
+	// of primitives.
 	Elements []hprof.ID
 	Type     hprof.Type
 	Data     []byte
@@ -116,7 +118,7 @@ func (g *Graph) addClass(n *Node, c *hprof.Class) {
 		n.set(g.Strings[s.Name], s.Type, s.Value)
 		n.Size += int64(s.Type.Size(g.Header.IDSize))
 	}
-	// References in the record itself count too.
+	// References in the class record itself count, too.
 	n.set("<super>", hprof.Object, uint64(c.Super))
 	n.set("<loader>", hprof.Object, uint64(c.Loader))
 }
@@ -165,8 +167,9 @@ func (g *Graph) resolve(n *Node) error {
 	return nil
 }
 
-// Field returns a field of an object by its plain name, that of the most
-// derived class first; for a class it is a static field.
+// Field returns a field of an object by its plain name. If several classes
+// declare the name, the most derived one counts; for a class object it is a
+// static field.
 func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	n := g.Nodes[id]
 	if n == nil {
@@ -183,7 +186,8 @@ func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	return 0, false
 }
 
-// Path follows fields from an object on, such as mBoundApplication.processName.
+// Path follows several fields, starting from an object, such as
+// mBoundApplication.processName.
 func (g *Graph) Path(id hprof.ID, path string) hprof.ID {
 	for _, name := range strings.Split(path, ".") {
 		v, _ := g.Field(id, name)
@@ -192,7 +196,7 @@ func (g *Graph) Path(id hprof.ID, path string) hprof.ID {
 	return id
 }
 
-// Class returns the class object of a name, or 0.
+// Class returns the class object of a class by name, or 0.
 func (g *Graph) Class(name string) hprof.ID {
 	for id, n := range g.Nodes {
 		if n.Kind == hprof.SubClassDump && n.Class == name {
@@ -202,7 +206,7 @@ func (g *Graph) Class(name string) hprof.ID {
 	return 0
 }
 
-// Text returns the text of a java.lang.String, from a byte[] or char[].
+// Text returns the text of a java.lang.String, stored in a byte[] or char[].
 func (g *Graph) Text(id hprof.ID) string {
 	v := g.Nodes[g.Path(id, "value")]
 	if v == nil {
@@ -219,7 +223,8 @@ func (g *Graph) Text(id hprof.ID) string {
 	return string(out)
 }
 
-// weakClasses hold their referent weakly. Soft references count as strong.
+// weakClasses are the classes that hold their referent weakly. Soft references
+// count as strong.
 var weakClasses = []string{
 	"java.lang.ref.WeakReference", "java.lang.ref.PhantomReference", "java.lang.ref.FinalizerReference",
 	"java.lang.ref.Finalizer",
@@ -243,8 +248,8 @@ func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	}
 }
 
-// Reachable returns the objects that roots reach on paths that avoid the given
-// objects.
+// Reachable returns the objects that the roots reach on paths that avoid the
+// given objects.
 func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 	seen := map[hprof.ID]bool{0: true}
 	for _, id := range without {
@@ -271,8 +276,9 @@ func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 	return seen
 }
 
-// Retained returns the bytes that would be freed with the given objects: theirs
-// and those of objects that can be reached only through them.
+// Retained returns the bytes that would be freed together with the given
+// objects: the bytes of these and of objects that are reachable only through
+// them.
 func (g *Graph) Retained(ids ...hprof.ID) (bytes int64) {
 	rest := g.Reachable(ids...)
 	for id := range g.Reachable() {

@@ -15,7 +15,7 @@ func (h *Heap) harmonyCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.HashSet", nil, "object backingMap")
 }
 
-// harmonyLinkedList is a ring through a link without an element.
+// harmonyLinkedList creates a ring that includes a link without an element.
 func (h *Heap) harmonyLinkedList(elements []Ref) Ref {
 	link := h.Class("java.util.LinkedList$Link")
 	void := h.New(link, nil)
@@ -30,7 +30,8 @@ func (h *Heap) harmonyLinkedList(elements []Ref) Ref {
 	return h.New(h.Class("java.util.LinkedList"), Fields{"size": len(elements), "voidLink": void})
 }
 
-// harmonyHashMap is a table of chains, with a separate entry for the key null.
+// harmonyHashMap creates a table of chains, with a separate entry for the key
+// null.
 func (h *Heap) harmonyHashMap(class, node string, pairs []Ref) Ref {
 	var named []Ref
 	nothing := Ref(0)
@@ -46,7 +47,7 @@ func (h *Heap) harmonyHashMap(class, node string, pairs []Ref) Ref {
 	return m
 }
 
-// harmonyLinkedHashMap also has a ring of its entries.
+// harmonyLinkedHashMap also links its entries in a ring.
 func (h *Heap) harmonyLinkedHashMap(pairs []Ref) Ref {
 	const node = "java.util.LinkedHashMap$LinkedEntry"
 	m := h.harmonyHashMap("java.util.LinkedHashMap", node, pairs)

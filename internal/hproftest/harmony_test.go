@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestHarmony reads the collections of Android 6 by their own rules.
+// TestHarmony reads the collections of Android 6 the way their own code does.
 func TestHarmony(t *testing.T) {
 	h := Android(Phone{SDK: 23, Harmony: true})
 	var elements, pairs []Ref
@@ -49,7 +49,8 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// keys returns the keys in the table of a map, each in the bucket of its hash.
+// keys returns the keys in the table of a map, and checks that each is in the
+// bucket of its hash.
 func (l look) keys(m hprof.ID) map[hprof.ID]bool {
 	l.Helper()
 	out := map[hprof.ID]bool{}

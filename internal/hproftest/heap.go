@@ -15,15 +15,15 @@ import (
 // Ref identifies an object of a Heap. The zero Ref is null.
 type Ref uint32
 
-// Fields are values of an instance by field name. Heap.Set lists the permitted
-// types.
+// Fields are the values of an instance by field name. Heap.Set lists the
+// permitted types.
 type Fields map[string]any
 
-// Space is where an object is in ART's memory, which is also its heap in the
-// dump. HotSpot has only one.
+// Space is the part of ART's memory in which an object is, which is also its
+// heap in the dump. HotSpot has only one.
 type Space uint8
 
-// App is where apps allocate, Image contains the boot image, Zygote the objects
+// App is where apps allocate; Image contains the boot image, Zygote the objects
 // that the zygote allocated before it forked.
 const (
 	App Space = iota
@@ -32,13 +32,13 @@ const (
 )
 
 // Heap is the description of a heap. The first error, such as a field that the
-// class does not have, is kept and returned when the heap is written.
+// class does not have, is recorded and returned when the heap is written.
 type Heap struct {
 	sdk  int
 	seed uint64
 	// harmony selects the collections of Apache Harmony.
 	harmony bool
-	// objects contains the null object at 0.
+	// objects contains the null object at index 0.
 	objects []object
 	classes []*Class
 	byName  map[string]*Class
@@ -46,13 +46,13 @@ type Heap struct {
 	threads []thread
 	interns map[string]Ref
 	space   Space
-	// loader is the class loader of the app; the caches are the DexCaches of
-	// the boot class loader's classes and of the app's.
+	// loader is the class loader of the app; the caches are the DexCaches for
+	// the classes of the boot class loader and for those of the app.
 	loader, bootCache, appCache Ref
-	// ifTable is that of classes without interfaces.
+	// ifTable is the interface table of classes without interfaces.
 	ifTable Ref
 	// loaded is the list of the app's classes, through which HotSpot's loader
-	// holds them.
+	// holds its classes.
 	loaded  List
 	java    javaState
 	android androidState
@@ -60,7 +60,7 @@ type Heap struct {
 	err     error
 }
 
-// shape is how an object is stored.
+// shape is the form in which an object is stored.
 type shape uint8
 
 const (
@@ -70,8 +70,8 @@ const (
 	ofData
 	ofText
 	ofFiller
-	// ofCount is an array without data, ofNothing an object that is not in the
-	// dump.
+	// ofCount is an array without data; ofNothing is an object that is not in
+	// the dump.
 	ofCount
 	ofNothing
 )
@@ -80,20 +80,23 @@ const (
 type object struct {
 	shape shape
 	space Space
-	// element is the type of primitive elements.
+	// element is the element type of a primitive array.
 	element hprof.Type
 	// class is the class of the object; for a class object, the class that it
 	// represents.
 	class *Class
-	// slots are the values of an instance's fields, the superclass's first.
+	// slots are the values of an instance's fields, those of the superclass
+	// first.
 	slots []uint64
 	refs  []Ref
-	// data are primitive elements, big-endian.
+	// data are the elements of a primitive array, big-endian.
 	data []byte
 	text []uint16
-	// count is the number of elements of a filler, or of an array without data.
+	// count is the number of elements of a filler array, or of an array without
+	// data.
 	count uint32
-	// only is the only runtime that has the object, 0 for all.
+	// only is set if only this runtime has the object; 0 means all runtimes
+	// have it.
 	only Runtime
 }
 
@@ -102,28 +105,30 @@ type Class struct {
 	ref   Ref
 	name  string
 	super *Class
-	// fields are the declared fields; the first has the slot number first.
+	// fields are the declared fields; first is the slot number of the first
+	// field.
 	fields  []field
 	first   int
 	statics []static
-	// component is the element class of an array class, primitive the type of a
-	// class such as int.class.
+	// component is the element class of an array class; primitive is the type
+	// of a class such as int.class.
 	component *Class
 	primitive hprof.Type
 	loader    Ref
-	// bare classes have no instances of their own: abstract classes,
-	// interfaces, primitives.
+	// bare classes have no instances: abstract classes, interfaces, primitives.
 	bare bool
-	// only is the only runtime that has the class, 0 for all.
+	// only is set if only this runtime has the class; 0 means all runtimes have
+	// it.
 	only Runtime
-	// methods is the length of its virtual method table.
+	// methods is the length of the class's virtual method table.
 	methods int
 }
 
 type field struct {
 	name string
 	kind hprof.Type
-	// only is the only runtime that has the field, 0 for all.
+	// only is set if only this runtime has the field; 0 means all runtimes have
+	// it.
 	only Runtime
 }
 
@@ -133,7 +138,7 @@ type static struct {
 	value uint64
 }
 
-// root is a root of the heap; its object is a Ref until it is written.
+// root is a root of the heap; its object is a Ref until the root is written.
 type root struct {
 	kind   hprof.SubTag
 	object Ref
@@ -147,10 +152,10 @@ type thread struct {
 	frames []string
 }
 
-// Ref returns the class as an object.
+// Ref returns the class object.
 func (c *Class) Ref() Ref { return c.ref }
 
-// Name returns the name of the class in Java source form, such as int[] or
+// Name returns the name of the class as in Java source code, such as int[] or
 // a.B$C.
 func (c *Class) Name() string { return c.name }
 
@@ -179,7 +184,7 @@ func (h *Heap) object(r Ref) *object {
 	return &h.objects[r]
 }
 
-// In puts the objects that do creates into a space.
+// In assigns the objects that do creates to a space.
 func (h *Heap) In(s Space, do func()) {
 	before := h.space
 	h.space = s
@@ -187,7 +192,7 @@ func (h *Heap) In(s Space, do func()) {
 	h.space = before
 }
 
-// Class returns the class that was declared last with a name.
+// Class returns the most recently declared class with a name.
 func (h *Heap) Class(name string) *Class {
 	if c := h.byName[name]; c != nil {
 		return c
@@ -205,13 +210,14 @@ const (
 	stringClass = "java.lang.String"
 )
 
-// Declare makes a class; without a superclass it extends java.lang.Object.
+// Declare declares a class; without a superclass it extends java.lang.Object.
 // Members are fields such as "int mCount" or "static object sInstance", whose
-// type is a primitive one or object. A leading "art" or "jvm" makes an instance
-// field that only this runtime has. "abstract" alone means that the class has
-// no instances, "art" alone that HotSpot does not have it. Each call makes a
-// new class, even with an existing name. Classes of Java and Android are in the
-// boot image, all others belong to the app's class loader.
+// type is a primitive type or object. A leading "art" or "jvm" declares an
+// instance field that only this runtime has. "abstract" alone means that the
+// class has no instances, "art" alone that HotSpot does not have the class.
+// Each call declares a new class, even with an existing name. Classes of Java
+// and Android are in the boot image; all other classes belong to the app's
+// class loader.
 func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
 	if super == nil && name != objectClass {
 		super = h.byName[objectClass]
@@ -234,7 +240,7 @@ func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
 	return c
 }
 
-// enter creates the object of a class.
+// enter creates the class object of a class.
 func (h *Heap) enter(c *Class, space Space) {
 	c.ref = h.add(object{shape: ofClass, space: space, class: c})
 	if c.loader != 0 {
@@ -307,7 +313,7 @@ func typeNamed(name string) hprof.Type {
 	return 0
 }
 
-// Array returns the class of arrays with elements of c.
+// Array returns the class of arrays with element class c.
 func (h *Heap) Array(c *Class) *Class {
 	name := c.name + "[]"
 	if array := h.byName[name]; array != nil && array.component == c {
@@ -321,7 +327,7 @@ func (h *Heap) Array(c *Class) *Class {
 	return array
 }
 
-// New makes an instance.
+// New creates an instance.
 func (h *Heap) New(c *Class, f Fields) Ref {
 	r := h.add(object{shape: ofFields, class: c, slots: make([]uint64, c.first+len(c.fields))})
 	h.objects[r].slots[0] = uint64(c.ref)
@@ -332,10 +338,11 @@ func (h *Heap) New(c *Class, f Fields) Ref {
 	return r
 }
 
-// Set sets a field of an instance, that of the most derived class that declares
-// the name. The value of an object field is nil, a Ref, a *Class, or a string,
-// which makes a new java.lang.String; that of other fields is a bool, int,
-// int64 or float64, where an int may be negative or the unsigned bits.
+// Set sets a field of an instance; if several classes declare the name, the
+// field of the most derived class is set. The value of an object field is nil,
+// a Ref, a *Class, or a string, which creates a new java.lang.String. The value
+// of any other field is a bool, int, int64 or float64; an int may be negative
+// or the unsigned bits.
 func (h *Heap) Set(r Ref, name string, v any) {
 	o := h.object(r)
 	if o.shape != ofFields {
@@ -353,8 +360,8 @@ func (h *Heap) Set(r Ref, name string, v any) {
 	h.fail("%s has no field %q", o.class.name, name)
 }
 
-// SetIn is Set for the field that the given class declares, in case a field of
-// the same name hides it.
+// SetIn is like Set for the field that the given class declares, which a field
+// of the same name may hide.
 func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
 	for i, f := range c.fields {
 		if f.name == name && h.object(r).shape == ofFields && h.object(r).class.extends(c) {
@@ -390,7 +397,7 @@ func (h *Heap) SetStatic(c *Class, name string, v any) {
 	h.fail("%s has no static field %q", c.name, name)
 }
 
-// bits returns the bits of a value; for an object it is its Ref.
+// bits returns the bits of a value; for an object these are its Ref.
 func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
 	size := 8 * kind.Size(8)
 	low := uint64(math.MaxUint64) >> (64 - size)
@@ -442,7 +449,7 @@ func (h *Heap) reference(v any) Ref {
 	return 0
 }
 
-// Objects makes an array of objects of a class.
+// Objects creates an array of objects of a class.
 func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 	for _, e := range elements {
 		h.object(e)
@@ -451,7 +458,7 @@ func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 }
 
 // SetElement sets an element of an array of objects. An index past the end
-// makes the array longer.
+// extends the array.
 func (h *Heap) SetElement(array Ref, i int, v Ref) {
 	o := h.object(array)
 	if o.shape != ofRefs || i < 0 || i > 1<<24 {
@@ -464,7 +471,7 @@ func (h *Heap) SetElement(array Ref, i int, v Ref) {
 	o.refs[i] = v
 }
 
-// Primitives makes an array of primitive elements, which are big-endian.
+// Primitives creates an array of primitive elements, which are big-endian.
 func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
 	if size := t.Size(8); t == hprof.Object || size == 0 || len(elements)%size != 0 {
 		h.fail("%d bytes are no %v elements", len(elements), t)
@@ -473,10 +480,10 @@ func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
 	return h.add(object{shape: ofData, element: t, class: h.Array(h.Class(t.String())), data: elements})
 }
 
-// Bytes makes a byte[].
+// Bytes creates a byte[].
 func (h *Heap) Bytes(b []byte) Ref { return h.Primitives(hprof.Byte, b) }
 
-// Chars makes a char[] of UTF-16.
+// Chars creates a char[] that contains UTF-16.
 func (h *Heap) Chars(s string) Ref {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(s)) {
@@ -485,7 +492,7 @@ func (h *Heap) Chars(s string) Ref {
 	return h.Primitives(hprof.Char, b)
 }
 
-// Ints makes an int[].
+// Ints creates an int[].
 func (h *Heap) Ints(values ...int32) Ref {
 	var b []byte
 	for _, v := range values {
@@ -494,7 +501,7 @@ func (h *Heap) Ints(values ...int32) Ref {
 	return h.Primitives(hprof.Int, b)
 }
 
-// Longs makes a long[].
+// Longs creates a long[].
 func (h *Heap) Longs(values ...int64) Ref {
 	var b []byte
 	for _, v := range values {
@@ -503,8 +510,8 @@ func (h *Heap) Longs(values ...int64) Ref {
 	return h.Primitives(hprof.Long, b)
 }
 
-// Filler makes a primitive array whose elements are generated from the seed and
-// not stored, so that it uses no memory until it is written.
+// Filler creates a primitive array whose elements are generated from the seed
+// and not stored, so that it uses no memory until it is written.
 func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("elements of %v", t)
@@ -516,7 +523,8 @@ func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 // Padding is a Filler of bytes.
 func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 
-// NoData makes a primitive array whose elements old Androids omitted.
+// NoData creates a primitive array without elements, as old versions of Android
+// dumped it.
 func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("elements of %v", t)
@@ -525,13 +533,13 @@ func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	return h.add(object{shape: ofCount, element: t, class: h.Array(h.Class(t.String())), count: count})
 }
 
-// Missing makes an object that has an ID and is not in the dump: references to
-// it dangle.
+// Missing creates an object that has an ID but is not in the dump: references
+// to it dangle.
 func (h *Heap) Missing() Ref {
 	return h.add(object{shape: ofNothing, class: h.byName[objectClass]})
 }
 
-// String makes a new java.lang.String.
+// String creates a new java.lang.String.
 func (h *Heap) String(s string) Ref {
 	return h.add(object{shape: ofText, class: h.byName[stringClass], text: utf16.Encode([]rune(s))})
 }
@@ -547,11 +555,12 @@ func (h *Heap) Intern(s string) Ref {
 	return r
 }
 
-// Len returns the number of described objects, which is a mark for Shallow.
+// Len returns the number of described objects, which can be passed to Shallow
+// as a mark.
 func (h *Heap) Len() int { return len(h.objects) }
 
-// Shallow returns the size, in ART's dump, of the objects described since a
-// mark, including the text of strings. Classes are not counted.
+// Shallow returns the total size, in ART's dump, of the objects described since
+// a mark, including the text of strings. Classes are not counted.
 func (h *Heap) Shallow(mark int) (sum int64) {
 	d := &dump{Heap: h}
 	for i := max(mark, 1); i < len(h.objects); i++ {
@@ -571,14 +580,15 @@ func (h *Heap) Shallow(mark int) (sum int64) {
 	return sum
 }
 
-// Root makes an object, a Ref or *Class, a root. Kinds with a thread use the
-// first thread, see RootOf. HotSpot omits the kinds that only Android has.
+// Root makes an object, a Ref or *Class, a root. Kinds of roots with a thread
+// use the first thread; see RootOf. HotSpot omits the kinds that only Android
+// has.
 func (h *Heap) Root(kind hprof.SubTag, object any) {
 	h.rootIn(kind, object, 1, -1)
 }
 
-// RootOf makes an object a root of a thread: a local variable of a frame,
-// counted from 0 for the innermost, or -1.
+// RootOf makes an object a root of a thread. For a local variable, frame is the
+// index of its frame, 0 for the innermost, or -1.
 func (h *Heap) RootOf(t Thread, kind hprof.SubTag, object any, frame int32) {
 	h.rootIn(kind, object, t.Serial, frame)
 }
@@ -597,7 +607,7 @@ type Thread struct {
 	Serial uint32
 }
 
-// Thread makes a running java.lang.Thread. Frames, innermost first, have the
+// Thread creates a running java.lang.Thread. Frames, innermost first, have the
 // form "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes them.
 func (h *Heap) Thread(name string, frames ...string) Thread {
 	t := Thread{Serial: uint32(len(h.threads) + 1)}
@@ -607,7 +617,7 @@ func (h *Heap) Thread(name string, frames ...string) Thread {
 	return t
 }
 
-// mix is the finalizer of splitmix64 over a stream and an index.
+// mix is the finalizer of splitmix64, applied to a stream and an index.
 func mix(stream, index uint64) uint64 {
 	z := stream + (index+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

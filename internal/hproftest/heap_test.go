@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// forms are all ways to write a heap.
+// forms are all forms in which a heap can be written.
 var forms = []Form{
 	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true},
 	{Segments: &Segmentation{Single: true}, Format: hprof.Format101},
@@ -38,7 +38,7 @@ func write(t *testing.T, h *Heap, f Form) (*Graph, IDs, []byte) {
 }
 
 // verify checks that the dump contains each object of the heap as described,
-// and otherwise only objects that the runtime invents.
+// and otherwise only objects that the runtime adds.
 func verify(t *testing.T, h *Heap, f Form, g *Graph, ids IDs) {
 	t.Helper()
 	f = f.withDefaults()
@@ -62,8 +62,8 @@ type verifier struct {
 	known map[hprof.ID]bool
 }
 
-// made reports whether ART adds the object: a method table or an object that a
-// class loader holds.
+// made reports whether ART adds the object itself: a method table or an object
+// that a class loader holds.
 func (v *verifier) made(n *Node) bool {
 	if v.f.Runtime != ART {
 		return false
@@ -238,7 +238,7 @@ func (v *verifier) text(r Ref, o *object, n *Node) {
 	}
 }
 
-// describe makes a heap that depends on the bytes of a script.
+// describe creates a heap from the bytes of a script.
 func describe(script []byte) *Heap {
 	next := func() int {
 		if len(script) == 0 {
@@ -312,7 +312,7 @@ func describe(script []byte) *Heap {
 	return h
 }
 
-// assign sets the fields of an object to arbitrary values.
+// assign sets the fields of an object to random values.
 func (h *Heap) assign(r Ref, next func() int, pick func() Ref) {
 	o := &h.objects[r]
 	set := func(t hprof.Type) any {
@@ -370,8 +370,8 @@ func FuzzHeap(f *testing.F) {
 	})
 }
 
-// checkRecords checks the records of every dump: one per object, a LOAD_CLASS
-// and a name per class, a name per field, an end.
+// checkRecords checks rules for the records of every dump: one per object, a
+// LOAD_CLASS and a name per class, a name per field, an end.
 func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	t.Helper()
 	_, records, err := Parse(data)
@@ -412,7 +412,8 @@ func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	}
 }
 
-// TestSameHeapInEachForm: the reachable graph does not depend on the form.
+// TestSameHeapInEachForm checks that the reachable graph does not depend on the
+// form.
 func TestSameHeapInEachForm(t *testing.T) {
 	for seed := range uint64(4) {
 		script := []byte{byte(seed), 1}
@@ -523,7 +524,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestShallow: sizes match those in the dump.
+// TestShallow checks that sizes match those in the dump.
 func TestShallow(t *testing.T) {
 	for _, sdk := range []int{25, 30} {
 		h := Android(Phone{SDK: sdk})
@@ -546,7 +547,7 @@ func TestShallow(t *testing.T) {
 	}
 }
 
-// TestTwoInOne: several heaps in one file, with the same IDs.
+// TestTwoInOne writes several heaps to one file, with the same IDs.
 func TestTwoInOne(t *testing.T) {
 	one, two := Java(1), Java(1)
 	one.Hold("a.B", "x", one.String("one"))

@@ -32,7 +32,7 @@ func jvmName(c *Class) string {
 }
 
 // hotSpotHead writes symbols, classes and the stack traces of threads. Trace
-// number 1 is empty and belongs to all objects.
+// number 1 is empty; all objects have it.
 func (d *dump) hotSpotHead() {
 	frames := d.hotSpotFrames()
 	for _, s := range d.listed {
@@ -148,7 +148,7 @@ func (d *dump) hotSpotString(r Ref, o *object) {
 }
 
 func (d *dump) hotSpotText(id, class hprof.ID, hash, coder uint64, value hprof.ID, data []byte) {
-	// Its fields, reversed: hash, coder, value.
+	// The fields of a String, reversed: hash, coder, value.
 	d.buf = d.value(d.buf[:0], hprof.Int, hash)
 	d.buf = d.value(d.buf, hprof.Byte, coder)
 	d.buf = d.value(d.buf, hprof.Object, uint64(value))

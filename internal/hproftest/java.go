@@ -8,15 +8,15 @@ import (
 
 // javaState is the state that the shapes of java.* share.
 type javaState struct {
-	// finalizers and cleaners are the newest elements of the lists.
+	// finalizers and cleaners are the newest entries of the respective lists.
 	finalizers, cleaners Ref
 	// registries are the NativeAllocationRegistries by size.
 	registries map[int64]Ref
 	main       Thread
 }
 
-// Java makes a heap with the classes of the runtime, a class loader and the
-// thread main. The seed determines everything random in it.
+// Java creates a heap with the classes of the runtime, a class loader and the
+// thread main. The seed determines all random choices in it.
 func Java(seed uint64) *Heap {
 	return newHeap(defaultSDK, seed, false)
 }
@@ -60,8 +60,8 @@ func (h *Heap) foundation() {
 	h.In(Image, func() { h.ifTable = h.Objects(object) })
 }
 
-// library declares the classes of java.* that the shapes use, like the JDK and
-// Android since 7.
+// library declares the classes of java.* that the shapes use, as in the JDK and
+// in Android since 7.
 func (h *Heap) library() {
 	h.collections()
 	number := h.Declare("java.lang.Number", nil, "abstract")
@@ -110,7 +110,7 @@ func (h *Heap) collections() {
 		"object parent", "boolean color")
 }
 
-// jdkCollections declares the classes that differ from Harmony's.
+// jdkCollections declares the classes in which the JDK differs from Harmony.
 func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID",
 		"static object EMPTY_ELEMENTDATA")
@@ -124,8 +124,8 @@ func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.HashSet", nil, "object map", "static object PRESENT")
 }
 
-// loaders declares the class loader of the app. On ART the runtime holds its
-// classes, on HotSpot a list does.
+// loaders declares the class loader of the app. On ART, the runtime holds its
+// classes; on HotSpot, a list does.
 func (h *Heap) loaders() {
 	dexCache := h.Declare("java.lang.DexCache", nil, "art", "object location", "long dexFile", "int numStrings",
 		"int numResolvedTypes", "long strings", "long resolvedTypes")
@@ -161,7 +161,7 @@ type List struct {
 	size  int
 }
 
-// ArrayList makes a java.util.ArrayList.
+// ArrayList creates a java.util.ArrayList.
 func (h *Heap) ArrayList(elements ...Ref) List {
 	l := List{Ref: h.New(h.Class("java.util.ArrayList"), nil), heap: h}
 	l.array = h.Objects(h.Class(objectClass))
@@ -176,7 +176,7 @@ func (h *Heap) ArrayList(elements ...Ref) List {
 	return l
 }
 
-// Add appends an element. The array grows by half, like the JDK's.
+// Add appends an element. The array grows by half, as in the JDK.
 func (l *List) Add(e Ref) {
 	if have := len(l.heap.objects[l.array].refs); l.size == have {
 		l.heap.SetElement(l.array, max(9, have+have>>1-1), 0)
@@ -189,7 +189,7 @@ func (l *List) Add(e Ref) {
 // Array returns the array of the list.
 func (l *List) Array() Ref { return l.array }
 
-// LinkedList makes a java.util.LinkedList.
+// LinkedList creates a java.util.LinkedList.
 func (h *Heap) LinkedList(elements ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyLinkedList(elements)
@@ -209,7 +209,7 @@ func (h *Heap) LinkedList(elements ...Ref) Ref {
 	return list
 }
 
-// HashMap makes a java.util.HashMap; keys and values alternate.
+// HashMap creates a java.util.HashMap; keys and values alternate.
 func (h *Heap) HashMap(pairs ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyHashMap("java.util.HashMap", "java.util.HashMap$HashMapEntry", pairs)
@@ -218,13 +218,13 @@ func (h *Heap) HashMap(pairs ...Ref) Ref {
 		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 }
 
-// ConcurrentHashMap makes a java.util.concurrent.ConcurrentHashMap.
+// ConcurrentHashMap creates a java.util.concurrent.ConcurrentHashMap.
 func (h *Heap) ConcurrentHashMap(pairs ...Ref) Ref {
 	return h.hashMap("java.util.concurrent.ConcurrentHashMap", "java.util.concurrent.ConcurrentHashMap$Node", "val",
 		Fields{"baseCount": len(pairs) / 2}, pairs)
 }
 
-// LinkedHashMap makes a java.util.LinkedHashMap.
+// LinkedHashMap creates a java.util.LinkedHashMap.
 func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyLinkedHashMap(pairs)
@@ -233,7 +233,7 @@ func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
 		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 	last := Ref(0)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		// The entries were made consecutively, just before this.
+		// The entries were created consecutively, just before this.
 		e := h.entryOf(m, pairs[i])
 		h.Set(e, "before", last)
 		if last == 0 {
@@ -247,7 +247,7 @@ func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
 	return m
 }
 
-// HashSet makes a java.util.HashSet.
+// HashSet creates a java.util.HashSet.
 func (h *Heap) HashSet(elements ...Ref) Ref {
 	present := h.New(h.Class(objectClass), nil)
 	var pairs []Ref
@@ -257,7 +257,7 @@ func (h *Heap) HashSet(elements ...Ref) Ref {
 	return h.New(h.Class("java.util.HashSet"), Fields{h.setField(): h.HashMap(pairs...)})
 }
 
-// LinkedHashSet makes a java.util.LinkedHashSet.
+// LinkedHashSet creates a java.util.LinkedHashSet.
 func (h *Heap) LinkedHashSet(elements ...Ref) Ref {
 	present := h.New(h.Class(objectClass), nil)
 	var pairs []Ref
@@ -279,13 +279,13 @@ func (h *Heap) setField() string {
 	return "map"
 }
 
-// CopyOnWriteArrayList makes a java.util.concurrent.CopyOnWriteArrayList.
+// CopyOnWriteArrayList creates a java.util.concurrent.CopyOnWriteArrayList.
 func (h *Heap) CopyOnWriteArrayList(elements ...Ref) Ref {
 	return h.New(h.Class("java.util.concurrent.CopyOnWriteArrayList"),
 		Fields{"elements": h.Objects(h.Class(objectClass), elements...)})
 }
 
-// WeakHashMap makes a java.util.WeakHashMap.
+// WeakHashMap creates a java.util.WeakHashMap.
 func (h *Heap) WeakHashMap(pairs ...Ref) Ref {
 	m := h.hashMap("java.util.WeakHashMap", "java.util.WeakHashMap$Entry", "value",
 		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
@@ -297,7 +297,7 @@ func (h *Heap) queue() Ref {
 	return h.New(h.Class("java.lang.ref.ReferenceQueue"), Fields{"lock": h.New(h.Class(objectClass), nil)})
 }
 
-// hashMap makes any of the hash tables with chains.
+// hashMap creates any of the hash tables with chains.
 func (h *Heap) hashMap(class, node, value string, f Fields, pairs []Ref) Ref {
 	m := h.New(h.Class(class), f)
 	n := 16
@@ -346,8 +346,8 @@ func (h *Heap) get(r Ref, name string) Ref {
 	return 0
 }
 
-// hash returns the spread hash code of a key: a string's own, for others a
-// number.
+// hash returns the spread hash code of a key: for a string, it is computed from
+// the text; for other objects, it is a generated number.
 func (h *Heap) hash(key Ref) uint32 {
 	if key == 0 {
 		return 0
@@ -359,28 +359,28 @@ func (h *Heap) hash(key Ref) uint32 {
 	return v ^ v>>16
 }
 
-// Integer makes a java.lang.Integer.
+// Integer creates a java.lang.Integer.
 func (h *Heap) Integer(v int) Ref {
 	return h.New(h.Class("java.lang.Integer"), Fields{"value": v})
 }
 
-// Weak makes a java.lang.ref.WeakReference.
+// Weak creates a java.lang.ref.WeakReference.
 func (h *Heap) Weak(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.WeakReference"), Fields{"referent": referent})
 }
 
-// Soft makes a java.lang.ref.SoftReference.
+// Soft creates a java.lang.ref.SoftReference.
 func (h *Heap) Soft(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.SoftReference"), Fields{"referent": referent})
 }
 
-// Phantom makes a java.lang.ref.PhantomReference.
+// Phantom creates a java.lang.ref.PhantomReference.
 func (h *Heap) Phantom(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.PhantomReference"), Fields{"referent": referent, "queue": h.queue()})
 }
 
-// Finalizable gives an object a finalizer: a list of FinalizerReferences holds
-// it, or of Finalizers in a heap of Java.
+// Finalizable adds a finalizer to an object: a list of FinalizerReferences
+// holds the object, or a list of Finalizers in a heap of Java.
 func (h *Heap) Finalizable(object Ref) {
 	class, head := h.Class("java.lang.ref.Finalizer"), "unfinalized"
 	if h.android.on {

@@ -2,12 +2,12 @@ package hproftest
 
 import "fmt"
 
-// LeakCase is a small dump of an Android app with leaks of known kinds, which
+// LeakCase is a small dump of an Android app with known kinds of leaks, which
 // Shark reads without an error.
 type LeakCase struct {
 	// Name is the same in each run.
 	Name string
-	// Classes are classes whose objects may be treated as leaking too, whether
+	// Classes are classes whose objects may all be treated as leaking, whether
 	// they leak or not.
 	Classes []string
 	// Form selects how the dump is written.
@@ -16,22 +16,22 @@ type LeakCase struct {
 	make  func(s *scene)
 }
 
-// Heap makes the heap of a case.
+// Heap creates the heap of a case.
 func (c LeakCase) Heap() *Heap {
 	s := newScene(c.phone)
 	c.make(s)
 	return s.Heap
 }
 
-// plainLeak is the class of the plain leaks. If all of its objects are
-// requested, paths pass through leaking objects.
+// plainLeak is the class of the simplest leaks. If all of its objects are
+// searched for, paths pass through leaking objects.
 var plainLeak = []string{"com.example.LeakedActivity"}
 
-// mixes is the number of cases that are mixed by a seed.
+// mixes is the number of cases that are mixtures selected by a seed.
 const mixes = 160
 
 // LeakCases returns dumps with everything that Shark's inspectors, matchers and
-// readers of collections know, each on its own and in mixtures.
+// collection readers treat specially, each on its own and in mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {
@@ -68,7 +68,7 @@ func LeakCases() []LeakCase {
 	return all
 }
 
-// LeakSpecials returns those of LeakCases in which one rule of leak traces
+// LeakSpecials returns those of LeakCases in which a single rule of leak traces
 // decides: equal paths, priorities, statuses, shared objects, watched objects.
 func LeakSpecials() []LeakCase {
 	var all []LeakCase
@@ -86,7 +86,7 @@ func LeakSpecials() []LeakCase {
 	return all
 }
 
-// LeakMix returns a mixture of all by a seed.
+// LeakMix returns a mixture of all kinds, selected by a seed.
 func LeakMix(seed uint64) LeakCase {
 	return LeakCase{
 		Name: fmt.Sprint("mix/", seed), phone: mixPhone(seed), make: mixed, Form: Form{Shuffle: seed%4 == 3},

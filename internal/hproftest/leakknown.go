@@ -2,15 +2,15 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// knownLeak is a leak that Shark's AndroidReferenceMatchers knows, on a phone
-// that has it, or a similar one on a phone that does not.
+// knownLeak is a leak that Shark's AndroidReferenceMatchers contain, on a phone
+// that has the leak, or a similar leak on a phone that does not.
 type knownLeak struct {
 	name  string
 	phone Phone
 	make  func(s *scene)
 }
 
-// onPhone is a phone with the properties that the matchers check.
+// onPhone creates a phone with the properties that the matchers check.
 func onPhone(sdk int, manufacturer string) Phone { return Phone{SDK: sdk, Manufacturer: manufacturer} }
 
 var knownLeaks = []knownLeak{
@@ -139,20 +139,20 @@ var knownLeaks = []knownLeak{
 	}},
 }
 
-// inputMethod makes the only InputMethodManager hold an object.
+// inputMethod lets the only InputMethodManager hold an object.
 func (s *scene) inputMethod(field string, held Ref) {
 	c := s.Class("android.view.inputmethod.InputMethodManager")
 	s.SetStatic(c, "sInstance", s.New(c, Fields{field: held}))
 }
 
-// nativeKnown makes native code hold an object of a class that holds a leak.
+// nativeKnown lets native code hold an object of a class that holds a leak.
 func (s *scene) nativeKnown(class string) {
 	s.Root(hprof.SubRootJNIGlobal, s.New(s.class(class, "", "object this$0"), Fields{"this$0": s.leak()}))
 	s.hold(s.leak())
 }
 
-// newActivities makes the ActivityThread wait for activities, some of which are
-// destroyed.
+// newActivities lets the ActivityThread hold a chain of new activities, some of
+// which are destroyed.
 func (s *scene) newActivities() {
 	record := s.Class("android.app.ActivityThread$ActivityClientRecord")
 	next := "nextIdle"

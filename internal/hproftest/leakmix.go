@@ -6,13 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// mixSDKs and mixManufacturers are those of the phones with known leaks.
+// mixSDKs and mixManufacturers are the API levels and manufacturers of the
+// phones with known leaks.
 var (
 	mixSDKs          = []int{23, 24, 25, 26, 28, 29, 30, 31, 33, 34, 35}
 	mixManufacturers = []string{"Google", "Google", "samsung", "HUAWEI", "LGE", "Xiaomi"}
 )
 
-// mixPhone returns the phone of a seed.
+// mixPhone returns the phone for a seed.
 func mixPhone(seed uint64) Phone {
 	rng := rand.New(rand.NewPCG(seed, 0x9807e))
 	p := Phone{
@@ -24,7 +25,8 @@ func mixPhone(seed uint64) Phone {
 }
 
 // mixed fills a heap with paths of shapes in random order, which share objects
-// and lead into each other, and with a graph that no inspector knows.
+// and lead into each other, and with a graph of classes that no inspector
+// treats specially.
 func mixed(s *scene) {
 	m := mixer{scene: s, shapes: leakShapes(), pool: []Ref{}}
 	s.legacy = s.rng.IntN(6) == 0
@@ -43,7 +45,7 @@ func mixed(s *scene) {
 type mixer struct {
 	*scene
 	shapes []leakShape
-	// pool are objects that may be held again.
+	// pool are objects that may be referenced again.
 	pool []Ref
 }
 
@@ -55,8 +57,8 @@ func (m *mixer) any() Ref {
 	return m.pool[m.rng.IntN(len(m.pool))]
 }
 
-// path makes shapes that hold each other, the last of which often leaks, and a
-// root.
+// path creates a root and a chain of shapes that hold each other; the last
+// shape often leaks.
 func (m *mixer) path() {
 	at := m.end()
 	m.pool = append(m.pool, at)
@@ -93,8 +95,8 @@ func (m *mixer) end() Ref {
 
 func (m *mixer) shape() leakShape { return m.shapes[m.rng.IntN(len(m.shapes))] }
 
-// soup makes a graph of plain objects with random references, also to objects
-// of the paths, some of which can only be reached through it.
+// soup creates a graph of plain objects with random references, also to objects
+// of the paths. Some of these can only be reached through the graph.
 func (m *mixer) soup(n int) {
 	if n == 0 {
 		return

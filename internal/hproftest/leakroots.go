@@ -2,13 +2,13 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// leakRoot makes an object reachable, or seemingly so.
+// leakRoot makes an object reachable from a root, or only apparently so.
 type leakRoot struct {
 	name string
 	make func(s *scene, held Ref)
 }
 
-// leakRoots are all ways in which a path can begin, and those that Shark
+// leakRoots are all ways in which a path can begin, including those that Shark
 // ignores.
 var leakRoots = func() []leakRoot {
 	all := []leakRoot{
@@ -63,7 +63,7 @@ var leakRoots = func() []leakRoot {
 	kinds := []hprof.SubTag{
 		hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootNativeStack, hprof.SubRootStickyClass,
 		hprof.SubRootThreadBlock, hprof.SubRootMonitorUsed, hprof.SubRootJNIMonitor,
-		// Shark reads none of these.
+		// Shark does not read these roots.
 		hprof.SubRootUnknown, hprof.SubRootInternedString, hprof.SubRootFinalizing, hprof.SubRootDebugger,
 		hprof.SubRootReferenceCleanup, hprof.SubRootVMInternal, hprof.SubRootUnreachable,
 	}
@@ -93,7 +93,7 @@ func (s *scene) threadName(t Ref) string {
 	return string(text)
 }
 
-// finalizable gives an object a finalizer.
+// finalizable adds a finalizer to an object.
 func (s *scene) finalizable(held Ref) {
 	if held != 0 {
 		s.Finalizable(held)

@@ -5,21 +5,21 @@ import (
 	"math/rand/v2"
 )
 
-// scene is the heap of an app with the parts of leaks.
+// scene is the heap of an app from which leaks are composed.
 type scene struct {
 	*Heap
 	rng *rand.Rand
-	// legacy means that watched objects have KeyedWeakReferences of LeakCanary
-	// 1: a heap has either kind.
+	// legacy selects KeyedWeakReferences of LeakCanary 1 for watched objects: a
+	// heap has only one of the two kinds.
 	legacy bool
 	// watched counts the keys.
 	watched int
-	// dead is a destroyed activity and live one that is not, which only
-	// contexts hold.
+	// dead is a destroyed activity and live is an activity that is not
+	// destroyed; both are held only by contexts.
 	dead, live Activity
 }
 
-// newScene makes the heap. The seed determines everything random in it.
+// newScene creates the heap. The seed determines all random choices in it.
 func newScene(p Phone) *scene {
 	s := &scene{Heap: Android(p), rng: rand.New(rand.NewPCG(p.Seed, 0x1ea4))}
 	// Shark fails unless everything that its inspectors read exists.
@@ -31,8 +31,8 @@ func newScene(p Phone) *scene {
 	return s
 }
 
-// widgets declares classes with views and contexts, in addition to those of
-// every heap.
+// widgets declares classes with views and contexts, in addition to the classes
+// of every heap.
 func (s *scene) widgets() {
 	s.Declare("android.app.Dialog", nil, "object mContext", "object mDecor", "object mWindow",
 		"object mOnDismissListener", "boolean mShowing")
@@ -72,8 +72,8 @@ func (s *scene) libraries() {
 		"object mHashMap")
 }
 
-// rename changes the name of a class, or of one of its fields, to that of other
-// versions.
+// rename changes the name of a class, or of one of its fields, to the name in
+// other versions.
 func (s *scene) rename(class, field, to string) {
 	c := s.Class(class)
 	if field == "" {
@@ -103,7 +103,8 @@ func (s *scene) class(name, super string, members ...string) *Class {
 	return s.Declare(name, parent, members...)
 }
 
-// node is an object of an app class with one field, which holds another object.
+// node creates an object of an app class with one field, which holds another
+// object.
 func (s *scene) node(class, field string, held Ref) Ref {
 	return s.New(s.class(class, "", "object "+field), Fields{field: held})
 }
@@ -124,7 +125,7 @@ func (s *scene) here() Activity {
 	return s.live
 }
 
-// leak returns the plain leaking object: a new destroyed activity. It has no
+// leak returns the simplest leaking object: a new destroyed activity. It has no
 // views, so that nothing else leaks.
 func (s *scene) leak() Ref {
 	c := s.class("com.example.LeakedActivity", "android.app.Activity")
@@ -136,7 +137,7 @@ func (s *scene) leak() Ref {
 // application returns the Application as a context.
 func (s *scene) application() Ref { return s.android.application }
 
-// watch makes LeakCanary watch an object.
+// watch lets LeakCanary watch an object.
 func (s *scene) watch(object Ref, description string, retained bool) Ref {
 	s.watched++
 	at := int64(-1)
@@ -149,7 +150,7 @@ func (s *scene) watch(object Ref, description string, retained bool) Ref {
 	})
 }
 
-// thread makes a thread of a class that extends java.lang.Thread.
+// thread creates a thread of a class that extends java.lang.Thread.
 func (s *scene) thread(class *Class, name string, f Fields) Thread {
 	t := Thread{Serial: uint32(len(s.threads) + 1)}
 	t.Ref = s.New(class, Fields{"name": name, "tid": int(t.Serial), "contextClassLoader": s.loader})
@@ -160,12 +161,13 @@ func (s *scene) thread(class *Class, name string, f Fields) Thread {
 	return t
 }
 
-// hold makes an app class whose static field holds an object.
+// hold creates an app class whose static field holds an object.
 func (s *scene) hold(held Ref) {
 	s.Hold(fmt.Sprintf("com.example.Registry%d", len(s.classes)), "sHeld", held)
 }
 
-// payload is data that only one object holds: a list of strings and arrays.
+// payload creates data that only one object holds: a list of strings and
+// arrays.
 func (s *scene) payload() Ref {
 	l := s.ArrayList(s.String("payload"), s.Bytes(make([]byte, 100)), s.Integer(7))
 	return l.Ref

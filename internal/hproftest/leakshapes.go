@@ -2,16 +2,16 @@ package hproftest
 
 import "fmt"
 
-// leakShape is an object of a kind that determines a status, or that paths pass
+// leakShape is an object whose kind determines its status, or that paths pass
 // in a special way. It holds another object, which may be null.
 type leakShape struct {
 	name string
-	// leaks means that the object itself must be gone.
+	// leaks means that the object itself should be gone.
 	leaks bool
 	make  func(s *scene, held Ref) Ref
 }
 
-// leakShapes are all of them.
+// leakShapes returns all shapes.
 func leakShapes() []leakShape {
 	var all []leakShape
 	for _, more := range [][]leakShape{
@@ -23,7 +23,7 @@ func leakShapes() []leakShape {
 	return all
 }
 
-// plainShapes are objects of the app that no inspector knows.
+// plainShapes are objects of the app that no inspector treats specially.
 var plainShapes = []leakShape{
 	{"field", false, func(s *scene, held Ref) Ref { return s.node("com.example.Controller", "callback", held) }},
 	{"field of a superclass", false, func(s *scene, held Ref) Ref {
@@ -91,7 +91,7 @@ var plainShapes = []leakShape{
 	}},
 }
 
-// collectionShapes are the collections, most of which Shark shows without their
+// collectionShapes are the collections; Shark shows most of them without their
 // internals.
 var collectionShapes = []leakShape{
 	{"ArrayList", false, func(s *scene, held Ref) Ref { return s.ArrayList(s.String("x"), 0, held).Ref }},
@@ -168,7 +168,7 @@ var collectionShapes = []leakShape{
 		func(s *scene, held Ref) Ref { return s.iterableMap("FastSafeIterableMap", s.String("key"), held) }},
 }
 
-// orString returns an object, or a string if it must not be null.
+// orString returns an object, or a string in place of null.
 func (s *scene) orString(r Ref) Ref {
 	if r == 0 {
 		return s.String("none")
@@ -176,7 +176,7 @@ func (s *scene) orString(r Ref) Ref {
 	return r
 }
 
-// iterableMap makes a map of androidx.arch with two entries.
+// iterableMap creates a map of androidx.arch with two entries.
 func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	const prefix = "androidx.arch.core.internal."
 	entry := s.Class(prefix + "SafeIterableMap$Entry")
@@ -320,7 +320,7 @@ var fragmentShapes = []leakShape{
 	{"destroyed LifecycleRegistry", false, func(s *scene, held Ref) Ref { return s.lifecycle("DESTROYED", held) }},
 }
 
-// fragment makes a fragment whose mHost is held.
+// fragment creates a fragment whose mHost is held.
 func (s *scene) fragment(f Fragment, held Ref) Ref {
 	class := map[FragmentKind]string{
 		AndroidX: "com.example.DetailFragment", Support: "com.example.ListFragment",
@@ -402,7 +402,7 @@ var viewShapes = []leakShape{
 	{"editor without a view", false, func(s *scene, held Ref) Ref { return s.editor(0, held) }},
 }
 
-// view makes a text in a group, or alone.
+// view creates a text view in a group, or alone.
 func (s *scene) view(parent, context, held Ref) Ref {
 	r := s.New(s.Class("android.widget.TextView"),
 		Fields{"mContext": context, "mWindowAttachCount": 1, "mID": 0x7f080002, "mTag": held})
@@ -457,7 +457,7 @@ func (s *scene) dialog(context, decor, held Ref) Ref {
 		Fields{"mContext": context, "mDecor": decor, "mOnDismissListener": held})
 }
 
-// viewRoot makes a ViewRootImpl. A title of "" is null.
+// viewRoot creates a ViewRootImpl. A title of "" means null.
 func (s *scene) viewRoot(context, view Ref, title string, kind int) Ref {
 	params := s.New(s.Class("android.view.WindowManager$LayoutParams"), Fields{"type": kind})
 	if title != "" {
@@ -540,7 +540,7 @@ func (s *scene) handler(held Ref) Ref {
 	return s.New(s.Class("android.os.Handler"), Fields{"mCallback": held})
 }
 
-// composeShapes are those of Compose.
+// composeShapes are the shapes of Compose.
 var composeShapes = func() []leakShape {
 	var all []leakShape
 	for _, state := range []string{
@@ -563,7 +563,7 @@ var composeShapes = func() []leakShape {
 		leakShape{"disposed composition", false, composition(true)})
 }()
 
-// otherShapes are those of libraries, and animators.
+// otherShapes are the shapes of libraries, and animators.
 var otherShapes = []leakShape{
 	{"presenter of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.ScreenPresenter", "mortar.Presenter"), Fields{"view": held})
@@ -616,7 +616,7 @@ var otherShapes = []leakShape{
 	}},
 }
 
-// knownShapes have a field by which Shark recognizes a library leak, on some
+// knownShapes have a field by which Shark recognizes a library leak on some
 // phones.
 var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {

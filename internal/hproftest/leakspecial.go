@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// specialLeak is a heap in which one rule of leak traces decides.
+// specialLeak is a heap in which a single rule of leak traces decides.
 type specialLeak struct {
 	name  string
 	phone Phone
@@ -296,7 +296,7 @@ var specialLeaks = []specialLeak{
 		s.SetStatic(s.class("leakcanary.internal.InternalLeakCanary", "", "static object version"), "version", "2.14")
 		s.hold(s.leak())
 	}},
-	// Cases in which Shark 2.14 is wrong, or does not know later versions of
+	// Cases in which Shark 2.14 is wrong, or does not support later versions of
 	// libraries.
 	{"connectivity manager of old", Phone{SDK: 23}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext", "static object sInstance")
@@ -370,12 +370,12 @@ var specialLeaks = []specialLeak{
 	}},
 }
 
-// scene is a leaking screen that holds two objects.
+// scene creates a leaking screen that holds two objects.
 func (s *scene) scene(a, b Ref) Ref {
 	return s.listActivity(s.ArrayList(a, b).Ref)
 }
 
-// listActivity is a destroyed activity that holds an object.
+// listActivity creates a destroyed activity that holds an object.
 func (s *scene) listActivity(held Ref) Ref {
 	r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
 		Fields{"presenter": held, "mDestroyed": true})
@@ -383,7 +383,7 @@ func (s *scene) listActivity(held Ref) Ref {
 	return r
 }
 
-// chain holds an object at the end of a long path.
+// chain creates a long path with an object at its end.
 func (s *scene) chain(n int, end Ref) Ref {
 	for range n {
 		end = s.node("com.example.Link", "next", end)
@@ -391,7 +391,7 @@ func (s *scene) chain(n int, end Ref) Ref {
 	return end
 }
 
-// tree has a leak in one of its leaves.
+// tree creates a tree with a leak in one of its leaves.
 func (s *scene) tree(depth int, leaf Ref) Ref {
 	c := s.class("com.example.Tree", "", "object right", "object left")
 	if depth == 0 {

@@ -17,8 +17,8 @@ func (h *Heap) nativeClasses() {
 	h.Declare("libcore.util.NativeAllocationRegistry$CleanerThunk", nil, "object this$0", "long nativePtr")
 }
 
-// Native attributes native memory of the given size to an object, which holds
-// it at the address pointer. Memory from malloc has the lowest bit of the size
+// Native attributes native memory of the given size to an object, which stores
+// its address pointer. For memory from malloc, the lowest bit of the size is
 // set, as since Android 10.
 func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	if malloced {
@@ -40,7 +40,8 @@ func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	h.SetStatic(h.Class("sun.misc.Cleaner"), "first", cleaner)
 }
 
-// Picture is the content of a bitmap. Two with the same Content are equal.
+// Picture is the content of a bitmap. Two pictures with the same Content are
+// equal.
 type Picture struct {
 	Width, Height int
 	Content       uint64
@@ -48,8 +49,8 @@ type Picture struct {
 	Recycled bool
 }
 
-// rgba returns its pixels, as Android stores ARGB_8888: red, green, blue,
-// alpha. They are uniform areas, as in most pictures of apps.
+// rgba returns the pixels as Android stores ARGB_8888: red, green, blue, alpha.
+// They form uniform areas, as in most pictures of apps.
 func (p Picture) rgba() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, p.Width, p.Height))
 	for y := range p.Height {
@@ -88,8 +89,8 @@ func (h *Heap) bitmapClass() {
 	}
 }
 
-// Bitmap makes an android.graphics.Bitmap of the API level: before 26 with its
-// pixels in mBuffer, later in registered native memory.
+// Bitmap creates an android.graphics.Bitmap as in the heap's API level: before
+// 26 with its pixels in mBuffer, later in registered native memory.
 func (h *Heap) Bitmap(p Picture) Ref {
 	pointer := 0x7200000000 + int64(len(h.android.bitmaps))*0x100
 	b := h.New(h.Class("android.graphics.Bitmap"),
@@ -120,9 +121,9 @@ func (h *Heap) Pointer(bitmap Ref) int64 {
 	return 0
 }
 
-// DumpBitmaps does what `am dumpheap -b png` does before the dump: it stores
-// the pictures of all bitmaps as PNGs in the static field Bitmap.dumpData. It
-// requires SDK 35.
+// DumpBitmaps does the same as `am dumpheap -b png` does before the dump: it
+// stores the pictures of all bitmaps as PNGs in the static field
+// Bitmap.dumpData. It requires SDK 35.
 func (h *Heap) DumpBitmaps() {
 	if h.sdk < 35 {
 		h.fail("bitmaps are dumped from SDK 35 on, this is %d", h.sdk)
@@ -137,7 +138,7 @@ func (h *Heap) DumpBitmaps() {
 		natives = append(natives, h.Pointer(b))
 		buffers = append(buffers, h.Bytes(p.png()))
 	}
-	// The format is that of Bitmap.CompressFormat.PNG.
+	// The number of the format is that of Bitmap.CompressFormat.PNG.
 	data := h.New(h.Class("android.graphics.Bitmap$DumpData"), Fields{
 		"count": len(natives), "format": 1, "max": len(natives), "natives": h.Longs(natives...),
 		"buffers": h.Objects(h.Class("byte[]"), buffers...),
@@ -145,7 +146,7 @@ func (h *Heap) DumpBitmaps() {
 	h.SetStatic(h.Class("android.graphics.Bitmap"), "dumpData", data)
 }
 
-// Duplicates makes n strings of the same text.
+// Duplicates creates n strings with the same text.
 func (h *Heap) Duplicates(s string, n int) List {
 	l := h.ArrayList()
 	for range n {
@@ -154,17 +155,17 @@ func (h *Heap) Duplicates(s string, n int) List {
 	return l
 }
 
-// Watched is LeakCanary's state of an object.
+// Watched is LeakCanary's information about an object.
 type Watched struct {
 	Key, Description string
-	// WatchedAt and RetainedAt are uptimes in ms; RetainedAt is -1 while the
-	// object need not be gone.
+	// WatchedAt and RetainedAt are uptimes in ms; RetainedAt is -1 as long as
+	// the object is not expected to be gone.
 	WatchedAt, RetainedAt int64
 	// Legacy selects LeakCanary 1, which has no times.
 	Legacy bool
 }
 
-// Watch makes the KeyedWeakReference with which LeakCanary watches an object.
+// Watch creates the KeyedWeakReference with which LeakCanary watches an object.
 func (h *Heap) Watch(object Ref, w Watched) Ref {
 	weak := h.Class("java.lang.ref.WeakReference")
 	name := "leakcanary.KeyedWeakReference"

@@ -6,23 +6,24 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// ART's spaces on a 64-bit phone: the region space, large objects, and behind
-// the boot image the zygote's.
+// ART's spaces on a 64-bit phone: the region space, large objects, and, after
+// the boot image, the zygote's space.
 const (
 	regionSpace = 0x12c00000
 	largeSpace  = 0x40000000
 	imageSpace  = 0x70000000
-	// highLarge and highImage are for heaps that overlap these.
+	// highLarge and highImage are used for heaps that would overlap these
+	// spaces.
 	highLarge = 0xe0000000
 	highImage = 0xf0000000
-	// largeObject is the size from which arrays of primitives are large objects
-	// (runtime/gc/heap.h, kMinLargeObjectThreshold).
+	// largeObject is the minimum size at which a primitive array is a large
+	// object (runtime/gc/heap.h, kMinLargeObjectThreshold).
 	largeObject = 3 * page
 	page        = 4096
 	align       = 8
 )
 
-// HotSpot's heap, with compressed references and on 32 bits.
+// The addresses of HotSpot's heap, with compressed references and on 32 bits.
 const (
 	hotSpotHeap   = 0x700000000
 	hotSpotHeap32 = 0x22000000
@@ -68,14 +69,15 @@ func (d *dump) place() error {
 	return nil
 }
 
-// placeAt assigns addresses from the given one on, and returns the end.
+// placeAt assigns addresses beginning with the given one, and returns the end.
 func (d *dump) placeAt(at, step hprof.ID, refs []Ref) hprof.ID {
 	for _, r := range refs {
 		o := &d.objects[r]
 		d.ids[r] = at
 		if o.shape == ofText {
-			// The text follows the header; an empty text has the ID of the next
-			// object (runtime/hprof/hprof.cc, DumpHeapInstanceObject).
+			// The text follows the header; the ID of an empty text equals that
+			// of the next object (runtime/hprof/hprof.cc,
+			// DumpHeapInstanceObject).
 			d.values[r] = at + stringHeader
 			if len(o.text) == 0 {
 				d.values[r] = at + align
@@ -116,16 +118,18 @@ func (d *dump) placeHotSpot() error {
 func aligned(n int64) int64 { return (n + align - 1) / align * align }
 
 const (
-	// stringHeader is a String without its characters (mirror/string.h).
+	// stringHeader is the size of a String without its characters
+	// (mirror/string.h).
 	stringHeader = 16
-	// classHeader is a Class without statics and embedded method table
-	// (mirror/class.h).
+	// classHeader is the size of a Class without statics and embedded method
+	// table (mirror/class.h).
 	classHeader = 120
-	// objectHeader is the class and lock word of each object (mirror/object.h).
+	// objectHeader is the size of the class and lock word of each object
+	// (mirror/object.h).
 	objectHeader = 8
 )
 
-// artSize returns the size of an object on ART, not aligned.
+// artSize returns the unaligned size of an object on ART.
 func (d *dump) artSize(o *object) int64 {
 	switch o.shape {
 	case ofFields, ofNothing:
@@ -151,8 +155,8 @@ func (d *dump) artSize(o *object) int64 {
 	return header + size*int64(o.count)
 }
 
-// compressed reports whether ART stores a string in bytes: since Android 8 if
-// it has only the characters 1 to 127 (mirror/string.h, IsASCII).
+// compressed reports whether ART stores a string in bytes: since Android 8, if
+// all characters are between 1 and 127 (mirror/string.h, IsASCII).
 func (d *dump) compressed(text []uint16) bool {
 	if d.sdk < 26 {
 		return false
@@ -165,10 +169,10 @@ func (d *dump) compressed(text []uint16) bool {
 	return true
 }
 
-// fieldGap is memory between two fields.
+// fieldGap is unused memory between two fields.
 type fieldGap struct{ at, size int }
 
-// artSize returns the size of an instance on ART, which puts references first
+// artSize returns the size of an instance on ART, which places references first
 // and fills gaps with fields that fit (runtime/class_linker.cc, LinkFields).
 func (c *Class) artSize() int {
 	if c.super == nil {
@@ -202,7 +206,7 @@ func (c *Class) artSize() int {
 	return at
 }
 
-// addGap adds a gap in aligned parts, the largest first.
+// addGap divides a gap into aligned parts, the largest first, and adds them.
 func addGap(gaps []fieldGap, at, end int) []fieldGap {
 	for at < end {
 		n := 4
@@ -244,7 +248,7 @@ func (c *Class) artClassSize() int {
 }
 
 // overhead is the size of a class object without its statics and the part that
-// all classes have.
+// all classes have in common.
 func (c *Class) overhead() int {
 	n := c.artClassSize() - classHeader
 	for _, s := range c.statics {
@@ -253,7 +257,7 @@ func (c *Class) overhead() int {
 	return n
 }
 
-// hotSpotSize returns the size of an object on HotSpot, aligned.
+// hotSpotSize returns the aligned size of an object on HotSpot.
 func (d *dump) hotSpotSize(o *object) int64 {
 	header, ref := int64(12), int64(4)
 	if d.IDSize == 4 {
@@ -286,9 +290,9 @@ func (d *dump) dataSize(c *Class) (n int) {
 	return n
 }
 
-// latinOrUTF16 returns the text of a string as HotSpot stores it since JDK 9:
-// one byte per character if all are below 256, else UTF-16 in the machine's
-// byte order.
+// latinOrUTF16 returns the text of a string as HotSpot has stored it since JDK
+// 9: one byte per character if all are below 256, otherwise UTF-16 in the
+// machine's byte order.
 func latinOrUTF16(text []uint16) []byte {
 	b := make([]byte, 0, 2*len(text))
 	if isLatin(text) {

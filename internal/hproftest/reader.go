@@ -8,37 +8,37 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is a record of a dump, as read by Parse. Heap records have a Sub and
-// belong to the segment whose own record precedes them.
+// Record is a record of a dump, as read by Parse. Heap records have a Sub; the
+// record of their segment precedes them.
 type Record struct {
-	// Offset is its position, Length the size of the body of a record outside
-	// the heap.
+	// Offset is the record's position; Length is the size of the body of a
+	// record outside the heap.
 	Offset, Length int
 	Tag            hprof.Tag
 	// Body is the body of a record outside the heap.
 	Body []byte
 
 	Sub hprof.SubTag
-	// Heap is the number of the heap in the latest HEAP_DUMP_INFO of this
-	// segment, and Name the ID of its name.
+	// Heap is the ID of the heap in the latest HEAP_DUMP_INFO of this segment,
+	// and Name the string ID of the heap's name.
 	Heap uint32
 	Name hprof.ID
 	Root hprof.Root
 	// Dump is the content of a CLASS_DUMP.
 	Dump hprof.Class
-	// Object is an instance or array, of the class Class or with elements of
-	// Type.
+	// Object is an instance or array; Class is its class, Type the element type
+	// of a primitive array.
 	Object, Class hprof.ID
 	Trace, Count  uint32
 	Type          hprof.Type
-	// Data are the fields of an instance or the elements of an array.
+	// Data are the field values of an instance or the elements of an array.
 	Data []byte
 }
 
 // Parse reads an entire dump in the simplest way, as a second implementation
-// for tests. It trusts the lengths in the file, supports none of the exceptions
-// of real dumps, and stops at the first error; it also returns the records
-// before that.
+// for tests. It trusts the lengths in the file, does not support the exceptions
+// that occur in real dumps, and stops at the first error; it then also returns
+// the preceding records.
 func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})

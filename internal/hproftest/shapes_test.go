@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// look is a dump with short forms to access its fields.
+// look is a dump with helpers to access its fields.
 type look struct {
 	*testing.T
 	*Graph
@@ -73,7 +73,7 @@ func TestActivities(t *testing.T) {
 			t.Errorf("the layout of %d", l.Of(a.Ref))
 		}
 	}
-	// Only the leak holds the dead one from outside.
+	// From outside, only the leak holds the destroyed activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {
 		t.Errorf("held by %v", l.holders(dead.Ref))
@@ -199,8 +199,8 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
-// native returns the size in the Cleaners of an object, without the bit for
-// malloc.
+// native returns the size recorded in the Cleaners of an object, without the
+// bit for malloc.
 func (l look) native(object Ref) (sum uint64) {
 	for c := l.Path(l.Class("sun.misc.Cleaner"), "first"); c != 0; c = l.Path(c, "next") {
 		if l.Path(c, "referent") == l.Of(object) {
@@ -300,7 +300,7 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestCollections reads the collections by their own rules.
+// TestCollections reads the collections the way their own code does.
 func TestCollections(t *testing.T) {
 	h := Java(3)
 	var elements, pairs []Ref
@@ -401,7 +401,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestGraph: brute force on real dumps computes the numbers of ahat.
+// TestGraph checks that brute force on real dumps computes the same numbers as
+// ahat.
 func TestGraph(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large dumps")
@@ -421,7 +422,7 @@ func TestGraph(t *testing.T) {
 	}
 	main := g.Class("Main")
 	fixture := g.Path(main, "a")
-	// The oracle also counts 50000 native bytes of the field g.
+	// The expected value also includes 50000 native bytes of the field g.
 	if main != 0x12c04948 || fixture != 0x12c04c28 || g.Text(g.Path(fixture, "b")) != "hello, world" ||
 		g.Text(g.Path(fixture, "c")) != "Sigma (\u01a9) is not ASCII" || g.Retained(g.Path(fixture, "g")) != 8 ||
 		g.Retained(g.Path(fixture, "u")) != 120000 {
@@ -430,7 +431,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Posted messages are in the main thread's queue, in the order of the calls.
+// Posted messages must be in the main thread's queue, in the order of the
+// calls.
 func TestPost(t *testing.T) {
 	h := Android(Phone{})
 	task := h.Declare("com.example.Task", nil, "int number")

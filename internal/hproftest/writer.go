@@ -14,15 +14,15 @@ import (
 
 // Segmentation selects how a Writer divides the heap into segments.
 type Segmentation struct {
-	// Records and Bytes end a segment of that size, its head included; 0 is
-	// unlimited.
+	// Records and Bytes end a segment when it reaches that size, including its
+	// head; 0 means unlimited.
 	Records, Bytes int
-	// Fit begins a new segment before a record that would make the open one
-	// longer than Bytes, instead of ending it afterwards.
+	// Fit begins a new segment before a record that would make the open segment
+	// longer than Bytes. Otherwise, the segment ends after such a record.
 	Fit bool
 	// Single writes one HEAP_DUMP instead of segments. Its length is filled in
 	// at its end if the output can seek; otherwise it is kept in memory until
-	// then. A length above 4 GiB is declared modulo 4 GiB, like in HotSpot.
+	// then. A length above 4 GiB is declared modulo 4 GiB, as in HotSpot.
 	Single bool
 }
 
@@ -31,34 +31,36 @@ type Segmentation struct {
 // the default of a Writer.
 func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
 
-// HotSpotSegments is HotSpot's segmentation since JDK 9: as much as its buffer
-// of 1 MiB can hold (services/heapDumper.cpp, DumpWriter).
+// HotSpotSegments is HotSpot's segmentation since JDK 9: as many bytes as its
+// buffer of 1 MiB can hold (services/heapDumper.cpp, DumpWriter).
 func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: true} }
 
-// Writer writes a heap dump record by record, in the order of the calls. No
-// record is checked against others, so that everything that a Scanner reads can
-// be written. Heap records open a segment if none is open, all others end it.
+// Writer writes a heap dump record by record, in the order of the calls. It
+// does not check records against each other, so that everything that a Scanner
+// reads can be written. Heap records open a segment if no segment is open; all
+// other records end it.
 //
 // The first error is kept, and everything after it is dropped. A Writer keeps
-// one segment in memory: a record of more than 64 KiB passes through and is the
-// last of its segment, unless Segmentation.Bytes is larger. Records do not
-// allocate once the buffer has grown. A Writer is not safe for concurrent use.
+// one segment in memory: a record of more than 64 KiB is written directly and
+// is the last of its segment, unless Segmentation.Bytes is larger. Records do
+// not allocate once the buffer has grown. A Writer is not safe for concurrent
+// use.
 type Writer struct {
 	out    io.Writer
 	idSize int
 	policy Segmentation
 
-	// buf are the bytes that are not written to out yet.
+	// buf are the bytes that have not been written to out yet.
 	buf []byte
 	// written is the number of bytes written to out.
 	written int64
 
-	// open means that a segment is open; its head is at offset head of all
-	// bytes.
+	// open means that a segment is open; head is the offset of its head in the
+	// dump.
 	open bool
 	head int64
 	// sealed means that the head of the open segment already has the right
-	// length, so that it need not stay in buf.
+	// length, so that the head may be written out.
 	sealed bool
 	// seeker is used to fill in the head of a single segment later; base is its
 	// position before the first byte.
@@ -66,8 +68,8 @@ type Writer struct {
 	base    int64
 	records int
 
-	// inHeap means that HeapInfo was called since the last EndSegment,
-	// described that the open segment contains it.
+	// inHeap means that HeapInfo was called since the last EndSegment;
+	// described means that the open segment contains a HEAP_DUMP_INFO.
 	inHeap, described bool
 	heap              uint32
 	heapName          hprof.ID
@@ -110,7 +112,7 @@ func NewWriter(out io.Writer, h hprof.Header) *Writer {
 	return w
 }
 
-// Segment changes the segmentation, from the next segment on.
+// Segment changes the segmentation, beginning with the next segment.
 func (w *Writer) Segment(s Segmentation) {
 	w.EndSegment()
 	w.policy = s
@@ -130,8 +132,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close is Flush; later records are errors. It does not write HEAP_DUMP_END,
-// and does not close the output.
+// Close does the same as Flush; later records are errors. It does not write
+// HEAP_DUMP_END, and does not close the output.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	w.closed = true
@@ -160,8 +162,8 @@ func (w *Writer) spill() {
 	w.buf = w.buf[:0]
 }
 
-// relieve spills a buffer that is long enough and contains no head that must
-// change.
+// relieve spills the buffer if it is long enough and contains no head that must
+// still change.
 func (w *Writer) relieve() {
 	if len(w.buf) < spillAt || w.open && !w.sealed && (!w.policy.Single || w.seeker == nil) {
 		return
@@ -187,7 +189,7 @@ func (w *Writer) id(v hprof.ID) {
 	w.u4(uint32(v))
 }
 
-// value writes the low bytes of a value of an existing type.
+// value writes the low bytes of a value whose type must exist.
 func (w *Writer) value(t hprof.Type, v uint64) {
 	if t == hprof.Object {
 		w.id(hprof.ID(v))
@@ -208,7 +210,7 @@ func (w *Writer) value(t hprof.Type, v uint64) {
 // Records outside the heap.
 
 // Record writes a record outside the heap unchanged, such as one that was read
-// and is unknown.
+// and has an unknown tag.
 func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
 		w.fail("a record", errors.New("the heap is written by its own methods"))
@@ -221,7 +223,7 @@ func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	w.relieve()
 }
 
-// begin starts a record outside the heap whose body has the given size.
+// begin starts a record outside the heap with a body of the given size.
 func (w *Writer) begin(tag hprof.Tag, size int64) bool {
 	w.EndSegment()
 	return w.start(tag, size)
@@ -243,9 +245,9 @@ func (w *Writer) start(tag hprof.Tag, size int64) bool {
 	return true
 }
 
-// String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL is
-// two bytes, a character beyond U+FFFF two surrogates. Invalid UTF-8 becomes
-// U+FFFD.
+// String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL takes
+// two bytes, and a character beyond U+FFFF is written as two surrogates.
+// Invalid UTF-8 becomes U+FFFD.
 func (w *Writer) String(id hprof.ID, s string) {
 	if !w.begin(hprof.TagString, int64(w.idSize)+modifiedLength(s)) {
 		return
@@ -371,7 +373,8 @@ func (w *Writer) EndHeap() {
 
 // Segments.
 
-// BeginSegment opens a segment if none is open, even if it stays empty.
+// BeginSegment opens a segment if none is open, even if the segment stays
+// empty.
 func (w *Writer) BeginSegment() {
 	if w.open || !w.start(w.segmentTag(), 0) {
 		return
@@ -387,7 +390,7 @@ func (w *Writer) segmentTag() hprof.Tag {
 	return hprof.TagHeapDumpSegment
 }
 
-// SegmentBytes returns the length of the open segment with its head, or 0.
+// SegmentBytes returns the length of the open segment including its head, or 0.
 func (w *Writer) SegmentBytes() int64 {
 	if !w.open {
 		return 0
@@ -395,7 +398,7 @@ func (w *Writer) SegmentBytes() int64 {
 	return w.Written() - w.head
 }
 
-// EndSegment ends the open segment and the effect of HeapInfo.
+// EndSegment ends the open segment, and with it the effect of HeapInfo.
 func (w *Writer) EndSegment() {
 	w.cut()
 	w.inHeap = false
@@ -458,8 +461,8 @@ func (w *Writer) full(size int64) bool {
 	return w.SegmentBytes() >= int64(p.Bytes)
 }
 
-// enter prepares a segment for a heap record of the given size, its tag
-// included.
+// enter prepares a segment for a heap record of the given size, including its
+// tag.
 func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 	if w.err != nil {
 		return false
@@ -492,8 +495,9 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 
 // Heap records.
 
-// HeapInfo sets the heap of the following objects: ART's 0 default, 'A' app,
-// 'I' image, 'Z' zygote. A segment that the Writer begins by itself repeats it.
+// HeapInfo sets the heap of the following objects, by ART's IDs: 0 default, 'A'
+// app, 'I' image, 'Z' zygote. A segment that the Writer begins by itself
+// repeats it.
 func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
 	if !w.enter(hprof.SubHeapInfo, int64(5+w.idSize)) {
 		return
@@ -509,7 +513,7 @@ func (w *Writer) heapInfo() {
 	w.described = true
 }
 
-// Root writes a root. The second ID of a JNI global is 0, like in ART.
+// Root writes a root. The second ID of a JNI global is 0, as in ART.
 func (w *Writer) Root(r hprof.Root) {
 	if !r.Kind.IsRoot() {
 		w.fail("a root", fmt.Errorf("%v is none", r.Kind))
@@ -580,7 +584,7 @@ func (w *Writer) Class(c *hprof.Class) {
 	w.relieve()
 }
 
-// check fails for a type that does not exist.
+// check reports an error for a type that does not exist.
 func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	if t.Size(w.idSize) == 0 {
 		w.fail(tag.String(), fmt.Errorf("a field of %v", t))
@@ -642,7 +646,7 @@ func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []
 }
 
 // PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are
-// read from r, big-endian. If r ends early, that is an error, and the dump is
+// read from r, big-endian. It is an error if r ends early; the dump is then
 // truncated.
 func (w *Writer) PrimitiveArrayFrom(id hprof.ID, trace uint32, t hprof.Type, count uint32, r io.Reader) {
 	size := w.elementSize(t)
@@ -687,7 +691,8 @@ func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, siz
 	return true
 }
 
-// elementSize is 0 for types that no primitive array has.
+// elementSize returns the size of an element, or 0 for types that no primitive
+// array has.
 func (w *Writer) elementSize(t hprof.Type) int {
 	if t == hprof.Object {
 		return 0

@@ -19,8 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// script is the source of a sequence of calls; after its end all bytes are
-// zero.
+// script determines a sequence of calls; after its end all bytes are zero.
 type script struct{ rest []byte }
 
 func (s *script) byte() byte {
@@ -43,13 +42,14 @@ func (s *script) bytes(n int) []byte {
 	return b
 }
 
-// author makes the calls of a script and records the expected result.
+// author makes the calls that a script determines and records the expected
+// result.
 type author struct {
 	script
 	w    *hproftest.Writer
 	ids  int
 	want []hproftest.Record
-	// heap and name are those of the next object.
+	// heap and name are the heap of the next object.
 	heap uint32
 	name hprof.ID
 	// ends counts calls that must end a segment.
@@ -240,7 +240,7 @@ func (a *author) class() {
 	a.inHeap(hproftest.Record{Sub: hprof.SubClassDump, Object: c.ID, Dump: c})
 }
 
-// naiveModified encodes by hand as specified in JVM specification 4.4.7.
+// naiveModified encodes text directly as specified in JVM specification 4.4.7.
 func naiveModified(s string) (out string) {
 	for _, r := range s {
 		units := []rune{r}
@@ -287,7 +287,7 @@ func (f *seekable) Seek(to int64, whence int) (int64, error) {
 	return f.at, nil
 }
 
-// plain drops records and fields that depend on the segmentation.
+// plain removes records and fields that depend on the segmentation.
 func plain(records []hproftest.Record) (out []hproftest.Record) {
 	for _, r := range records {
 		isSegment := r.Sub == 0 && (r.Tag == hprof.TagHeapDump || r.Tag == hprof.TagHeapDumpSegment)
@@ -402,7 +402,7 @@ func compare(t *testing.T, got, want []hproftest.Record) {
 }
 
 // TestRewrite writes real dumps again, record by record and with the same
-// segments: the bytes are the same.
+// segments: the bytes must be the same.
 func TestRewrite(t *testing.T) {
 	for _, name := range []string{"ahat-O.hprof", "leak_service_binder.hprof"} {
 		data := recorded.Read(t, "hprof", name)
@@ -455,7 +455,7 @@ func rewrite(w *hproftest.Writer, r *hproftest.Record, idSize int) {
 	}
 }
 
-// TestScanner: the package reads its own output.
+// TestScanner reads the Writer's output with the Scanner of package hprof.
 func TestWriterAndScanner(t *testing.T) {
 	var data []byte
 	for i := range 60_000 {
@@ -555,7 +555,7 @@ func TestWriterStrings(t *testing.T) {
 	}
 }
 
-// limited fails after some bytes.
+// limited fails after a number of bytes.
 type limited struct{ left int }
 
 var errFull = errors.New("no space")
@@ -669,7 +669,7 @@ func TestWriterOutputFails(t *testing.T) {
 }
 
 // TestWriterLargeArray streams an array that is larger than any buffer, to a
-// file that can seek and to a stream, without keeping it.
+// file that can seek and to a stream, and checks that it is not kept in memory.
 func TestWriterLargeArray(t *testing.T) {
 	const n = 50 << 20
 	h := hprof.Header{Format: hprof.Format102, IDSize: 8}

@@ -23,26 +23,25 @@ import (
 )
 
 // release is the Java release of the class files: the latest that Debian's
-// ProGuard, 6.2, reads and that has nest mates (JEP 181). Without nest mates,
-// inner classes need synthetic methods that Android's compilers do not generate
-// either.
+// ProGuard, 6.2, can read and that has nest mates (JEP 181). Without nest
+// mates, inner classes would need synthetic methods, which Android's compilers
+// do not generate.
 const (
 	release      = 11
 	majorVersion = 55
 )
 
-// build is the result of a tool, shared by all tests of this run.
+// build is the result of running a tool, shared by all tests of this run.
 type build struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-// builds are the builds by what they are made from.
+// builds maps the inputs of builds to the builds.
 var builds sync.Map
 
-// built returns a result that it makes unless it was made before, by this
-// process or another: results are kept in the user's cache. Failures are not
-// kept.
+// built returns a result, and makes it unless this process or another one has
+// made it before: results are kept in the user's cache. Failures are not kept.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
 	b := value.(*build)
@@ -65,8 +64,8 @@ func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	return data, nil
 }
 
-// cached returns where the result for a key is kept, or "" if there is no
-// cache.
+// cached returns the path at which the result for a key is kept, or "" if there
+// is no cache.
 func cached(key string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -75,8 +74,8 @@ func cached(key string) string {
 	return filepath.Join(dir, "leakgate", "java", fmt.Sprintf("%x", sha256.Sum256([]byte(key))))
 }
 
-// keep writes a complete result. If the cache cannot be written, only time is
-// lost.
+// keep stores a complete result. An error is ignored, because without the cache
+// only time is lost.
 func keep(path string, data []byte) {
 	dir := filepath.Dir(path)
 	if path == "" || os.MkdirAll(dir, 0o700) != nil {
@@ -122,7 +121,7 @@ func (j *JDK) Compile(tb testing.TB, s Files) string {
 }
 
 // CompileLibraries compiles Libraries and returns its class path with all
-// dependencies. If the libraries cannot be fetched, the test ends like with
+// dependencies. If the libraries cannot be fetched, the test ends as with
 // recorded.Missing.
 func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	tb.Helper()
@@ -163,8 +162,8 @@ func (j *JDK) compile(ctx context.Context, s Files, path string) error {
 	return nil
 }
 
-// compileTogether prepares programs for compile, in less time than one after
-// the other would take.
+// compileTogether compiles programs for compile, in less time than compiling
+// them one after the other would take.
 func (j *JDK) compileTogether(ctx context.Context, list []Files) error {
 	list = slices.DeleteFunc(list, func(s Files) bool { return known(j.key(s)) })
 	jars, err := j.jars(ctx, list, "")
@@ -188,7 +187,7 @@ func (j *JDK) key(s Files) string {
 	return fmt.Sprintf("%s %s %x", j.java, stamp(j.api), h.Sum(nil))
 }
 
-// stamp distinguishes installations of a tool, by one of its files.
+// stamp identifies an installation of a tool by one of its files.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -197,7 +196,7 @@ func stamp(path string) string {
 	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
-// jars compiles programs, each on its own, with a class path.
+// jars compiles several programs separately, with a class path.
 func (j *JDK) jars(ctx context.Context, list []Files, classPath string) ([][]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -257,9 +256,9 @@ func pack(dir string) ([]byte, error) {
 
 // library returns the API of java.base in the release, as a jar of class files
 // without code, for a tool that cannot read the class files of this JDK. It is
-// made from the file that javac has for --release: folders are named after all
-// releases that have their contents, one letter or digit each, and class files
-// in them have the version of the JDK (OpenJDK
+// made from the file that javac has for --release. Folders in that file are
+// named after all releases that share their contents, one letter or digit each,
+// and its class files have the version of the JDK (OpenJDK
 // make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
 func (j *JDK) library() ([]byte, error) {
 	return built(stamp(j.api), func() ([]byte, error) {
@@ -291,8 +290,9 @@ func className(path string) (string, bool) {
 	return name + ".class", ok && strings.Contains(releases, letter) && module == "java.base" && name != "module-info"
 }
 
-// stub adds a class with the version of the release: eight bytes, the last two
-// of which are the major version (JVM Specification, section 4.1).
+// stub adds a class, changed to the version of the release. The first eight
+// bytes of a class file end with the major version, in two bytes (JVM
+// Specification, section 4.1).
 func stub(z *zip.Writer, name string, f *zip.File) error {
 	in, err := f.Open()
 	if err != nil {

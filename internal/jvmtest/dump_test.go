@@ -58,7 +58,8 @@ func references(t *testing.T, g *heap.Graph, objects []heap.Object) map[heap.Obj
 	return m
 }
 
-// held returns what a field references, in the class or in all its objects.
+// held returns the objects that a field references, in the class or in all its
+// objects.
 func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	t.Helper()
 	if o, ok := g.Static(owner, field); ok {
@@ -76,8 +77,8 @@ func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	return list
 }
 
-// checkLeaks compares a dump with its known leaks; named returns the names of a
-// class and a field in the dump.
+// checkLeaks compares a dump with its known leaks; named returns the names that
+// a class and a field have in the dump.
 func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
 	named func(owner, field string) (string, string)) {
 	t.Helper()
@@ -94,8 +95,8 @@ func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
 			if g.Reachability(o) != heap.Strong {
 				t.Errorf("a %s is %v reachable", leak.Class, g.Reachability(o))
 			}
-			// The object of a running thread is also on its stack, so that
-			// nothing dominates it.
+			// The object of a running thread is also on its stack, so that no
+			// single object dominates it.
 			ok := slices.ContainsFunc(holders,
 				func(h heap.Object) bool { return dominates(g, h, o) || slices.Contains(direct[h], o) })
 			if !ok {
@@ -114,5 +115,5 @@ func dominates(g *heap.Graph, d, o heap.Object) bool {
 	return false
 }
 
-// asWritten is the naming of a program that is not renamed.
+// asWritten is the naming of a program whose names were not changed.
 func asWritten(owner, field string) (string, string) { return owner, field }

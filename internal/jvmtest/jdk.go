@@ -14,14 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// JDK are the Java tools of this machine. Several tests may use it at once.
+// JDK represents the Java tools of this machine. Several tests may use it at
+// once.
 type JDK struct {
 	java, jcmd string
-	// api is the file with javac's class files of older releases.
+	// api is the path of javac's class files of older releases.
 	api string
 }
 
-// New finds the JDK by PATH. Without it, the test ends like with
+// New finds the JDK by PATH. If there is none, the test ends as with
 // recorded.Missing.
 func New(tb testing.TB) *JDK {
 	tb.Helper()
@@ -48,16 +49,17 @@ func find(tb testing.TB, program string) string {
 	return path
 }
 
-// patience bounds every program and every answer: it ends tests that hang, and
-// does not delay others.
+// patience is the timeout of every program and every response: it ends tests
+// that hang, without delaying other tests.
 const patience = 2 * time.Minute
 
 // small are the options of a JVM for one short task: only the first compiler,
-// one thread for collections. With the last option it leaves no file in /tmp
-// when it is killed.
+// and one thread for garbage collection. The last option prevents files in /tmp
+// from being left behind when the JVM is killed.
 var small = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"}
 
-// environment omits the variables that add options to every JVM.
+// environment returns the environment without the variables that add options to
+// every JVM.
 func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "LANG=C"}, more...)
 }

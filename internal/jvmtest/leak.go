@@ -1,22 +1,23 @@
 package jvmtest
 
-// Leak is a leak that must be found in a program, by the names in its source.
+// Leak is a leak that must be found in a program, with the names in its source.
 type Leak struct {
-	// Name is the name in ShopMain, or "" in the mall.
+	// Name is the name that ShopMain takes, or "" in Mall.
 	Name string
-	// Class is the class of the leaked objects. No two leaks of a program have
-	// the same.
+	// Class is the class of the leaked objects. Each leak of a program has a
+	// different class.
 	Class string
 	// Owner and Field are the faulty reference: clearing it, in the class or in
-	// all objects of Owner, fixes the leak. In the mall it may belong to a
-	// running thread, whose stack has another reference.
+	// all objects of Owner, fixes the leak. In Mall, it may belong to a running
+	// thread, whose stack has another reference to the object.
 	Owner, Field string
-	// Each is how many objects of Class an iteration adds; 0 if it replaces the
-	// only one.
+	// Each is the number of objects of Class that an iteration adds; 0 if it
+	// replaces the only one.
 	Each int
 }
 
-// Objects returns the number of objects after n iterations, n at least 1.
+// Objects returns the number of objects after n iterations; n must be at least
+// 1.
 func (l Leak) Objects(iterations int) int {
 	if l.Each == 0 {
 		return 1
@@ -29,7 +30,7 @@ const (
 	mall = "com.example.mall."
 )
 
-// ShopLeaks are the leaks of Shop. ShopMain takes their names.
+// ShopLeaks are the leaks of Shop. ShopMain takes their names as arguments.
 func ShopLeaks() []Leak {
 	return []Leak{
 		{"image-cache", shop + "Image", shop + "ImageCache", "entries", 3},

@@ -30,14 +30,14 @@ type Process struct {
 	ended  bool
 }
 
-// Start runs a program of a jar or a class path. It ends with the test at the
-// latest.
+// Start runs a program from a jar or a class path. The program ends with the
+// test at the latest.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
 	return j.StartWith(tb, nil, jar, main, args...)
 }
 
-// StartWith is Start with additional options of the JVM.
+// StartWith is like Start, with additional options for the JVM.
 func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args ...string) *Process {
 	tb.Helper()
 	p, err := j.start(tb.Context(), tb.TempDir(), options, jar, main, args)
@@ -55,15 +55,15 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	ctx, cancel := context.WithCancel(ctx)
 	all := append([]string{"-Xmx64m"}, small...)
 	// The JVM listens for jcmd from its start. Otherwise jcmd would wake it by
-	// a signal and a file, which ends a JVM that has not installed its signal
-	// handlers yet.
+	// a signal and a file, which terminates a JVM that has not installed its
+	// signal handlers yet.
 	all = append(append(all, "-XX:+StartAttachListener"), options...)
 	all = append(append(all, "-cp", jar, main), args...)
 	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}
 	p.cmd = exec.CommandContext(ctx, j.java, all...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
-	// Programs end with their input, even if the tests are killed. One that
-	// does not is killed.
+	// Programs end when their input ends, which happens even if the tests are
+	// killed. A program that does not end is killed.
 	p.cmd.Cancel = func() error { return p.stdin.Close() }
 	p.cmd.WaitDelay = 30 * time.Second
 	stdout, err := p.launch()
@@ -113,7 +113,7 @@ func (p *Process) await(ctx context.Context, want string) error {
 	}
 }
 
-// Do runs n iterations, at least one, and waits for their end.
+// Do runs n iterations, at least one, and waits until they have finished.
 func (p *Process) Do(tb testing.TB, iterations int) {
 	tb.Helper()
 	if err := p.do(tb.Context(), iterations); err != nil {
@@ -158,14 +158,14 @@ func (p *Process) dump(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("dump heap: %w", err)
 	}
-	// jcmd succeeds even if the file cannot be written.
+	// jcmd succeeds even if the JVM cannot write the file.
 	if !strings.Contains(out, "Heap dump file created") {
 		return "", fmt.Errorf("dump heap: %s", strings.TrimSpace(out))
 	}
 	return filepath.Join(p.dir, name), nil
 }
 
-// Stop ends the program. Its dumps remain.
+// Stop ends the program. Its dumps are kept.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
 	if err := p.close(); err != nil {
@@ -181,10 +181,10 @@ func (p *Process) close() error {
 	p.ended = true
 	p.cancel()
 	for range p.lines {
-		// Output that nobody waited for.
+		// Discards output that nobody waited for.
 	}
 	err := p.cmd.Wait()
-	// A killed JVM leaves the socket of jcmd (HotSpot
+	// A killed JVM leaves behind the socket of jcmd (HotSpot
 	// attachListener_posix.cpp).
 	os.Remove(fmt.Sprintf("/tmp/.java_pid%d", p.cmd.Process.Pid))
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -25,7 +25,7 @@ func TestLeaksGrow(t *testing.T) {
 	}
 }
 
-// Each leak also exists on its own.
+// Checks that each leak also occurs on its own.
 func TestLeaksByName(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -61,7 +61,7 @@ func TestSteadyDoesNotGrow(t *testing.T) {
 		if strings.HasPrefix(class, "com.example.") && grown != 0 {
 			t.Errorf("%+d objects of %s", grown, class)
 		}
-		// The JVM itself changes a little, but not per iteration.
+		// The heap of the JVM itself changes a little, but not per iteration.
 		if grown >= iterations {
 			t.Errorf("%+d objects of %s in %d iterations", grown, class, iterations)
 		}

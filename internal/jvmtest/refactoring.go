@@ -17,27 +17,29 @@ import (
 // marketMain is the main class of the refactored program.
 const marketMain = "com.example.market.Market"
 
-// Refactoring is a change of Market, a program with six leaking screens.
+// Refactoring is a change of Market, which is a program with six leaking
+// screens.
 type Refactoring struct {
 	Name string
 	// Added are the simple names of the screens that leak only after the
-	// change, Renamed the new names of others by their old ones.
+	// change; Renamed maps the old names of other screens to their new ones.
 	Added   []string
 	Renamed map[string]string
-	// Joins is a screen that leaks after the change into the holder of others.
+	// Joins is a screen that, after the change, leaks into a holder that other
+	// screens also leak into.
 	Joins string
-	// Changed are the leaks, other than those of Added, that differ from
-	// before: each a status and the simple name of a screen, in order.
+	// Changed are the leaks, other than those of Added, that differ after the
+	// change: each a status and the simple name of a screen, in order.
 	Changed []string
 	// Made is a class that has more objects after the change, or "".
 	Made string
-	// Reached is a screen for which a different one of several paths of equal
-	// length is found first, or "".
+	// Reached is a screen for which, of several paths of equal length, a
+	// different one is found first, or "".
 	Reached string
 	// Few marks the changes that a short test covers.
 	Few bool
 
-	// edits are pairs of a text of the source and its replacement.
+	// edits are pairs of a text in the source and its replacement.
 	edits   []string
 	visits  int
 	options []string
@@ -46,11 +48,11 @@ type Refactoring struct {
 	names uint64
 }
 
-// marketVisits is how often each screen is opened: eleven colliding keys turn a
-// bin into a tree (java.util.HashMap, treeifyBin).
+// marketVisits is the number of times each screen is opened: eleven colliding
+// keys turn a bin into a tree (java.util.HashMap, treeifyBin).
 const marketVisits = 12
 
-// The changed texts of Market.
+// The texts of Market that are changed.
 const (
 	listOfScreens = "static final Collection<Object> screens = new ArrayList<>();"
 	addOfScreen   = "screens.add(screen);"
@@ -67,22 +69,22 @@ const (
 	someAnonymous = "new Object() { int i; }.hashCode();\n"
 )
 
-// wishes is a screen that leaks into a list of its own.
+// wishes adds a screen that leaks into a list of its own.
 var wishes = []string{
 	"//@visit", "Wishes.all.add(new WishScreen());", "//@class",
 	"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static " +
 		"final List<Object> all = new ArrayList<>(); }",
 }
 
-// wishInBus is a screen that registers a lambda in the bus.
+// wishInBus adds a screen that registers a lambda in the bus.
 var wishInBus = []string{
 	"//@visit", "new WishScreen().open();", "//@class",
 	"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { " +
 		"EventBus.listeners.add(what -> seen = what); } }",
 }
 
-// Refactorings are changes of Market after which its leaks are the same, and
-// some after which there is one more. The first changes nothing.
+// Refactorings are changes of Market: after some, its leaks are the same; after
+// others, there is an additional leak. The first one changes nothing.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
 	moves := func(screen, name string, edits ...string) Refactoring {
@@ -253,7 +255,7 @@ func (r Refactoring) leaking() []string {
 	return screens
 }
 
-// refactored builds and runs a change.
+// refactored builds and runs one changed program.
 func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Files, loops int) (Variant,
 	error) {
 	v := Variant{Name: r.Name, Leaking: r.leaking(), Iterations: cmp.Or(r.visits, marketVisits)}
@@ -269,8 +271,8 @@ func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, pr
 }
 
 // Refactored builds Market after each change, and runs each build once. Each
-// run has the given number of loops, at most marketVisits, and its heap is
-// dumped after each.
+// run has the given number of loops, at most marketVisits; its heap is dumped
+// after each loop.
 func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant {
 	tb.Helper()
 	proguard := j.shrinker(tb)

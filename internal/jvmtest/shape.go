@@ -5,8 +5,8 @@ type Shape struct {
 	Name string
 	// Place is part of the name or the path of the place that grows.
 	Place string
-	// Bytes is the growth per iteration; 0 if the growth of the heap is not
-	// proportional, as with a buffer that doubles.
+	// Bytes is the growth per iteration; 0 if the heap does not grow
+	// proportionally, as with a buffer that doubles.
 	Bytes int64
 }
 
@@ -40,7 +40,8 @@ func LeakingShapes() []Shape {
 	}
 }
 
-// SteadyShapes do not grow; FillingShapes stop growing.
+// SteadyShapes do not grow; FillingShapes grow more and more slowly, and
+// finally stop.
 func SteadyShapes() []string {
 	return []string{
 		"steady-lru", "steady-strings", "steady-sessions", "steady-screens", "steady-weak", "steady-proxies",
@@ -50,7 +51,7 @@ func SteadyShapes() []string {
 // FillingShapes grow more and more slowly.
 func FillingShapes() []string { return []string{"fills-lru", "fills-ring", "fills-keys", "fills-pool"} }
 
-// LibraryShapes leak through libraries; the Place of each has a field or a
+// LibraryShapes leak through libraries; the Place of each contains a field or a
 // class of the program.
 func LibraryShapes() []Shape {
 	return []Shape{

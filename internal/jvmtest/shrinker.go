@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// shrinker is ProGuard: it removes what a program does not need and renames the
-// rest.
+// shrinker is ProGuard: it removes the parts that a program does not need and
+// renames the rest.
 type shrinker struct {
 	jdk     *JDK
 	program string
 }
 
 // shrinker finds ProGuard by PATH, where Debian's package proguard-cli installs
-// it. Without it, the test ends like with recorded.Missing.
+// it. If it is missing, the test ends as with recorded.Missing.
 func (j *JDK) shrinker(tb testing.TB) *shrinker {
 	tb.Helper()
 	return &shrinker{j, find(tb, "proguard")}
@@ -29,8 +29,8 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 
 // shrink renames everything in a jar except its main class, in a folder of its
 // own, and returns the paths of the new jar and of the mapping. Optimization is
-// off: it merges classes and removes fields that are only written, and with
-// them leaks.
+// off, because it merges classes and removes fields that are only written, and
+// leaks with them.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)
@@ -77,7 +77,7 @@ func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	return fmt.Sprintf("renamed %x", h.Sum(nil)), nil
 }
 
-// pair stores two files in one.
+// pair stores two files in one file.
 func pair(first, second string) ([]byte, error) {
 	var files [2][]byte
 	for i, name := range []string{first, second} {
@@ -120,8 +120,9 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	return renamed, mapping, nil
 }
 
-// dictionaries are rules that choose names by a seed. The names are always the
-// same short ones, so that a name means different things in different builds.
+// dictionaries returns rules that select names by a seed. The set of short
+// names is always the same, so that a name stands for different things in
+// different builds.
 func dictionaries(dir string, seed uint64) ([]string, error) {
 	var names []string
 	for c := 'a'; c <= 'z'; c++ {

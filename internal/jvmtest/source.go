@@ -10,11 +10,12 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// Files is the text of a program by file name.
+// Files maps file names to the texts of a program.
 type Files map[string]string
 
-// Main classes of the programs. ShopMain takes names of leaks, SteadyMain
-// nothing, MallMain a seed and the number of objects beside the leaks.
+// These are the main classes of the programs. ShopMain takes names of leaks,
+// SteadyMain no arguments, MallMain a seed and the number of objects other than
+// the leaks.
 const (
 	ShopMain   = "com.example.shop.Leaks"
 	SteadyMain = "com.example.steady.Steady"
@@ -27,14 +28,15 @@ const (
 	LibrariesMain = "com.example.libraries.Libraries"
 )
 
-// Shop has the leaks of ShopLeaks, each on its own, and the program without
-// any.
+// Shop has the leaks of ShopLeaks, each on its own, and a program without
+// leaks.
 func Shop() Files { return read("Console.java", "Leaks.java", "Steady.java") }
 
 // Mall has the leaks of MallLeaks, all at once.
 func Mall() Files { return read("Console.java", "Mall.java") }
 
-// Twins has objects of TwinClasses that several paths of equal length reach.
+// Twins has objects of TwinClasses, each reachable by several paths of equal
+// length.
 func Twins() Files { return read("Console.java", "Twins.java") }
 
 // TwinClasses are the classes of those objects.
@@ -105,7 +107,8 @@ func (b *builder) file(text string) string {
 	return strings.Join(out, "")
 }
 
-// members reorders the members of a class; text before the first mark stays.
+// members reorders the members of a class; text before the first mark is
+// unchanged.
 func (b *builder) members(body []string) []string {
 	var head []string
 	var blocks [][]string
@@ -149,8 +152,8 @@ func (b *builder) statement(line string) []string {
 	return lines
 }
 
-// member is a static field that is initialized when its class is loaded: the
-// JVM numbers lambdas in the order of their first use.
+// member returns a static field that is initialized when its class is loaded:
+// the JVM numbers lambdas in the order of their first use.
 func (b *builder) member() string {
 	b.made++
 	if b.random.IntN(2) == 0 {

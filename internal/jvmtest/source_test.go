@@ -83,7 +83,7 @@ func TestCompileOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A program with errors returns javac's output.
+	// For a program with errors, Compile must return javac's output.
 	path := filepath.Join(t.TempDir(), "again.jar")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -98,7 +98,7 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// Programs that are compiled together are the same as when compiled alone.
+// Programs compiled together must be the same as when compiled alone.
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -152,8 +152,8 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A failure is not kept: the next test may have more time. Results are kept,
-// also for other processes.
+// A failure must not be kept, because the next test may have more time. Results
+// must be kept, also for other processes.
 func TestBuiltKeepsNoFailure(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	fails := func() ([]byte, error) { return []byte("half"), context.Canceled }

@@ -13,17 +13,18 @@ import (
 	"testing"
 )
 
-// Variant is the heap of one build of Mall, in one run.
+// Variant is the heap of one build of Mall in one run.
 type Variant struct {
 	Name string
-	// Dump is the path of the heap dump, Mapping that of ProGuard's mapping, or
-	// "" if nothing is renamed. The files exist until the test ends.
+	// Dump is the path of the heap dump; Mapping is the path of ProGuard's
+	// mapping, or "" if nothing is renamed. The files exist until the test
+	// ends.
 	Dump, Mapping string
 	// Dumps are the dumps after each loop; the last one is Dump.
 	Dumps []string
 	// Leaking are the classes of MallLeaks, by their names in the source.
 	Leaking []string
-	// Iterations is how often each leak occurred, for Leak.Objects.
+	// Iterations is how often each leak occurred, for use with Leak.Objects.
 	Iterations int
 }
 
@@ -35,14 +36,14 @@ type plan struct {
 	// seed and others are the arguments of MallMain.
 	seed, others, iterations int
 	options                  []string
-	// rules are ProGuard's; nil means not renamed. names is the seed of its
-	// dictionaries, or 0 for none.
+	// rules are ProGuard's rules; nil means not renamed. names is the seed of
+	// its dictionaries, or 0 for no dictionaries.
 	rules []string
 	names uint64
 }
 
-// plans are the first build and those to compare with it. All have the same
-// leaks.
+// plans describe the first build and the builds to compare with it. All have
+// the same leaks.
 func plans() []plan {
 	list := []plan{{name: "first", seed: 1, others: 20, iterations: 2}}
 	for i := range 6 {
@@ -87,19 +88,20 @@ func plans() []plan {
 	)
 }
 
-// Variants builds Mall twenty times and runs each build once. The first is the
-// original program. In the rebuilt ones, javac and the JVM number lambdas and
-// anonymous classes differently. The reordered ones make the objects in a
-// different order, between other objects, at other addresses. The renamed ones
-// were processed by ProGuard. The last two combine all of that. It takes half a
-// minute on one core, so tests should share the result. Without ProGuard, the
-// test ends like with recorded.Missing.
+// Variants builds Mall twenty times and runs each build once. The first build
+// is the original program. In the rebuilt variants, javac and the JVM number
+// lambdas and anonymous classes differently. The reordered variants create the
+// objects in a different order, between other objects, at other addresses. The
+// renamed variants were processed by ProGuard. The last two variants combine
+// all of this. The builds take half a minute on one core, so tests should share
+// the result. Without ProGuard, the test ends as with recorded.Missing.
 func (j *JDK) Variants(tb testing.TB) []Variant {
 	tb.Helper()
 	return j.variants(tb, plans())
 }
 
-// SomeVariants returns one or two of each kind of Variants, in their order.
+// SomeVariants returns one or two of each kind of Variants, in the order of
+// Variants.
 func (j *JDK) SomeVariants(tb testing.TB) []Variant {
 	tb.Helper()
 	some := []string{"first", "rebuilt 1", "reordered 2", "renamed 1", "renamed 3", "all 1"}
@@ -151,7 +153,7 @@ func sources(list []plan) []Files {
 	return programs
 }
 
-// variant makes a variant in a new folder.
+// variant creates a variant in a new folder.
 func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, error) {
 	v := Variant{Name: p.name, Iterations: p.iterations}
 	for _, leak := range MallLeaks() {
@@ -172,13 +174,13 @@ type recipe struct {
 	source Files
 	main   string
 	rules  []string
-	// names is the seed of ProGuard's dictionaries, 0 for none.
+	// names is the seed of ProGuard's dictionaries, 0 for no dictionaries.
 	names uint64
 }
 
 func (p plan) build() recipe { return recipe{p.program(), MallMain, p.rules, p.names} }
 
-// build makes the jar of a variant, and its mapping.
+// build makes the jar and the mapping of a variant.
 func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
@@ -200,8 +202,8 @@ func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant)
 	return jar, err
 }
 
-// visited runs a variant for its iterations, in loops of equal length, and
-// dumps its heap after each.
+// visited runs all iterations of a variant, in loops of equal length, and dumps
+// its heap after each loop.
 func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, v *Variant, loops int, main string,
 	args ...string) (err error) {
 	process, err := j.start(ctx, dir, options, jar, main, args)

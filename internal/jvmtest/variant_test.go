@@ -15,7 +15,7 @@ import (
 )
 
 // names is a mapping in ProGuard's form: "original -> new:" for a class, and
-// below it " type original -> new" for a field.
+// below it " type original -> new" for each field.
 type names struct {
 	classes map[string]string
 	fields  map[[2]string]string
@@ -62,20 +62,20 @@ func (n names) of(class, field string) (string, string) {
 // traits are the properties in which variants may differ.
 type traits struct {
 	// holders are the classes that reference leaking objects, in order, by the
-	// leaking class in the source.
+	// name of the leaking class in the source.
 	holders map[string][]string
-	// classes are the names of the leaking classes, addresses those of their
-	// objects.
+	// classes are the names of the leaking classes; addresses are those of
+	// their objects.
 	classes   []string
 	addresses []hprof.ID
-	// order is the leaking classes in the order in which their first objects
-	// were made. The main thread makes all but one class, and the serial
-	// collector keeps their order.
+	// order lists the leaking classes in the order in which their first objects
+	// were created. The main thread creates the objects of all classes but one,
+	// and the serial collector keeps their order.
 	order []string
 }
 
-// address is the part of a lambda class's name that is its address: it differs
-// between runs.
+// address matches the part of a lambda class's name that is its address, which
+// differs between runs.
 var address = regexp.MustCompile(`[+/]0x[0-9a-f]+$`)
 
 func observe(t *testing.T, g *heap.Graph, named func(string, string) (string, string)) traits {
@@ -152,7 +152,7 @@ func TestVariants(t *testing.T) {
 	t.Run("renamed", func(t *testing.T) { checkRenamed(t, first, renamed) })
 }
 
-// number is a number that javac or the JVM assigns: to anonymous and local
+// number matches a number that javac or the JVM assigns to anonymous and local
 // classes, and to lambdas.
 var number = regexp.MustCompile(`\$\d+`)
 
@@ -167,9 +167,9 @@ func unnumbered(s traits) map[string][]string {
 	return m
 }
 
-// checkRebuilt requires other numbers of lambdas and anonymous classes: in each
-// variant for some, and in some variant for every class that may follow
-// inserted code.
+// checkRebuilt checks that lambdas and anonymous classes have other numbers: in
+// each variant for some classes, and in at least one variant for every class
+// that may follow inserted code.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
 	for i, v := range variants {
@@ -184,7 +184,7 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 			}
 			other[class][holders[0]] = true
 		}
-		// Lambdas have no numbers since JDK 21.
+		// Since JDK 21, lambdas have no numbers.
 		if changed < 3 {
 			t.Errorf("rebuilt %d: only %d holders have a different name", i+1, changed)
 		}
@@ -205,7 +205,8 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	}
 }
 
-// checkReordered requires other addresses, in a different order.
+// checkReordered checks that objects have other addresses, in a different
+// order.
 func checkReordered(t *testing.T, first traits, variants []traits) {
 	all := append([]traits{first}, variants...)
 	for i, a := range all {
@@ -223,7 +224,7 @@ func checkReordered(t *testing.T, first traits, variants []traits) {
 	}
 }
 
-// checkRenamed requires unrelated names, and names that mean different classes
+// checkRenamed checks that names are unrelated, and stand for different classes
 // in different builds.
 func checkRenamed(t *testing.T, first traits, variants []traits) {
 	meanings := map[string]map[string]bool{}

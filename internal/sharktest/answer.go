@@ -9,23 +9,24 @@ import (
 	"testing"
 )
 
-// Mode selects what Shark knows about the classes of a dump.
+// Mode selects the classes that Shark treats specially in a dump.
 type Mode string
 
-// Android is all of AndroidReferenceMatchers, the inspectors and the metadata
-// for Android. JVM is for dumps without android.os.Build, on which those fail:
-// the matchers for references, the FinalizerWatchdogDaemon and the thread main,
-// the inspectors of the JDK, and no metadata.
+// Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
+// for Android. JVM is for dumps without android.os.Build, on which these fail:
+// it uses the matchers for references, the FinalizerWatchdogDaemon and the
+// thread main, the inspectors of the JDK, and no metadata.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"
 )
 
-// Finder selects the objects that are leaking.
+// Finder selects the leaking objects.
 type Finder string
 
 // Filter selects the objects that the filters of all inspectors of the mode
-// find, Keyed those that LeakCanary's ObjectWatcher watched and retained.
+// find; Keyed selects those that LeakCanary's ObjectWatcher watched and
+// retained.
 const (
 	Filter Finder = "filter"
 	Keyed  Finder = "keyed"
@@ -45,15 +46,15 @@ type Request struct {
 // Answer is Shark's result.
 type Answer struct {
 	Request Request `json:"-"`
-	// Failure is why there is no result, or "". If it is set, all other fields
-	// are empty.
+	// Failure is the reason why there is no result, or "". If it is set, all
+	// other fields are empty.
 	Failure string `json:"failure"`
 	// Leaking are the IDs of the objects that the finder selected, in its
 	// order.
 	Leaking []uint64 `json:"leaking"`
-	// Metadata is empty for a JVM.
+	// Metadata is nil for a JVM dump.
 	Metadata map[string]string `json:"metadata"`
-	// Leaks are those of the application, then those of libraries.
+	// Leaks are the application's leaks, followed by library leaks.
 	Leaks []Leak `json:"leaks"`
 	// Unreachable are the leaking objects without a path.
 	Unreachable []Object `json:"unreachable"`
@@ -70,7 +71,7 @@ type Leak struct {
 	Type             string `json:"type"`
 	Signature        string `json:"signature"`
 	ShortDescription string `json:"shortDescription"`
-	// Pattern and Description are those of a known library leak.
+	// Pattern and Description belong to a known library leak.
 	Pattern         string  `json:"pattern"`
 	Description     string  `json:"description"`
 	RetainedBytes   int64   `json:"retainedBytes"`
@@ -82,7 +83,7 @@ type Leak struct {
 type Trace struct {
 	// Root is the kind of the root, such as JNI_GLOBAL.
 	Root string `json:"root"`
-	// Path are the references; the origin of the first is the root's object.
+	// Path lists the references; the origin of the first is the root's object.
 	Path []Reference `json:"path"`
 	// Leaking is the object at the end of the path.
 	Leaking Object `json:"leaking"`
@@ -95,8 +96,9 @@ type Reference struct {
 	Origin Object `json:"origin"`
 	// Kind is INSTANCE_FIELD, STATIC_FIELD, LOCAL or ARRAY_ENTRY.
 	Kind string `json:"kind"`
-	// Owner is the name of the class that declares the field, Name the field or
-	// index, Generic the text in the signature instead of an index.
+	// Owner is the name of the class that declares the field, Name is the field
+	// or index, and Generic is the text that replaces the index in the
+	// signature.
 	Owner   string `json:"owner"`
 	Name    string `json:"name"`
 	Generic string `json:"generic"`

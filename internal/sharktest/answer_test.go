@@ -32,8 +32,8 @@ type record struct {
 	UnreachableObjects []struct{ Class, Status, Reason, Labels string }
 }
 
-// lines are the contents of a recorded answer, and those of an answer in the
-// same form.
+// lines returns the contents of a recorded answer, or of an answer in the same
+// form.
 func (r *record) lines() (out []string) {
 	out = append(out, fmt.Sprint(r.LeakingObjectCount), fmt.Sprint(r.LeakingObjectIDs), fmt.Sprint(r.Metadata))
 	for _, l := range r.Leaks {
@@ -53,7 +53,7 @@ func (r *record) lines() (out []string) {
 	return out
 }
 
-// most is the number of IDs in a record.
+// most is the maximum number of IDs in a record.
 const most = 200
 
 func (a *Answer) lines() (out []string) {
@@ -159,8 +159,7 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// check checks properties that the records do not contain, and counts the
-// traces.
+// check checks properties that are not in the records, and counts the traces.
 func (a *Answer) check(t *testing.T) (traces int) {
 	t.Helper()
 	for _, l := range a.Leaks {
@@ -184,7 +183,8 @@ func (a *Answer) check(t *testing.T) (traces int) {
 	return traces
 }
 
-// TestFailures: a dump on which Shark fails does not end the other requests.
+// TestFailures checks that a dump on which Shark fails does not affect the
+// other requests.
 func TestFailures(t *testing.T) {
 	dumps := recorded.Path(t, "hprof")
 	s := New(t)

@@ -5,14 +5,14 @@
 //	s := sharktest.New(t)
 //	answers := s.Analyze(t, []sharktest.Request{{Dump: path, Mode: sharktest.Android, Finder: sharktest.Filter}})
 //
-// The version is jars.Shark.Version, from Maven Central. Its requirements are
-// java, javac, and once mvn and network access; the result is kept in the
-// user's cache. If something is missing, the test ends like with
+// The version is jars.Shark.Version, from Maven Central. It requires java and
+// javac and, for the first run, mvn and network access; the result is kept in
+// the user's cache. If something is missing, the test ends as with
 // recorded.Missing.
 //
-// One JVM processes all requests of a call, because starting one takes longer
-// than analyzing a small dump. The package does not decide who is right if
-// Shark and leakgate differ.
+// One JVM processes all requests of a call, because starting it takes longer
+// than analyzing a small dump. If Shark and leakgate differ, either may be
+// wrong; the package does not decide.
 package sharktest
 
 import (
@@ -35,8 +35,8 @@ type Shark struct {
 	java, javac, cache, classPath string
 }
 
-// New finds Shark, or fetches it. If that is impossible, the test ends like
-// with recorded.Missing.
+// New finds Shark, or fetches it. If that is impossible, the test ends as with
+// recorded.Missing.
 func New(tb testing.TB) *Shark {
 	tb.Helper()
 	s := &Shark{}
@@ -68,7 +68,7 @@ type Program struct {
 	java, classPath string
 }
 
-// release is the Java release of the programs; they also run on newer ones.
+// release is the Java release of the programs; they also run on newer JVMs.
 const release = "11"
 
 // Compile compiles a Java program, a class with the given name and a main
@@ -107,12 +107,12 @@ func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
 	return jars.Keep(classes, dir)
 }
 
-// stack is the stack size of a program. Shark follows each path by recursion,
+// stack is the stack size of a program. Shark follows each path recursively,
 // and a list in a heap may be long.
 const stack = "-Xss512m"
 
-// Run runs a program and returns its standard output. A program that fails
-// fails the test.
+// Run runs a program and returns its standard output. If the program fails, the
+// test fails.
 func (p *Program) Run(tb testing.TB, args ...string) []byte {
 	tb.Helper()
 	argv := append([]string{

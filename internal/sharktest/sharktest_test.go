@@ -34,8 +34,8 @@ func endOf(t *testing.T, do func(testing.TB)) string {
 	return e.how
 }
 
-// TestMissing: without Java a test is skipped, or fails where everything is
-// required.
+// TestMissing checks that, without Java, a test is skipped, or fails in an
+// environment where everything is required.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for require, want := range map[string]string{"": "skipped: Shark needs java", "all": "failed: Shark needs java"} {
@@ -46,8 +46,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestPrograms: the output of a program is returned, and a compile error fails
-// the test.
+// TestPrograms checks that the output of a program is returned, and that a
+// compile error fails the test.
 func TestPrograms(t *testing.T) {
 	s := New(t)
 	good := fmt.Sprintf(echo, "shark.HprofVersion.ANDROID")
