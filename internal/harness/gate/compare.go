@@ -741,7 +741,7 @@ func (p *pair) gone(met map[string]bool) {
 			}
 			times[id]++
 			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
-				continue // once, when most runs have it
+				continue // add it once: when the count reaches half of the runs
 			}
 			c := &contrast{
 				pair: p,

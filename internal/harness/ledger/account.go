@@ -16,8 +16,8 @@ import (
 type Account struct {
 	capture.Process
 	Detector *detector.Detector
-	// LastUp is the device's clock at the latest sample of the present series,
-	// 0 for none.
+	// LastUp is the device's clock at the latest sample of the present series;
+	// 0 if there is none.
 	LastUp    time.Duration
 	LastBytes int64
 	// Samples counts the judged samples; First and Last are t_s of the first
@@ -27,27 +27,27 @@ type Account struct {
 	// Marks counts the marks since the account was opened.
 	Marks int
 	// Diagnosed is the device's clock when the latest diagnosis of a leak
-	// ended, 0 for none since the device booted.
+	// ended; 0 if there was none since the device booted.
 	Diagnosed time.Duration
 
 	part   *Part
 	life   life
 	source capture.Source
-	// measured is the quantity its detector judges.
+	// measured is the quantity that its detector judges.
 	measured detector.Quantity
 	swap     swapless
-	// app and member are its place in the sum of its app; nil before its first
-	// value.
+	// app is the sum of its app, and member is its part of that sum; nil before
+	// its first value.
 	app    *AppSum
 	member *member
-	// opened is t_s at which the series could begin.
+	// opened is t_s at which the series could begin at the earliest.
 	opened  float64
 	reasons []string
 
 	restarts, details int
-	// impossible counts the values that no process of the device can have.
+	// impossible counts the values that no process on the device can have.
 	impossible int
-	// missed and gaps count holes in the series; absent is their time in
+	// missed and gaps count holes in the series; absent is their total time in
 	// seconds.
 	missed, gaps int
 	absent       float64
@@ -57,7 +57,8 @@ type Account struct {
 	missingLines, unsure bool
 
 	// firstSuspicious and firstLeaking are kept here and not taken from the
-	// detector, whose clock is the device's and restarts with a reboot.
+	// detector, which uses the device's clock, and that clock restarts with a
+	// reboot.
 	firstSuspicious, firstLeaking *float64
 
 	limits    limits
@@ -66,17 +67,17 @@ type Account struct {
 	// unlisted: there are more of them.
 	unlisted bool
 	objects  map[string]record.ObjectCount
-	// deaths are the latest ends, reasonsOfDeath counts all.
+	// deaths are the latest deaths; reasonsOfDeath counts all deaths by reason.
 	deaths         []record.Death
 	reasonsOfDeath map[string]int
-	// faults are the latest faults that the workload reported, out of
-	// faultCount.
+	// faults are the latest faults that the workload reported; faultCount
+	// counts all of them.
 	faults     []record.Death
 	faultCount int
 	incidents  incidents
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
-	// counts are those at marks of a loop, reading is the one of the latest
+	// counts are those at marks of a loop; reading is the reading of the latest
 	// mark.
 	counts  []*countSeries
 	reading *openReading
@@ -87,22 +88,23 @@ type Account struct {
 	// dropped counts the transitions that are no longer kept.
 	dropped int
 	// jumps holds, for each of the latest jumps, the device's clock at t_s 0 as
-	// it was then; a reboot changes it.
+	// it was at that time; a reboot changes it.
 	jumps    []time.Duration
 	warnings []string
 }
 
 const (
 	maxWarnings = 50
-	// maxTransitions bounds the transitions of one process in run.json to the
-	// latest ones. samples.ndjson has them all.
+	// maxTransitions bounds the number of transitions of one process in
+	// run.json, where the latest are kept. samples.ndjson has all of them.
 	maxTransitions = 1000
 	// maxJumps is the largest number of jumps of a verdict.
 	maxJumps = 16
-	// maxDiagnoses bounds the diagnoses of one process in run.json: dumps at
-	// the marks of a night.
+	// maxDiagnoses bounds the number of diagnoses of one process in run.json: a
+	// night may have a dump at each mark.
 	maxDiagnoses = 500
-	// maxMissing bounds the missing heap dumps of one process in run.json.
+	// maxMissing bounds the number of missing heap dumps of one process in
+	// run.json.
 	maxMissing = 500
 )
 
@@ -146,7 +148,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addBreakdownToApp(b)
 	switch mapped := b.Mapped(); {
 	case a.source != capture.Dumpsys || !mapped.Known:
-	case mapped.N <= 0: // less driver memory than the total
+	case mapped.N <= 0: // driver memory is the entire total or more
 		a.impossible++
 	default:
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
@@ -216,7 +218,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.missed++
 		a.absent += e.Duration
 	case "unseen":
-		// The series ended before the run; its result stays.
+		// The series ended before the run did; its result is kept.
 		a.gaps++
 		a.absent += e.Duration
 		a.warn(e.Text)
@@ -253,7 +255,7 @@ func (a *Account) addMark(e record.Event, up time.Duration) {
 	a.Detector.AddMark(detector.Mark{At: up, Text: e.Text})
 }
 
-// maxObjects bounds the kinds of objects that are counted.
+// maxObjects bounds the number of kinds of objects that are counted.
 const maxObjects = 64
 
 // addObjects adds the counts of a breakdown.
@@ -284,9 +286,11 @@ func (a *Account) objectCounts() []record.ObjectCount {
 }
 
 const (
-	// maxDeaths bounds the ends of one process in run.json, the latest ones.
+	// maxDeaths bounds the number of deaths of one process in run.json, where
+	// the latest are kept.
 	maxDeaths = 100
-	// maxReasons bounds the reasons that are counted; there are eleven.
+	// maxReasons bounds the number of reasons that are counted; there are
+	// eleven.
 	maxReasons    = 20
 	maxDeathLines = 10
 	// maxText and maxWord bound a text and a word of a line that run.json
@@ -295,7 +299,7 @@ const (
 	maxWord = 40
 )
 
-// latest makes space for one more in a bounded list.
+// latest makes space for one more element in a bounded list.
 func latest(list []record.Death) []record.Death {
 	if len(list) < maxDeaths {
 		return list
@@ -303,7 +307,7 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
-// Deaths returns the latest ends of incarnations.
+// Deaths returns the latest deaths of incarnations.
 func (a *Account) Deaths() []record.Death { return a.deaths }
 
 // Faults returns the latest crashes and ANRs that a workload reported.
@@ -318,8 +322,8 @@ func deathOf(e record.Event) record.Death {
 	return d
 }
 
-// causes are those of a death by its reason. The memory limiter and a memory
-// anomaly kill a process for its own memory, like an OutOfMemoryError.
+// causes are the causes of death by reason. The memory limiter and a memory
+// anomaly kill a process because of its own memory, like an OutOfMemoryError.
 var causes = map[string]detector.Cause{
 	"out_of_memory": detector.OutOfMemory, "memory_limiter": detector.OutOfMemory, "anomaly": detector.OutOfMemory,
 	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash,
@@ -327,12 +331,11 @@ var causes = map[string]detector.Cause{
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons returns the words for the reasons of a death whose cause a detector
-// knows.
+// Reasons returns the reasons of a death whose cause a detector distinguishes.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
-// endOf returns the time and cause of a death for the detector: the time when
-// the process was last seen, if the line has it.
+// endOf returns the time and cause of a death for the detector. The time is
+// when the process was last seen, if the line has that time.
 func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	at := up
 	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {
@@ -341,7 +344,7 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the end of an incarnation, whose reason is read at a time of
+// addDeath adds the death of an incarnation, whose reason was read at a time of
 // the device's clock.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))

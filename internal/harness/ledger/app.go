@@ -17,15 +17,15 @@ const (
 	// stands in for a missing one: far shorter than any window of a trend.
 	maxHold = 10 * time.Minute
 	// silentFor is how long a process without a sample counts as alive if its
-	// end may not be recorded: a table records no ends, and damaged lines may
-	// have contained one.
+	// end may not be recorded: a table does not record ends, and damaged lines
+	// may have contained one.
 	silentFor = 15 * time.Minute
 )
 
-// AppSum is the memory of all processes of one app as one series with a
-// detector of its own. Processes that pass work to each other, or take turns,
-// hide a leak from the verdicts on each of them; their sum shows it. The demand
-// of this detector is not used: sums cost no reading and no dump.
+// AppSum is the memory of all processes of one app as one series with its own
+// detector. Processes that pass work to each other, or take turns, hide a leak
+// from the individual verdicts; their sum shows it. The demand of this detector
+// is not used, so sums cause no readings and no dumps.
 type AppSum struct {
 	// Account is nil until two processes of the app were alive at the same
 	// time.
@@ -39,10 +39,10 @@ type AppSum struct {
 	again, changed bool
 	// anonymous: the values are RssAnon and VmSwap.
 	anonymous bool
-	// mixed: the processes are read as different quantities now.
+	// mixed: the processes are currently read as different quantities.
 	mixed bool
 	// disordered: the rows of the table are not in time order. refused: there
-	// were maxApps.
+	// were already maxApps apps.
 	disordered, refused bool
 	// step is the time between the two latest values.
 	step time.Duration
@@ -60,11 +60,11 @@ type member struct {
 	bytes int64
 	// step is the time between its two latest values.
 	step time.Duration
-	// pid and start are those of the incarnation that has the value.
+	// pid and start are those of the incarnation that the value belongs to.
 	pid   int
 	start uint64
-	// since is t_s of the first value of the incarnation, early the maximum of
-	// the minutes after it.
+	// since is t_s of the first value of the incarnation; early is the maximum
+	// of the minutes after it.
 	since float64
 	early int64
 	// cells are its part of the growth.
@@ -88,8 +88,8 @@ type apps struct {
 
 func newApps(table bool) *apps { return &apps{byKey: map[capture.Key]*AppSum{}, table: table} }
 
-// join makes a process a member of its app: that of all processes whose names
-// are the same up to the colon, including isolated ones.
+// join makes a process a member of its app: the app of all processes whose
+// names are the same up to the colon, including isolated processes.
 func (s *apps) join(a *Account) {
 	key := capture.Key{User: a.User, Name: a.Package()}
 	x := s.byKey[key]
@@ -103,15 +103,15 @@ func (s *apps) join(a *Account) {
 }
 
 // addToApp adds a value of the process to the sum of its app. The sum is
-// computed once every process has a new value, or when one has its second: the
-// others have none in that round then, and their latest values stand in for a
-// while.
+// computed once every process has a new value, or when one process has its
+// second. In the latter case the other processes have no value in that round,
+// and their latest values are used for a while.
 func (a *Account) addToApp(up time.Duration, bytes int64) {
 	if bytes <= 0 {
 		return // the detector ignores it, too
 	}
 	if a.part.of.policy.Name != detector.PolicyRobust {
-		return // policy "article" judges processes only
+		return // policy "article" only judges processes
 	}
 	if a.app == nil {
 		a.part.apps.join(a)
@@ -130,7 +130,7 @@ func (a *Account) addToApp(up time.Duration, bytes int64) {
 }
 
 // sameRound reports whether the value of a process belongs to the round of a
-// time: it is no older than half the time between two sums.
+// time: its age is at most half the time between two sums.
 func (x *AppSum) sameRound(m *member, at time.Duration) bool {
 	return x.step == 0 || at-m.at <= x.step/2
 }
@@ -153,7 +153,7 @@ func (m *member) end() {
 // start.
 const startup = 300
 
-// take makes a value the latest one of a member.
+// take makes a value the latest value of a member.
 func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	same := m.at > 0 && m.pid == m.PID && m.start == m.Start
 	t := m.part.Seconds(up)
@@ -161,7 +161,8 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	case m.live && same:
 		m.step = min(max(up-m.at, 0), maxHold)
 	case same:
-		// It had been there all the time, so the sums without it were too low.
+		// The process had been there all the time, so the sums without it were
+		// too low.
 		x.changed = true
 	}
 	if !same {
@@ -174,9 +175,9 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	m.at, m.bytes, m.pid, m.start = up, bytes, m.PID, m.Start
 }
 
-// checkOrder records rows that are not in time order, such as those of a table
-// with one process below the other. They cannot be added up while they are
-// read.
+// checkOrder detects rows that are not in time order, such as those of a table
+// with the rows of one process below those of another. They cannot be added up
+// while they are read.
 func (x *AppSum) checkOrder(m *member, up time.Duration) {
 	if !x.of.table || x.disordered {
 		return
@@ -264,14 +265,14 @@ func (x *AppSum) slowest() time.Duration {
 	return max(p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval)
 }
 
-// hold returns for how long the latest value of a process stands in for a
+// hold returns how long the latest value of a process is used in place of a
 // missing one.
 func (x *AppSum) hold(m *member) time.Duration {
 	return min(max(2*m.step, 2*x.slowest()), maxHold)
 }
 
-// add adds the latest values up, if all of them are known and measure the same
-// quantity.
+// add computes the sum of the latest values, if all of them are known and
+// measure the same quantity.
 func (x *AppSum) add() {
 	if x.Account == nil || x.disordered {
 		return
@@ -339,8 +340,8 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 	x.growth.add(t, x.members)
 }
 
-// quantity returns what the sum measures: less than all memory if one of its
-// parts does.
+// quantity returns what the sum measures. If one of its parts measures less
+// than all memory, so does the sum.
 func (x *AppSum) quantity() detector.Quantity {
 	out := detector.WholeMemory
 	for _, m := range x.members {
@@ -351,8 +352,8 @@ func (x *AppSum) quantity() detector.Quantity {
 	return out
 }
 
-// addBreakdownToApp adds a breakdown of the process to that of its app, which
-// is complete once every process has a new one.
+// addBreakdownToApp adds a breakdown of the process to the breakdown of its
+// app, which is complete once every process has a new one.
 func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	if a.app == nil {
 		return // it has no value yet
@@ -383,9 +384,9 @@ func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 }
 
 // keepDriver returns a breakdown with the rows of driver memory that it lacks
-// and the previous one had: dumpsys prints no rows of zeros, and a row may fail
-// to parse (AOSP ActivityThread, dumpMemInfoTable). All are dropped if the App
-// Summary has no graphics memory.
+// and the previous one had: dumpsys does not print rows of zeros, and a row may
+// fail to parse (AOSP ActivityThread, dumpMemInfoTable). All of these rows are
+// dropped if the App Summary has no graphics memory.
 func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	graphics := b.Dim[detector.Graphics]
 	none := graphics.Known && graphics.N == 0 && !b.EGL.Known && !b.GL.Known && !b.GfxDev.Known
@@ -403,8 +404,8 @@ func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 }
 
 // addBreakdowns adds a breakdown to a sum. A dimension is known if it is known
-// of all of them, a row of driver memory if it is known of one: the others have
-// none.
+// for all processes; a row of driver memory is known if it is known for one,
+// because the other processes have no such memory.
 func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 	for d, v := range b.Dim {
 		switch have := sum.Dim[d]; {
@@ -441,8 +442,8 @@ func (s *apps) reboot(up time.Duration) {
 	}
 }
 
-// markMissing records that lines are missing: a process may have ended, or be
-// read differently.
+// markMissing records that lines are missing: a process may have ended, or may
+// be read differently since then.
 func (s *apps) markMissing() {
 	for _, x := range s.list {
 		x.changed = true

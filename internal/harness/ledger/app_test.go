@@ -17,7 +17,7 @@ import (
 type rounds struct {
 	*Part
 	up time.Duration
-	// pids are those of the processes, 1 unless set.
+	// pids are the pids of the processes; 1 unless set.
 	pids map[string]int
 	// source is the source of all samples.
 	source string
@@ -45,7 +45,8 @@ func (r *rounds) device(word string) {
 	r.Part.AddEvent(record.Event{Event: word, T: r.Seconds(r.up), Up: r.up.Seconds()})
 }
 
-// sample adds a sample of so many MB, taken so long after the round began.
+// sample adds a sample of a number of MB, taken at a time after the round
+// began.
 func (r *rounds) sample(name string, mb float64, after time.Duration) {
 	if r.byKey[processOf(record.Event{Process: name}).Key()] == nil {
 		r.event("found", name)
@@ -61,8 +62,8 @@ func (r *rounds) sample(name string, mb float64, after time.Duration) {
 	r.AddSample(s)
 }
 
-// breakdown adds a breakdown of so many MB of Java heap, and of driver memory
-// where it is not 0.
+// breakdown adds a breakdown with a number of MB of Java heap, and of driver
+// memory unless it is 0.
 func (r *rounds) breakdown(name string, java, egl float64) {
 	b := record.Breakdown{JavaHeap: new(int64(java * 1024)), TotalPSS: new(int64((java + egl) * 1024))}
 	if egl > 0 {
@@ -74,7 +75,7 @@ func (r *rounds) breakdown(name string, java, egl float64) {
 	})
 }
 
-// round begins the next round, after so many seconds.
+// round begins the next round, after a number of seconds.
 func (r *rounds) round(seconds float64) { r.up += time.Duration(seconds * float64(time.Second)) }
 
 // sum returns the present sum of the app.
@@ -88,11 +89,11 @@ func (r *rounds) sum(t *testing.T) *AppSum {
 
 const shop, remote = "com.shop", "com.shop:remote"
 
-// What a sum is made of, when, and when it is missing.
+// Which values a sum is made of, when it is computed, and when it is missing.
 func TestSumOfAnApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// sums counts the values, last is the latest in MB.
+		// sums is the number of values; last is the latest value in MB.
 		sums int
 		last float64
 	}{
@@ -150,7 +151,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)
-		}, 3, 102}, // the sum of the latest round is still without it
+		}, 3, 102}, // the sum of the latest round still lacks it
 		"another is seen later": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.round(30)
@@ -203,7 +204,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.device("reboot")
 			for range 2 {
 				r.round(30)
-				r.sample(shop, 70, 0) // at first alone
+				r.sample(shop, 70, 0) // initially alone
 				r.sample(remote, 30, 0)
 			}
 		}, 3, 100},
@@ -228,8 +229,8 @@ func TestSumOfAnApp(t *testing.T) {
 	}
 }
 
-// grow adds so many rounds of samples of some processes, each of which grows by
-// 300 MB/h.
+// grow adds a number of rounds of samples of some processes, each of which
+// grows by 300 MB/h.
 func (r *rounds) grow(rounds int, names ...string) {
 	for range rounds {
 		r.round(30)
@@ -239,13 +240,13 @@ func (r *rounds) grow(rounds int, names ...string) {
 	}
 }
 
-// No trend of a sum crosses what makes its values incomparable. What concerns
-// one process only does not restart it.
+// No trend of a sum crosses an event that makes its values incomparable. An
+// event that concerns only one process does not restart it.
 func TestSumRestarts(t *testing.T) {
 	const restarted, changed = "the process restarted", "memory is measured differently from here on"
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// because is why the series restarted, "" if it continued.
+		// because is why the series restarted; "" if it continued.
 		because string
 	}{
 		"one process restarts": {func(r *rounds) { r.pids[remote] = 2; r.event("restart", remote) }, ""},
@@ -297,8 +298,8 @@ func TestSumRestarts(t *testing.T) {
 	}
 }
 
-// A breakdown of the sum has the dimensions that are known of all processes,
-// and the driver memory of each that has some.
+// A breakdown of the sum has the dimensions that are known for all processes,
+// and the driver memory of each process that has some.
 func TestBreakdownOfASum(t *testing.T) {
 	r := newRounds(t)
 	var java float64
@@ -318,7 +319,7 @@ func TestBreakdownOfASum(t *testing.T) {
 		a.Kind != detector.Java {
 		t.Errorf("%s (%s): %+v", a.Gate, a.Kind, a.Shares)
 	}
-	// The breakdowns of one process alone do not make one of the sum.
+	// The breakdowns of only one process do not make a breakdown of the sum.
 	for range 20 {
 		r.round(30)
 		r.sample(shop, 600, 0)
@@ -330,7 +331,7 @@ func TestBreakdownOfASum(t *testing.T) {
 	}
 }
 
-// What the sum of one breakdown and another is.
+// The sum of two breakdowns.
 func TestAddBreakdowns(t *testing.T) {
 	kb := func(n int64) detector.Amount { return detector.Amount{N: n, Known: true} }
 	var a, b, sum detector.Breakdown
@@ -354,7 +355,8 @@ func TestAddBreakdowns(t *testing.T) {
 	}
 }
 
-// At most maxApps apps of a device are added up, and the record has a warning.
+// At most maxApps apps of a device are added up; if there are more, the record
+// has a warning.
 func TestMaxApps(t *testing.T) {
 	r := newRounds(t)
 	for i := range maxApps + 5 {
@@ -372,12 +374,12 @@ func TestMaxApps(t *testing.T) {
 	}
 }
 
-// Processes that start meanwhile raise the sum. That is not a leak, but not a
-// pass either.
+// Processes that start during the run raise the sum. That is not a leak, but
+// not a pass either.
 func TestSumOfMoreProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
-		// starts are the rounds in which a process of 100 MB starts, leak is of
-		// the app in MB/h.
+		// starts are the rounds in which a process of 100 MB starts; leak is
+		// the leak of the app in MB/h.
 		starts  []int
 		leak    float64
 		want    []detector.Gate
@@ -417,8 +419,8 @@ func TestSumOfMoreProcesses(t *testing.T) {
 	}
 }
 
-// A sum that leaks fails the run if no process does, and is explained by a
-// process that does.
+// A sum that leaks fails the run if no process leaks. If a process leaks, it
+// explains the sum.
 func TestSumAndExitCode(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      shopping
@@ -483,13 +485,13 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 }
 
 // shopping is an app whose processes trade work for eight hours, from a seed:
-// each has a share of the load, which swings between them by so many MB, and
-// the busy ones leak.
+// each has a share of the load, which swings between them by a number of MB,
+// and the busy ones leak.
 type shopping struct {
 	seed  uint64
 	swing float64
-	// leak is in MB/h. moved is what moves from the app to the other process,
-	// in MB/h.
+	// leak is in MB/h. moved is the memory that moves from the app to the other
+	// process, in MB/h.
 	leak, moved float64
 }
 
@@ -515,8 +517,8 @@ func (s shopping) play(r *rounds) {
 	}
 }
 
-// The sum finds the leak of processes that trade work, has no false alarm, and
-// does not grow if memory moves from one process to another.
+// The sum detects the leak of processes that trade work, has no false alarm,
+// and does not grow if memory moves from one process to another.
 func TestSumOracle(t *testing.T) {
 	const seeds = 30
 	for name, c := range map[string]struct {

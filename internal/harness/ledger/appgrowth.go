@@ -8,13 +8,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth is what each process of an app had over time, in at most maxCells
-// cells of equal length. It shows which process holds the growth of the sum.
+// growth is the memory of each process of an app over time, in at most maxCells
+// cells of equal length. It shows which process caused the growth of the sum.
 type growth struct {
-	// from is t_s at which the first cell begins, width the length of each in
-	// seconds.
+	// from is t_s at which the first cell begins; width is the length of each
+	// cell in seconds.
 	from, width float64
-	// sums counts the sums of each cell.
+	// sums is the number of sums in each cell.
 	sums []float64
 }
 
@@ -23,7 +23,7 @@ const (
 	firstCell = 300
 )
 
-// add adds the values of which a sum was made.
+// add adds the values that a sum consists of.
 func (g *growth) add(t float64, members []*member) {
 	if g.width == 0 {
 		g.from, g.width = t, firstCell
@@ -47,7 +47,7 @@ func (g *growth) add(t float64, members []*member) {
 	}
 }
 
-// addAt adds to an element of a list, which it extends as needed.
+// addAt adds to an element of a list and extends the list as needed.
 func addAt(list []float64, i int, x float64) []float64 {
 	for len(list) <= i {
 		list = append(list, 0)
@@ -56,7 +56,7 @@ func addAt(list []float64, i int, x float64) []float64 {
 	return list
 }
 
-// paired makes one cell of two.
+// paired merges two cells into one.
 func paired(list []float64) []float64 {
 	for i := range (len(list) + 1) / 2 {
 		cell := list[2*i]
@@ -68,8 +68,8 @@ func paired(list []float64) []float64 {
 	return list[:(len(list)+1)/2]
 }
 
-// mean returns what a process contributed to the sums of some cells in MB, on
-// average.
+// mean returns the average contribution of a process to the sums of some cells
+// in MB.
 func (g *growth) mean(cells []float64, from, to int) float64 {
 	n, total := 0.0, 0.0
 	for i := from; i < to; i++ {
@@ -84,10 +84,11 @@ func (g *growth) mean(cells []float64, from, to int) float64 {
 // maxShares bounds the processes of an app that are named with their growth.
 const maxShares = 20
 
-// since returns by how much each process grew from a time of the run on, those
-// that grew most first, and how much of the growth of all, grown, began with a
-// process: born. It is the difference between the means of the last third of
-// the time and of the first. It returns nothing if there are too few sums.
+// since returns by how much each process grew from a time of the run, those
+// that grew most first. grown is the growth of all processes, and born is the
+// part of it that began with the start of a process. Growth is the difference
+// between the means of the last third of the time and of the first. It returns
+// nothing if there are too few sums.
 func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
 	g := &x.growth
 	if g.width == 0 {

@@ -24,14 +24,15 @@ func CountJudged(apps []*AppSum) int {
 	return n
 }
 
-// maxNamed bounds the processes of an app that run.json names.
+// maxNamed bounds the number of processes of an app that run.json names.
 const maxNamed = 50
 
-// Record returns the app as run.json of a run with so many series has it, by
-// its own verdict. Its relation to its processes is added by [RelateApps].
+// Record returns the record of the app for run.json, by its own verdict, in a
+// run with the given number of series. Its relation to its processes is added
+// by [RelateApps].
 func (x *AppSum) Record(together int) record.AppVerdict {
-	// What the app has no sum for until the end is a hole as well, unless it
-	// has ended.
+	// The time until the end for which the app has no sum also counts as a
+	// hole, unless the app has ended.
 	absent, last := x.absent, x.Last
 	for _, m := range x.members {
 		last = max(last, m.part.last)
@@ -60,9 +61,9 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	return out
 }
 
-// Explain adds to the record of an app which process holds its growth, and
-// withdraws a leak that is not one of memory: more processes are running. It
-// follows every new verdict on the app.
+// Explain adds to the record of an app which process caused its growth, and
+// withdraws a leak that only means that more processes are running. It must be
+// called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
 	case x.disordered:
@@ -93,9 +94,9 @@ func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 }
 
 // RelateApps compares the verdicts on apps with those on their processes. A
-// process that leaks by itself explains the sum. One that leaks while the sum
-// does not grow may have taken over the memory of another, which its verdict
-// then mentions.
+// process that leaks by itself explains the sum. If a process leaks while the
+// sum does not grow, it may have taken over the memory of another process; its
+// verdict then mentions this.
 func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	for _, x := range apps {
 		for _, p := range processes {

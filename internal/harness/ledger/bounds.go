@@ -10,8 +10,8 @@ import (
 )
 
 // bounds are the largest plausible values of a process of one device, in kB. A
-// larger or negative value is impossible, and counts as missing: a process
-// cannot have a page in memory that does not exist.
+// larger or negative value is impossible and counts as missing: a process
+// cannot use more memory than the device has.
 type bounds struct {
 	memory, swap int64
 }
@@ -22,7 +22,7 @@ func boundsOf(d record.HeaderDevice) bounds {
 	return bounds{memory, swap}
 }
 
-// within returns a value in kB as bytes, unknown if it is unknown or
+// within returns a value in kB as bytes; unknown if it is unknown or
 // impossible.
 func within(kb *int64, most int64) known.Int {
 	if kb == nil || *kb < 0 || *kb > most {
@@ -43,10 +43,10 @@ func valuesOf(s record.Sample) (value, swap *int64) {
 	return s.PSS, s.SwapPSS
 }
 
-// bytesOf returns the value of the judged series in a line of the fast channel,
-// unknown if a part is impossible or if it is 0: no living process has no
-// memory. A kernel without swap accounting has no SwapPss, which then counts as
-// 0.
+// bytesOf returns the value of the judged series in a line of the fast channel.
+// It is unknown if a part is impossible or if it is 0, because no living
+// process has no memory. A kernel without swap accounting has no SwapPss, which
+// then counts as 0.
 func (b bounds) bytesOf(s record.Sample) known.Int {
 	value, swap := valuesOf(s)
 	sum, swapped := within(value, b.memory), within(swap, b.swap)

@@ -20,9 +20,9 @@ var impossible = []int64{
 	math.MaxInt64,
 }
 
-// An impossible value of a line of the fast channel is missing: it is neither 0
-// nor a number of another size, wherever it comes from. No run has such a line,
-// so a report treats it as damaged.
+// An impossible value in a line of the fast channel counts as missing: it is
+// neither replaced by 0 nor changed to another number, whatever its source. No
+// run has such a line, so a report treats it as damaged.
 func TestImpossibleSamples(t *testing.T) {
 	device := record.HeaderDevice{Device: "S1", MemTotal: 8 * gib}
 	for _, source := range []capture.Source{capture.SmapsRollup, capture.Status} {
@@ -71,7 +71,7 @@ func TestImpossibleSamples(t *testing.T) {
 	}
 }
 
-// Of a breakdown the impossible values are missing, the others are kept.
+// The impossible values of a breakdown count as missing; the others are kept.
 func TestImpossibleBreakdowns(t *testing.T) {
 	for _, kb := range impossible {
 		if kb == 8*gib+1 {

@@ -12,26 +12,28 @@ import (
 )
 
 const (
-	// settledAfter is the least device time between a mark and a reading that
+	// settledAfter is the minimum device time between a mark and a reading that
 	// belongs to it: the monitor waits 2 s for the collection
 	// (monitor.collectSettle), and a clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
-	// sampleWithin and countsWithin are the device time after the mark up to
-	// which a sample, and the counts of a breakdown or of the limits, belong to
-	// it. A dumpsys takes seconds, and the processes of an app are read one
-	// after the other.
+	// sampleWithin and countsWithin are the maximum device times after the mark
+	// at which a sample, and the counts of a breakdown or of the limits, still
+	// belong to it. A dumpsys takes seconds, and the processes of an app are
+	// read one after the other.
 	sampleWithin = 10 * time.Second
 	countsWithin = 20 * time.Second
 
-	// maxCountReadings bounds the readings of a series to the latest ones, and
-	// maxFamilies the series of one incarnation.
+	// maxCountReadings bounds the number of readings of a series, of which the
+	// latest are kept; maxFamilies bounds the number of series of one
+	// incarnation.
 	maxCountReadings = 500
 	maxFamilies      = 8
 
-	// leastCountLoops is the least number of loops for a verdict.
+	// leastCountLoops is the minimum number of loops for a verdict.
 	leastCountLoops = 5
 	// unforced is how many additional rises are required if no collection was
-	// forced: garbage may still be counted then, and more of it in a busy loop.
+	// forced: garbage may still be counted in that case, and a busy loop may
+	// leave more of it.
 	unforced = 3
 )
 
@@ -44,9 +46,9 @@ type countKind struct {
 	kind  detector.LeakKind
 }
 
-// poolLoops is required of what an app also pools: a pool of threads,
-// connections or proxies that takes one more for each task is full after as
-// many loops as the device has cores, usually 8.
+// poolLoops is the required number of loops for things that an app also pools:
+// a pool of threads, connections or proxies that adds one for each task is full
+// after as many loops as the device has cores, usually 8.
 const poolLoops = 10
 
 // countKinds are the counted things. A list may have one more View for each
@@ -78,7 +80,7 @@ type countSeries struct {
 
 type countReading struct {
 	record.CountReading
-	// values are by the index in countKinds.
+	// values are indexed like countKinds.
 	values [8]*int64
 }
 
@@ -90,8 +92,8 @@ type openReading struct {
 	sampled bool
 }
 
-// MarkFamily returns the text of a mark with # for each number, in which the
-// marks of a loop differ.
+// MarkFamily returns the text of a mark with each number replaced by #, because
+// the marks of a loop differ only in their numbers.
 func MarkFamily(mark string) string { return numbers.ReplaceAllString(text.Head(mark, maxText), "#") }
 
 // openCounts begins the reading of a mark.
@@ -142,7 +144,7 @@ func (a *Account) closeCounts() {
 	}
 }
 
-// openAt returns the reading that is open at a time, nil for none.
+// openAt returns the reading that is open at a time; nil if there is none.
 func (a *Account) openAt(up, within time.Duration) *countReading {
 	r := a.reading
 	if r == nil || up < r.up+settledAfter || up > r.up+within {
@@ -151,8 +153,8 @@ func (a *Account) openAt(up, within time.Duration) *countReading {
 	return &r.of.readings[len(r.of.readings)-1]
 }
 
-// addSampleAtMark adds the threads of a sample, and the level that was judged
-// as that after a collection.
+// addSampleAtMark adds the threads of a sample, and the sampled level as the
+// level after the collection.
 func (a *Account) addSampleAtMark(s record.Sample, up time.Duration) {
 	r := a.openAt(up, sampleWithin)
 	if r == nil {
@@ -184,7 +186,7 @@ func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	}
 }
 
-// add adds a count that is not known yet.
+// add adds a count unless it is already known.
 func (r *countReading) add(name string, n *int64) {
 	i := slices.IndexFunc(countKinds, func(k countKind) bool { return k.name == name })
 	if i < 0 || n == nil || *n < 0 || r.values[i] != nil {
@@ -240,8 +242,8 @@ func (s *countSeries) record() record.CountsAtMarks {
 			}
 			proofs = append(proofs, proofText(k, known, out.Collected))
 		case k.rises > 0 && countRises(known):
-			// Growth of what an app pools is common, so it hides no verdict on
-			// another process.
+			// Growth of things that an app pools is common, so it does not hide
+			// a verdict on another process.
 			out.Rising = out.Rising || k.rises == leastCountLoops
 			unproved = append(unproved, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
@@ -277,7 +279,7 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []st
 	}
 }
 
-// shownProofs bounds the counts that a reason names.
+// shownProofs bounds the number of counts that a reason names.
 const shownProofs = 3
 
 // oneOf joins words with "or".
@@ -302,10 +304,10 @@ func (s *countSeries) collections() int {
 }
 
 // judgeCount judges the known values of one count. A leak needs a rise in each
-// of so many loops up to the last one, and in at least half of all. The rises
-// of a screen that is open at some marks, a walk into an app and back, or a
-// pool that fills end before. Without forced collections there must be no fall
-// at all, and more rises.
+// of the required number of loops up to the last one, and in at least half of
+// all loops. The rises of a screen that is open at some marks, of navigation
+// into an app and back, or of a pool that fills end earlier. Without forced
+// collections there must be more rises and no fall at all.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {
@@ -320,7 +322,7 @@ func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	return detector.Pass
 }
 
-// risesWithoutFall counts the rises of values that never fall, 0 if one does.
+// risesWithoutFall counts the rises of values that never fall; 0 if they fall.
 func risesWithoutFall(known []int64) int {
 	n := 0
 	for i := 1; i < len(known); i++ {
@@ -334,8 +336,8 @@ func risesWithoutFall(known []int64) int {
 	return n
 }
 
-// countRises reports whether a count grows overall, or has done so recently:
-// beyond everything before the last loops.
+// countRises reports whether a count grows overall, or has grown recently:
+// above every value before the last loops.
 func countRises(known []int64) bool {
 	if rises(known) {
 		return true
@@ -383,8 +385,8 @@ func lastRises(known []int64) []int64 {
 }
 
 // judgeByCounts replaces the verdict on a process by that of its counts at
-// marks if they prove a leak, and adds to the reason what they show if the
-// trend is undecided.
+// marks if they prove a leak. If the trend is undecided, it adds what the
+// counts show to the reason.
 func judgeByCounts(p *record.Process) {
 	var shown string
 	for _, s := range p.CountsAtMarks {
@@ -400,7 +402,7 @@ func judgeByCounts(p *record.Process) {
 			}
 			return
 		case s.Rising && p.Gate != detector.Inconclusive && p.Gate != detector.Leak:
-			// Objects are too small to show in the memory.
+			// The objects are too small to affect the memory.
 			p.Gate, p.Reason = detector.Inconclusive, s.Reason+"; "+trendWords+p.Reason
 			return
 		case s.Gate == detector.Pass, s.Rising:

@@ -43,7 +43,8 @@ func (r *loopRun) event(e record.Event) {
 	r.Part.AddEvent(e)
 }
 
-// loop is one loop: the counts at its end, nil for what is not read.
+// loop adds one loop with the counts at its end; nil for counts that are not
+// read.
 func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *int64) {
 	r.up += loopEvery
 	e := record.Event{Event: "not_collected", Mark: mark}
@@ -202,8 +203,8 @@ func TestCountsAtMarks(t *testing.T) {
 			if exit := ExitCode(run, record.Plan{}); exit != c.exit {
 				t.Errorf("exit code %d, want %d: %s", exit, c.exit, p.Reason)
 			}
-			// With 12 collections the memory is judged as well: it does not
-			// grow here.
+			// With 12 collections the memory is judged as well; in this run it
+			// does not grow.
 			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") &&
 				p.TrendGate != detector.Inconclusive {
 				t.Errorf("a verdict on counts is mistaken for one on the trend: %s", p.Reason)
@@ -278,9 +279,10 @@ func TestJudgeRandomCounts(t *testing.T) {
 	}
 }
 
-// Runs of a pull request: 12 min, 24 loops of 30 s, threads and files that come
-// and go, and one reading in ten that fails. A leak of one Activity per loop is
-// found in all of them, and a screen that is open at some marks in none.
+// Runs of a pull request: 12 min, 24 loops of 30 s, a varying number of threads
+// and files, and one reading in ten that fails. A leak of one Activity per loop
+// is found in all of them, and a screen that is open at some marks causes no
+// leak in any.
 func TestTwelveMinutes(t *testing.T) {
 	const runs = 100
 	for name, c := range map[string]struct {
@@ -346,8 +348,8 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// The first sample after a forced collection is the level of the detector, and
-// no other sample is.
+// Only the first sample after a forced collection is the level that the
+// detector receives.
 func TestCollectionsReachTheDetector(t *testing.T) {
 	verdict := func(forced bool) (got, want, without detector.Verdict) {
 		r := newLoopRun(t, forced)

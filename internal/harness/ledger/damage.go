@@ -13,7 +13,8 @@ import (
 
 // damage is the lines of a run that could not be read.
 type damage struct {
-	// first holds the first of them with the reasons, lines counts all.
+	// first holds the first of these lines with the reasons; lines is the
+	// number of all of them.
 	first []damagedLine
 	lines int
 }
@@ -24,9 +25,9 @@ type damagedLine struct {
 }
 
 const (
-	// maxDamaged bounds the damaged lines that are named.
+	// maxDamaged bounds the number of damaged lines that are listed.
 	maxDamaged = 20
-	// maxWhy bounds a reason, which quotes the line, in bytes.
+	// maxWhy bounds the length of a reason, which quotes the line, in bytes.
 	maxWhy = 200
 )
 
@@ -57,7 +58,7 @@ func (d *damage) warnings() []error {
 	return out
 }
 
-// summary is the same in one sentence for run.json, empty if nothing is
+// summary is the same in one sentence for run.json; empty if nothing is
 // damaged.
 func (d *damage) summary() string {
 	if d.lines == 0 {
@@ -86,8 +87,8 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is how far two lines may differ about the time at which the run
-// began, because their times are whole milliseconds.
+// clockSlack is how much two lines may differ in the start of the run that
+// their times imply, because these times are whole milliseconds.
 const clockSlack = time.Second
 
 // resync takes the clock of the first line after missing ones. If it implies
@@ -104,7 +105,7 @@ func (p *Part) resync(t float64, up time.Duration) []Entry {
 }
 
 // resync takes the identity of the process from the first sample after missing
-// lines, and ends its series, because what happened in between is unknown.
+// lines, and ends its series, because it is unknown what happened in between.
 func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transition {
 	ends := a.missingLines
 	a.countHole(up)

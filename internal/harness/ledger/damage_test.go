@@ -79,9 +79,9 @@ func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	return slices.Concat(first, []byte("\n"), rest)
 }
 
-// withSeriesBroken is the oracle of a lost line that does not identify a
-// process: the run without it, in which every process changes its source at its
-// next sample.
+// withSeriesBroken is the oracle for a lost line that does not identify a
+// process: the run without that line, in which every process changes its source
+// at its next sample.
 func withSeriesBroken(t *testing.T, lines []runLine, lost int) []byte {
 	t.Helper()
 	identity := map[string]record.Event{}
@@ -124,7 +124,7 @@ func withSeriesBroken(t *testing.T, lines []runLine, lost int) []byte {
 	return joined(out)
 }
 
-// verdictOf returns the parts of a process that a break decides.
+// verdictOf returns the parts of a process record that depend on a break.
 func verdictOf(p record.Process) record.Process {
 	p.Gaps, p.Missed, p.Missing = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
@@ -136,7 +136,7 @@ func verdictOf(p record.Process) record.Process {
 	return p
 }
 
-// A damaged line is skipped and named, and no trend crosses it: the run is
+// A damaged line is skipped and reported, and no trend crosses it: the run is
 // judged as if every series ended there.
 func TestRebuildDamagedLine(t *testing.T) {
 	recorded := recordedLines(t)
@@ -212,7 +212,7 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 }
 
 // checkHole compares the reported hole with the samples around the lost line,
-// of a process that is present and does not restart.
+// for a process that is present and does not restart.
 func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
@@ -237,7 +237,7 @@ func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Proces
 }
 
 // The lines after a lost line show what it reported about a process: the run
-// has the restarts, the sources and the time axis of the complete one.
+// has the restarts, the sources and the time axis of the complete run.
 func TestRebuildWithoutIdentityLines(t *testing.T) {
 	text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
 	whole, _, err := rebuildOf(t, text)
@@ -277,8 +277,8 @@ func TestRebuildWithoutIdentityLines(t *testing.T) {
 	}
 }
 
-// steadyLines are the samples of one process, one in 30 s, rising by so many kB
-// each.
+// steadyLines are the samples of one process, one every 30 s, rising by a
+// number of kB each.
 func steadyLines(n, rise int, source string) []string {
 	lines := []string{
 		`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`,
@@ -307,8 +307,8 @@ func TestRebuildWithoutLevelLine(t *testing.T) {
 	}
 }
 
-// rebooted are samples of a device whose clock restarts after half an hour, and
-// of a process that leaks from then on; reported is the lines between.
+// rebooted returns samples of a device whose clock restarts after half an hour,
+// and of a process that leaks after that; reported is the lines in between.
 func rebooted(reported ...string) []string {
 	second := steadyLines(260, 3000, "smaps_rollup")[61:]
 	for i, line := range second {
@@ -318,7 +318,7 @@ func rebooted(reported ...string) []string {
 	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), reported, second)
 }
 
-// A reboot is recognized by the clock if no line reports it. The transitions
+// If no line reports a reboot, it is recognized by the clock. The transitions
 // after it have the same times.
 func TestRebuildWithoutRebootLine(t *testing.T) {
 	reported, _, err := rebuildOf(t, linesOf(rebooted(
@@ -338,7 +338,7 @@ func TestRebuildWithoutRebootLine(t *testing.T) {
 	}
 }
 
-// The line that set how a process is read may be the lost one, before any
+// The lost line may be the one that set how a process is read, before any
 // sample.
 func TestRebuildWithoutFirstLines(t *testing.T) {
 	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")
@@ -351,7 +351,7 @@ func TestRebuildWithoutFirstLines(t *testing.T) {
 	}
 }
 
-// A hole that the run reports and that lost lines are part of is counted once.
+// A hole that the run reports and that includes lost lines is counted once.
 func TestRebuildLostLinesInHole(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
@@ -368,7 +368,7 @@ func TestRebuildLostLinesInHole(t *testing.T) {
 }
 
 // A run of which too little can be judged is inconclusive. If no process is
-// judged it is not green.
+// judged, the run does not pass.
 func TestRebuildDamagedExit(t *testing.T) {
 	for strict, want := range map[bool]int{true: record.ExitInconclusive, false: record.ExitInconclusive} {
 		lines := steadyLines(80, 0, "smaps_rollup")
@@ -391,8 +391,9 @@ func TestRebuildDamagedExit(t *testing.T) {
 	}
 }
 
-// However many lines are damaged, the number of named lines is bounded, and so
-// is what is quoted of them. With a damaged last line the run counts as killed.
+// However many lines are damaged, both the number of listed lines and the
+// length of their quotes are bounded. With a damaged last line the run counts
+// as killed.
 func TestRebuildManyDamagedLines(t *testing.T) {
 	lines := steadyLines(5000, 0, "smaps_rollup")
 	for i := 101; i < len(lines); i++ {
@@ -425,8 +426,8 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	}
 }
 
-// An editor leaves blank lines and other line endings, which lose nothing. A
-// file without a readable line is not a run.
+// Blank lines and other line endings, which an editor may leave, lose no data.
+// A file without a readable line is not a run.
 func TestRebuildOfEditedLines(t *testing.T) {
 	lines := steadyLines(80, 0, "smaps_rollup")
 	want, _, err := rebuildOf(t, linesOf(lines))
@@ -441,8 +442,8 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "only the header can be read; line 2: invalid character 'x'") {
 		t.Errorf("%v", err)
 	}
-	// Zeros that a disk has left at the end, in the place of more than one
-	// line.
+	// A disk failure may leave zeros at the end of the file in place of several
+	// lines.
 	zeros := append(linesOf(lines), make([]byte, 3<<20)...)
 	if got, warnings, err = rebuildOf(t, zeros); err != nil || len(warnings) != 1 ||
 		warnings[0].Error() != "line 82 of samples.ndjson is truncated, skipped" ||

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// diagnoses returns those of all processes, in the order of their times.
+// diagnoses returns the diagnoses of all processes, in the order of their
+// times.
 func (p *Part) diagnoses() []record.Diagnosis {
 	var out []record.Diagnosis
 	for _, a := range p.accounts {
@@ -18,7 +19,8 @@ func (p *Part) diagnoses() []record.Diagnosis {
 	return out
 }
 
-// missingEvidence returns that of all processes, in the order of its times.
+// missingEvidence returns the missing evidence of all processes, in the order
+// of its times.
 func (p *Part) missingEvidence() []record.MissingEvidence {
 	out := slices.Clone(p.missing)
 	for _, a := range p.accounts {
@@ -29,7 +31,7 @@ func (p *Part) missingEvidence() []record.MissingEvidence {
 }
 
 // maxDiagnosesText bounds the total size of the diagnoses in run.json, in
-// bytes, because it must be read again, see record.ReadRun.
+// bytes, because run.json must be readable again, see record.ReadRun.
 const maxDiagnosesText = 32 << 20
 
 // shorten drops what exceeds the bound: first the findings of a diagnosis, then

@@ -1,6 +1,6 @@
 // Package ledger computes the verdicts of a run from its lines. A live run adds
-// every line that it writes, and report and replay add every line that they
-// read. This is the only input, so the same lines lead to the same verdicts.
+// every line that it writes; report and replay add every line that they read.
+// The lines are the only input, so the same lines lead to the same verdicts.
 //
-// It has no goroutine, no clock and no device.
+// The package uses no goroutine, no clock and no device.
 package ledger

@@ -24,7 +24,8 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
 		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
-		// A command whose end was not observed has not done its work.
+		// If the end of a command was not observed, the command has not done
+		// its work.
 		return record.ExitWorkload
 	case plan.Strict &&
 		(slices.ContainsFunc(r.Processes, inconclusive) ||
@@ -58,9 +59,8 @@ func leaked(r record.Run, assert record.Assert) bool {
 		})
 }
 
-// rising reports whether leaks of an inconclusive process, or its counts, grow
-// at marks without being proved. Another process that passes must not hide
-// that.
+// rising reports whether leaks or counts of an inconclusive process grow at
+// marks without being proved. Another process that passes must not hide that.
 func rising(p record.Process) bool {
 	return inconclusive(p) && (slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Rising }))

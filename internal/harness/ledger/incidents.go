@@ -12,23 +12,24 @@ import (
 // later: both count as one.
 type incidents struct {
 	byKind map[string]*record.Incident
-	// open are the kinds of the latest faults by pid whose deaths have not been
-	// read.
+	// open are the kinds of the latest faults, by pid, for which no death has
+	// been read yet.
 	open []openFault
 }
 
-// openFault is a fault from which its process may still die.
+// openFault is a fault that may still cause the death of its process.
 type openFault struct {
 	pid  int
 	kind string
 	text string
 }
 
-// maxOpenFaults bounds the faults whose deaths may still come.
+// maxOpenFaults bounds the number of faults for which a death may still be
+// read.
 const maxOpenFaults = 100
 
 // kindOfFault returns the kind of a fault that a workload reported: monkey
-// names the class of an exception.
+// prints the class of an exception.
 func kindOfFault(d record.Death) string {
 	if d.Reason == "crash" && strings.HasPrefix(d.Text, "java.lang.OutOfMemoryError") {
 		return "out_of_memory"
@@ -55,7 +56,7 @@ func (x *incidents) explain(d record.Death) record.Death {
 		return d
 	}
 	for _, f := range x.open {
-		if f.pid == d.PID && f.kind != "anr" { // which it may have survived
+		if f.pid == d.PID && f.kind != "anr" { // which the process may have survived
 			d.Reason, d.Text = f.kind, "by the workload's report: "+f.text
 		}
 	}

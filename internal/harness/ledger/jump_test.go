@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A jump is reported and is not a transition, whatever the state. A transition
-// keeps its place.
+// A jump is reported in any state and is not a transition. Jumps do not remove
+// transitions from the list.
 func TestJumpIsNotATransition(t *testing.T) {
 	l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
@@ -37,8 +37,8 @@ func TestJumpIsNotATransition(t *testing.T) {
 	}
 }
 
-// The jumps of a verdict are on the time axis of the run, also those from
-// before a reboot. However many were reported, the latest match.
+// The jumps of a verdict are on the time axis of the run, including those from
+// before a reboot. However many were reported, the latest ones match.
 func TestJumpsAcrossReboot(t *testing.T) {
 	for reported := range 40 {
 		l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Ledger is the account of one run: the requests of its header, what its lines
+// Ledger is the account of one run: what its header requested, what its lines
 // report about each device, and how it ended.
 type Ledger struct {
 	// Opened, if not nil, is called with each new account before its first
@@ -22,11 +22,11 @@ type Ledger struct {
 	// up, before its first sum.
 	OpenedApp func(*AppSum)
 	// Table reports that the devices are the processes of one table, on one
-	// clock. Its rows may be in any order, and it records no ends of processes.
-	// It must be set before the first device.
+	// clock. Its rows may be in any order, and it does not record ends of
+	// processes. Table must be set before the first device is added.
 	Table bool
-	// Limit bounds the accounts if it is not 0. Lines of other processes are
-	// skipped.
+	// Limit bounds the number of accounts if it is not 0. Lines of other
+	// processes are skipped.
 	Limit int
 
 	header   record.Header
@@ -38,7 +38,8 @@ type Ledger struct {
 	damage  damage
 	// apps are those of a table.
 	apps *apps
-	// lines counts the used lines, skipped those beyond Limit.
+	// lines is the number of used lines; skipped is the number of lines beyond
+	// Limit.
 	lines, skipped int
 }
 
@@ -61,8 +62,8 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 // maxMustSee bounds the rate of a header that a pass must rule out, in MB/h.
 const maxMustSee = 1 << 20
 
-// mustSee returns the slowest leak in bytes per hour that a pass must rule out,
-// 0 for any.
+// mustSee returns the slowest leak in bytes per hour that a pass must rule out;
+// 0 if none is required.
 func (l *Ledger) mustSee() float64 {
 	if l.header.Plan == nil || !(l.header.Plan.MustSee > 0 && l.header.Plan.MustSee <= maxMustSee) {
 		return 0
@@ -84,8 +85,8 @@ func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	return p, nil
 }
 
-// Part returns the part of a device of the header, nil for any other. Each part
-// may be used by its own goroutine.
+// Part returns the part of a device of the header; nil for any other device.
+// Each part may be used by its own goroutine.
 func (l *Ledger) Part(device string) *Part { return l.byDevice[device] }
 
 // AddSample adds a sample. A sample that is impossible in a run is an error and
@@ -146,8 +147,8 @@ func (l *Ledger) full(p *Part, k capture.Key) bool {
 	return true
 }
 
-// partOf returns the part of a line about a process, or an error if no run has
-// it.
+// partOf returns the part of a line about a process, or an error if the line is
+// impossible in a run.
 func (l *Ledger) partOf(device, process string) (*Part, error) {
 	p := l.byDevice[device]
 	switch {
@@ -160,8 +161,8 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 }
 
 const (
-	// MaxProcesses bounds the processes of recordings that are read together;
-	// each takes memory until the end.
+	// MaxProcesses bounds the number of processes in recordings that are read
+	// together; each takes memory until the end.
 	MaxProcesses = 10_000
 	// MaxName bounds the name of a process in bytes; Android has at most 255
 	// characters.
@@ -172,7 +173,7 @@ const (
 )
 
 // plausible rejects times that no run can have and that the clock's type, or
-// JSON, could not hold.
+// JSON, cannot represent.
 func plausible(seconds ...float64) error {
 	for _, s := range seconds {
 		if math.Abs(s) > MaxSeconds {
@@ -182,8 +183,8 @@ func plausible(seconds ...float64) error {
 	return nil
 }
 
-// AddDamage adds an unusable line with its number and the reason. It may have
-// been about any process of any device, so no trend crosses it.
+// AddDamage adds an unusable line with its number and the reason. The line may
+// have been about any process of any device, so no trend crosses it.
 func (l *Ledger) AddDamage(line int, why error) {
 	l.damage.add(line, why)
 	for _, p := range l.parts {
@@ -200,7 +201,8 @@ func (l *Ledger) Accounts() []*Account {
 	return out
 }
 
-// newApps returns the apps of a device; those of a table span all of its parts.
+// newApps returns the apps of a device; the apps of a table span all of its
+// parts.
 func (l *Ledger) newApps() *apps {
 	if !l.Table {
 		return newApps(false)
@@ -340,7 +342,8 @@ func (l *Ledger) workload() *record.Workload {
 }
 
 // unseen returns a warning for each configured process that was never seen. A
-// pattern with a star may match nothing, as long as something was seen.
+// pattern with a star need not match anything, as long as some process was
+// seen.
 func (l *Ledger) unseen(patterns []string) []string {
 	accounts := l.Accounts()
 	var out, similar []string

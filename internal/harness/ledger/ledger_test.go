@@ -23,11 +23,12 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 	return l.Part(device.Device)
 }
 
-// expected is what a ledger must make of lines: the detector's own calls.
+// expected makes the detector's own calls that a ledger must make for the
+// lines.
 type expected struct {
 	*detector.Detector
-	// without is the kind of line to ignore, so that a test shows that the kind
-	// counts.
+	// without is a kind of line that is ignored, so that a test shows that this
+	// kind matters.
 	without string
 }
 
@@ -37,9 +38,9 @@ func (h expected) add(sort string, call func(*detector.Detector)) {
 	}
 }
 
-// script is a life of one process as lines and as calls, from one seed: eight
-// hours with loops, holes, changes of the source and restarts, with a leak in
-// two of three.
+// script is the history of one process both as lines and as calls, from one
+// seed: eight hours with loops, holes, changes of the source and restarts, and
+// with a leak in two of three cases.
 func script(seed uint64, l *Part, to []expected) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
@@ -90,8 +91,9 @@ func script(seed uint64, l *Part, to []expected) {
 }
 
 // A ledger feeds the detector with its lines: marks, gaps, changes and restarts
-// reach it as such, and each of them that the policy uses matters. Robust takes
-// the length of a gap from the samples, article does not use marks.
+// are passed on as such, and each of them that the policy uses matters. Policy
+// "robust" takes the length of a gap from the samples; policy "article" does
+// not use marks.
 func TestLedgerFeedsTheDetector(t *testing.T) {
 	for _, c := range []struct {
 		policy detector.Policy
@@ -133,16 +135,16 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 	}
 }
 
-// watched is the ledger of one device after four hours of processes that grow
-// so many MB per hour each on a random walk, and the detectors that got the
-// same samples.
+// watched is the ledger of one device after four hours of processes that each
+// grow at a rate in MB/h on a random walk, and the detectors that got the same
+// samples.
 func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.Detector) {
 	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
 	alone := make([]*detector.Detector, len(rates))
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
-		name := fmt.Sprintf("com.x%d", i) // an app of its own
+		name := fmt.Sprintf("com.x%d", i) // its own app
 		l.AddEvent(record.Event{
 			Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup",
 		})
@@ -162,8 +164,9 @@ func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.
 }
 
 // All processes of a run are judged together, including those of other devices.
-// Each has the verdict of its detector among all of them, which for some
-// differs from that among those of its device.
+// Each has the verdict that its detector returns in a family of this size. For
+// some processes this differs from the verdict in a family of only the
+// processes of their own device.
 func TestFamilySizeOverAllDevices(t *testing.T) {
 	rates := make([]float64, 100)
 	for i := range rates {

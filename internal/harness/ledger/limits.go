@@ -13,19 +13,20 @@ type limits struct {
 	watch    limit.Watch
 	warnings []record.LimitWarning
 	dropped  int // warnings beyond maxLimits
-	// reasons are why something could not be read.
+	// reasons are why a limit could not be read.
 	reasons []string
-	// javaLimit is that of the Java heap in bytes, 0 if unknown, and
-	// javaGarbage the most of the heap that a collection could free.
+	// javaLimit is the limit of the Java heap in bytes, 0 if unknown.
+	// javaGarbage is the largest part of the heap that a collection could free.
 	javaLimit, javaGarbage int64
-	// anonymousLimit is that of anonymous memory and swap in bytes, 0 for no
-	// limit; anonymousAssumed reports that it was not read from the device.
+	// anonymousLimit is the limit of anonymous memory and swap in bytes; 0
+	// means no limit. anonymousAssumed reports that it was not read from the
+	// device.
 	anonymousLimit   int64
 	anonymousAssumed bool
 }
 
-// maxLimits bounds the warnings of one process; the rules warn of each limit
-// once or twice while it is close.
+// maxLimits bounds the number of warnings of one process; the rules warn of
+// each limit once or twice while it is close.
 const maxLimits = 100
 
 func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {
@@ -59,7 +60,7 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 
 // addBreakdown judges the Java heap of a breakdown. Breakdowns are more
 // frequent than readings of the other limits, and a collection between two of
-// them must be seen.
+// them must not be missed.
 func (l *limits) addBreakdown(b record.Breakdown, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if used := within(b.JavaAlloc, most.memory); used.Known && l.javaLimit > 0 {
 		l.add(limit.JavaHeap, limit.Use{At: up, Used: used.N, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
@@ -120,5 +121,5 @@ func (l *limits) standings() []record.Standing {
 	return out
 }
 
-// finite reports whether JSON can hold a number.
+// finite reports whether JSON can represent a number.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

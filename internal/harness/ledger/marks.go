@@ -13,20 +13,20 @@ import (
 
 const (
 	// fewestSettled is how many settled dumps prove a leak that has more
-	// objects in each: what an app has in flight is gone by then, and an object
-	// that is created once makes one step and not two.
+	// objects in each of them: the objects that an app has in flight are gone
+	// by then, and an object that is created once causes one step, not two.
 	fewestSettled = 3
-	// fewestUnsettled is the same for dumps of an app in use. Objects in flight
-	// are of a random number there: five random numbers rise at every step in 1
-	// of 120 cases, and evenly (see even) in 1 of 1,000.
+	// fewestUnsettled is the same for dumps of an app in use. The number of
+	// objects in flight is random in that case: five random numbers rise at
+	// every step in 1 of 120 cases, and evenly (see even) in 1 of 1,000.
 	fewestUnsettled = 5
 	// maxMarkDumps bounds the dumps of one series, maxLeaksAtMarks the leaks
-	// that it keeps, and shownLeaksAtMarks those in run.json.
+	// that it keeps, and shownLeaksAtMarks the leaks in run.json.
 	maxMarkDumps      = 500
 	maxLeaksAtMarks   = 1000
 	shownLeaksAtMarks = 100
-	// maxSeries bounds the incarnations of one process that have dumps at
-	// marks.
+	// maxSeries bounds the number of incarnations of one process that have
+	// dumps at marks.
 	maxSeries = 100
 )
 
@@ -36,11 +36,11 @@ type incarnation struct {
 	dumps []record.MarkDump
 	// leaks are by their key.
 	leaks map[string]*record.LeakSeries
-	// skipped is the largest number of leaks of a dump that are not kept.
+	// skipped is the largest number of leaks of one dump that are not kept.
 	skipped int
 	// undecided is why some dump may have leaks that were not found.
 	undecided string
-	// growing is the first place that grew in every dump, in words.
+	// growing describes the first place that grew in every dump.
 	growing string
 	// closed: the device has rebooted, and its pids are reused.
 	closed bool
@@ -121,14 +121,14 @@ func (s *incarnation) add(at int, found record.DumpLeak) bool {
 		l = &record.LeakSeries{Counts: make([]int64, at+1), AllBytes: make([]int64, at+1)}
 		s.leaks[found.Key] = l
 	}
-	l.DumpLeak = bounded(found) // the latest describes it best
+	l.DumpLeak = bounded(found) // the description is taken from the latest dump
 	l.Counts[at] += max(found.Count, 0)
 	l.AllBytes[at] += max(found.Bytes, 0)
 	return true
 }
 
-// bounded returns a leak whose texts are no longer than those that a responder
-// writes.
+// bounded returns a leak whose texts are at most as long as those that a
+// responder writes.
 func bounded(l record.DumpLeak) record.DumpLeak {
 	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
 	classes := []record.ClassCount{}
@@ -139,7 +139,7 @@ func bounded(l record.DumpLeak) record.DumpLeak {
 	return l
 }
 
-// maxClasses bounds the classes of a leak.
+// maxClasses bounds the number of classes of a leak.
 const maxClasses = 10
 
 // record judges the series.
@@ -201,7 +201,7 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, unpr
 	}
 }
 
-// inUse explains why more dumps are needed than of an idle app.
+// inUse explains why an app in use needs more dumps than an idle app.
 func inUse(settled bool) string {
 	if settled {
 		return ""
@@ -219,8 +219,8 @@ func first(list []string) string {
 	return fmt.Sprintf("%s, and %d more", list[0], len(list)-1)
 }
 
-// FewestDumps returns how many heap dumps at marks a verdict needs, by whether
-// the app was idle before each.
+// FewestDumps returns how many heap dumps at marks a verdict needs, depending
+// on whether the app was idle before each of them.
 func FewestDumps(settled bool) int {
 	if settled {
 		return fewestSettled
@@ -230,7 +230,7 @@ func FewestDumps(settled bool) int {
 
 // Proves reports whether objects of a leak that were counted at marks
 // accumulate: there are more of them at every mark. In an app in use they must
-// do so evenly as well.
+// also increase evenly.
 func Proves(counts []int64, settled bool) bool {
 	if len(counts) < FewestDumps(settled) {
 		return false
@@ -243,9 +243,10 @@ func Proves(counts []int64, settled bool) bool {
 	return least >= 1 && (settled || 2*least*steps >= rise)
 }
 
-// rises reports whether objects of a leak grow overall: of all pairs of marks
-// those with more objects at the later one exceed the others by three fifths
-// (Kendall's tau). An object that is created once, or random numbers, do not.
+// rises reports whether objects of a leak grow overall: among all pairs of
+// marks, the pairs with more objects at the later mark exceed the other pairs
+// by three fifths (Kendall's tau). An object that is created once, or random
+// numbers, do not reach this.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {
@@ -277,8 +278,8 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 }
 
 // judgeAtMarks replaces the verdict on a process by that of its dumps at marks
-// if they prove a leak, and adds what they show to the reason if the trend is
-// undecided.
+// if they prove a leak. If the trend is undecided, it adds what the dumps show
+// to the reason.
 func judgeAtMarks(p *record.Process) {
 	trend := p.Reason
 	for _, s := range p.AtMarks {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// dumpAt is the line of an analyzed heap dump at a mark, with so many objects
-// of each leak.
+// dumpAt is the line of an analyzed heap dump at a mark, with the given number
+// of objects of each leak.
 func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	if leaks == nil {
 		leaks = []record.DumpLeak{}
@@ -29,8 +29,8 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	}
 }
 
-// Marks have one digest whatever their numbers and how often they were set, and
-// another one if other marks were set.
+// Marks have the same digest whatever their numbers and however often they were
+// set, and another digest if other marks were set.
 func TestMarksDigest(t *testing.T) {
 	digest := func(marks ...string) string {
 		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -61,7 +61,7 @@ func screens(n int64) record.DumpLeak {
 	return record.DumpLeak{Key: "k1", Name: "DetailActivity, held by Tracker.sScreens", Count: n, Bytes: 1000 * n}
 }
 
-// accountOf is the account of a process with those lines.
+// accountOf returns the account of a process with those lines.
 func accountOf(t *testing.T, lines ...record.Event) *Account {
 	t.Helper()
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -168,7 +168,7 @@ func TestDumpsAtMarks(t *testing.T) {
 }
 
 // A leak that is proved before the app restarts stays proved, and pids that
-// come again after a reboot are other processes.
+// occur again after a reboot belong to other processes.
 func TestDumpsOverRestarts(t *testing.T) {
 	first := []record.Event{
 		dumpAt(7, 1, true, screens(1)), dumpAt(7, 2, true, screens(2)), dumpAt(7, 3, true, screens(3)),
@@ -185,11 +185,11 @@ func TestDumpsOverRestarts(t *testing.T) {
 	}
 }
 
-// Random counts are not mistaken for a leak: in an app in use in at most 2 of
-// 1,000 runs for each kind of object in flight, and accumulation always is one.
-// The first follows from the spacings of sorted random numbers: 1/n! of them
-// rise, and of those the least step is half of the mean one with the
-// probability 2^-(n-2).
+// Random counts are rarely mistaken for a leak: in an app in use, in at most 2
+// of 1,000 runs for each kind of object in flight. Accumulation is always a
+// leak. The first bound follows from the spacings of sorted random numbers:
+// 1/n! of the sequences rise, and in these the smallest step is at least half
+// of the mean step with probability 2^-(n-2).
 func TestProvesRandomCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const draws = 200_000
@@ -286,8 +286,8 @@ func TestDumpsAreBounded(t *testing.T) {
 	}
 }
 
-// Missing heap dumps, of a process and of none, are in the record and decide if
-// nothing else does.
+// Missing heap dumps, with and without a process, are in the record and decide
+// if nothing else does.
 func TestMissingEvidence(t *testing.T) {
 	l, err := New(record.Header{
 		Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd},

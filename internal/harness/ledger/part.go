@@ -26,42 +26,43 @@ type Part struct {
 	// swaps: memory of some process has been swapped out.
 	swaps    bool
 	accounts []*Account
-	// begun is the device's clock at t_s 0, up its latest reading and last the
-	// t_s of the latest line.
+	// begun is the device's clock at t_s 0, up is its latest reading, and last
+	// is the t_s of the latest line.
 	begun, up time.Duration
 	last      float64
 	// since is t_s at which the part begins: 0, or the beginning of a window.
 	since   float64
 	windows windows
-	// checks are the first maxChecks, skippedChecks counts the others.
+	// checks are the first maxChecks checks; skippedChecks counts the others.
 	checks        []record.Check
 	skippedChecks int
 	usage         record.Usage
 	own           *record.Overhead // of all devices together
 	// lost is why the device's part ended early.
 	lost string
-	// extended is t_s at which the run would have ended without a suspicion,
-	// extendedBecause the first suspicion.
+	// extended is t_s at which the run would have ended without a suspicion;
+	// extendedBecause is the first suspicion.
 	extended        *float64
 	extendedBecause string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
 	load    workloads
-	// builds are those of the apps.
+	// builds are the builds of the apps.
 	builds []record.AppBuild
 	// similar are names of running processes that resemble the watched ones.
 	similar []string
-	// marks counts those on the device, markTexts has their different texts
-	// without numbers.
+	// marks is the number of marks on the device; markTexts has their different
+	// texts without numbers.
 	marks     int
 	markTexts map[string]bool
-	// skippedMarks counts the marks, skippedEvents the other events of the
-	// workload, that came too fast to be recorded.
+	// skippedMarks and skippedEvents count the marks, and the other events of
+	// the workload, that came too fast to be recorded.
 	skippedMarks, skippedEvents int
-	// missing are heap dumps without a process: none ran at the mark.
+	// missing are heap dumps that were not taken because no process was running
+	// at the mark.
 	missing []record.MissingEvidence
-	// missingLines: lines are missing before the next one. damaged: some were
-	// missing.
+	// missingLines: lines are missing before the next one. damaged: some lines
+	// were missing earlier.
 	missingLines, damaged bool
 }
 
@@ -86,14 +87,14 @@ func clockOf(seconds float64) time.Duration {
 // Up returns the device's clock at its latest line.
 func (p *Part) Up() time.Duration { return p.up }
 
-// Advance records that the device's clock has shown up.
+// Advance records a reading of the device's clock.
 func (p *Part) Advance(up time.Duration) { p.up = max(p.up, up) }
 
 // Seconds returns a time of the device's clock as t_s, seconds since the run
 // began.
 func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.begun).Seconds(), 3) }
 
-// At returns the device's clock at t after the run began.
+// At returns the device's clock at time t after the run began.
 func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
 
 // Open returns the account of a process, which it creates if needed.
@@ -112,8 +113,8 @@ func (p *Part) Open(process capture.Process) *Account {
 	return a
 }
 
-// Entry is one transition of the machine of one process. One with equal states
-// is a jump of the memory.
+// Entry is one transition of the machine of one process. An entry with two
+// equal states is a jump of the memory.
 type Entry struct {
 	Of *Account
 	record.Transition
@@ -146,7 +147,7 @@ func (p *Part) AddEvent(e record.Event) []Entry {
 	}
 	process := processOf(e)
 	if p.byKey[process.Key()] == nil && e.Event != "found" {
-		return entries // of another version, with an unknown meaning
+		return entries // an event of another version, with an unknown meaning
 	}
 	a := p.Open(process)
 	p.forward(e, process.Key())
@@ -222,8 +223,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 	return nil
 }
 
-// reboot takes the device's new clock, which shows up at a time of the run.
-// Nothing before it is compared with anything after.
+// reboot records the device's new clock, read at a time of the run. Nothing
+// before it is compared with anything after it.
 func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	p.missingLines = false
 	p.begun, p.up = up-clockOf(t), up
@@ -236,7 +237,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
-	p.load.up = up // whatever runs is on the new clock
+	p.load.up = up // anything that runs uses the new clock
 	p.apps.reboot(up)
 	return out
 }
@@ -259,10 +260,11 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	return out
 }
 
-// maxMarkTexts bounds the different texts of marks that a digest is made of.
+// maxMarkTexts bounds the number of different texts of marks that a digest is
+// made of.
 const maxMarkTexts = 1000
 
-// addMark counts a mark. Those of a loop differ in its number.
+// addMark counts a mark. The marks of a loop differ in their number.
 func (p *Part) addMark(words string) {
 	p.marks++
 	name := numbers.ReplaceAllString(text.Head(words, maxText), "#")
@@ -279,7 +281,7 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // maxSkipped bounds a count of skipped lines.
 const maxSkipped = 1 << 40
 
-// addCount adds to a count of skipped lines. The number on the line may be
+// addCount adds to a count of skipped lines. The number in the line may be
 // damaged.
 func addCount(n int, more int64) int {
 	if more < 0 || more > maxSkipped-int64(n) {
@@ -317,10 +319,10 @@ func (p *Part) marksDigest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// maxBuilds bounds the apps of one device whose builds are recorded.
+// maxBuilds bounds the number of apps of one device whose builds are recorded.
 const maxBuilds = 100
 
-// addBuild records the build of an app, the latest of each.
+// addBuild records the build of an app; the latest build of each app is kept.
 func (p *Part) addBuild(b *record.AppBuild) {
 	if b == nil {
 		return
@@ -334,7 +336,7 @@ func (p *Part) addBuild(b *record.AppBuild) {
 	}
 }
 
-// maxChecks bounds the checks of one device in run.json.
+// maxChecks bounds the number of checks of one device in run.json.
 const maxChecks = 20_000
 
 func (p *Part) addCheck(c *record.Check) {
@@ -358,7 +360,7 @@ func (p *Part) checkWarnings() []string {
 	}
 }
 
-// maxSimilar bounds the similar names of a warning.
+// maxSimilar bounds the number of similar names in a warning.
 const maxSimilar = 5
 
 // device returns the device for run.json.

@@ -6,17 +6,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// fewestReadings is how many readings without SwapPss show that the kernel has
-// none. It came with Linux 4.3, and a single reading may lack a line.
+// fewestReadings is how many readings without SwapPss show that the kernel does
+// not support it. SwapPss was added in Linux 4.3, and a single reading may lack
+// a line.
 const fewestReadings = 3
 
 // swapless reports whether swapped memory is missing in the readings of a
 // process.
 type swapless struct {
-	// consecutive readings without SwapPss; with reports that one had it.
+	// consecutive is the number of consecutive readings without SwapPss; with
+	// reports that a reading had it.
 	readings int
 	with     bool
-	// lacking: dumpsys prints a total that lacks the swapped memory.
+	// lacking: dumpsys prints a total that does not include the swapped memory.
 	lacking bool
 }
 
@@ -40,8 +42,8 @@ func (a *Account) addSwap(s record.Sample) {
 
 func positive(kb *int64) bool { return kb != nil && *kb > 0 }
 
-// quantity returns what the samples of the process measure. A device that has
-// never swapped lacks nothing.
+// quantity returns what the samples of the process measure. If a device has
+// never swapped, nothing is missing.
 func (a *Account) quantity() detector.Quantity {
 	switch {
 	case a.source == capture.Status:

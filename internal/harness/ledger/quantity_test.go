@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What the samples of a process measure follows from how it is read, and from
+// What the samples of a process measure depends on how it is read, and on
 // whether the device was ever seen to swap.
 func TestQuantity(t *testing.T) {
 	pss := func(source string, swap *int64) record.Sample {
@@ -62,8 +62,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// What one process shows of the device's swap applies to all others, and
-// another level measures another quantity.
+// If one process shows that the device swaps, this applies to all other
+// processes. Another level measures another quantity.
 func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {

@@ -16,8 +16,8 @@ import (
 // Rebuild returns the record of a run from the lines of its directory, which
 // are judged again by the rules of the run. A killed run is reported as such,
 // with everything that it has measured. Damaged lines are skipped and no trend
-// crosses them. The warnings list what could not be used. The error is a
-// directory without a run, or without a readable line.
+// crosses them. The warnings list what could not be used. It returns an error
+// if the directory contains no run, or no readable line.
 func Rebuild(dir string) (record.Run, []error, error) {
 	path := filepath.Join(dir, record.SamplesName)
 	info, err := os.Stat(path)
@@ -49,7 +49,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	if err != nil {
 		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
 	}
-	if l.skipped > 0 { // a record without them could be green
+	if l.skipped > 0 { // without them a failing run could pass
 		return record.Run{}, nil,
 			fmt.Errorf("read run in %s: more than %d processes in %s: judge the first ones with `leakgate replay`", dir,
 				MaxProcesses, record.SamplesName)
@@ -59,7 +59,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 
 // Read adds all lines of a samples.ndjson to the ledger that begin returns for
 // its header. Unusable lines are skipped and no trend crosses them; the
-// warnings name them. The error is a file without a usable line.
+// warnings list them. It returns an error if the file has no usable line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{

@@ -15,15 +15,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// articlePlan is the plan of a run by policy article, headerLine the header of
-// one.
+// articlePlan is the plan of a run by policy "article"; headerLine is the
+// header of such a run.
 const (
 	articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 	headerLine  = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}],` + articlePlan + "}\n"
 )
 
-// recordedLines are the lines of a run of policy article with leaks, crashes, a
-// hole, a device that was disconnected and a reboot.
+// recordedLines are the lines of a run of policy "article" with leaks, crashes,
+// a hole, a device that was disconnected and a reboot.
 func recordedLines(t *testing.T) []byte { return recordedRun(t, "faults") }
 
 func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
@@ -35,8 +35,8 @@ func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 	return Rebuild(dir)
 }
 
-// A run that is killed leaves a beginning of its lines. Every one of them is a
-// run: with all complete samples, and no transition that the complete run
+// A run that is killed leaves the first part of its lines. Every such part is a
+// run: it has all complete samples, and no transition that the complete run
 // lacks.
 func TestRebuildEveryBeginning(t *testing.T) {
 	text := recordedLines(t)
@@ -168,9 +168,9 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 	}
 }
 
-// Each process takes memory until the end, and a file may name one in each
-// line. A record without the last ones could be green, so the result is an
-// error.
+// Each process takes memory until the end, and a file may name another process
+// in each line. A record without the last processes could pass although they
+// leak, so the result is an error.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {
@@ -221,7 +221,8 @@ func FuzzRebuild(f *testing.F) {
 	})
 }
 
-// What another version wrote neither invents a process nor distorts a time.
+// Unknown entries written by another version neither add a process nor change a
+// time.
 func TestRebuildOfAnotherVersion(t *testing.T) {
 	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1,` +
 		articlePlan + "}\n" +

@@ -32,9 +32,9 @@ func recordedRun(t *testing.T, name string) []byte {
 	return text
 }
 
-// The recorded runs have the verdicts that they had when they were recorded, to
-// the last digit: simulated phones with leaks of each kind, caches, holes,
-// reboots, restarts, by each policy and source, one killed and one with damaged
+// The recorded runs have exactly the verdicts that they had when they were
+// recorded: simulated phones with leaks of each kind, caches, holes, reboots
+// and restarts, by each policy and source, one killed and one with damaged
 // lines.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ndjson.gz")

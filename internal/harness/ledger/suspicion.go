@@ -8,11 +8,11 @@ import (
 )
 
 // leastSuspicion is the growth in MB below which an undecided process does not
-// extend a run: a tester would not act on it.
+// extend a run: a tester would not act on so little.
 const leastSuspicion = 20.0
 
-// Suspicion returns which present process looks like a leak and is undecided,
-// "" for none. proved reports that a leak is certain.
+// Suspicion returns which present process looks like a leak and is undecided;
+// "" if there is none. proved reports that a leak is certain.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.life.since == nil {
@@ -30,8 +30,8 @@ func (p *Part) Suspicion() (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion returns why a process looks like a leak, "" if it does not. A
-// series that is merely short does not.
+// suspicion returns why a process looks like a leak; "" if it does not. A
+// series that is only too short does not.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
 		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)

@@ -16,27 +16,27 @@ import (
 const TrendNeeds = 30 * time.Minute
 
 const (
-	// stretchSlack is by how much a stretch may be shorter than TrendNeeds: a
-	// run of exactly that length has its first sample a little after its start
-	// and its last one before its end.
+	// stretchSlack is by how much a stretch may be shorter than TrendNeeds: in
+	// a run of exactly that length, the first sample comes a little after the
+	// start and the last one a little before the end.
 	stretchSlack = time.Minute
-	// materialShare of the run, or materialTime if that is less, is how long a
-	// process must have been present for a run without a verdict on it to be
-	// unjudged. A helper of 20 s does not fail a night.
+	// A run without a verdict on a process is unjudged if that process was
+	// present for at least materialShare of the run, or for materialTime if
+	// that is less. A helper process that runs for 20 s does not fail a night.
 	materialShare = 0.1
 	materialTime  = 5 * time.Minute
-	// maxUnjudged bounds the processes without a verdict in run.json.
+	// maxUnjudged bounds the number of processes without a verdict in run.json.
 	maxUnjudged = 1000
 )
 
 // life is how long a process has been present, and the stretches of its series.
 type life struct {
-	// since is t_s since when the present incarnation has been present, nil for
-	// none; before is the time of earlier ones in seconds.
+	// since is t_s at which the present incarnation appeared, nil if there is
+	// none; before is the time of earlier incarnations in seconds.
 	since  *float64
 	before float64
 	// begun and last are t_s of the first and the latest sample of the present
-	// stretch, where there is one; longest is the length of the longest in
+	// stretch, if there is one; longest is the length of the longest stretch in
 	// seconds.
 	open        bool
 	begun, last float64
@@ -77,10 +77,11 @@ func (l *life) alive(until float64) float64 {
 	return l.before + max(0, until-*l.since)
 }
 
-// Unjudged returns why there is no verdict on a process of a run of so many
-// seconds, and the least that would provide one. It returns "" if there is a
-// verdict, if the process was present for too short a time to matter, or if its
-// series is long enough and only the memory itself is ambiguous.
+// Unjudged returns why there is no verdict on a process of a run of the given
+// length in seconds, and the minimum that a verdict would need. It returns ""
+// if there is a verdict, if the process was present for too short a time to
+// matter, or if its series is long enough and only the memory itself is
+// ambiguous.
 func Unjudged(p record.Process, seconds float64) string {
 	switch {
 	case Judged(p), !tooShort(p), p.Alive <= min(materialShare*seconds, materialTime.Seconds()):
@@ -107,8 +108,8 @@ func Unjudged(p record.Process, seconds float64) string {
 // tooShort reports whether no stretch of a process is long enough for a trend.
 func tooShort(p record.Process) bool { return p.LongestStretch < (TrendNeeds - stretchSlack).Seconds() }
 
-// describeLives describes how a process without a long stretch has lived in a
-// run of so many seconds.
+// describeLives describes how long the incarnations of a process without a long
+// stretch lasted, in a run of the given length in seconds.
 func describeLives(p record.Process, seconds float64) string {
 	switch {
 	case p.Restarts > 0 && p.LongestStretch == 0:
@@ -136,8 +137,9 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// runReason returns the reason of a verdict that no stretch was long enough
-// for, about the entire run. What the detector adds is used if it has numbers.
+// runReason returns the reason, about the entire run, of a verdict for which no
+// stretch was long enough. The text of the detector is added if it contains
+// numbers.
 func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {
@@ -146,8 +148,8 @@ func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	return because
 }
 
-// unjudged returns the processes and the devices without a verdict. A check or
-// a window may judge a process too.
+// unjudged returns the processes and the devices without a verdict. A process
+// may also have been judged by a check or a window.
 func unjudged(r record.Run) []record.Unjudged {
 	out := []record.Unjudged{}
 	seconds := map[string]float64{}
@@ -185,7 +187,7 @@ func judgedWithin(r record.Run, p record.Process) bool {
 	})
 }
 
-// deviceUnjudged returns why there is no verdict on a device at all, "" if
+// deviceUnjudged returns why there is no verdict on a device at all; "" if
 // something on it is judged.
 func deviceUnjudged(r record.Run, d record.Device) string {
 	because := fmt.Sprintf("no process of the app was seen in %s: is the app installed and started there?",

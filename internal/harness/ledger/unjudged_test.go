@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A process that was present for long and has no verdict is named, with what
-// would provide one; no other process is.
+// A process that was present for a long time and has no verdict is reported,
+// with the condition for a verdict; no other process is reported.
 func TestUnjudged(t *testing.T) {
 	const night, hour, minute = 8 * 3600, 3600, 60
 	short := func(p record.Process) record.Process {
@@ -91,9 +91,9 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// A run in which something passes still has exit code 5 if a process that was
-// present for long, or a device, has no verdict. A check or a window of its own
-// is a verdict.
+// Even if something passes, the exit code of a run is 5 if a process that was
+// present for a long time, or a device, has no verdict. The result of its own
+// check or window counts as a verdict.
 func TestUnjudgedIsNotGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
 	crashing := record.Process{
@@ -117,7 +117,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		run  record.Run
-		text string // of what is unjudged, "" for nothing
+		text string // parts of what is unjudged; "" for nothing
 		exit int
 	}{
 		"a process crashes all night": {
@@ -194,8 +194,8 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 	}
 }
 
-// The time in which a process was present, and its longest stretch, come from
-// the lines.
+// The time in which a process was present, and its longest stretch, are
+// computed from the lines.
 func TestLives(t *testing.T) {
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	event := func(at float64, word string, pid int) {

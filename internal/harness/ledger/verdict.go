@@ -10,12 +10,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Record returns the account as in run.json of a run with so many processes.
+// Record returns the account for the run.json of a run with the given number of
+// processes.
 func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// Only now is it known that no other one followed.
+		// Only now is it certain that no further one followed.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
 	v := a.Detector.Verdict()
@@ -78,12 +79,12 @@ func (a *Account) AliveUntil(t float64) float64 { return a.life.alive(t) }
 func (a *Account) watched() float64 { return a.part.last - a.part.since }
 
 // Unjudged returns why there is no verdict on the process, whose record is p;
-// "" if there is a verdict, or if it does not matter.
+// "" if there is a verdict, or if the lack of one does not matter.
 func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watched()) }
 
-// SetVerdict replaces the verdict in the record of a process: everything but
-// the states and the jumps. A leak that its dumps or counts at marks prove
-// stays one.
+// SetVerdict replaces the verdict in the record of a process: everything except
+// the states and the jumps. A leak that its dumps or counts at marks prove is
+// kept.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Reason = v.Gate, v.Gate, v.Kind, v.Because
 	p.Flat = record.Round(v.Flat.Seconds(), 3)
@@ -113,9 +114,9 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf returns the jumps of a verdict on the time axis of the run. The
-// latest of them were recorded; the present start of the clock is for one that
-// was not.
+// jumpsOf returns the jumps of a verdict on the time axis of the run. The start
+// of the clock was recorded for the latest jumps; for any other jump the
+// present start is used.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {
@@ -147,8 +148,8 @@ func present[T any](list []T) []T {
 	return list
 }
 
-// mb converts bytes to MB, to a hundredth.
+// mb converts bytes to MB, rounded to a hundredth.
 func mb(bytes int64) float64 { return record.Round(float64(bytes)/detector.MB, 2) }
 
-// perHour converts bytes per hour to MB/h, to a tenth of a kB.
+// perHour converts bytes per hour to MB/h, rounded to a ten-thousandth.
 func perHour(bytes float64) float64 { return record.Round(bytes/detector.MB, 4) }

@@ -9,33 +9,35 @@ import (
 )
 
 const (
-	// MaxOpenWindows bounds the open windows of one device: each gets every
-	// line.
+	// MaxOpenWindows bounds the number of open windows of one device, because
+	// each of them gets every line.
 	MaxOpenWindows = 256
-	// maxVerdicts bounds the verdicts of all windows of one device in run.json.
+	// maxVerdicts bounds the number of verdicts of all windows of one device in
+	// run.json.
 	maxVerdicts = 50_000
 )
 
-// window is a span of one device's part of a run, judged separately: from its
-// beginning on it gets the lines of the part, in a part of its own.
+// window is a span of one device's part of a run that is judged separately:
+// from its beginning, it gets the lines of the part, in its own part.
 type window struct {
 	number int
 	name   string
 	part   *Part
 }
 
-// windows are those of one part.
+// windows are the windows of one part.
 type windows struct {
 	open []*window
-	// opened counts all that were opened, verdicts those that are kept.
+	// opened is the number of windows that were opened; verdicts is the number
+	// of verdicts that are kept.
 	opened, verdicts int
 	closed           []record.JudgedWindow
 	// skipped counts the windows that are not judged or not kept.
 	skipped int
 }
 
-// openWindow opens a window at a time of the run. What is being watched then
-// belongs to it.
+// openWindow opens a window at a time of the run. The processes that are being
+// watched at that time belong to it.
 func (p *Part) openWindow(e record.Event) {
 	if len(p.windows.open) == MaxOpenWindows {
 		p.windows.skipped++
@@ -52,7 +54,7 @@ func (p *Part) openWindow(e record.Event) {
 	p.windows.open = append(p.windows.open, &window{number: e.Window, name: text.Head(e.Text, maxText), part: inner})
 }
 
-// closeWindow closes the latest window of that number.
+// closeWindow closes the latest window with the given number.
 func (p *Part) closeWindow(e record.Event) {
 	w := &p.windows
 	for i := len(w.open) - 1; i >= 0; i-- {
@@ -77,8 +79,8 @@ func (p *Part) eachWindow(call func(*Part)) {
 	}
 }
 
-// record judges a window that ends at a time of the run, as one of so many
-// windows.
+// record judges a window that ends at a time of the run, as one of the given
+// number of windows.
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,
@@ -125,7 +127,8 @@ func appOfWindow(x record.AppVerdict) record.WindowApp {
 // OpenWindows returns the number of open windows.
 func (p *Part) OpenWindows() int { return len(p.windows.open) }
 
-// Window returns the latest closed window of that number, nil for none.
+// Window returns the latest closed window with the given number; nil if there
+// is none.
 func (p *Part) Window(number int) *record.JudgedWindow {
 	for i := len(p.windows.closed) - 1; i >= 0; i-- {
 		if p.windows.closed[i].Number == number {
@@ -136,8 +139,8 @@ func (p *Part) Window(number int) *record.JudgedWindow {
 	return nil
 }
 
-// recordedWindows returns the windows of the part, including those that were
-// never closed, which end with it.
+// recordedWindows returns the windows of the part. Windows that were never
+// closed end with the part.
 func (p *Part) recordedWindows() []record.JudgedWindow {
 	out := append([]record.JudgedWindow{}, p.windows.closed...)
 	for _, w := range p.windows.open {

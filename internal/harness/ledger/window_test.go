@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// afterHours is a part of a run in which five processes were sampled for so
-// many hours.
+// afterHours is a part of a run in which five processes were sampled for a
+// number of hours.
 func afterHours(tb testing.TB, hours int) (*Part, float64) {
 	tb.Helper()
 	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
@@ -85,8 +85,8 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// Windows of hostile lines are bounded. One that is never closed ends with the
-// run, and one that was never opened does not exist.
+// Windows of hostile lines are bounded. A window that is never closed ends with
+// the run, and a window that was never opened does not exist.
 func TestHostileWindows(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
@@ -106,8 +106,8 @@ func TestHostileWindows(t *testing.T) {
 	if w := p.windowWarnings(); len(w) != 1 || !strings.Contains(w[0], "20 windows are not recorded") {
 		t.Errorf("%q", w)
 	}
-	// Of several with one number the latest is closed; a process that had no
-	// line is not in it.
+	// If several windows have the same number, the latest is closed. A process
+	// without a line in a window is not part of it.
 	p.AddEvent(record.Event{Event: "window_end", Window: 5, T: 4, Up: 104})
 	if got := p.Window(5); got == nil || !reflect.DeepEqual(got.Processes, list[5].Processes) {
 		t.Errorf("%+v", got)
@@ -115,7 +115,7 @@ func TestHostileWindows(t *testing.T) {
 }
 
 // A death counts for the run and for each open window. Its time is when the
-// process was last seen, if possible.
+// process was last seen, if that is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event
@@ -162,8 +162,8 @@ func TestDeathsInWindows(t *testing.T) {
 }
 
 // A crash that the workload reports and the death that it causes are one
-// finding; an ANR that was survived is one, too. A death that the device does
-// not explain gets the reason that the workload reported.
+// finding; an ANR that the process survived is one, too. A death that the
+// device does not explain gets the reason that the workload reported.
 func TestIncidents(t *testing.T) {
 	fault := func(at float64, pid int, reason, text string) record.Event {
 		return record.Event{
@@ -235,8 +235,8 @@ func TestIncidents(t *testing.T) {
 }
 
 // Anonymous memory is judged by the samples, against the limit of the latest
-// reading. A process that has no limit now is not judged, and a warning states
-// that the limit is assumed.
+// reading. If a process has no limit any more, it is not judged. If the limit
+// is assumed, a warning states this.
 func TestAnonymousMemoryOfSamples(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit   *int64

@@ -7,24 +7,26 @@ import (
 )
 
 // leastIdle is how many seconds a device must have continued without its
-// workload for its end to matter; ending a run takes some time as well.
+// workload before the end of the workload matters; ending a run takes some time
+// as well.
 const leastIdle = 120
 
-// workloads are what stresses the apps of one device.
+// workloads are the workloads that stress the apps of one device.
 type workloads struct {
-	// running counts those that have begun and not ended. recorded reports that
-	// lines record their beginnings, which those of earlier versions do not.
+	// running is the number of workloads that have begun and not ended.
+	// recorded reports that lines record their beginnings, which earlier
+	// versions do not do.
 	running  int
 	recorded bool
-	// ended is t_s of the end of the last one, and up the device's clock then;
-	// nil while one runs.
+	// ended is t_s of the end of the last workload, and up is the device's
+	// clock at that time; nil while a workload runs.
 	ended *float64
 	up    time.Duration
 }
 
 func (w *workloads) begin() { w.running, w.recorded, w.ended = w.running+1, true, nil }
 
-// end ends one of them.
+// end ends one of the workloads.
 func (w *workloads) end(t float64, up time.Duration) {
 	if w.running--; w.running <= 0 {
 		w.running, w.ended, w.up = 0, &t, up
@@ -39,7 +41,7 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 	case e.Event == "workload_end" && p.load.running > 0:
 		p.load.end(e.T, up)
 	case e.Event == "workload" && e.Workload != nil && !p.load.recorded && !p.planned():
-		p.load.end(e.T, up) // one beside the run, in a record of an earlier version
+		p.load.end(e.T, up) // a workload beside the run, in a record of an earlier version
 	}
 }
 
@@ -47,7 +49,7 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
 
 // workloadEnded returns t_s at which the workload of the device ended for good
-// while the run continued; nil if it did not.
+// while the run continued; nil if it did not end.
 func (p *Part) workloadEnded() *float64 {
 	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
 		return nil

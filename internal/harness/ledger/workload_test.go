@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// When a device no longer had a workload, by the lines of the run.
+// When a device no longer had a workload, according to the lines of the run.
 func TestWorkloadEnded(t *testing.T) {
 	beside := &record.Workload{Kind: "monkey"}
 	for name, c := range map[string]struct {
@@ -61,8 +61,8 @@ func (r *rounds) ended(w *record.Workload) {
 	r.AddEvent(record.Event{Event: "workload", T: r.Seconds(r.up), Up: r.up.Seconds(), Workload: w})
 }
 
-// A window includes the workload that runs when it opens, and not one that had
-// ended.
+// A window includes the workload that is running when it opens, but not a
+// workload that had ended.
 func TestWorkloadOfAWindow(t *testing.T) {
 	r := newRounds(t)
 	open := func(n int) {

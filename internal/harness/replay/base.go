@@ -142,7 +142,7 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	x.Explain(&p.AppVerdict)
 }
 
-// only returns the name of the base, or nothing if there is more than one.
+// only returns the single name in names, or nil if there is not exactly one.
 func only(names []string) *string {
 	if len(names) != 1 {
 		return nil
