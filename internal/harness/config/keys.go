@@ -8,9 +8,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// key is one key of the file and what may be below it: a value or mapping that
-// read parses, or else a mapping of keys. If a key has both, read parses and
-// keys document.
+// key is one key of the file and what may be below it: either a value or
+// mapping that read parses, or a mapping of keys. If a key has both, read
+// parses it and keys document it.
 type key struct {
 	name   string
 	read   reader
@@ -21,34 +21,37 @@ type key struct {
 	form  form   // of the value, or of each entry of a list
 	is    traits // of a list
 	// shown returns the value in the Config that the table was made with: the
-	// texts of a list or the one text of a value, or nothing without a value.
+	// texts of a list, the single text of a value, or nothing if there is no
+	// value.
 	shown func() []string
-	// hidden reports that a mapping is absent, nil that it never is. With
-	// unset, a comment replaces it.
+	// hidden reports that a mapping is absent; if it is nil, the mapping never
+	// is. If unset is set, a comment is written in place of an absent mapping.
 	hidden func() bool
-	// entries returns the keys of each entry of a list of mappings, like shown.
+	// entries returns the keys of each entry of a list of mappings; it is like
+	// shown.
 	entries func() [][]key
-	// pairs returns the keys and values of a mapping with the user's keys.
+	// pairs returns the keys and values of a mapping whose keys the user
+	// chooses.
 	pairs func() map[string]string
 
-	about   string   // a description, in a sentence
+	about   string   // a description in one sentence
 	example string   // a value, as YAML
-	unset   string   // the effect of no value, if that is possible
-	choice  bool     // exactly one of the keys below is present, apart from those beside it
-	beside  bool     // the key is beside a choice
-	brief   string   // the key below that a single value is short for
+	unset   string   // the effect if there is no value, if that is possible
+	choice  bool     // exactly one of the keys below is present, not counting those with beside
+	beside  bool     // the key is allowed beside the chosen key
+	brief   string   // the key below for which a single value is the short form
 	needed  []string // of the keys below
 }
 
-// holding is what a key holds.
+// holding is what a key contains.
 type holding uint8
 
 const (
-	nothing      holding = iota // only keys, or not for users to set
+	nothing      holding = iota // only keys, or nothing that a user can set
 	oneValue                    // a single value
 	manyValues                  // a list
 	manyMappings                // a list of mappings
-	manyPairs                   // a mapping with the user's keys
+	manyPairs                   // a mapping whose keys the user chooses
 )
 
 // take reads the value of the key.
@@ -75,8 +78,8 @@ func value[T any](name string, into *T, of kind[T]) key {
 		shown: func() []string { return []string{of.write(*into)} }}
 }
 
-// optional is a key with one value that may be absent, which is the zero value;
-// unset describes the effect.
+// optional is a key with one value that may be absent; the value is then the
+// zero value. unset describes the effect.
 func optional[T comparable](name string, into *T, of kind[T], unset string) key {
 	k := value(name, into, of)
 	always, zero := k.shown, *new(T)
@@ -96,9 +99,10 @@ func listed(name string, into *[]string, of kind[string], is traits, read reader
 	}
 }
 
-// schema is the file as this version understands it, with c to hold the values.
-// Ranges are the natural ones (of monkey, Android), and otherwise wide enough
-// for every sensible use. The order is that in which a file is written.
+// schema returns the keys of the file as this version defines them, with c to
+// hold the values. Ranges are the natural ones (of monkey, Android) where they
+// exist; the other ranges are wide enough for every sensible use. The order is
+// that of a written file.
 func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
@@ -199,8 +203,8 @@ func schema(c *Config) []key {
 	}
 }
 
-// durationKey is one duration, or two, the second of which is how long a
-// suspicion extends the run.
+// durationKey describes one duration, or two: the second is the maximum
+// duration of a run that is extended because of a suspicion.
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
@@ -265,7 +269,7 @@ func workloadKey(w *Workload) key {
 		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
 }
 
-// workload returns a reader of the one thing that stresses the app.
+// workload returns a reader of the only key that says what stresses the app.
 func workload(keys []key) reader {
 	none := scalar(new(string), func(text string) (string, *fault) {
 		if text == "none" {
@@ -287,7 +291,8 @@ func workload(keys []key) reader {
 	}
 }
 
-// exactlyOne rejects a workload without a kind, and every kind after the first.
+// exactlyOne rejects a workload without a kind, and every kind after the first
+// one.
 func (w *walker) exactlyOne(at place, keys []key) {
 	if resolved(at.node).Kind != yaml.MappingNode {
 		return
@@ -320,7 +325,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 }
 
-// monkey reads the values of the monkey, one of which has no default.
+// monkey reads the settings of the monkey, one of which has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {
@@ -347,8 +352,8 @@ func command(into *[]string) reader {
 	}
 }
 
-// require checks what no single key can check, and fills in the default that
-// depends on another value.
+// require checks conditions that involve several keys, and sets the default
+// that depends on another value.
 func (w *walker) require(c *Config) {
 	top := []struct{ name, example string }{
 		{"version", "version: 1"},

@@ -9,7 +9,7 @@ import (
 )
 
 // kind is a kind of value: how its text is parsed and written, and how it is
-// described to people and to editors.
+// described to users and to editors.
 type kind[T any] struct {
 	parse parser[T]
 	write func(T) string
@@ -18,16 +18,17 @@ type kind[T any] struct {
 
 // form describes the values of a kind.
 type form struct {
-	says string // short, with its range, for people
+	says string // a short description with the range, for users
 	// accepts are the alternatives of JSON Schema, in addition to a text with a
-	// reference. They are never narrower than the parser, so that an editor
-	// marks no valid file.
+	// reference. They accept everything that the parser accepts, so that an
+	// editor never marks a valid file as invalid.
 	accepts []object
-	// plain reports that the text is not free text: it needs no quotes.
+	// plain reports that the text is not free text, so that it needs no quotes.
 	plain bool
 }
 
-// Patterns of texts, for JSON Schema. They use only what ECMA-262 and Go share.
+// Patterns of texts, for JSON Schema. They use only syntax that ECMA-262 and Go
+// share.
 const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
@@ -44,8 +45,8 @@ const (
 
 func matching(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
 
-// freeText is text that YAML may also parse as a number or a boolean, such as a
-// serial number of digits.
+// freeText is text that YAML might also parse as a number or a boolean, such as
+// a serial number of digits.
 func freeText(pattern string) object {
 	o := object{{"type", []string{"string", "number", "boolean"}}}
 	if pattern != "" {
@@ -75,8 +76,9 @@ var (
 	}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
-	// interval is the time between two samples. Below a second the reading
-	// itself would be the load; beyond a day there is no series.
+	// interval is the time between two samples. If it is shorter than a second,
+	// sampling itself becomes the load; if it is longer than a day, there is no
+	// series.
 	interval = kind[time.Duration]{
 		withUnit(restrict(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
 			"from 1s to 1d"),
@@ -118,19 +120,22 @@ var (
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 10m", []object{matching(timePattern)}, true},
 	}
-	// switchKind accepts the booleans of YAML 1.2; yes and on are of YAML 1.1.
+	// switchKind accepts the booleans of YAML 1.2; yes and on are booleans of
+	// YAML 1.1 only.
 	switchKind = kind[bool]{
 		truth, strconv.FormatBool,
 		form{"true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"true", "false"}}}}, true},
 	}
-	// costKind is percent of one core; a device has several.
+	// costKind is a percentage of one core; it may exceed 100, because a device
+	// has several cores.
 	costKind = percentKind(1000)
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
 
-// span is a duration, and how long a suspicion extends it; 0 for not at all.
+// span is a duration and the maximum duration of a run that is extended because
+// of a suspicion; the latter is 0 if a run is never extended.
 type span struct{ least, most time.Duration }
 
 // String writes a span in the form in which it is parsed.
@@ -141,7 +146,7 @@ func (s span) String() string {
 	return writeDuration(s.least) + ".." + writeDuration(s.most)
 }
 
-// parseSpan parses one duration, or two with two dots between.
+// parseSpan parses one duration, or two separated by two dots.
 func parseSpan(text string) (span, *fault) {
 	first, second, isRange := strings.Cut(text, "..")
 	least, f := lengthKind.parse(first)
@@ -165,8 +170,8 @@ func parseSpan(text string) (span, *fault) {
 	return span{least, most}, nil
 }
 
-// rateKind is growth in bytes per hour. No run is long enough for less than 1
-// MB/h, and no app grows by a TB in an hour.
+// rateKind is growth in bytes per hour. Runs are too short to detect less than
+// 1 MB/h, and apps do not grow by a TB in an hour.
 var rateKind = kind[int64]{
 	restrict(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
 	writeRate,
@@ -183,7 +188,7 @@ func writeRate(n int64) string {
 	return strconv.FormatInt(n, 10) + "B/h"
 }
 
-// junitKind is a switch, or auto.
+// junitKind is true, false or auto.
 var junitKind = kind[*bool]{
 	func(text string) (*bool, *fault) {
 		if text == "auto" {
@@ -223,12 +228,12 @@ func truth(text string) (bool, *fault) {
 
 func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
 
-// numberBetween is a number over low up to high.
+// numberBetween is a number greater than low and at most high.
 func numberBetween(low, high float64) object {
 	return object{{"type", "number"}, {"exclusiveMinimum", low}, {"maximum", high}}
 }
 
-// percentKind is percent over 0.
+// percentKind is a percentage greater than 0.
 func percentKind(most float64) kind[float64] {
 	says := fmt.Sprintf("more than 0%% and at most %.0f%%", most)
 	return kind[float64]{
@@ -254,12 +259,12 @@ func count(low, high int64) kind[int] {
 	}
 }
 
-// words is one of a few words.
+// words is a kind with a few allowed words.
 func words(of ...string) kind[string] {
 	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
 }
 
-// writeDuration drops the zeros that Go writes: 8h, not 8h0m0s.
+// writeDuration removes the zeros that Go writes: 8h, not 8h0m0s.
 func writeDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -271,8 +276,8 @@ func writeDuration(d time.Duration) string {
 	return text
 }
 
-// writeNumber writes a number so that it is parsed as the same. A number of the
-// maximum number of digits may lose the zero before its point.
+// writeNumber writes a number so that it is parsed as the same number. If it
+// has the maximum number of digits, the zero before its point may be removed.
 func writeNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if len(text) > longestNumber {
@@ -297,7 +302,7 @@ func version(text string) (string, *fault) {
 	return text, nil
 }
 
-// seed parses the seed of the monkey; nil is a new one for each run.
+// seed parses the seed of the monkey; nil means a new seed for each run.
 func seed(text string) (*int64, *fault) {
 	if text == "auto" {
 		return nil, nil

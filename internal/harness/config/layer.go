@@ -12,16 +12,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// layer is a mapping that is laid over the file: one of its profiles, the
+// layer is a mapping that overrides parts of the file: one of its profiles, the
 // environment variables that are named after keys, or flags. Variables and
-// flags become trees of the same kind as the file, so that one reader and one
-// set of rules serve all.
+// flags are converted to the same kind of tree as the file, so that one reader
+// and one set of rules are used for all.
 type layer struct {
 	kind Layer
 	name string            // of a profile
 	root *yaml.Node        // a mapping
 	said map[string]string // the source of a path: "environment NAME" or a flag
-	// faults are mistakes of a variable or flag that are found before its value
+	// faults are mistakes in a variable or flag that are found before its value
 	// is read.
 	faults Errors
 }
@@ -29,8 +29,7 @@ type layer struct {
 // outside reports whether the layer is not written in the file.
 func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
 
-// sourceOf returns the source of the value at a path, or below it, as messages
-// name it.
+// sourceOf returns the source, for messages, of the value at or below a path.
 func (l *layer) sourceOf(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	if name, ok := l.said[path]; ok {
@@ -49,7 +48,7 @@ func (l *layer) supplies(path string) bool { return l != nil && l.sourceOf(path)
 
 // over returns what a layer has in place of a mapping.
 type over struct {
-	key, node *yaml.Node // no key for the file as a whole
+	key, node *yaml.Node // empty for the file as a whole
 	from      *layer
 }
 
@@ -69,15 +68,15 @@ func variableOf(path string) string {
 
 func environmentPlace(variable string) string { return "environment " + variable }
 
-// leaf is a key that holds a value. names are the keys leading to it, since one
-// with a dot in its name cannot be found by its path alone.
+// leaf is a key that contains a value. names are the keys leading to it,
+// because a key with a dot in its name cannot be found by its path alone.
 type leaf struct {
 	path  string
 	key   key
 	names []string
 }
 
-// leaves returns the keys that hold a value or a list, in the order of the
+// leaves returns the keys that contain a value or a list, in the order of the
 // file.
 func leaves(keys []key, above ...string) []leaf {
 	var out []leaf
@@ -91,11 +90,12 @@ func leaves(keys []key, above ...string) []leaf {
 	return out
 }
 
-// knownLeaves are those of a file. Every reading of one needs them, so they are
-// made once; nothing is read into them.
+// knownLeaves are the leaves of a file. They are needed whenever a file is
+// read, so they are created once; no values are read into them.
 var knownLeaves = sync.OnceValue(func() []leaf { return leaves(schema(defaults())) })
 
-// variable returns the environment variable for the key, or nothing.
+// variable returns the environment variable for the key, or nothing if it has
+// none.
 func (l leaf) variable() string {
 	if l.path == "version" || l.key.holds == manyMappings || l.key.holds == manyPairs {
 		return ""
@@ -106,14 +106,15 @@ func (l leaf) variable() string {
 	return variableOf(l.path)
 }
 
-// StandInVariable is the variable of devices.stand_in. Commands and programs
-// without a file read it too, so its name does not refer to the file.
+// StandInVariable is the variable of devices.stand_in. It is also read by
+// commands and programs that have no file, so its name does not refer to the
+// file.
 const StandInVariable = variablePrefix + "STAND_IN"
 
 // Variables returns the environment variable for every key that can be set by
-// one, as a map from the path of the key. The version of the file format, the
-// steps and the arguments of instrumented tests, which are more than a text,
-// have none.
+// one, as a map from the path of the key. Three keys have no variable: the
+// version of the file format, the steps, and the arguments of instrumented
+// tests, which do not fit in one text.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range knownLeaves() {
@@ -124,8 +125,8 @@ func Variables() map[string]string {
 	return out
 }
 
-// environmentLayer returns the variables that are set and not empty: CI systems
-// pass an empty text for an unset input.
+// environmentLayer returns the variables that are set and not empty, because CI
+// systems pass an empty text for an unset input.
 func environmentLayer(getenv func(string) (string, bool)) *layer {
 	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
 	for _, leaf := range knownLeaves() {
@@ -138,7 +139,7 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 			continue
 		}
 		if leaf.key.form.says == switchKind.form.says {
-			text = cmp.Or(map[string]string{"1": "true", "0": "false"}[text], text) // as scripts write it
+			text = cmp.Or(map[string]string{"1": "true", "0": "false"}[text], text) // the spelling that scripts use
 		}
 		if leaf.key.holds != manyValues {
 			l.add(leaf, environmentPlace(name), newText(text))
@@ -154,8 +155,8 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 	return l
 }
 
-// flagLayer returns the flags. One without a key is a bug of the program, and
-// reported anyway.
+// flagLayer returns the flags. A flag without a key is a bug in the program,
+// and is reported anyway.
 func flagLayer(flags []flagged) *layer {
 	l := &layer{kind: CommandLine, root: newMapping(), said: map[string]string{}}
 	known := knownLeaves()
@@ -184,7 +185,7 @@ func (l *layer) add(at leaf, place string, value *yaml.Node) {
 	for _, name := range at.names[:last] {
 		path = join(path, name)
 		if other, ok := l.said[path]; ok {
-			// The only key that has both a value and keys is workload.
+			// workload is the only key that can contain both a value and keys.
 			l.refuse(place, at.path,
 				&fault{
 					message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " +
@@ -224,11 +225,12 @@ func newList(texts []string) *yaml.Node {
 	return list
 }
 
-// listStart is how a JSON list begins, unlike any name.
+// listStart is the beginning of a JSON list; no name begins with it.
 var listStart = regexp.MustCompile(`^\[\s*["\]]`)
 
-// entries splits the text of a variable for a list: comma-separated names, or a
-// JSON list for entries with commas and spaces.
+// entries splits the text of a variable for a list. The text consists of
+// comma-separated names, or is a JSON list if entries contain commas and
+// spaces.
 func entries(text string) ([]string, *fault) {
 	var list []string
 	if !listStart.MatchString(text) {
@@ -246,16 +248,17 @@ func entries(text string) ([]string, *fault) {
 	return list, nil
 }
 
-// Slip is a variable whose name is almost that of a key's variable.
+// Slip is a variable whose name is similar to that of a key's variable.
 type Slip struct{ Written, Meant string }
 
 // notSlips are variables that leakgate sets for its workloads and for programs
-// that keep a baseline, or that suites and its tests read.
+// that store a baseline, and variables that suites and leakgate's own tests
+// read.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
 // Misspelled finds variables in an environment, each NAME=value, that were
-// probably meant for a key, or for another variable that leakgate reads: a
-// misspelled name, or its end alone, as DUMP for DIAGNOSE_DUMP.
+// probably meant for a key, or for another variable that leakgate reads: either
+// a misspelled name or only the end of a name, such as DUMP for DIAGNOSE_DUMP.
 func Misspelled(environ []string, others ...string) []Slip {
 	known := slices.Sorted(maps.Values(Variables()))
 	known = append(known, others...)

@@ -118,8 +118,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The environment and flags can supply what the file lacks, and a workload of
-// another kind.
+// The environment and flags can supply values that are missing in the file, and
+// a workload of another kind.
 func TestEnvironmentCompletes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
@@ -213,9 +213,9 @@ func TestEnvironmentCompletes(t *testing.T) {
 	}
 }
 
-// Mistakes in a layer are reported with its place, even if the layers
-// contradict each other, and the file's own mistakes are reported even if they
-// are overridden.
+// A mistake in a layer is reported with its source, even if layers contradict
+// each other. The file's own mistakes are reported even if a layer overrides
+// them.
 func TestMistakesInLayers(t *testing.T) {
 	const head = "version: 1\napp: { package: com.shop }\n"
 	for name, c := range map[string]struct {
@@ -342,8 +342,8 @@ func TestMistakesInLayers(t *testing.T) {
 	}
 }
 
-// An unset variable is not a mistake in what is not chosen, but an invalid
-// reference is.
+// An unset variable outside of the chosen configuration is not a mistake, but
+// an invalid reference is.
 func TestVariablesOfProfiles(t *testing.T) {
 	const text = `version: 1
 app: { package: "${APP}" }
@@ -373,7 +373,8 @@ profiles:
 	}
 }
 
-// Every key has its own variable, and none is that of a flag or another use.
+// Every key has its own variable, which is not used by a flag or for anything
+// else.
 func TestVariablesAreDistinct(t *testing.T) {
 	seen := map[string]string{}
 	for path, name := range Variables() {
@@ -411,7 +412,8 @@ func TestMisspelled(t *testing.T) {
 	}
 }
 
-// overlay lays entries over others as documented, without the reader.
+// overlay puts entries over other entries as documented, without using the
+// reader.
 func overlay(base, top []entry, path string) []entry {
 	out := slices.Clone(base)
 	for _, e := range top {
@@ -421,7 +423,7 @@ func overlay(base, top []entry, path string) []entry {
 			out = append(out, e)
 		case out[i].below != nil && e.below != nil && e.name != "workload":
 			out[i].below = overlay(out[i].below, e.below, join(path, e.name))
-		case out[i].below != nil && e.text == "{}" && e.name != "workload": // changes nothing
+		case out[i].below != nil && e.text == "{}" && e.name != "workload": // no effect
 		default:
 			out[i] = e
 		}
@@ -429,7 +431,7 @@ func overlay(base, top []entry, path string) []entry {
 	return out
 }
 
-// some keeps a part of the entries, at every depth but inside a workload.
+// some keeps a part of the entries, at every depth except inside a workload.
 func (w *writer) some(entries []entry) []entry {
 	var out []entry
 	for _, e := range entries {
@@ -446,8 +448,8 @@ func (w *writer) some(entries []entry) []entry {
 	return out
 }
 
-// TestProfilesAgainstOverlay compares a file with a profile to one file in
-// which the profile was applied by the test.
+// TestProfilesAgainstOverlay compares a file with a profile to a file in which
+// the test has already applied the profile.
 func TestProfilesAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(9, 10))}
 	accepted, refused := 0, 0
@@ -481,8 +483,8 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAgainstOverlay does the same with variables, except for the
-// workload, whose variables do not replace it as a whole.
+// TestEnvironmentAgainstOverlay does the same with variables. It leaves out the
+// workload, which its variables do not replace as a whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}
 	accepted := 0
@@ -568,7 +570,8 @@ func withoutOptions(entries []entry) []entry {
 	return out
 }
 
-// The number of profiles is limited, and the work on a file stays bounded.
+// The number of profiles is limited, and the time for reading a file stays
+// bounded.
 func TestManyProfiles(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles:\n")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// detect.must_see is a rate; it has a variable, and config print writes it in
+// detect.must_see is a rate. It has a variable, and config print writes it in
 // the form in which it is parsed.
 func TestMustSee(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { monkey: { events: 9 } }\n"

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mutations breaks a valid file in typical ways. Some of the results are still
-// valid.
+// mutations returns a valid file with typical mistakes. Some of the results are
+// still valid.
 func mutations(good string, n int) []string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	lines := strings.Split(strings.TrimSuffix(good, "\n"), "\n")
@@ -25,7 +25,7 @@ func mutations(good string, n int) []string {
 	return out
 }
 
-// kinds of mutations of line k.
+// kinds are kinds of mutations of line k.
 var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 	func(_ *rand.Rand, l []string, k int) []string { // drop
 		if len(l) == 1 {
@@ -57,7 +57,7 @@ var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 	},
 	func(_ *rand.Rand, l []string, k int) []string { l[k] = strings.TrimPrefix(l[k], " "); return l },
 	func(_ *rand.Rand, l []string, k int) []string { l[k] = "\t" + l[k]; return l },
-	func(rng *rand.Rand, l []string, k int) []string { // lose a character
+	func(rng *rand.Rand, l []string, k int) []string { // drop a character
 		if l[k] == "" {
 			return l
 		}
@@ -65,7 +65,7 @@ var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 		l[k] = l[k][:i] + l[k][i+1:]
 		return l
 	},
-	func(rng *rand.Rand, l []string, k int) []string { // gain a character
+	func(rng *rand.Rand, l []string, k int) []string { // add a character
 		marks := "{}[]:,'\"&*!|>%@`#-? \t\x00\x1b\x7f\xff"
 		i, m := rng.IntN(len(l[k])+1), rng.IntN(len(marks))
 		l[k] = l[k][:i] + marks[m:m+1] + l[k][i:]

@@ -16,8 +16,8 @@ const (
 )
 
 // only checks that all characters of a name are letters, digits or among marks,
-// and reports the first that is not. Names are used in paths, command lines and
-// reports, so nothing else is allowed.
+// and reports the first one that is not. Names are used in paths, command lines
+// and reports, so no other characters are allowed.
 func only(what, name, marks string, longest int) *fault {
 	if len(name) > longest {
 		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}
@@ -84,7 +84,7 @@ func processPattern(text string) (string, *fault) {
 	return text, nil
 }
 
-// serial parses the name of a device in adb, such as emulator-5554,
+// serial parses the name of a device as adb prints it, such as emulator-5554,
 // 192.168.1.7:5555 or "adb-R58M (2)._adb-tls-connect._tcp".
 func serial(text string) (string, *fault) {
 	switch {
@@ -101,7 +101,7 @@ func serial(text string) (string, *fault) {
 	return text, nil
 }
 
-// line parses text for a command: anything that a system call accepts.
+// line parses text for a command: any text that can be passed to a system call.
 func line(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -117,7 +117,7 @@ func line(text string) (string, *fault) {
 // longestVariant is the maximum length of a variant's name, in characters.
 const longestVariant = 100
 
-// variant parses the name of the variant of a build.
+// variant parses the name of a build variant.
 func variant(text string) (string, *fault) {
 	odd := strings.IndexFunc(text, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.-", r)

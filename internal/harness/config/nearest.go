@@ -2,15 +2,17 @@ package config
 
 import "strings"
 
-// longestWord is the longest word that [Nearest] considers: no key, verb or
-// flag is longer, and the work grows with the square of the length.
+// longestWord is the length of the longest word that [Nearest] considers: keys,
+// verbs and flags are shorter, and the time grows with the square of the
+// length.
 const longestWord = 64
 
 // Nearest returns the candidate that was probably meant by a mistyped word: the
 // one with the smallest Damerau-Levenshtein distance, ignoring case. The
-// distance may be 2, or a third of the length of a longer word, but never more
-// than half of the two words' longer length, because everything is near to a
-// word of two letters. Of equally near candidates the first counts.
+// distance may be up to 2, or up to a third of the length of a longer word. It
+// is never more than half the length of the longer of the two words, because
+// every word is near to a word of two letters. If several candidates are
+// equally near, the first one is returned.
 func Nearest(word string, candidates []string) (string, bool) {
 	w := []rune(strings.ToLower(word))
 	if len(w) == 0 || len(w) > longestWord {
@@ -31,12 +33,13 @@ func Nearest(word string, candidates []string) (string, bool) {
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of two
-// neighbors that turn a into b: the unrestricted Damerau-Levenshtein distance,
-// in which a swapped pair may be edited again (R. Lowrance, R. A. Wagner: An
-// Extension of the String-to-String Correction Problem, JACM 22(2), 1975).
+// adjacent letters that turn a into b: the unrestricted Damerau-Levenshtein
+// distance, in which a swapped pair may be edited again (R. Lowrance, R. A.
+// Wagner: An Extension of the String-to-String Correction Problem, JACM 22(2),
+// 1975).
 func distance(a, b []rune) int {
-	// d[i+1][j+1] is the distance of a[:i] and b[:j]; row and column 0 are a
-	// barrier that no path uses.
+	// d[i+1][j+1] is the distance between a[:i] and b[:j]; row and column 0 are
+	// a barrier that paths do not cross.
 	wall := len(a) + len(b)
 	d := make([][]int, len(a)+2)
 	for i := range d {
@@ -52,7 +55,7 @@ func distance(a, b []rune) int {
 			d[1][j] = j - 1
 		}
 	}
-	lastRow := map[rune]int{} // the last row in which a held this letter
+	lastRow := map[rune]int{} // the last row in which a had this letter
 	for i := 1; i <= len(a); i++ {
 		lastColumn := 0 // the last column of this row with the same letter
 		for j := 1; j <= len(b); j++ {

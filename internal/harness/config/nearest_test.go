@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestDistanceAgainstSearch compares with the definition: the length of the
-// shortest sequence of single edits from one word to the other, found by
+// TestDistanceAgainstSearch compares the result with the definition: the length
+// of the shortest sequence of single edits from one word to the other, found by
 // exhaustive search.
 func TestDistanceAgainstSearch(t *testing.T) {
 	const letters, longest = "abc", 4
@@ -27,8 +27,8 @@ func TestDistanceAgainstSearch(t *testing.T) {
 	}
 }
 
-// search is breadth first from one word over all words that are not much
-// longer.
+// search is a breadth-first search from one word over all words that are not
+// much longer.
 func search(from, letters string, longest int) map[string]int {
 	ways := map[string]int{from: 0}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

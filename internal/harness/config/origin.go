@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Layer is where a value comes from. A stronger layer has a higher number.
+// Layer is the layer that a value comes from. A stronger layer has a higher
+// number.
 type Layer uint8
 
 // The layers, weakest first.
@@ -21,7 +22,7 @@ const (
 
 var layerNames = [...]string{"default", "file", "profile", "environment", "flag"}
 
-// String returns the word for the layer in messages and in JSON.
+// String returns the word for the layer that is used in messages and in JSON.
 func (l Layer) String() string { return layerNames[l] }
 
 // Origin is the place that a value comes from.
@@ -36,13 +37,13 @@ type Origin struct {
 	Name string
 	// Variables are the environment variables that the value refers to.
 	Variables []string
-	// written is the value as the file has it, if it refers to variables.
+	// written is the value as it is in the file, if it refers to variables.
 	written string
 }
 
-// String returns "default", file:line:column, the same preceded by the profile,
-// or the name of the variable or flag. It is printable whatever the file is
-// called.
+// String returns "default", file:line:column (preceded by the name of the
+// profile, if any), or the name of the variable or flag. It is printable,
+// whatever the name of the file is.
 func (o Origin) String() string {
 	switch o.Layer {
 	case Default:
@@ -60,7 +61,7 @@ func (o Origin) profile() string {
 	return "profile " + o.Name + ", "
 }
 
-// remark is the origin as a comment in a printed file.
+// remark returns the origin as a comment in a printed file.
 func (o Origin) remark() string {
 	if o.Layer != File && o.Layer != Profile {
 		return o.String()
@@ -72,8 +73,8 @@ func (o Origin) remark() string {
 	return text
 }
 
-// Origin returns where the value at a path comes from. Paths are the keys
-// joined by dots, such as sample.normal, and app.processes[0] for an entry of a
+// Origin returns where the value at a path comes from. A path is the keys
+// joined by dots, such as sample.normal, or app.processes[0] for an entry of a
 // list.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }
 
@@ -83,9 +84,10 @@ func (c *Config) Profile() string { return c.profile }
 // Profiles are the names of all profiles of the file, in its order.
 func (c *Config) Profiles() []string { return c.profiles }
 
-// Problem returns a problem with the value at a path, for callers who know more
-// about a value than this package, such as the names of options. It points to
-// the value if it is written in the file, else to the file as a whole.
+// Problem returns a problem with the value at a path, for callers that know
+// more about a value than this package, such as the names of options. It points
+// to the value if the value is written in the file, and otherwise to the file
+// as a whole.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {

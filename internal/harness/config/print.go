@@ -12,14 +12,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// remarkColumn is where the origins are aligned behind the values, unless these
-// are longer.
+// remarkColumn is the column at which the comments with the origins are
+// aligned, unless a value is longer.
 const remarkColumn = 44
 
-// YAML writes the Config as a file with the same meaning: it has every value,
-// in the order of the documentation, and no reference to a variable. Profiles
-// are omitted, as one is chosen. With origins, each value has a comment with
-// its origin.
+// YAML writes the Config as a file with the same meaning. The file has every
+// value, in the order of the documentation, and no references to variables.
+// Profiles are omitted, because one is already applied. With origins, each
+// value has a comment with its origin.
 func (c *Config) YAML(origins bool) []byte {
 	var b bytes.Buffer
 	for _, r := range c.rows(schema(c), "", "") {
@@ -37,13 +37,13 @@ func (c *Config) YAML(origins bool) []byte {
 type Setting struct {
 	Path string
 	// Value is the JSON value: a string with its unit, a number if the file has
-	// one without a unit, a list of strings, or nil for no value.
+	// a number without a unit, a list of strings, or nil if there is no value.
 	Value  any
 	Origin Origin
 }
 
-// Settings returns all values in the order of the documentation. The workload
-// has only what is chosen.
+// Settings returns all values in the order of the documentation. Of the
+// workload it returns only the chosen one.
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for _, r := range c.rows(schema(c), "", "") {
@@ -61,7 +61,7 @@ type row struct {
 	value any    // as in a Setting
 }
 
-// rows writes keys and what is below them.
+// rows returns the rows of keys and of what is below them.
 func (c *Config) rows(keys []key, path, indent string) []row {
 	var out []row
 	for _, k := range keys {
@@ -112,11 +112,11 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 }
 
 // hidden returns the row of a key whose value refers to variables, with the
-// references; nil for others.
+// references; nil for other keys.
 func (c *Config) hidden(k key, path, indent string) *row {
 	begin := indent + k.name + ": "
 	if text, ok := c.reference(path); ok {
-		if k.holds == manyValues { // one value as short form of a list
+		if k.holds == manyValues { // one value as the short form of a list
 			return &row{begin + "[" + yamlReference(text) + "]", path, []string{text}}
 		}
 		return &row{begin + yamlReference(text), path, text}
@@ -150,7 +150,7 @@ func (c *Config) hidden(k key, path, indent string) *row {
 	return nil
 }
 
-// listReference returns the reference of an entry of a list. The default of the
+// listReference returns the reference in an entry of a list. The default of the
 // processes is derived from the package.
 func (c *Config) listReference(path string, i int) (string, bool) {
 	if path != "app.processes" || c.Origin(path).Layer != Default {
@@ -160,11 +160,11 @@ func (c *Config) listReference(path string, i int) (string, bool) {
 	return text + []string{"", ":*"}[min(i, 1)], ok
 }
 
-// yamlReference writes a text with references, which are resolved when it is
-// read again.
+// yamlReference writes a text with references, which are resolved when the text
+// is parsed again.
 func yamlReference(written string) string { return text.Quote(written, len(written)) }
 
-// texts returns the result of shown, or nothing.
+// texts returns the result of shown, or nothing if shown is nil.
 func (k key) texts() []string {
 	if k.shown == nil {
 		return nil
@@ -193,8 +193,8 @@ func (k key) json(text string) any {
 	return text
 }
 
-// Starter returns a file to begin with, for an application id, with comments
-// that say what can be set. An invalid application id is an error.
+// Starter returns a file to begin with, for an application id. Comments in it
+// describe what can be set. An invalid application id is an error.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {
 		return nil, fmt.Errorf("%s", text.Escape(f.message))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The written form in full, with every kind of origin.
+// This is the complete written form, with every kind of origin.
 func TestWrittenForm(t *testing.T) {
 	const text = `version: 1
 app: { package: "${SHOP}.${N:-x}", processes: [com.shop, "true", "com.shop:*", "a$$b", "${SHOP}${N:-x}"] }
@@ -83,14 +83,16 @@ github.summary=true default
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
-	// Every value has a place in the written form, and vice versa.
+	// Every value is in the written form, and everything in the written form is
+	// a value.
 	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).
 		FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
 		t.Errorf("%d origins in\n%s", lines, c.YAML(true))
 	}
 }
 
-// Numbers of the maximum number of digits are written so that they can be read.
+// Numbers of the maximum number of digits are written so that they can be
+// parsed again.
 func TestLongNumbersAreWritten(t *testing.T) {
 	for _, n := range []string{
 		"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999.99999999999999999999", "0.1",
@@ -103,7 +105,7 @@ func TestLongNumbersAreWritten(t *testing.T) {
 	}
 }
 
-// The starter is valid for every package, has the schema in its first line, and
+// The starter is valid for every package, its first line names the schema, and
 // every commented-out key in it is valid too.
 func TestStarter(t *testing.T) {
 	text, err := Starter("com.shop")
@@ -149,8 +151,9 @@ func TestStarter(t *testing.T) {
 	}
 }
 
-// Each value of a step is written with its origin, also in a profile that
-// replaces the steps of one kind and removes those of another.
+// Each value of a step is written with its origin. This also holds for a
+// profile that replaces the steps of one kind and removes the steps of another
+// kind.
 func TestStepsAreWritten(t *testing.T) {
 	const text = `version: 1
 app: { package: com.shop }

@@ -7,27 +7,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Problem is one mistake in a file, or in what is chosen beside it.
+// Problem is one mistake in a file or in a [Choice].
 type Problem struct {
 	// File is the file, or "environment" and the name of a variable, or a flag.
 	File string
 	// Line and Column count from 1, columns in characters. Both are 0 if the
-	// problem is the file as a whole, a variable or a flag.
+	// problem concerns the file as a whole, a variable or a flag.
 	Line, Column int
 	// Path is the key, such as sample.normal, app.processes[2] or
 	// profiles.pr.duration; empty for the file as a whole.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
-	// Excerpt is the line with a caret under the column, in two lines of text.
+	// Excerpt is the line, followed by a second line with a caret under the
+	// column.
 	Excerpt string
 	// Suggestion is what was probably meant, ready to use; often empty.
 	Suggestion string
 }
 
-// Error returns file:line:column, key, message and suggestion in one line, and
-// the excerpt in two more. The text is printable, whatever the file contains
-// and is called.
+// Error returns file:line:column, key, message and suggestion on one line, and
+// the excerpt on two more. The text is printable, whatever the name and the
+// content of the file are.
 func (p Problem) Error() string {
 	p = p.Printable()
 	var b strings.Builder
@@ -49,16 +50,16 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Printable returns the problem with every text made printable. An excerpt
-// already is.
+// Printable returns the problem with all texts made printable. An excerpt is
+// always printable.
 func (p Problem) Printable() Problem {
 	p.File, p.Path = text.Escape(p.File), text.Escape(p.Path)
 	p.Message, p.Suggestion = text.Escape(p.Message), text.Escape(p.Suggestion)
 	return p
 }
 
-// Errors are all mistakes in a file, in the order of its lines. A returned one
-// is never empty.
+// Errors are all mistakes in a file, in the order of its lines. It is never
+// empty when it is returned.
 type Errors []Problem
 
 // Error lists all problems, one after the other.
@@ -70,8 +71,9 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// excerptColumns is how much of a line an excerpt shows. A file may be one line
-// of a megabyte, and each of its problems has an excerpt.
+// excerptColumns is how many columns of a line an excerpt shows. It is limited
+// because a file may be one line of a megabyte, and each of its problems has an
+// excerpt.
 const excerptColumns = 100
 
 // excerpt shows a line of the file with a caret under the column. Unprintable
@@ -97,7 +99,8 @@ func (s source) excerpt(line, column int) string {
 		strings.Repeat(" ", len(number)) + " | " + strings.Repeat(" ", text.Columns(before)) + "^"
 }
 
-// visible returns part of a line with as many characters as it has.
+// visible returns part of a line with unprintable characters replaced; the
+// number of characters stays the same.
 func visible(part []rune) string {
 	return text.Printable(strings.ReplaceAll(string(part), "\t", " "))
 }

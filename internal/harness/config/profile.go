@@ -11,12 +11,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// mostProfiles bounds the work on a file: each profile is checked with the
-// whole file.
+// mostProfiles bounds the time for reading a file, since each profile is
+// checked with the whole file.
 const mostProfiles = 50
 
-// profileName is the form of a profile's name: names are used on command lines,
-// in environment variables and in reports.
+// profileName is the pattern of a profile's name; names are used on command
+// lines, in environment variables and in reports.
 var profileName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // profile is a named part of the file that can be applied to the rest.
@@ -56,8 +56,8 @@ func readProfiles(w *walker, at place) {
 	}
 }
 
-// belongsOutside reports whether a key at the top of a file is not allowed in a
-// profile.
+// belongsOutside reports whether a top-level key of the file is not allowed in
+// a profile.
 func belongsOutside(name string) bool {
 	return name == "version" || name == "profiles" || strings.HasPrefix(name, "x-")
 }
@@ -78,9 +78,9 @@ type reading struct {
 	findings           findings
 }
 
-// resolve checks the file alone and with each profile, and then what is chosen
-// with all stronger layers. The walks over what is not chosen ignore unset
-// variables.
+// resolve checks the file alone and with each profile, and then the chosen
+// configuration with all stronger layers. When it walks a configuration that is
+// not chosen, it ignores unset variables.
 func (r *reading) resolve() (*Config, error) {
 	r.environment, r.flags = environmentLayer(r.getenv), flagLayer(r.chosen.flags)
 	r.findings = findings{source: r.source, index: map[Problem]int{}}
@@ -100,7 +100,7 @@ func (r *reading) resolve() (*Config, error) {
 	r.findings.add(alone, "")
 	for _, p := range alone.profiles {
 		if len(r.findings.all) >= mostNoted {
-			break // far more than is reported at once
+			break // far more than are reported at once
 		}
 		w := r.lenient()
 		r.walk(w, []*layer{p.layer()})
@@ -124,8 +124,8 @@ func (r *reading) resolve() (*Config, error) {
 	return c, nil
 }
 
-// withoutAnchors is the root without the keys that hold only anchors: they may
-// be many, and the file is walked once for each profile.
+// withoutAnchors is the root without the keys that hold only anchors: there may
+// be many of them, and the file is walked once for each profile.
 func withoutAnchors(root *yaml.Node) *yaml.Node {
 	if root.Kind != yaml.MappingNode {
 		return root
@@ -173,7 +173,7 @@ func (r *reading) outside() (layers []*layer, with []string) {
 	return layers, with
 }
 
-// profile returns the chosen profile; one that the file does not have is an
+// profile returns the chosen profile; a profile that is not in the file is an
 // error.
 func (r *reading) profile(profiles []profile) (profile, bool) {
 	if r.chosen.profile == "" {
@@ -188,7 +188,7 @@ func (r *reading) profile(profiles []profile) (profile, bool) {
 	return profile{}, false
 }
 
-// noProfile reports a profile that the file does not have.
+// noProfile reports a chosen profile that is not in the file.
 func (r *reading) noProfile(profiles []profile) Problem {
 	at := place{node: r.root}
 	var names []string
@@ -211,7 +211,7 @@ func (r *reading) noProfile(profiles []profile) Problem {
 	return p
 }
 
-// findings are the problems of all walks over one file, each once.
+// findings are the problems of all walks over one file, without duplicates.
 type findings struct {
 	source  source
 	all     []finding
@@ -219,8 +219,8 @@ type findings struct {
 	unnoted int
 }
 
-// finding is a problem with the layers that cause it; none if the file has it
-// alone.
+// finding is a problem with the layers that cause it; there are none if the
+// file alone has the problem.
 type finding struct {
 	Problem
 	with []string
@@ -234,10 +234,10 @@ func (f *findings) add(w *walker, with string) {
 	f.unnoted = max(f.unnoted, w.unnoted)
 }
 
-// note records a problem. If it is known already, a further profile that causes
-// it is recorded too, but not the layers over what was chosen.
+// note records a problem. If it is already known, only a further profile that
+// causes it is recorded, but not the layers over the chosen configuration.
 func (f *findings) note(p noted, with string, ofProfile bool) {
-	// An alias may lead to the same value on several paths: the path is not
+	// An alias may lead to the same value on several paths, so the path is not
 	// part of the key.
 	key := Problem{File: p.File, Line: p.Line, Column: p.Column, Message: p.Message}
 	i, known := f.index[key]
@@ -255,7 +255,7 @@ func (f *findings) note(p noted, with string, ofProfile bool) {
 	}
 }
 
-// errors returns the problems in the order of the file, preceded by those of
+// errors returns the problems in the order of the file, preceded by problems of
 // variables and flags, which have no line.
 func (f *findings) errors() Errors {
 	var errs Errors
@@ -275,8 +275,8 @@ func (f *findings) errors() Errors {
 		last.Path, last.Suggestion = "", ""
 		last.Message = fmt.Sprintf("at least %d more problems from here on", more+f.unnoted)
 	}
-	// Not before, since an excerpt of a long line for each of many problems
-	// takes long.
+	// Excerpts are added only here, because an excerpt of a long line for each
+	// of many problems takes long.
 	for i, p := range errs {
 		if p.Line > 0 {
 			at := f.source.problem(p.Line, p.Column, "")
@@ -286,7 +286,7 @@ func (f *findings) errors() Errors {
 	return errs
 }
 
-// enumerated lists words: a, b and c.
+// enumerated joins words to a list: a, b and c.
 func enumerated(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

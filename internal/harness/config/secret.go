@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// leastSecret is the minimum length at which the value of a variable is
-// replaced in other texts, in bytes. Shorter ones are words such as 8h and
-// true, which occur everywhere.
+// leastSecret is the minimum length, in bytes, at which the value of a variable
+// is replaced in other texts. Shorter values are words such as 8h and true,
+// which occur everywhere.
 const leastSecret = 6
 
-// secrets are values of variables, with the name of one that has it.
+// secrets are values of variables, each with the name of a variable that has
+// this value.
 type secrets map[string]string
 
 func (s secrets) add(list []secret) {
@@ -30,7 +31,8 @@ func (s secrets) redact(text string) string {
 	for v := range s {
 		values = append(values, v)
 	}
-	// The longest first: one value may contain another.
+	// The longest values are replaced first, because one value may contain
+	// another.
 	slices.SortFunc(values, func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
@@ -40,8 +42,9 @@ func (s secrets) redact(text string) string {
 	return text
 }
 
-// isPublic reports whether the value at a path is a name that devices, comments
-// and records show: hiding it would hide what a message is about.
+// isPublic reports whether the value at a path is a name that is shown on
+// devices and in comments and records. If it were hidden, a message could not
+// name what it is about.
 func isPublic(path string) bool {
 	path, _, _ = strings.Cut(path, "[")
 	return slices.Contains([]string{
@@ -49,28 +52,28 @@ func isPublic(path string) bool {
 	}, path)
 }
 
-// Redact replaces, in a text such as an error about the use of the Config, the
-// values of variables that the file refers to by the references. Names of
+// Redact replaces the values of variables that the file refers to with the
+// references, in a text such as an error about the use of the Config. Names of
 // devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 
-// Masked returns the Config whose written form has references to variables as
-// the file has them. It still holds the values.
+// Masked returns a Config whose written form has the references to variables
+// that are in the file. It still contains the values.
 func (c *Config) Masked() *Config {
 	masked := *c
 	masked.masked = true
 	return &masked
 }
 
-// reference returns the text of the file for a value that refers to variables,
-// unless it is public.
+// reference returns the text in the file for a value that refers to variables,
+// unless the value is public.
 func (c *Config) reference(path string) (text string, hidden bool) {
 	o := c.origins[path]
 	return o.written, c.masked && len(o.Variables) > 0
 }
 
-// hide returns a message about a value, without the value if it contains a
-// variable.
+// hide returns a message about a value; if the value contains a variable, the
+// message does not include the value.
 func (f *fault) hide(t filled, want string) *fault {
 	if len(t.secrets) == 0 {
 		return f.from(t.names)
@@ -86,7 +89,8 @@ func (f *fault) hide(t filled, want string) *fault {
 	return &fault{message: message}
 }
 
-// wanted describes the values of a key, "" if the table of keys does not.
+// wanted describes the allowed values of a key, or returns "" if the table of
+// keys does not.
 func wanted(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	for _, l := range knownLeaves() {

@@ -27,8 +27,9 @@ diagnose:
       - { name: mine, command: "curl -H ${TOKEN}", limit: "${SPAN:-10s}" }
 `
 
-// What is printed of a file shows references to variables and never their
-// values, unless they are requested, and means the same when it is read again.
+// A printed configuration has references to variables and never their values,
+// unless the values are requested. It has the same meaning when it is parsed
+// again.
 func TestMaskedConfigShowsReferences(t *testing.T) {
 	file := strings.Replace(secretFile, "${SPAN:-10s}", "${LIMIT:-10s}", 1)
 	c, err := Parse("run.yaml", []byte(file), secretEnv)
@@ -72,7 +73,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 }
 
-// An error about a value from a variable names the variable, the length of the
+// An error about a value from a variable states the variable, the length of the
 // value and what is wanted.
 func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 	const from = "invalid value from ${TOKEN} (10 characters)"

@@ -22,8 +22,8 @@ type source struct {
 
 const byteOrderMark = "\ufeff"
 
-// newSource checks that the text can be read at all: its size, its encoding and
-// its characters.
+// newSource checks whether the text can be parsed at all: its size, its
+// encoding and its characters.
 func newSource(name string, text []byte) (source, *Problem) {
 	s := source{name: name, text: strings.TrimPrefix(string(text[:min(len(text), MaxFileBytes+1)]), byteOrderMark)}
 	s.lines = append(s.lines, 0)
@@ -46,7 +46,8 @@ func newSource(name string, text []byte) (source, *Problem) {
 	return s, nil
 }
 
-// hostile returns why a character is not allowed in a file, or nothing.
+// hostile returns the reason why a character is not allowed in a file, or
+// nothing if it is allowed.
 func (s source) hostile(i int, r rune) string {
 	switch {
 	case r == '\t' || r == '\n':
@@ -92,7 +93,7 @@ func (s source) problem(line, column int, message string) *Problem {
 	return &Problem{File: s.name, Line: line, Column: column, Message: message, Excerpt: s.excerpt(line, column)}
 }
 
-// parse returns the root of the only document.
+// parse returns the root of the only YAML document.
 func (s source) parse() (*yaml.Node, *Problem) {
 	documents := yaml.NewDecoder(strings.NewReader(s.text))
 	document, err := decode(documents)
@@ -116,7 +117,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 }
 
 // decode reads one document. The library panics in states that it considers
-// impossible; that is an error of the text too.
+// impossible; such a panic is also reported as an error of the text.
 func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,17 +136,19 @@ func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 
 var libraryError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
-// complaint splits an error of the library into its line, 0 for none, and text.
+// complaint splits an error of the library into its line, which is 0 if there
+// is none, and its text.
 func complaint(err error) (line int, text string) {
 	m := libraryError.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(m[1])
 	return line, m[2]
 }
 
-// syntax locates an error of the library. The library reports no column, and of
-// the line sometimes that before, sometimes that where a block begins,
-// sometimes nothing. So it is run again on shorter and shorter prefixes of the
-// text: the first character that causes the same complaint is the place.
+// syntax locates an error of the library. The library reports no column. The
+// line that it reports may be the previous line or the line where a block
+// begins, or there is none. So the library is run again on shorter and shorter
+// prefixes of the text: the place of the error is the first character that
+// causes the same error.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
 	at, ok := s.locate(text)
@@ -160,15 +163,16 @@ func (s source) syntax(err error) *Problem {
 	return s.problemAt(at, explain(text, s.text[at:]))
 }
 
-// maxLocate is the longest text, and patience the longest distance inside an
-// open bracket or quote, that is searched for the place of an error: each step
-// of the search parses the text again.
+// maxLocate is the length of the longest text in which the place of an error is
+// searched for; patience is the longest distance inside an open bracket or
+// quote. They are limited because each step of the search parses the text
+// again.
 const (
 	maxLocate = 64 << 10
 	patience  = 200
 )
 
-// locate finds the byte where a complaint begins: first the line, so that few
+// locate finds the byte at which an error begins: first the line, so that few
 // steps are needed, then the character in it.
 func (s source) locate(text string) (int, bool) {
 	if len(s.text) > maxLocate {
@@ -201,7 +205,7 @@ func (s source) locate(text string) (int, bool) {
 	return begin + at, true
 }
 
-// wordStart is where the word begins that contains byte i of a line.
+// wordStart returns where the word begins that contains byte i of a line.
 func wordStart(line string, i int) int {
 	if line[i] == ' ' || line[i] == '\t' {
 		return i
@@ -209,17 +213,17 @@ func wordStart(line string, i int) int {
 	return strings.LastIndexAny(line[:i], " \t") + 1
 }
 
-// unclosed are the complaints about a bracket or quote that stays open. Every
-// prefix of the text that ends inside one is invalid, even inside one that is
-// closed later, so the search has to come from the end.
+// unclosed are the errors about a bracket or quote that stays open. Every
+// prefix of the text that ends inside a bracket or quote is invalid, even if it
+// is closed later, so the search must start at the end.
 var unclosed = map[string]string{
 	"did not find expected ',' or ']'": "the bracket [ is not closed, or a comma is missing after an entry",
 	"did not find expected ',' or '}'": "the brace { is not closed, or a comma is missing after an entry",
 	"found unexpected end of stream":   "the quote is not closed",
 }
 
-// first is the index of the first of the ends from which on every prefix of the
-// text has the complaint.
+// first returns the smallest index such that the prefixes of the text at this
+// and all later ends have the error.
 func (s source) first(ends []int, text string) (int, bool) {
 	if unclosed[text] == "" {
 		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })
@@ -241,8 +245,8 @@ func (s source) complains(end int, text string) bool {
 	return said == text || unclosed[text] != ""
 }
 
-// explain translates a complaint of the library for the author of a file; at is
-// the text that it is about.
+// explain translates an error of the library for the author of a file; at is
+// the text that the error is about.
 func explain(text, at string) string {
 	if unclosed[text] != "" {
 		return unclosed[text]

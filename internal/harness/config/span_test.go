@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// duration is one duration, or a range; the file, a variable and a flag accept
-// the same.
+// duration is one duration or a range. The file, a variable and a flag accept
+// the same forms.
 func TestDurationRange(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: none\n"
 	for text, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestDurationRange(t *testing.T) {
 		cfg.Origin("duration").Layer != Environment {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	// A single duration of a profile replaces the range of the file.
+	// A single duration in a profile replaces the range in the file.
 	cfg, err = Parse("x.yaml", []byte(file+"duration: 12m..30m\nprofiles: { nightly: { duration: 8h } }\n"), nil,
 		WithProfile("nightly"))
 	if err != nil || cfg.Duration != 8*time.Hour || cfg.LongestDuration != 0 {

@@ -14,10 +14,10 @@ const (
 	longestStepName = 40
 )
 
-// everyKind is the word for the steps that are added to each recipe.
+// everyKind is the word for steps that are added to every recipe.
 const everyKind = "all"
 
-// stepKinds are the recipes that steps can be added to.
+// stepKinds are the recipes to which steps can be added.
 var stepKinds = []struct{ name, about string }{
 	{"java", "Further steps of the diagnosis of a leak of Java objects."},
 	{"native", "Further steps for native memory."},
@@ -38,7 +38,7 @@ var ownSteps = []string{
 var placeholders = []string{"pid", "process", "package", "user"}
 
 // A brace in a command is doubled or starts a placeholder; the text before the
-// first one is not blank.
+// first brace is not blank.
 const (
 	stepNameText = `^[a-z0-9_-]{1,40}$`
 	bracesText   = `\{(\{|(pid|process|package|user)\})`
@@ -65,7 +65,7 @@ var (
 
 func defaultStep() Step { return Step{Limit: DefaultLimit} }
 
-// stepsKey are the steps of all kinds.
+// stepsKey describes the steps of all kinds.
 func stepsKey(into *map[string][]Step) key {
 	var keys []key
 	for _, kind := range stepKinds {
@@ -80,7 +80,7 @@ func stepsKey(into *map[string][]Step) key {
 	}
 }
 
-// stepKey is one step.
+// stepKey describes one step.
 func stepKey(into *Step) key {
 	return key{
 		name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"},
@@ -137,7 +137,7 @@ func steps(into *map[string][]Step, kind string) reader {
 
 func (s Step) namedAlike(other Step) bool { return s.Name == other.Name }
 
-// step reads one step, whose name and command have no default.
+// step reads one step. Its name and command have no default.
 func (w *walker) step(at place, of key) {
 	w.mapping(at, of.keys)
 	if resolved(at.node).Kind != yaml.MappingNode {
@@ -153,7 +153,8 @@ func (w *walker) step(at place, of key) {
 	}
 }
 
-// stepsOfAll rejects a step of all whose name is also in another kind.
+// stepsOfAll rejects a step of kind all if its name is also used in another
+// kind.
 func (w *walker) stepsOfAll(of map[string][]Step) {
 	for _, kind := range stepKinds {
 		for i, s := range of[kind.name] {
@@ -166,7 +167,7 @@ func (w *walker) stepsOfAll(of map[string][]Step) {
 	}
 }
 
-// stepName parses the name of a step, which becomes that of a file.
+// stepName parses the name of a step, which becomes a file name.
 func stepName(text string) (string, *fault) {
 	if text == "" {
 		return "", &fault{message: "is empty: write a name for the step's file"}

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// FuzzStepLine compares the parser of commands with two others: what is left
-// when all placeholders are replaced, and the pattern for editors.
+// FuzzStepLine compares the parser of commands with two other checks: what is
+// left when all placeholders are replaced, and the pattern for editors.
 func FuzzStepLine(f *testing.F) {
 	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{",
 		"{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {
@@ -28,7 +28,7 @@ func FuzzStepLine(f *testing.F) {
 		if fault != nil && !strings.Contains(text, fault.part) {
 			t.Errorf("%q: %q is not part of it", text, fault.part)
 		}
-		// The definitions of a space outside of ASCII differ.
+		// They differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {
@@ -37,8 +37,8 @@ func FuzzStepLine(f *testing.F) {
 	})
 }
 
-// FuzzStepName checks that a name is one file, on every host and beside all
-// others.
+// FuzzStepName checks that a name is a single file name, valid on every host
+// and distinct from all others.
 func FuzzStepName(f *testing.F) {
 	for _, text := range append(append(hostileTexts, ownSteps...), "unreachable", "A", "a_b-9", strings.Repeat("a", 40),
 		strings.Repeat("a", 41)) {

@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// fileForm is the file as the library's own strict decoder would read it, with
-// every value as text: names and shapes of keys, but no values.
+// fileForm is the file for the library's own strict decoder, with every value
+// as text: it defines names and shapes of keys, but no values.
 type fileForm struct {
 	Version string
 	App     struct {
@@ -112,8 +112,8 @@ func (f *instrumentForm) UnmarshalYAML(n *yaml.Node) error {
 
 var ownKeys = regexp.MustCompile(`^line \d+: field x-\S* not found in type`)
 
-// strictly returns the error of the library's strict decoder, as a second
-// opinion about a file. It ignores keys that begin with x-.
+// strictly returns the error of the library's strict decoder, which serves as
+// an independent check of a file. It ignores keys that begin with x-.
 func strictly(text string) error {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
@@ -124,7 +124,7 @@ func strictly(text string) error {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("a second document")
 	}
-	// A node that is written again loses its anchors, so only a workload
+	// When a node is written again, its anchors are lost, so only a workload
 	// without aliases can be checked alone.
 	if f.Workload.Kind != yaml.MappingNode || hasAlias(&f.Workload) {
 		return nil
@@ -159,9 +159,9 @@ func relevant(err error) error {
 	return &yaml.TypeError{Errors: left}
 }
 
-// TestSecondOpinion compares with the library's strict decoder over valid,
-// invalid and mutated files: what Parse accepts the decoder must accept, and
-// where Parse reports an unknown or duplicate key the decoder must fail.
+// TestSecondOpinion compares the reader with the library's strict decoder on
+// valid, invalid and mutated files. The decoder must accept what Parse accepts,
+// and must fail where Parse reports an unknown or duplicate key.
 func TestSecondOpinion(t *testing.T) {
 	texts := mutations(full, 600)
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -189,11 +189,11 @@ func TestSecondOpinion(t *testing.T) {
 		problems, _ := errors.AsType[Errors](err)
 		for _, p := range problems {
 			if strings.Contains(p.Message, `unknown key ""`) {
-				continue // to the library an empty key is not unknown
+				continue // the library does not treat an empty key as unknown
 			}
 			if strings.Contains(p.Message, "unknown key") || strings.Contains(p.Message, "duplicate key") {
 				agreed["refused"]++
-				// What is below x- has no form.
+				// Keys below x- are not part of the form.
 				if second == nil && yaml.Unmarshal([]byte(text), new(any)) == nil {
 					t.Errorf("the library accepts what is rejected with %v", p)
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// plainText is free text that needs no quotes: it begins with a letter or a
-// slash, and contains nothing with a meaning in YAML or in this file.
+// plainText matches free text that needs no quotes: it begins with a letter or
+// a slash, and contains no characters with a meaning in YAML or in this file.
 var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9._/]*([:@=+-][A-Za-z0-9._/]+)*$`)
 
 // truths are words that some version of YAML parses as something other than
@@ -19,8 +19,9 @@ var truths = map[string]bool{
 	"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true,
 }
 
-// yamlText writes free text as a YAML value that is read back as this text:
-// quoted unless it is unambiguous, on one line, and with escaped dollars.
+// yamlText writes free text as a YAML value that yields the same text when
+// parsed. It is quoted unless it is unambiguous, is on one line, and has
+// escaped dollars.
 func yamlText(free string) string {
 	if plainText.MatchString(free) && !truths[strings.ToLower(free)] {
 		return free
@@ -57,5 +58,5 @@ func yamlPairs(pairs map[string]string) string {
 	return "{ " + strings.Join(out, ", ") + " }"
 }
 
-// quoted returns a value of the user for a message.
+// quoted returns the user's value in quotes for a message.
 func quoted(value string) string { return text.Quote(value, 60) }

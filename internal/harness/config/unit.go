@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// fault is a mistake in a value whose place is not yet known.
+// fault is a mistake in a value whose position is not yet known.
 type fault struct {
 	message    string
 	suggestion string
-	unset      bool   // because of an unset variable
-	part       string // of the text, if it is only a part
+	unset      bool   // caused by an unset variable
+	part       string // the wrong part of the text, if it is not the whole text
 }
 
 // parser parses the text of a value into a T.
 type parser[T any] func(text string) (T, *fault)
 
-// restrict limits a parser to the values that satisfy a rule; the rule ends the
-// sentence "must be ...".
+// restrict limits a parser to the values that satisfy a rule. The text of the
+// rule completes the sentence "must be ...".
 func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
 	return func(text string) (T, *fault) {
 		v, f := parse(text)
@@ -34,13 +34,13 @@ func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T]
 	}
 }
 
-// longestNumber bounds the work of parsing a number; 2^64 has 20 digits.
+// longestNumber bounds the time for parsing a number; 2^64 has 20 digits.
 const longestNumber = 40
 
 var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
 
 // whole parses a whole number in decimal digits; 200_000 is 200000. A leading
-// zero is rejected, because some read it as octal and some do not.
+// zero is rejected, because not all programs read it as octal.
 func whole(text string) (int64, *fault) {
 	if len(text) > longestNumber || !wholePattern.MatchString(text) {
 		return 0,
@@ -61,8 +61,8 @@ var (
 	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
 )
 
-// suggestWhole turns 026, 200k and 200,000 into digits, and returns nothing for
-// any other text.
+// suggestWhole turns 026, 200k and 200,000 into digits; for any other text it
+// returns nothing.
 func suggestWhole(text string) string {
 	if len(text) > longestNumber {
 		return ""
@@ -91,7 +91,7 @@ func number(text string) (float64, *fault) {
 	return v, nil
 }
 
-// percent parses a percentage, with or without the sign: 25% or 25.
+// percent parses a percentage, with or without the percent sign: 25% or 25.
 func percent(text string) (float64, *fault) {
 	v, f := number(strings.TrimSuffix(text, "%"))
 	if f != nil {
@@ -100,8 +100,8 @@ func percent(text string) (float64, *fault) {
 	return v, nil
 }
 
-// sizeUnits are powers of 1024 in both spellings: KB in this file is that of
-// Android and its tools.
+// sizeUnits are powers of 1024 in both spellings: KB in this file has the same
+// meaning as in Android and its tools.
 var sizeUnits = map[string]int64{
 	"B":  1,
 	"KB": 1 << 10, "KiB": 1 << 10,
@@ -111,7 +111,7 @@ var sizeUnits = map[string]int64{
 
 var sizePattern = regexp.MustCompile(`^([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-z]+)$`)
 
-// ParseSize parses a number of bytes with its unit, in the form of the file.
+// ParseSize parses a number of bytes with its unit, in the format of the file.
 func ParseSize(text string) (int64, error) {
 	n, bad := size(text)
 	switch {
@@ -160,7 +160,7 @@ func size(text string) (int64, *fault) {
 	return bytes.Int64(), nil
 }
 
-// ParseRate parses a number of bytes per hour, in the form of the file.
+// ParseRate parses a number of bytes per hour, in the format of the file.
 func ParseRate(text string) (int64, error) {
 	n, bad := rateKind.parse(text)
 	switch {
@@ -199,8 +199,8 @@ var (
 	durationWords   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
 )
 
-// duration parses time as Go writes it, with d for 24 hours in addition to h,
-// m, s and smaller: 1h30m, 300ms, 1.5d. 0 needs no unit.
+// duration parses a duration as in Go, with d for 24 hours in addition to h, m,
+// s and smaller units: 1h30m, 300ms, 1.5d. 0 needs no unit.
 func duration(text string) (time.Duration, *fault) {
 	if text == "0" {
 		return 0, nil
@@ -237,7 +237,7 @@ func durationOf(count, unit string) (time.Duration, bool) {
 // bare is a number without a unit.
 var bare = regexp.MustCompile(`^[1-9][0-9]{0,5}(\.[0-9]+)?$`)
 
-// withUnit suggests the probable unit of a number without one.
+// withUnit suggests a probable unit for a number without one.
 func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[time.Duration] {
 	return func(text string) (time.Duration, *fault) {
 		d, f := parse(text)
@@ -249,8 +249,8 @@ func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[t
 	}
 }
 
-// suggestDuration turns "8 hours" into "8h", and returns nothing for any other
-// text.
+// suggestDuration turns "8 hours" into "8h"; for any other text it returns
+// nothing.
 func suggestDuration(text string) string {
 	m := durationWords.FindStringSubmatch(text)
 	if m == nil || len(text) > longestNumber {

@@ -21,7 +21,7 @@ const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or 
 
 var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127})(?:(:[-?])([^}]*))?\}`)
 
-// cutReference parses the reference that text begins with.
+// cutReference parses the reference at the beginning of text.
 func cutReference(text string) (reference, *fault) {
 	end := strings.IndexByte(text, '}')
 	if end < 0 {
@@ -39,8 +39,8 @@ func cutReference(text string) (reference, *fault) {
 	return r, nil
 }
 
-// value looks the variable up. own is a default of the file itself, which is
-// not a secret.
+// value looks up the variable. own reports that the value is a default in the
+// file itself, which is not a secret.
 func (r reference) value(getenv func(string) (string, bool)) (text string, own bool, f *fault) {
 	v, set := getenv(r.name)
 	switch {
@@ -56,8 +56,7 @@ func (r reference) value(getenv func(string) (string, bool)) (text string, own b
 	return r.operand, true, nil
 }
 
-// longestReason bounds how much of the author's message is shown, in
-// characters.
+// longestReason bounds how many characters of the author's message are shown.
 const longestReason = 200
 
 // reason is the file author's message about a missing variable.
@@ -72,7 +71,7 @@ func (r reference) reason() string {
 type filled struct {
 	text  string
 	names []string // of the variables
-	// secrets are the values of variables: messages show their names only.
+	// secrets are the values of variables: messages show only their names.
 	secrets []secret
 }
 
@@ -80,8 +79,8 @@ type filled struct {
 type secret struct{ name, value string }
 
 // fill replaces the references in the text of a value; $$ becomes one $, and
-// any other $ is literal. Replaced text is not scanned again. A fault comes
-// with the reference as written, so that its column can be found.
+// any other $ is literal. Replaced text is not scanned again. A fault includes
+// the reference as written, so that its column can be found.
 func fill(text string, getenv func(string) (string, bool)) (filled, string, *fault) {
 	var b strings.Builder
 	var out filled

@@ -9,12 +9,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The limits of a file. They are far above what a run needs, and stop a
-// malicious file: aliases can turn a few lines into billions of values.
+// The limits of a file. They are far above what a run needs, and protect
+// against a malicious file: aliases can turn a few lines into billions of
+// values.
 const (
 	mostDepth    = 32    // nested mappings and lists
 	mostEntries  = 1000  // of a list
-	mostMerged   = 10000 // keys that merges bring in
+	mostMerged   = 10000 // keys that merges add
 	mostProblems = 100   // reported at once
 	mostNoted    = 2000  // recorded; any more are only counted
 )
@@ -26,7 +27,7 @@ const (
 	mergeTag = "!!merge"
 )
 
-// place is a value in the file, or in a layer over it.
+// place is a value in the file or in a layer over it.
 type place struct {
 	key  *yaml.Node // nil in a list and for the file as a whole
 	node *yaml.Node
@@ -48,7 +49,7 @@ func (p place) mark() *yaml.Node {
 	return p.node
 }
 
-// named returns the path as the file spells it, including a profile.
+// named returns the path as it is spelled in the file, including a profile.
 func (p place) named() string {
 	if p.from == nil || p.from.kind != Profile {
 		return p.path
@@ -59,27 +60,28 @@ func (p place) named() string {
 	return join("profiles."+p.from.name, p.path)
 }
 
-// noted is a problem as a walk finds it.
+// noted is a problem that a walk has found.
 type noted struct {
 	Problem
 	outside bool // in a layer of the file or outside of it
 	unset   bool // a variable is not set
 }
 
-// byOthers reports whether a problem is in the file, but may be caused by a
+// byOthers reports whether a problem is in the file but may be caused by a
 // layer over it.
 func (n noted) byOthers() bool { return !n.outside && !n.unset }
 
-// walker walks the tree of a file along a schema. It never stops at a problem.
+// walker walks the tree of a file along a schema. It continues after every
+// problem.
 type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
 	filled   map[*yaml.Node]filling
 	secrets  secrets // that were substituted
-	private  secrets // those of them that devices and records do not show
+	private  secrets // the part that is not shown on devices and in records
 	wanted   func(path string) string
 	lenient  bool     // an unset variable is not a problem
-	supplied []*layer // what has values that a file need not have
+	supplied []*layer // layers whose values need not be in the file
 	root     place
 	problems []noted
 	origins  map[string]Origin // of the values that were accepted
@@ -96,7 +98,7 @@ func newWalker(s source, getenv func(string) (string, bool)) *walker {
 	}
 }
 
-// walk reads the whole file with layers over it into c.
+// walk reads the whole file, with layers over it, into c.
 func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.root = place{node: root}
 	if root.Kind != yaml.MappingNode {
@@ -111,11 +113,11 @@ func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.require(c)
 }
 
-// refuse records a problem with a place.
+// refuse records a problem at a place.
 func (w *walker) refuse(at place, f *fault) { w.note(at, at.mark().Line, at.mark().Column, f) }
 
-// refuseValue records a problem with the value at a place, which may be written
-// elsewhere, at an anchor.
+// refuseValue records a problem with the value at a place. The value may be
+// written elsewhere, at an anchor.
 func (w *walker) refuseValue(at place, f *fault) {
 	n := resolved(at.node)
 	w.note(at, n.Line, n.Column, f)
@@ -138,14 +140,15 @@ func (w *walker) note(at place, line, column int, f *fault) {
 
 func (w *walker) full() bool { return len(w.problems) >= mostNoted }
 
-// wrote reports whether the file has a key, whether its value is valid or not.
+// wrote reports whether the file has a key, even if its value is invalid.
 func (w *walker) wrote(path string) bool {
 	_, ok := w.written[path]
 	return ok
 }
 
-// given reports whether a key has a value in the file or in a layer that is
-// stronger than the whole file, so that a file need not repeat the environment.
+// given reports whether a key has a value in the file, or in a layer that is
+// stronger than the whole file, so that values from the environment need not be
+// repeated in the file.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
@@ -177,8 +180,9 @@ func (w *walker) accept(at place, names []string) {
 	w.origins[at.path] = o
 }
 
-// shape rejects what no part of a file may have, known to the schema or not. It
-// does not follow aliases, so it visits every node once.
+// shape rejects what is not allowed in any part of a file, whether the part is
+// in the schema or not. It does not follow aliases, so it visits every node
+// once.
 func (w *walker) shape(n *yaml.Node) { w.shapeAt(n, 1) }
 
 func (w *walker) shapeAt(n *yaml.Node, depth int) {
@@ -197,9 +201,9 @@ func (w *walker) shapeAt(n *yaml.Node, depth int) {
 	}
 }
 
-// refuseTag rejects a tag. One that begins with != is the operator of an
-// unquoted rule: it is then read as the text that was meant, so that only the
-// quotes are reported.
+// refuseTag rejects a tag. A tag that begins with != is the operator of an
+// unquoted rule: it is read as the text that was meant, so that only the
+// missing quotes are reported.
 func (w *walker) refuseTag(n *yaml.Node) {
 	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
 	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
@@ -254,7 +258,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// pairsOf returns the keys and values of a mapping, and rejects anything else.
+// pairsOf returns the keys and values of a mapping, and rejects any other node.
 func (w *walker) pairsOf(at place) ([]pair, bool) {
 	n := resolved(at.node)
 	if n.Kind != yaml.MappingNode {
@@ -265,7 +269,7 @@ func (w *walker) pairsOf(at place) ([]pair, bool) {
 }
 
 // layered returns the keys and values of a mapping with those of the layers
-// over it: mappings are merged key by key, and everything else is replaced.
+// over it: mappings are merged key by key, and all other values are replaced.
 func (w *walker) layered(at place) []pair {
 	out := unfoldBrief(at, w.pairs(at.node))
 	for i := range out {
@@ -298,8 +302,8 @@ func (w *walker) layered(at place) []pair {
 	return out
 }
 
-// unfoldBrief turns a single value that is short for a mapping into the
-// mapping, so that a layer over it finds the same form.
+// unfoldBrief turns a single value that is the short form of a mapping into the
+// mapping, so that a layer over it has the same form.
 func unfoldBrief(at place, pairs []pair) []pair {
 	if at.path != "workload" {
 		return pairs
@@ -318,16 +322,16 @@ func unfoldBrief(at place, pairs []pair) []pair {
 	return pairs
 }
 
-// misplaced reports whether a profile has a key that only the file itself can
-// have.
+// misplaced reports whether a profile has a key that is only allowed in the
+// file itself.
 func (p pair) misplaced(at place) bool {
 	return at.path == "" && p.from != nil && p.from.kind == Profile && belongsOutside(p.key.Value)
 }
 
 // mergeable reports whether a value is merged with a mapping key by key. A
-// workload is one choice and replaced, but a variable for a value of the monkey
-// does not contradict a monkey in the file, and one for a window does not
-// contradict any workload.
+// workload is a single choice, so it is replaced. But a variable for a value of
+// the monkey is merged with a monkey in the file, and a variable for a window
+// is merged with any workload.
 func (w *walker) mergeable(below place, p pair) bool {
 	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
 		return false
@@ -343,8 +347,8 @@ func (w *walker) mergeable(below place, p pair) bool {
 }
 
 // pairs returns the keys and values of a mapping with those of its merges: a
-// key of the mapping itself wins over a merged one, and an earlier merge over a
-// later one (https://yaml.org/type/merge.html).
+// key of the mapping itself overrides a merged one, and an earlier merge
+// overrides a later one (https://yaml.org/type/merge.html).
 func (w *walker) pairs(n *yaml.Node) []pair {
 	var out []pair
 	w.addPairs(resolved(n), map[string]bool{}, nil, &out)
@@ -371,7 +375,7 @@ func (w *walker) addPairs(n *yaml.Node, seen map[string]bool, inside []*yaml.Nod
 	}
 }
 
-// mergeSources returns the mappings that << names: one or a list of them.
+// mergeSources returns the mappings that << refers to: one or a list of them.
 func mergeSources(m *yaml.Node) []*yaml.Node {
 	if r := resolved(m); r.Kind == yaml.SequenceNode {
 		return r.Content
@@ -417,8 +421,8 @@ func (w *walker) mapping(at place, keys []key) {
 			w.refuseKey(p, func(p pair) place { return p.itself(at) },
 				func(at place) *fault { return unknownKey(name, keys, at) })
 			if k, ok := suggestKey(p, at, keys, pairs); ok {
-				// It is read as if it were valid, to report mistakes below it,
-				// and not that the key is missing.
+				// The key is read as if it were valid, so that mistakes below
+				// it are reported, but not that the key is missing.
 				below.path = join(at.path, k.name)
 				w.written[below.path] = below
 				k.take(w, below)
@@ -462,8 +466,8 @@ func names(keys []key) []string {
 	return out
 }
 
-// unknownKey suggests a key of the same mapping with a similar name, or else
-// one of the same name that belongs elsewhere.
+// unknownKey suggests a key of the same mapping with a similar name, or else a
+// key of the same name that belongs elsewhere.
 func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
 	possible := possibleKeys(keys, at)
@@ -495,8 +499,8 @@ func possibleKeys(keys []key, at place) []string {
 	return possible
 }
 
-// suggestKey returns the key that an unknown one was probably meant for, unless
-// that is there too.
+// suggestKey returns the key that was probably meant by an unknown one, unless
+// that key is present too.
 func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	near, ok := suggestName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
@@ -506,7 +510,8 @@ func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 }
 
 // suggestName returns the name that was probably meant by an unknown one: the
-// only one with a dot of which it is a part, or a similar one.
+// only name with a dot that contains the unknown one as a part, or a similar
+// name.
 func suggestName(name string, possible []string) (string, bool) {
 	if whole := wholeNames(name, possible); len(whole) == 1 {
 		return whole[0], true
@@ -514,8 +519,8 @@ func suggestName(name string, possible []string) (string, bool) {
 	return Nearest(name, possible)
 }
 
-// wholeNames returns the names with a dot of which a name is the beginning or
-// the end, up to a dot or an underscore.
+// wholeNames returns the names with a dot that begin with a name followed by a
+// dot or an underscore, or end with a dot followed by it.
 func wholeNames(name string, possible []string) []string {
 	var out []string
 	for _, whole := range possible {
@@ -568,8 +573,8 @@ func (w *walker) text(at place) (filled, bool) {
 	return filled{}, false
 }
 
-// fill replaces references to variables in values of the file. A variable or a
-// flag is used unchanged.
+// fill replaces references to variables in values of the file. The value of a
+// variable or a flag is used unchanged.
 func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
 	if at.from.outside() {
 		return filled{text: n.Value}, "", nil
@@ -582,17 +587,17 @@ func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
 	return done.text, done.reference, done.fault
 }
 
-// filling is the result of a substitution. A file is walked once for each
-// profile, and the environment does not change meanwhile.
+// filling is the result of a substitution. It is kept because a file is walked
+// once for each profile, and the environment does not change in between.
 type filling struct {
 	text      filled
 	reference string
 	fault     *fault
 }
 
-// columnOf finds a part of a value in the line where the value begins, and
-// returns the column of the value if the part is not in that line, or the line
-// is too long to search for each of many values.
+// columnOf finds a part of a value in the line where the value begins. It
+// returns the column of the value if the part is not in that line, or if the
+// line is too long to be searched for each of many values.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
 	if part == "" || n.Line < 1 {
@@ -621,7 +626,7 @@ func scalar[T any](into *T, parse parser[T]) reader {
 		if f != nil {
 			n, part := resolved(at.node), f.part
 			if len(t.secrets) > 0 {
-				part = "" // of the value, which the file does not have
+				part = "" // the value is not in the file
 			}
 			w.note(at, n.Line, w.columnOf(n, part), f.hide(t, w.wanted(at.path)))
 			return
@@ -639,13 +644,13 @@ func (f *fault) from(names []string) *fault {
 	return &fault{message: f.message + " (filled in from " + strings.Join(names, ", ") + ")", suggestion: f.suggestion}
 }
 
-// traits are the rules of a list.
+// traits are the rules for a list.
 type traits uint8
 
 const (
 	distinct traits = 1 << iota
 	mayBeEmpty
-	mayBeSingle // one value is short for a list of it
+	mayBeSingle // a single value is the short form of a list of it
 )
 
 // list returns a reader of a list of values.
@@ -687,7 +692,7 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 	}
 }
 
-// tooLong rejects a list of more entries than are allowed.
+// tooLong rejects a list with too many entries.
 func (w *walker) tooLong(at place, most int) bool {
 	n := len(resolved(at.node).Content)
 	if n > most {
@@ -696,14 +701,15 @@ func (w *walker) tooLong(at place, most int) bool {
 	return n > most
 }
 
-// plainWords reports whether a text is words that mean the same in a list.
+// plainWords reports whether a text consists of words that have the same
+// meaning in a list.
 func plainWords(text string) bool {
 	return text != "" && len(text) < 100 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf || r < ' ' || strings.ContainsRune("'\"`$\\|&;<>(){}[],#*~", r)
 	})
 }
 
-// resolved returns the node that an alias refers to.
+// resolved returns the node that an alias refers to, or the node itself.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
