@@ -102,8 +102,8 @@ func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	return o, func(ctx context.Context) { torture(ctx, r, p) }
 }
 
-// onTheAxisOf shifts a replayed process to the time axis of its run: a replay
-// counts from the first sample and continues across restarts.
+// onTheAxisOf shifts a replayed process to the time axis of its run: the times
+// of a replay are relative to the first sample, also after restarts.
 func onTheAxisOf(want record.Process, r result, got record.Process) record.Process {
 	first := 0.0
 	for _, s := range r.samples {

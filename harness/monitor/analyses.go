@@ -12,8 +12,8 @@ import (
 type analyses struct {
 	*port
 	call call[*response.Case]
-	// cases are waiting for their analysis; answer belongs to the one being
-	// analyzed, nil if nobody waits for it.
+	// cases wait for their analysis; answer belongs to the case being analyzed,
+	// nil if no caller waits for it.
 	cases  []collectedCase
 	answer func(record.Diagnosis, error)
 
@@ -34,8 +34,8 @@ type collectedCase struct {
 	answer func(record.Diagnosis, error)
 }
 
-// send starts the next analysis. There is one at a time over all devices: the
-// graph of one heap dump is enough for the memory of a host.
+// send starts the next analysis. Only one runs at a time, for all devices
+// together: the graph of one heap dump can fill the memory of a host.
 func (q *analyses) send(ctx context.Context) {
 	if q.call.inFlight || len(q.cases) == 0 {
 		return
@@ -57,7 +57,7 @@ func (q *analyses) take(a answer[*response.Case]) {
 	c := a.value
 	x := q.subjects.byKey[c.Process.Key()]
 	if a.err != nil {
-		// The run continues: only its own lines must be written.
+		// The run continues: only new lines must be written.
 		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of what was collected: %v", a.err))
 	}
 	if c.Unread && q.responses.dumpRequested(c.Trigger) {
@@ -79,8 +79,8 @@ func (q *analyses) take(a answer[*response.Case]) {
 	}
 }
 
-// dumpRequested reports whether the run was asked for the heap dump of a
-// diagnosis with that trigger.
+// dumpRequested reports whether the run requested the heap dump of a diagnosis
+// with this trigger.
 func (r *responses) dumpRequested(trigger string) bool {
 	return trigger == record.TriggerMark || trigger == record.TriggerEnd || trigger == record.TriggerFinal &&
 		r.run.atEnd()

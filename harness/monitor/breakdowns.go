@@ -20,7 +20,8 @@ type breakdowns struct {
 	governor governor
 	// reading is the process that is being read, zero if no process is.
 	reading capture.Key
-	// disturbed: a heap dump has suspended the process that is being read.
+	// disturbed is set if a heap dump has suspended the process that is being
+	// read.
 	disturbed bool
 
 	overhead *overhead
@@ -46,8 +47,8 @@ func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// round returns the device time in which every process has had its turn, period
-// the time between two turns.
+// round returns the device time in which each process is read once, period the
+// time between two readings.
 func (b *breakdowns) round() time.Duration  { return b.rotation.Round() }
 func (b *breakdowns) period() time.Duration { return b.rotation.Period() }
 
@@ -91,10 +92,10 @@ func (b *breakdowns) send(ctx context.Context, now time.Duration) {
 }
 
 // countsTurn returns the process whose objects are due to be counted because a
-// collection has settled. If there are several, it is the one that was counted
-// the longest time ago. Such a reading takes the slot of a regular one, so that
-// their number does not grow. If too many slots are borrowed already, the count
-// is skipped.
+// collection has settled. If there are several, it returns the one whose last
+// count is oldest. Such a reading takes the slot of a regular reading, so that
+// the total number of readings does not grow. If too many slots are borrowed
+// already, the count is skipped.
 func (b *breakdowns) countsTurn(now time.Duration) (capture.Key, bool) {
 	var next *subject
 	for _, x := range b.subjects.order {
@@ -126,18 +127,18 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 	x := b.subjects.byKey[d.Key()]
 	switch {
 	case ctx.Err() != nil || stale(b.port, a):
-	case a.err == nil && !x.Same(d.Process): // it has restarted since
+	case a.err == nil && !x.Same(d.Process): // the process has restarted since
 		b.silence.requestSucceeded(requestDetail)
 	case a.err == nil:
 		b.silence.requestSucceeded(requestDetail)
 		b.silence.advance(ctx, d.Up, a.after)
 		b.record(x, d)
 	case errors.Is(a.err, capture.ErrGone):
-		// The next scan or round confirms that.
+		// The next scan or round confirms that the process has ended.
 		b.rotation.Skip(b.clock.now())
 		b.loop.scanBy(b.clock.now() + rescanDelay)
 	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):
-		b.rotation.Skip(b.clock.now()) // its heap is or was being dumped
+		b.rotation.Skip(b.clock.now()) // the heap is or was being dumped
 	case errors.Is(a.err, capture.ErrNoAnswer):
 		b.rotation.MarkUnanswered(d.Key())
 		b.rotation.Skip(b.clock.now())

@@ -28,15 +28,15 @@ type builds struct {
 func newBuilds(p *port) *builds { return &builds{port: p, call: newCall[*record.AppBuild]()} }
 
 const (
-	// buildTimeout is the real time in which a device must describe an
+	// buildTimeout is the real time within which a device must describe an
 	// installed app.
 	buildTimeout = 15 * time.Second
 	// maxPackages bounds the apps whose builds one session reads.
 	maxPackages = 100
 )
 
-// want queues the app of a process, once per app and run: the record must say
-// what was tested, to compare runs.
+// want queues the app of a process, once per app and run: to compare runs, the
+// record must contain which build was tested.
 func (q *builds) want(p capture.Process) {
 	pkg := p.Package()
 	if !p.Installed() || slices.Contains(q.packages, pkg) || len(q.packages) == maxPackages {
@@ -90,7 +90,8 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 
 // digestOfAPK returns the SHA-256 of the base APK in a folder, "" if the device
 // cannot compute it: toybox has sha256sum since Android 8. Before Android 5 the
-// path is that of the APK. It takes a second at most, with the lowest priority.
+// path is the APK itself. The command takes a second at most, and runs with the
+// lowest priority.
 func digestOfAPK(ctx context.Context, dev Device, path string) string {
 	if path == "" {
 		return ""

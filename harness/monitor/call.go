@@ -12,7 +12,7 @@ type answer[T any] struct {
 	value T
 	err   error
 	// after is the latest reading of the device's clock when the request was
-	// sent, boot the number of reboots until then.
+	// sent, boot the number of reboots up to then.
 	after time.Duration
 	boot  int
 }
@@ -29,15 +29,15 @@ const (
 	requestHeadroom requestKind = "headroom"
 	requestCollect  requestKind = "collect"
 	requestGarbage  requestKind = "garbage"
-	// Two other faults are recorded once: too many processes, and processes
-	// with unusable names.
+	// Two other kinds of faults are recorded once: too many processes, and
+	// processes with unusable names.
 	faultCrowd requestKind = "crowd"
 	faultNames requestKind = "names"
 )
 
 func newCall[T any]() call[T] { return call[T]{done: make(chan answer[T], 1)} }
 
-// send runs a request in a goroutine of its own.
+// send runs a request in a new goroutine.
 func send[T any](p *port, c *call[T], request func() (T, error)) {
 	c.inFlight = true
 	after, boot := p.part.Up(), p.boots

@@ -26,30 +26,32 @@ import (
 // Exception is a leak that is accepted until a date.
 type Exception = check.Exception
 
-// CheckOptions say what a check examines.
+// CheckOptions define what a check examines.
 type CheckOptions struct {
 	// Name is the full text of a spec or CLASS#METHOD of a test, Type is
 	// record.CheckSpec or record.CheckTest, Location is FILE:LINE of the check
-	// in the suite, if any.
+	// in the suite, if known.
 	Name, Type, Location string
-	// Device is the device on which it runs. It may be "" if there is only one.
+	// Device is the device on which the spec or test runs. It may be "" if
+	// there is only one.
 	Device string
 	// Patterns select among the watched processes; nil for all.
 	Patterns []capture.Pattern
-	// Heap takes a heap dump in any case, not only if object counts grew.
+	// Heap always takes a heap dump, not only if object counts grew.
 	Heap bool
-	// Trend also judges the memory of the span, which takes half an hour.
+	// Trend also judges the memory of the span, which must last for half an
+	// hour.
 	Trend bool
 	// Live fails the check if a process was ever LEAKING within the span.
 	Live bool
-	// DeferCounts leaves the counts before the body to Recount, right before
-	// it.
+	// DeferCounts postpones the counts before the body to Recount, which is
+	// called right before the body.
 	DeferCounts bool
 	// Known are leaks that do not fail the check.
 	Known []Exception
 }
 
-// incarnation identifies one life of a process.
+// incarnation identifies one incarnation of a process.
 type incarnation struct {
 	device string
 	user   int
@@ -58,9 +60,9 @@ type incarnation struct {
 	start  uint64
 }
 
-// OpenCheck is a span of a run that is checked for what it leaves behind: by
-// object counts before and after it, and by a heap dump if they grew. Its
-// methods are called by one goroutine.
+// OpenCheck is a span of a run that is checked for objects left behind. It
+// counts objects before and after the span, and dumps the heap if the counts
+// grew. Its methods are called by one goroutine.
 type OpenCheck struct {
 	live    *LiveRun
 	session *session
@@ -69,13 +71,13 @@ type OpenCheck struct {
 	began   float64
 
 	objects objectChanges
-	// skipped says why the check is not judged, "" if it is.
+	// skipped is why the check is not judged, "" if it is judged.
 	skipped string
 	// found are the processes in the order in which they were read.
 	found    []*record.CheckedProcess
 	readings int
 	took     time.Duration
-	// unread says why nothing was read, if the caller knows.
+	// unread is why nothing was read, if the caller knows the reason.
 	unread string
 
 	mu       sync.Mutex
@@ -83,19 +85,19 @@ type OpenCheck struct {
 	closeErr error
 }
 
-// objectChanges has what a check knows about the objects of each incarnation.
+// objectChanges has the object counts of each incarnation and their changes.
 type objectChanges struct {
-	// before has the counts before the body, uncounted the errors of those that
-	// failed.
+	// before has the counts before the body, uncounted the errors of failed
+	// counts.
 	before    map[incarnation]map[string]int64
 	uncounted map[incarnation]error
 	// body has the incarnations that ran right before the body of the present
 	// attempt.
 	body map[incarnation]bool
-	// opened: the counts at the beginning of the check are known.
+	// opened is set if the counts at the beginning of the check are known.
 	opened bool
-	// older has the leaks that are older than the check. If there seem to be
-	// some, hidden says why they could not be determined.
+	// older has the leaks that existed before the check. hidden is why they
+	// could not be determined although the counts suggest some.
 	older  map[incarnation][]record.CheckedLeak
 	hidden map[incarnation]string
 	// there has the incarnations that ran at the beginning or later.
@@ -109,9 +111,9 @@ func newObjectChanges() objectChanges {
 	}
 }
 
-// Check opens a check: a window on its device, and the object counts of each
-// running process. A process that cannot be counted is part of the result. The
-// error is a device that does not respond, or a run that has ended.
+// Check opens a check: it opens a window on the device and counts the objects
+// of each running process. If a process cannot be counted, the result says so.
+// Check returns an error if the device does not respond or the run has ended.
 func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error) {
 	c, err := w.openCheck(o)
 	if err != nil {
@@ -164,7 +166,7 @@ func (c *OpenCheck) Amend(o CheckOptions) {
 }
 
 // Recount counts the objects of all processes again, as the counts before the
-// body: for example after a suite has set up the screens of a spec, or has
+// body, for example after a suite has set up the screens of a spec, or has
 // restarted the app.
 func (c *OpenCheck) Recount(ctx context.Context) error {
 	began := time.Now()
@@ -189,9 +191,9 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	return nil
 }
 
-// findOlder dumps the heap of a process before the body if it seems to hold
-// destroyed screens that no earlier check has examined: this check must neither
-// be blamed for them nor lose them.
+// findOlder dumps the heap of a process before the body if the process seems to
+// hold destroyed screens that no earlier check has examined. Such leaks must
+// not be attributed to this check, but must be recorded.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := incarnationOf(r)
 	latest, checked := c.live.latestCounts(of)
@@ -253,8 +255,8 @@ type objectCount struct {
 	err     error
 }
 
-// maxConcurrentCounts bounds the processes of one device that are counted at
-// the same time: system_server handles each of them.
+// maxConcurrentCounts bounds how many processes of one device are counted at
+// the same time, because system_server handles every count.
 const maxConcurrentCounts = 3
 
 // count counts the objects of processes.
@@ -274,11 +276,11 @@ func (c *OpenCheck) count(ctx context.Context, rows []Row) []objectCount {
 	return out
 }
 
-// Collect reads what the body has left behind. It counts objects, and if they
-// grew, or always with CheckOptions.Heap, it lets the app settle, counts again,
-// and dumps the heap. It is called right after the body, before the suite tears
+// Collect reads what the body has left behind. It counts objects. If they grew,
+// or always with CheckOptions.Heap, it lets the app settle, counts again, and
+// dumps the heap. It is called right after the body, before the suite tears
 // anything down. It may be called again for another attempt of the body;
-// findings of earlier attempts stay.
+// findings of earlier attempts are kept.
 func (c *OpenCheck) Collect(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
@@ -373,7 +375,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 	return p
 }
 
-// withoutDump returns the verdict on a process that need not be dumped.
+// withoutDump returns the verdict on a process that does not need a dump.
 func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string) {
 	of := incarnationOf(r)
 	switch err := c.objects.uncounted[of]; {
@@ -392,8 +394,8 @@ func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string)
 	return record.VerdictPass, r.Name + ": not counted before the body; it has at most one screen"
 }
 
-// restarted returns the pid of the incarnation before the body that another has
-// replaced, 0 if none exists.
+// restarted returns the pid of the incarnation that ran before the body and was
+// replaced by another; 0 if there is none.
 func (c *objectChanges) restarted(now incarnation) int {
 	if c.body[now] {
 		return 0
@@ -406,9 +408,9 @@ func (c *objectChanges) restarted(now incarnation) int {
 	return 0
 }
 
-// suspicious reports whether a heap dump is needed: object counts grew, or
-// there are more Activities without a window. A body that closes a screen that
-// was open before leaves no more objects than before, even if the screen leaks.
+// suspicious reports whether a heap dump is needed: object counts grew, or more
+// Activities have no window. If a body closes a screen that was open before,
+// the counts do not grow even if the screen leaks.
 func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[string]int64) bool {
 	switch {
 	case c.options.Heap:

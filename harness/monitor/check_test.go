@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A leak fails the check in which its objects were leaked, and no later one. An
-// exception that names it makes it known.
+// A leak fails the check in which its objects were leaked, and no later check.
+// An exception that names the leak makes it known.
 func TestCheckOfHeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{2, 2, 3, 4, 4}
@@ -101,8 +101,8 @@ func on(t *testing.T, p *cabled, command string) {
 }
 
 // A check of ten seconds that leaks one Activity fails each time, with its
-// class, its holder and the trace. One that ends with one more open screen,
-// that leaves garbage, or that does nothing beside an old leak, never fails.
+// class, its holder and the trace. A check never fails if it ends with one more
+// open screen, leaves garbage, or does nothing while an old leak exists.
 func TestCheckOfScreens(t *testing.T) {
 	rounds := 2
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -155,8 +155,9 @@ func TestCheckOfScreens(t *testing.T) {
 	})
 }
 
-// A leak from before the first check, or between two, is attributed to no
-// check. A crash is reported with the check in which it happened.
+// A leak that occurred before the first check, or between two checks, is
+// attributed to no check. A crash is reported with the check in which it
+// happened.
 func TestCheckOfOlderLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -235,8 +236,8 @@ func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check
 	return got
 }
 
-// A body that closes a screen that was open before leaves no more objects than
-// before. Whether the screen leaks is visible in its window, which is gone.
+// If a body closes a screen that was open before, the number of objects does
+// not grow. A leak of the screen is visible because its window is gone.
 func TestCheckOfScreenClosedInBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -257,8 +258,8 @@ func TestCheckOfScreenClosedInBody(t *testing.T) {
 	})
 }
 
-// The unknown is not a pass: an app that the body restarts or ends, a heap of a
-// leaking app that cannot be dumped, a trend without a sample.
+// Unknown results do not pass: an app that the body restarts or ends, a leaking
+// app whose heap cannot be dumped, a trend without a sample.
 func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -312,7 +313,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	})
 }
 
-// A spec in which the process is LEAKING fails with Live, even with few
+// With Live, a spec in which the process is LEAKING fails, even with few
 // samples.
 func TestCheckLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -332,8 +333,8 @@ func TestCheckLive(t *testing.T) {
 	})
 }
 
-// A process that is started within a check is found immediately, and its end is
-// recorded with its reason.
+// A process that starts within a check is found immediately, and its end is
+// recorded with the reason.
 func TestCheckOfRestartedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()),

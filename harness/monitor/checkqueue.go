@@ -11,8 +11,9 @@ import (
 )
 
 // checkQueue checks the tests that a workload reports on one device. Checks are
-// opened as tests begin, and read and closed in order by a separate goroutine:
-// reading must not delay the output that reports the next test.
+// opened when tests begin, and read and closed in order by a separate
+// goroutine, because reading must not delay the output that reports the next
+// test.
 type checkQueue struct {
 	ctx     context.Context
 	live    *LiveRun
@@ -25,7 +26,7 @@ type checkQueue struct {
 	ended chan struct{}
 
 	mu              sync.Mutex
-	failureRecorded bool // it is recorded that tests are not checked
+	failureRecorded bool // a failure to check tests is recorded
 }
 
 // maxQueued bounds the queue; as many windows may be open.
@@ -60,10 +61,10 @@ func (q *checkQueue) finish() {
 // checkedTest is a test and its check.
 type checkedTest struct {
 	name  string
-	check *OpenCheck // nil if none could be opened
+	check *OpenCheck // nil if no check could be opened
 	mu    sync.Mutex
-	// delayEnded is when the delay after the test ended: the next test began,
-	// or the tests ended. It is zero before that.
+	// delayEnded is when the delay after the test ended: when the next test
+	// began, or the tests ended. It is zero before that.
 	delayEnded time.Time
 }
 
@@ -104,8 +105,8 @@ func (q *checkQueue) close(t *checkedTest, outcome, stack string) {
 	q.recordFailure(err)
 }
 
-// recordFailure records once that tests are not checked, except at the end of
-// the run.
+// recordFailure records once that tests are not checked, unless the run is
+// ending.
 func (q *checkQueue) recordFailure(err error) {
 	if err == nil || errors.Is(err, errRunEnded) || q.ctx.Err() != nil {
 		return
@@ -124,10 +125,10 @@ func (q *checkQueue) recordFailure(err error) {
 // dump is ordered (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond
 
-// checkTiming adjusts the results of a check whose delay after the test ended
+// checkTiming adjusts the results of a check if the delay after the test ended
 // early. A leak in a heap dump belongs to the test only if the process was
-// suspended before that. Then own is called, because the counts before the dump
-// belong to the test as well.
+// suspended before the delay ended. Then own is called, because the counts
+// before the dump belong to the test as well.
 func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead string, own func(p *record.CheckedProcess)) {
 	_ = q.session.ask(func() {
 		for _, p := range check.found {
@@ -148,7 +149,7 @@ func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead strin
 }
 
 // dumpedAt returns the host's time at which the heap dump of a process began,
-// if there was one. The session's goroutine calls it.
+// if a dump exists. The session's goroutine calls it.
 func (q *checkQueue) dumpedAt(p *record.CheckedProcess) (at time.Time, known bool) {
 	s := q.session
 	for _, x := range s.subjects.order {

@@ -24,41 +24,41 @@ import (
 
 var updateClaims = flag.Bool("update", false, "write the measurements into docs/detector.md")
 
-// claim is a row of section 7.1 or 8.1 of the article, played on a simulated
-// phone.
+// claim is a row of section 7.1 or 8.1 of the article, simulated on a phone.
 type claim struct {
 	scenario, says string
-	// length is the length of the run, onset the age at which the growth
-	// begins.
+	// length is the length of the run, onset the age of the process when the
+	// growth begins.
 	length, onset time.Duration
-	// noise is its standard deviation in MB; 5 if zero.
+	// noise is the standard deviation of the noise in MB; 5 if zero.
 	noise  float64
 	models []androidsim.Model
-	// short rows are measured in every test run, wired ones over adb as well.
+	// short rows are measured in every test run, wired rows over adb as well.
 	short, wired bool
 	// article and robust are the expected results of the policies.
 	article, robust expected
 }
 
-// expected is what every run of a row must result in.
+// expected is the required result of every run of a row.
 type expected struct {
 	// gate has the allowed gates, separated by spaces.
 	gate string
-	// leaking is the first and last minute after the onset in which it may
-	// become LEAKING. If nil it must not; if the last is 0 it need not.
+	// leaking is the range of minutes after the onset in which the process may
+	// become LEAKING. If it is nil the process must not; if its end is 0 the
+	// process need not.
 	leaking *[2]float64
-	// kind is the kind of leak, empty for any.
+	// kind is the kind of leak, empty for any kind.
 	kind string
 	jump jumping
 }
 
-// jumping says whether jumps are reported.
+// jumping is set if jumps are reported.
 type jumping int
 
 const (
 	noJump jumping = iota
 	aJump
-	// perhapsJumps is for sudden growth that is neither single nor rare.
+	// perhapsJumps is for sudden growth that happens repeatedly or often.
 	perhapsJumps
 )
 
@@ -66,7 +66,7 @@ func never(gate string) expected { return expected{gate: gate} }
 
 func between(first, last float64) *[2]float64 { return &[2]float64{first, last} }
 
-// perhaps allows LEAKING at any time, and never.
+// perhaps allows LEAKING at any time or not at all.
 var perhaps = between(0, 0)
 
 func leak(kind androidsim.Kind, rate float64) []androidsim.Model {
@@ -75,7 +75,7 @@ func leak(kind androidsim.Kind, rate float64) []androidsim.Model {
 
 const hour = time.Hour
 
-// claims are the nine rows of 7.1 and the five of 8.1, some of them twice.
+// claims are the nine rows of 7.1 and the five rows of 8.1, some of them twice.
 var claims = []claim{
 	{
 		scenario: "7.1 fast leak: 700 MB/h", says: "about 5 min",
@@ -190,8 +190,8 @@ var claims = []claim{
 	},
 }
 
-// claimSeeds is the number of measured runs per row, one under the race
-// detector.
+// claimSeeds is the number of measured runs per row; under the race detector it
+// is one.
 const claimSeeds = 5
 
 func seedsOfAClaim() uint64 {
@@ -210,7 +210,8 @@ func (c claim) expected(policy string) expected {
 	return c.robust
 }
 
-// options are those of a phone whose process behaves as the row says.
+// options are the options of a phone whose process behaves as the row
+// describes.
 func (c claim) options(seed uint64) androidsim.Options {
 	noise := c.noise
 	if noise == 0 {
@@ -225,8 +226,8 @@ func (c claim) options(seed uint64) androidsim.Options {
 	return o
 }
 
-// finding is the result of a run, with times in minutes after the onset, NaN
-// for never. A negative time is an alarm before the onset.
+// finding is the result of a run, with times in minutes after the onset. NaN
+// means never; a negative time is an alarm before the onset.
 type finding struct {
 	gate, kind, because       string
 	suspicious, leaking, jump float64
@@ -296,7 +297,8 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	return f
 }
 
-// share says for how many runs something holds, if not for all.
+// share returns the number of runs in which a result occurred, if it is not all
+// of them.
 func share(n, of int) string {
 	if n == of {
 		return ""
@@ -304,7 +306,8 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span says how often and when something came first.
+// span returns how often a result occurred, and the range of times at which it
+// first occurred.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)
@@ -357,8 +360,8 @@ func cell(all []finding) string {
 func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
 // The article's scenarios, end to end, with each policy; the table in
-// docs/detector.md has what is measured. The short rows are always measured,
-// all of them with LEAKGATE_E2E=long.
+// docs/detector.md has the measured results. The short rows are always
+// measured, all rows with LEAKGATE_E2E=long.
 func TestClaims(t *testing.T) {
 	var mu sync.Mutex
 	cells := map[string]string{}
@@ -380,7 +383,7 @@ func TestClaims(t *testing.T) {
 					}
 					t.Log(cell(all))
 					if len(all) < claimSeeds {
-						return // the table has all of them
+						return // the table has all rows
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -447,7 +450,7 @@ func checkClaims(t *testing.T, cells map[string]string) {
 		detectorPage, old, rows.String())
 }
 
-// The same over the adb protocol, only short rows if time is short.
+// The same over the adb protocol; only short rows unless the tests are long.
 func TestClaimsOverADB(t *testing.T) {
 	measured := 0
 	for _, c := range claims {

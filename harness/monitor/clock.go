@@ -7,8 +7,8 @@ import (
 )
 
 // clock estimates the device time since the start of a session: real time
-// multiplied by the device's time scale. It is used for scheduling only; what
-// is recorded carries the device's own clock.
+// multiplied by the device's time scale. It is used for scheduling only; all
+// recorded times are readings of the device's own clock.
 type clock struct {
 	started time.Time
 	scale   float64
@@ -24,7 +24,7 @@ func (c clock) until(at time.Duration) time.Duration {
 	return max(0, c.real(at-c.now()))
 }
 
-// real returns how long a device time takes.
+// real returns the real time that corresponds to a device time.
 func (c clock) real(d time.Duration) time.Duration {
 	// Rounded up: waking too early would lead to busy waiting.
 	return time.Duration(math.Ceil(float64(d) / c.scale))

@@ -30,7 +30,7 @@ type HostCommand struct {
 	Windows *WindowRule
 }
 
-// grace is the real time that a command has to end after it was interrupted.
+// grace is the real time within which an interrupted command must exit.
 const grace = 5 * time.Second
 
 // Describe implements Workload.
@@ -47,7 +47,8 @@ func digestOf(kind string, words ...string) string {
 }
 
 // tokenVariable has the token with which leakgate reads baselines and posts
-// comments. The workload is the code of a pull request and must not have it.
+// comments. The workload is the code of a pull request and must not have access
+// to the token.
 const tokenVariable = "LEAKGATE_GITHUB_TOKEN"
 
 // withoutToken returns an environment without the token.
@@ -83,7 +84,8 @@ func (c HostCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, exec.ErrWaitDelay):
-		// It succeeded; processes that kept its output open were killed.
+		// The command succeeded; processes that kept its output open were
+		// killed.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
 		return rec, fmt.Errorf("run workload %s: %w%s", filepath.Base(c.Args[0]), err, st.logHint())
@@ -106,8 +108,8 @@ func causeOf(err error) error {
 	return err
 }
 
-// runGroup runs a command to its end and kills what is left of its group. An
-// interrupted command has its grace, unless force is closed.
+// runGroup runs a command to its end and kills the remaining processes of its
+// group. An interrupted command gets its grace period, unless force is closed.
 func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	if err := cmd.Start(); err != nil {
 		return err

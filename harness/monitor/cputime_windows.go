@@ -6,7 +6,7 @@ import (
 )
 
 // cpuTime returns the CPU time of this process so far, user and kernel. Both
-// are durations in units of 100 ns, not dates.
+// values are durations in units of 100 ns, not dates.
 func cpuTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

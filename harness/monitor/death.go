@@ -17,18 +17,20 @@ import (
 )
 
 const (
-	// deathDelay is the device time between the end of a process and reading
-	// its reason: system_server writes exit info after it has cleaned up.
+	// deathDelay is the device time between the end of a process and the
+	// reading of its reason: system_server writes exit info after it has
+	// cleaned up.
 	deathDelay = 2 * time.Second
 	// maxUnread bounds the ended processes whose reasons are to be read.
 	maxUnread = 20
-	// deathTimeout is the real time in which a device must report how a process
-	// ended.
+	// deathTimeout is the real time within which a device must report how a
+	// process ended.
 	deathTimeout = 20 * time.Second
 	// exitInfoAPI is the first API level that keeps exit info (Android 11).
 	exitInfoAPI = 30
 	// deathSlack is how far the time of an exit record may be outside of the
-	// interval between the last sight of the process and its absence.
+	// interval between the last time the process was seen and the first time it
+	// was missing.
 	deathSlack = time.Minute
 	// maxPast bounds the ended incarnations whose lines in the log are kept.
 	maxPast = 100
@@ -36,9 +38,10 @@ const (
 	maxDeathLines = 6
 )
 
-// readDeath reads how a process ended that was last seen since ago, in device
-// time: from exit info (Android 11 and later) and the log. Exit info survives a
-// reboot and comes first: an app may have crashed just before it.
+// readDeath reads how a process ended that was last seen a device time of since
+// ago. It reads exit info (Android 11 and later) and the log. Exit info
+// survives a reboot and takes precedence: an app may have crashed just before
+// the reboot.
 func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Duration) (record.Death, error) {
 	p, m := e.process, shell.NewMarker()
 	parts := []shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}}
@@ -55,13 +58,14 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	if err != nil {
 		return record.Death{}, fmt.Errorf("read reason of death: %w", err)
 	}
-	answers, _ := m.Split(a.Stdout) // use what there is
+	answers, _ := m.Split(a.Stdout) // use the available information
 	now, _ := time.Parse(exitTime, strings.TrimSpace(string(answers["date"])))
 	exit := exitOf(answers["exits"], p, now, since+deathSlack)
 	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
 		return rebooted, nil
 	}
-	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name) // without a log it is empty
+	// without a log the text is empty
+	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name)
 	d := reasonOf(exit, log)
 	if d.Reason == "unknown" && exit == nil {
 		if of, ok := reasonOfName(answers, p, now, since); ok {
@@ -71,9 +75,9 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	return d, nil
 }
 
-// reasonOfName returns the reason of the latest death with the same name since
-// the process was last seen, under another pid: a process that ends every few
-// seconds may have had several.
+// reasonOfName returns the reason of the latest death of a process with the
+// same name and another pid since the process was last seen: a process that
+// ends every few seconds may have died several times.
 func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death,
 	bool) {
 	if now.IsZero() {
@@ -86,7 +90,7 @@ func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, s
 		if err == nil && now.Sub(at) <= since && string(e.Process) == p.Name &&
 			(!e.User.Known || e.User.N == int64(p.User)) {
 			exit = &e
-			break // the latest comes first
+			break // the latest death comes first
 		}
 	}
 	pid := int64(0)
@@ -128,20 +132,20 @@ func logSince(log []byte, from time.Time) []byte {
 // rebooted is the death of every process of a device that reboots.
 var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 
-// restartSlack is how long a device may have been up before one of its
-// processes was seen: no app runs that soon.
+// restartSlack is the minimum uptime at which one of a device's processes can
+// be seen: no app runs earlier after a boot.
 const restartSlack = 5 * time.Second
 
 // restartedSince reports whether a device with this /proc/uptime has rebooted
-// since ago, when its uptime was then. Either comparison may show it alone: a
-// device that rebooted twice within minutes has a longer uptime than then.
+// since ago, when its uptime was then. Both comparisons are needed: a device
+// that rebooted twice within minutes has a longer uptime than then.
 func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
 	return err == nil && seconds >= 0 && (seconds < then.Seconds() || seconds < (ago+restartSlack).Seconds())
 }
 
-// exitOf returns the exit record of a process, nil if none exists. An earlier
+// exitOf returns the exit record of a process, nil if there is none. An earlier
 // process may have had the same pid and name. Times are those of the device's
 // wall clock.
 func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duration) *dumpsys.Exit {
@@ -206,14 +210,14 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	return d
 }
 
-// Android keeps cached processes while there is memory and kills them
-// routinely: such a kill is no evidence about the memory of the process itself.
+// Android routinely kills cached processes when it needs memory: such a kill
+// says nothing about the memory of the process itself.
 const (
 	cachedText = "killed while cached, to free memory: "
 	// cachedImportance is
-	// ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which home and
-	// the previous app also have (procStateToImportance); cachedAdj is their
-	// lowest oom_score_adj (ProcessList.HOME_APP_ADJ).
+	// ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which the home
+	// app and the previous app also have (procStateToImportance); cachedAdj is
+	// their lowest oom_score_adj (ProcessList.HOME_APP_ADJ).
 	cachedImportance, cachedAdj = 400, 600
 )
 
@@ -225,7 +229,8 @@ func cached(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
 	return log.KillAdj.Known && log.KillAdj.N >= cachedAdj
 }
 
-// wordOf returns the reason in an exit record; byLog is that of the log.
+// wordOf returns the reason in an exit record; byLog is the reason found in the
+// log.
 func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	word, known := exitWords[string(exit.ReasonName)]
 	switch {
@@ -238,8 +243,7 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	case exit.ReasonName == "SIGNALED" && exit.Crash():
 		return "native_crash"
 	case exit.ReasonName == "SIGNALED" && byLog == "unknown":
-		// Where lmkd cannot report to system_server, its kill appears as signal
-		// 9.
+		// If lmkd cannot report to system_server, its kill appears as signal 9.
 		return "kill"
 	case exit.ReasonName == "SIGNALED":
 		return byLog
@@ -250,7 +254,8 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 }
 
 // withLimit returns the text of a death. If the memory limiter killed the
-// process and the log has no limit, the limit of the latest reading is added.
+// process and the log does not contain the limit, the limit of the latest
+// reading is added.
 func withLimit(d record.Death, headroom capture.Headroom) string {
 	rest, ok := strings.CutPrefix(d.Text, limiterName)
 	if d.Reason != "memory_limiter" || !ok || strings.HasPrefix(rest, ", limit") || !headroom.AnonymousLimit.Known {
@@ -265,7 +270,7 @@ func withLimit(d record.Death, headroom capture.Headroom) string {
 
 const limiterName = "memory limiter"
 
-// limiterText names the memory limiter, with its limit if the log has it.
+// limiterText names the memory limiter, with its limit if the log contains it.
 func limiterText(l dumpsys.Logcat) string {
 	if !l.MemoryLimit.Known {
 		return limiterName
@@ -293,8 +298,8 @@ func reasonOfLog(l dumpsys.Logcat) string {
 	return "unknown"
 }
 
-// textOfLog returns the cause in the log, "" if none exists. The message of an
-// exception may contain personal data: only its class is kept.
+// textOfLog returns the cause in the log, "" if there is none. The message of
+// an exception may contain personal data, so only the class is kept.
 func textOfLog(l dumpsys.Logcat) string {
 	if l.MemoryLimiter() {
 		return limiterText(l)
@@ -302,8 +307,8 @@ func textOfLog(l dumpsys.Logcat) string {
 	return text.Printable(cmp.Or(string(l.Exception), string(l.Signal), string(l.KillReason)))
 }
 
-// linesOf returns the system's log lines about the death, the last of each
-// kind, without the lines that the app itself logged.
+// linesOf returns the system's log lines about the death, the last line of each
+// kind. It omits lines that the app itself logged.
 func linesOf(l dumpsys.Logcat) []string {
 	var out []string
 	for _, kind := range []dumpsys.LogKind{dumpsys.LogANR, dumpsys.LogLowMemoryKill, dumpsys.LogKill, dumpsys.LogDied} {

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The death of each incarnation has its reason, from exit info where it exists,
-// from the log on older phones.
+// The death of each incarnation has its reason: from exit info where it exists,
+// and from the log on older phones.
 func TestDeaths(t *testing.T) {
 	for _, api := range []int{23, 29, 30, 34} {
 		for name, c := range map[string]struct {
@@ -98,8 +98,9 @@ func TestDeathsInCrashLoop(t *testing.T) {
 	})
 }
 
-// A process that ends while the device is disconnected has its reason when it
-// is back, as does one that ends with the run; a reboot is a reason.
+// For a process that ends while the device is disconnected, the reason is read
+// when the device is back, and for a process that ends with the run, at the end
+// of the run; a reboot is a reason.
 func TestDeathsAroundDisconnects(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(p *simulated)
@@ -131,8 +132,8 @@ func TestDeathsAroundDisconnects(t *testing.T) {
 	}
 }
 
-// A device has rebooted if its uptime is shorter than it was, or than the
-// process has been gone; without an answer it has not.
+// A device has rebooted if its uptime is shorter than it was before, or shorter
+// than the absence of the process. If it does not answer, no reboot is assumed.
 func TestRestartedSince(t *testing.T) {
 	for name, c := range map[string]struct {
 		uptime    string
@@ -152,9 +153,9 @@ func TestRestartedSince(t *testing.T) {
 	}
 }
 
-// Exit info of an earlier process with the same pid is ignored, as is that of
-// another name. The message of an exception, which may contain personal data,
-// is not kept.
+// Exit info of an earlier process with the same pid, or of a process with
+// another name, is ignored. The message of an exception, which may contain
+// personal data, is not kept.
 func TestReasonOf(t *testing.T) {
 	const answer = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
@@ -204,7 +205,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// The text of a death from exit info and the log.
+// The text of a death, from exit info and the log.
 func TestDeathTexts(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   " +
 		"77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -298,8 +299,8 @@ func TestDeathTexts(t *testing.T) {
 	}
 }
 
-// An incarnation without a recorded reason gets that of the latest death with
-// that name since it was last seen, not of an earlier one.
+// An incarnation without a recorded reason gets the reason of the latest death
+// with that name since it was last seen, not of an earlier death.
 func TestDeathReasonFromOtherPid(t *testing.T) {
 	const exits = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
@@ -348,8 +349,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// An app that dies every few seconds has a death for each observed incarnation,
-// with its time. The one in the last seconds of the run has its reason too.
+// An app that dies every few seconds has a death with a time for each observed
+// incarnation. A death in the last seconds of the run has its reason too.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {
@@ -445,7 +446,8 @@ func (printingANR) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return record.Workload{Kind: "monkey"}, nil
 }
 
-// A kill by the memory limiter has the limit read before, if the log has none.
+// A kill by the memory limiter has the limit that was read earlier if the log
+// does not contain it.
 func TestDeathWithLimit(t *testing.T) {
 	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
 	assumed := room

@@ -16,8 +16,8 @@ import (
 type deaths struct {
 	*port
 	call call[record.Death]
-	// queue are the incarnations whose reasons are to be read; current is being
-	// read.
+	// queue are the incarnations whose reasons are still to be read; current is
+	// the incarnation being read.
 	queue   []endedProcess
 	current endedProcess
 	// past are the latest incarnations that have ended.
@@ -40,22 +40,23 @@ func (q *deaths) nextWake(next time.Duration) time.Duration {
 type endedProcess struct {
 	subject *subject
 	process capture.Process
-	// seen is when it was last seen, missed when it was first missing, on the
-	// session's clock.
+	// seen is when the process was last seen, missed when it was first missing,
+	// both on the session's clock.
 	seen, missed time.Duration
-	// up is the device's uptime when it was last seen, 0 if that is unknown.
+	// up is the device's uptime when the process was last seen, 0 if it is
+	// unknown.
 	up time.Duration
-	// rebooted: the device has rebooted since.
+	// rebooted is set if the device has rebooted since.
 	rebooted bool
-	// retried: the device did not respond the first time; it may have been
-	// about to reboot.
+	// retried is set if the device did not respond to the first attempt; it may
+	// have been about to reboot.
 	retried bool
-	// boots is the number of reboots when the end was noted, whose clock the
-	// times refer to.
+	// boots is the number of reboots when the end was noted; the times refer to
+	// the clock of that boot.
 	boots int
 }
 
-// pastProcess is an incarnation that has ended, and the number of reboots until
+// pastProcess is an incarnation that has ended, and the number of reboots up to
 // then.
 type pastProcess struct {
 	diagnose.KnownProcess
@@ -133,7 +134,7 @@ func (q *deaths) readAll(ctx context.Context) {
 			return
 		}
 		if !q.call.inFlight {
-			// system_server needs its time also for the last death of a run.
+			// The last death of a run also needs the delay for system_server.
 			_ = sleep(ctx, q.clock.until(q.queue[0].missed+deathDelay))
 		}
 		q.send(ctx, 0)
@@ -141,7 +142,7 @@ func (q *deaths) readAll(ctx context.Context) {
 	}
 }
 
-// findLost checks once more that the processes run: some may have died since
+// findLost checks once more whether the processes run: some may have died since
 // they were last sampled, up to a minute ago.
 func (q *deaths) findLost(ctx context.Context) {
 	if ctx.Err() != nil || !q.silence.available() {
@@ -158,10 +159,10 @@ func (q *deaths) findLost(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deathTimeout)
 	defer cancel()
-	// an earlier round may still use the session's own Fast
+	// an earlier round may still use Fast of the session
 	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets))
 	if err != nil {
-		return // what is unknown is not recorded
+		return // unknown processes are not recorded
 	}
 	for _, r := range rounds {
 		for _, reading := range r.Readings {
@@ -186,8 +187,8 @@ func (q *deaths) record(e endedProcess, d record.Death) {
 	q.recordEvent(event)
 }
 
-// incarnationsOfApp returns the known incarnations of the app of a process,
-// except that of the process itself.
+// incarnationsOfApp returns the known incarnations of all processes of an app,
+// except those of the process itself.
 func (q *deaths) incarnationsOfApp(x *subject) []diagnose.KnownProcess {
 	var out []diagnose.KnownProcess
 	same := func(p capture.Process) bool {

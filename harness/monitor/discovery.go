@@ -15,15 +15,15 @@ const (
 	// probeWait is the real time for which a scan waits until the device has
 	// reported how each process can be read. Processes without an answer are
 	// then read by their status, which every build allows, and probed in the
-	// background: a suite with a thousand processes, or an su that waits for a
-	// person, must not delay the first sample.
+	// background: neither a suite with a thousand processes nor an su that
+	// waits for a confirmation may delay the first sample.
 	probeWait = time.Second
 	// probesPerTrip bounds the processes that are probed in one request, so
 	// that answers arrive early.
 	probesPerTrip = 50
-	// childAfter is the device time after which a child that still has the name
-	// of its parent is not about to become another program: a heap dump of
-	// Perfetto forks for a minute.
+	// childAfter is the device time after which a child process that still has
+	// the name of its parent is not expected to become another program: a heap
+	// dump of Perfetto forks for a minute.
 	childAfter = 5 * time.Minute
 	// unlistedAfter is the device time after which a failing process list
 	// counts as an error: a phone that is out of memory sometimes fails a scan.
@@ -38,10 +38,10 @@ type scan struct {
 	similar []string
 }
 
-// openScan is a scan whose processes are not all probed yet.
+// openScan is a scan whose processes have not all been probed yet.
 type openScan struct {
 	scan
-	// processes are those that were found, with the numbers of twins.
+	// processes are the processes found, with the numbers of twins.
 	processes []capture.Process
 	probes    map[capture.Process]capture.Probe
 	// until is the host's time at which the scan ends without the missing
@@ -56,12 +56,12 @@ type discovery struct {
 	open *openScan
 	// due is the time of the next scan on the session's clock.
 	due time.Duration
-	// waiters wait for the next scan, currentWaiters for the one in progress.
+	// waiters wait for the next scan, currentWaiters for the scan in progress.
 	waiters, currentWaiters []chan<- error
-	// waitingRecorded: it is recorded that no process runs yet.
+	// waitingRecorded is set once it is recorded that no process runs yet.
 	waitingRecorded bool
-	// listed: a scan has succeeded. failing is the time of the first failure
-	// since, failure its error.
+	// listed is set if a scan has succeeded. failing is the time of the first
+	// failure since then, failure is its error.
 	listed  bool
 	failing time.Duration
 	failure error
@@ -85,7 +85,7 @@ func (d *discovery) scanBy(at time.Duration) { d.due = min(d.due, at) }
 // scanning reports whether a scan is in progress.
 func (d *discovery) scanning() bool { return d.call.inFlight || d.open != nil }
 
-// sendDue begins a scan that is due.
+// sendDue starts a scan if one is due.
 func (d *discovery) sendDue(ctx context.Context, now time.Duration) {
 	if !d.scanning() && now >= d.due {
 		d.send(ctx)
@@ -242,7 +242,7 @@ func (d *discovery) request(answer chan<- error) {
 	d.due = d.clock.now()
 }
 
-// finishScan ends the scan in progress with what is known, so that every
+// finishScan ends the scan in progress with the results so far, so that every
 // process that was found is recorded. It is called when ctx has ended or the
 // session sends no other requests.
 func (d *discovery) finishScan(ctx context.Context) {
@@ -285,8 +285,8 @@ func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 }
 
 // listingError returns an error if the device never listed its processes, or if
-// no watched process is left and the list has failed since: then nobody knows
-// what runs now.
+// no watched process is left and the list has failed since: in this case it is
+// unknown which processes run now.
 func (d *discovery) listingError() error {
 	since := d.clock.now() - d.failing
 	switch {
@@ -352,7 +352,7 @@ func words(patterns []capture.Pattern) string {
 }
 
 // answerWaiters notifies the callers that wait for the scan that has ended. A
-// process that the scan did not find is gone; the fast channel would notice
+// process that the scan did not find is gone; the fast channel would detect
 // that up to half a minute later.
 func (d *discovery) answerWaiters(err error) {
 	for _, l := range d.currentWaiters {

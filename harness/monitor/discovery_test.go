@@ -19,7 +19,7 @@ import (
 )
 
 // delayed is a phone with a round-trip delay for every command, whose su waits
-// for a person.
+// for a confirmation.
 type delayed struct {
 	*simulated
 	each time.Duration
@@ -43,7 +43,7 @@ func (d *delayed) Shell(ctx context.Context, command string, out, errOut io.Writ
 
 // Every process has a sample within two seconds, whatever the number of
 // packages, with the round trips of a real phone, even if su waits for a
-// person. su is not asked twice.
+// confirmation. su is not called twice.
 func TestFirstSampleWithManyPackages(t *testing.T) {
 	waits := []bool{true, false}
 	if racing {
@@ -97,8 +97,8 @@ func TestFirstSampleWithManyPackages(t *testing.T) {
 	}
 }
 
-// Two processes with one name are both watched, whichever of them leaks and is
-// older.
+// Two processes with one name are both watched, whichever of them leaks and
+// whichever is older.
 func TestTwinsAreBothWatched(t *testing.T) {
 	for leaks := range 2 {
 		synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestProcessListFails(t *testing.T) {
 }
 
 // An app that restarts after the process list starts to fail is no longer
-// watched, which is not a clean end.
+// watched, so the run does not end cleanly.
 func TestProcessListFailsBeforeARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shop := healthy("com.shop")
@@ -223,8 +223,8 @@ func TestUnprintableNames(t *testing.T) {
 	})
 }
 
-// A run whose directory is deleted or moved ends immediately, says so, and
-// writes nothing in its old place.
+// A run whose directory is deleted or moved ends immediately, reports the
+// reason, and writes nothing at the old path.
 func TestRunDirectoryMoved(t *testing.T) {
 	for name, displace := range map[string]func(dir string) error{
 		"deleted": os.RemoveAll,
@@ -269,7 +269,7 @@ func TestRunDirectoryMoved(t *testing.T) {
 	}
 }
 
-// A child with its parent's name is recorded when it has not become another
+// A child with the name of its parent is recorded if it does not become another
 // program for a while.
 func TestChildWithNameOfParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestChildWithNameOfParent(t *testing.T) {
 		child.PID, child.Start = 200, 9
 		for s.clock.now() < childAfter+10*scanInterval {
 			if s.clock.now() == 2*scanInterval {
-				child.PID = 201 // another one: the first was short-lived
+				child.PID = 201 // a different child: the first was short-lived
 			}
 			found := capture.Found{Processes: []capture.Process{parent}, Children: []capture.Process{child}}
 			s.discovery.twins.number(found)
@@ -309,7 +309,7 @@ func TestRunDirectoryMovedBeforeDiagnosis(t *testing.T) {
 		if err := os.RemoveAll(o.Dir); err != nil {
 			t.Fatal(err)
 		}
-		// With an answer or without: the run ends.
+		// The run ends whether or not it gets an answer.
 		_, _ = w.Mark(t.Context(), "loop 1")
 		if r, err := w.Wait(); !errors.Is(err, os.ErrNotExist) || r.ExitCode != record.ExitUnwritten {
 			t.Errorf("exit %d: %v", r.ExitCode, err)

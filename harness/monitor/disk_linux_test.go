@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// smallDisk mounts a file system of a size in bytes. The test is skipped for
-// users who may not mount.
+// smallDisk mounts a file system of the given size in bytes. The test is
+// skipped for users who may not mount.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func smallDisk(t *testing.T, size string) string {
 }
 
 // A full disk ends the run immediately, with one message, complete lines, and a
-// run.json that says so.
+// run.json that states the reason.
 func TestRunOnFillingDisk(t *testing.T) {
 	disk := smallDisk(t, "3M")
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,8 @@ func TestRunOnFullDisk(t *testing.T) {
 	})
 }
 
-// A workload whose output fills the disk has not failed; the disk has.
+// If the output of a workload fills the disk, the error is that of the disk and
+// not a failure of the workload.
 func TestWorkloadLogFillsDisk(t *testing.T) {
 	disk := smallDisk(t, "4M")
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))

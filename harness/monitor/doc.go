@@ -1,7 +1,7 @@
 // Package monitor runs and records a run: one session per device with its
-// watched processes, and a workload that exercises the app. It decides when a
-// process is read, as its detector demands, on the device's clock.
+// watched processes, and a workload that exercises the app. It decides when
+// each process is read, according to its detector and on the device's clock.
 //
 // Every sample and event is written to samples.ndjson as it arrives; the
-// verdicts follow from these lines (package ledger).
+// verdicts are derived from these lines (package ledger).
 package monitor

@@ -14,13 +14,13 @@ import (
 )
 
 // dumpWait collects the heap dumps of one mark for a caller that waits for
-// them. It is nil if nobody waits.
+// them. It is nil if no caller waits.
 type dumpWait struct {
 	mu      sync.Mutex
 	pending int
 	missing []string
-	// requested: the run dumps at marks; taken counts the dumps that were
-	// taken.
+	// requested is set if the run dumps at marks; taken counts the dumps that
+	// were taken.
 	requested bool
 	taken     int
 	// done is called once.
@@ -31,7 +31,7 @@ type dumpWait struct {
 type markDumps struct {
 	// missing has a line for each dump that was not taken.
 	missing []string
-	// none: the run dumps at marks and took no dump of any process.
+	// none is set if the run dumps at marks and took no dump of any process.
 	none bool
 }
 
@@ -114,24 +114,24 @@ func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().
 
 const (
 	// quietTime is the device time for which an app is left alone before its
-	// heap is dumped, like LeakCanary waits before it considers an object
+	// heap is dumped, as LeakCanary waits before it considers an object
 	// retained (leakcanary AppWatcher.kt, retainedDelayMillis).
 	quietTime = 5 * time.Second
-	// maxSettleTime is the device time in which the object counts must become
-	// stable.
+	// maxSettleTime is the device time within which the object counts must
+	// become stable.
 	maxSettleTime = 10 * time.Second
 	// settleStep is the device time between two counts.
 	settleStep = time.Second
 )
 
 // settlingCounts are the counts of dumpsys meminfo that must become stable. The
-// process collects its garbage for them: ActivityThread.dumpMemInfo (AOSP
-// frameworks/base) calls Runtime.gc before it counts instances.
+// process collects its garbage before it counts: ActivityThread.dumpMemInfo
+// (AOSP frameworks/base) calls Runtime.gc before it counts instances.
 var settlingCounts = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
-// settle waits until an app that is left alone since a time has released what
-// it had in flight. It returns false if the counts of its objects did not
-// become stable.
+// settle waits until an app that has been left alone since the given time has
+// released its unfinished work. It returns false if the counts of its objects
+// did not become stable.
 func settle(ctx context.Context, dev Device, c clock, p capture.Process, since time.Time) bool {
 	before, err := countObjects(ctx, dev, p)
 	if err != nil {
@@ -152,7 +152,7 @@ func settle(ctx context.Context, dev Device, c clock, p capture.Process, since t
 	}
 }
 
-// objectCounts are the counts that must become stable; unknown ones are 0.
+// objectCounts are the counts that must become stable; unknown counts are 0.
 type objectCounts [5]int64
 
 func countObjects(ctx context.Context, dev Device, p capture.Process) (counts objectCounts, err error) {

@@ -57,7 +57,8 @@ func backwards(t *testing.T, samples []record.Sample) {
 	}
 }
 
-// A process that blocks the round of all is read alone; that is no reboot.
+// A process that blocks the common round is read separately; the blocked round
+// is not mistaken for a reboot.
 func TestRunHungFastRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:hung"))
@@ -87,8 +88,8 @@ func TestRunHungFastRead(t *testing.T) {
 	})
 }
 
-// night is the number of hours of a run in which faults happen all the time.
-// Two are enough under the race detector.
+// night is the length in hours of a run in which faults happen all the time.
+// Under the race detector two hours are enough.
 func night() int {
 	if racing {
 		return 2
@@ -171,7 +172,7 @@ func TestRunSlowPhoneIsKept(t *testing.T) {
 	})
 }
 
-// A process that dumpsys does not know is not necessarily gone.
+// A process that dumpsys does not find has not necessarily ended.
 func TestRunDetailSaysGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -189,7 +190,7 @@ func TestRunDetailSaysGone(t *testing.T) {
 	})
 }
 
-// stranger asks dumpsys for a process that does not exist.
+// stranger runs dumpsys for a process that does not exist.
 type stranger struct{ *simulated }
 
 var askedPID = regexp.MustCompile(`meminfo \d+ `)
@@ -234,7 +235,8 @@ func TestSendMarkToUnusualDirectory(t *testing.T) {
 	}
 }
 
-// A round in flight when another level was chosen has the old quantity.
+// A round that was in flight when another level was chosen has the old
+// quantity.
 func TestRunLevelChangeDuringRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -266,7 +268,7 @@ func TestRunLevelChangeDuringRound(t *testing.T) {
 	})
 }
 
-// slow is a phone whose rounds take time on the line.
+// slow is a phone whose rounds are delayed on the connection.
 type slow struct {
 	capture.Device
 	by time.Duration
@@ -280,7 +282,8 @@ func (s *slow) Shell(ctx context.Context, command string, out, errOut io.Writer)
 	return exit, err
 }
 
-// A breakdown may overtake the sample that ends a gap; the sample counts.
+// A breakdown may arrive before the sample that ends a gap; the gap ends at the
+// sample.
 func TestRunGapAfterSlowRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -324,8 +327,8 @@ func TestRunLateHostAndReboot(t *testing.T) {
 	})
 }
 
-// When others end, the turn of a process that only dumpsys can read comes
-// sooner from then on; the time before is not a gap.
+// When other processes end, a process that only dumpsys can read is read more
+// often from then on; the longer interval before is not a gap.
 func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{healthy("com.shop")}
@@ -348,8 +351,8 @@ func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	})
 }
 
-// With one expensive process among cheap ones, the mean counts: a budget that
-// holds on average does not change the period.
+// With one expensive process among cheap ones, the mean is compared with the
+// budget: if the mean is within the budget, the period does not change.
 func TestGovernorDoesNotOscillate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
@@ -397,7 +400,8 @@ func loneSession(t *testing.T, o Options) *session {
 	return newSession(m, o.Devices[0])
 }
 
-// A command that succeeds and leaves something behind has succeeded.
+// A command that succeeds counts as successful even if it leaves processes
+// behind.
 func TestHostCommandLeavesProcessBehind(t *testing.T) {
 	t.Parallel()
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))
@@ -421,9 +425,9 @@ func TestRunWatchesSystemServer(t *testing.T) {
 }
 
 // Random faults of all kinds on two phones, for hours: the record rebuilt from
-// the lines is the record (perform compares them), time never goes back, and
-// only what leaks is a leak. The race detector sees a seed of each sort of
-// phone.
+// the lines equals the original record (perform compares them), time never goes
+// back, and only leaking processes are reported as leaks. Under the race
+// detector each sort of phone is tested with one seed.
 func TestRunTorture(t *testing.T) {
 	seeds := []uint64{0, 1, 2, 3, 4, 5}
 	if racing {
@@ -533,8 +537,8 @@ func (d *clockStops) Shell(ctx context.Context, command string, out, errOut io.W
 	return exit, errors.Join(err, werr)
 }
 
-// A clock that stops, and one that continues, is reported once, when it
-// happens.
+// When the clock stops, and when it continues, one event is recorded at that
+// time.
 func TestDeviceClockStops(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ func (s *session) end(ctx, responding context.Context, giveUp func()) {
 	} else {
 		s.silence.finalProbe(responding)
 	}
-	// Nothing is sampled from here on, while the remaining diagnoses take their
-	// time.
+	// Nothing is sampled from here on, while the remaining diagnoses are
+	// completed.
 	for _, x := range s.subjects.order {
 		s.sampling.recordTrailingGap(x)
 	}
@@ -78,8 +78,8 @@ func (s *session) finishResponses(ctx context.Context, over error) {
 }
 
 // orderLastMarks orders the dumps of the marks that are pending at the end of
-// the run. One more scan finds their processes; if the device cannot be asked,
-// the previous scan counts.
+// the run. One more scan finds their processes; if the device does not respond,
+// the previous scan is used.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
 	if s.marks.waiting() && s.silence.available() && completed(over) && ctx.Err() == nil {
 		s.discovery.awaitScan()
@@ -95,8 +95,8 @@ func completed(over error) bool {
 	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
 }
 
-// sendResponses starts the next sweep, diagnosis and analysis. A device that
-// does not respond is not asked.
+// sendResponses starts the next sweep, diagnosis and analysis. No request is
+// sent to a device that does not respond.
 func (s *session) sendResponses(ctx context.Context) {
 	if !s.silence.on() {
 		if !s.responses.busy() {

@@ -12,15 +12,15 @@ const (
 	// minRepeatInterval is the minimum device time between two starts of a
 	// repeated workload.
 	minRepeatInterval = 5 * time.Second
-	// decidedAfter is the device time without a suspicion after which it counts
-	// as decided: one evaluation may miss what the next one detects.
+	// decidedAfter is the device time after which a process without a suspicion
+	// counts as decided: one evaluation may miss what the next one detects.
 	decidedAfter = time.Minute
 )
 
-// extension extends a run while processes look like leaks and are not decided.
+// extension extends a run while processes look like leaks and are undecided.
 type extension struct {
 	run *run
-	// extended: the run has been extended.
+	// extended is set if the run has been extended.
 	extended atomic.Bool
 }
 
@@ -33,8 +33,8 @@ func (e *extension) longest() time.Duration {
 	return e.run.LongestDuration
 }
 
-// extend waits at the end of the duration while something looks like a leak and
-// is not decided, at most until the longest duration.
+// extend waits at the end of the duration while a process looks like a leak and
+// is undecided, at most until the longest duration.
 func (e *extension) extend(ctx context.Context) {
 	if e.longest() == 0 || !e.suspicious(ctx) {
 		return
@@ -73,7 +73,7 @@ func (e *extension) extends(ctx context.Context) bool {
 	return e.longest() > 0 && e.remaining() > 0 && e.suspicious(ctx)
 }
 
-// suspicious reports whether something looks like a leak and is not decided. It
+// suspicious reports whether a process looks like a leak and is undecided. It
 // records the first extension of the run.
 func (e *extension) suspicious(ctx context.Context) bool {
 	why, _ := e.suspicion(ctx)
@@ -83,7 +83,7 @@ func (e *extension) suspicious(ctx context.Context) bool {
 	return why != ""
 }
 
-// suspicion returns what looks like a leak and is not decided, "" if there is
+// suspicion returns what looks like a leak and is undecided, "" if there is
 // nothing, and whether a leak is proved.
 func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	for _, s := range e.run.sessions {
@@ -96,7 +96,8 @@ func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion returns that of one device, nothing if the device is lost.
+// suspicion returns the suspicion on one device; it is empty if the device is
+// lost.
 func (s *session) suspicion(ctx context.Context) (string, bool) {
 	type answer struct {
 		why    string

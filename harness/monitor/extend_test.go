@@ -36,8 +36,8 @@ func (s *timedWork) Run(ctx context.Context, _ Env) (record.Workload, error) {
 }
 
 // A suspicion extends a run with a range of durations until it is decided, at
-// most to its end; without a suspicion it is not extended. A workload that ends
-// meanwhile is repeated.
+// most to the end of the range; without a suspicion the run is not extended. A
+// workload that ends before the run is repeated.
 func TestSuspicionExtendsTheRun(t *testing.T) {
 	const minute = 60.0
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 	}
 }
 
-// A repetition of monkey has another seed.
+// A repetition of monkey uses a different seed.
 func TestMonkeyRepeatsWithAnotherSeed(t *testing.T) {
 	if m, ok := repetition(Monkey{Package: "com.shop", Seed: 7, Events: 9}, 2).(Monkey); !ok || m.Seed != 9 ||
 		m.Events != 9 {

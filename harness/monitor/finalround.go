@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxFinalAge is the device time after which a sample is too old to be the
-	// final one of a run.
+	// maxFinalAge is the maximum age in device time of a sample that counts as
+	// the final one of a run.
 	maxFinalAge = 5 * time.Second
 	// finalTimeout is the real time that the final samples of a run may take.
 	finalTimeout = 10 * time.Second
@@ -16,7 +16,7 @@ const (
 
 // takeFinalSamples samples every process at the end of the run. Otherwise a run
 // would end up to one interval after its last sample, and a run with exactly
-// the duration that a verdict needs would have none.
+// the duration that a verdict needs would have no verdict.
 func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {
@@ -25,11 +25,12 @@ func (m *run) takeFinalSamples(ctx context.Context) {
 	sessions.Wait()
 }
 
-// sampleFinally samples the processes without a recent sample, and returns when
-// that is done or takes too long.
+// sampleFinally samples the processes without a recent sample. It returns when
+// they are sampled, or at the time limit.
 func (s *session) sampleFinally(ctx context.Context) {
 	done := make(chan struct{})
-	// Not with ask, which waits for the end of the run: the run waits for this.
+	// Do not use ask, which waits for the end of the run: the run waits for
+	// this function.
 	s.mailbox.post(message{do: func() { s.sampling.sampleNow(done) }})
 	select {
 	case <-done:

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// eventBurst is the number of events of a kind that may come at the same
-	// time, eventRate the number per second of real time. A line costs CPU,
-	// disk space and a line of progress output; a loop of a suite takes longer
-	// than 100 ms.
+	// eventBurst is the number of events of a kind that may occur at the same
+	// time, eventRate the number per second of real time. Each line uses CPU
+	// time, disk space and a line of progress output; a loop of a suite takes
+	// longer than 100 ms.
 	eventBurst = 10
 	eventRate  = 10.0
-	// After eventQuota events the rate is slowEventRate per second: a night of
-	// marks stays below 10 MB, and a suite with loops of a second or more is
-	// recorded to its end.
+	// After eventQuota events the rate is slowEventRate per second: the marks
+	// of a night stay below 10 MB, and a suite with loops of a second or more
+	// is recorded completely.
 	eventQuota    = 10_000
 	slowEventRate = 1.0
 	// skippedEvery is the real time between two records of the number of
@@ -25,13 +25,14 @@ const (
 )
 
 // rateLimit limits the events of a kind that a workload may put on the time
-// axis of a device, and counts the others. It uses the host's real time, even
-// if the time of a simulated phone runs faster: the load is on the host.
+// axis of a device, and counts the skipped events. It uses the host's real
+// time, even if the time of a simulated phone runs faster: the load is on the
+// host.
 type rateLimit struct {
 	began time.Time
 	// fullUntil is the time since began until which events are rejected,
-	// skipped the number of rejected events. Both are read without a lock for
-	// each line of a workload that prints nothing but marks.
+	// skipped the number of rejected events. Both are read without a lock,
+	// because that happens for each line of a workload that prints only marks.
 	fullUntil, skipped atomic.Int64
 
 	mu     sync.Mutex
@@ -73,13 +74,13 @@ const (
 	// time after that.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
-	// maxPacePause bounds one pause; the rest is made up for at the next write.
+	// maxPacePause bounds one pause; later writes pause for the remaining time.
 	maxPacePause = time.Second
 )
 
-// pace slows down a writer that exceeds paceRate for long. Otherwise the host
-// would read and search the endless output of a workload for marks instead of
-// sampling. A pause blocks the workload in its write, like a slow terminal
+// pace slows down a writer that exceeds paceRate for a long time. Otherwise the
+// host would read and search the endless output of a workload for marks instead
+// of sampling. A pause blocks the workload in its write, as a slow terminal
 // does, without losing output.
 type pace struct {
 	mu   sync.Mutex

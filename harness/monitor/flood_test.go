@@ -60,8 +60,8 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 	return r, p
 }
 
-// skippedIn returns how many marks, or events, the lines of a run report as
-// skipped.
+// skippedIn returns how many marks or events are reported as skipped in the
+// lines of a run.
 func (r result) skippedIn(event string) (n, lines int) {
 	for _, e := range r.eventsOf(event, "") {
 		n += int(e.Count)
@@ -92,15 +92,15 @@ func TestRunBoundsMarks(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), "marks were skipped because they came too fast") {
 			t.Errorf("warnings %q", r.Warnings)
 		}
-		// The place of the others in a loop is unknown.
+		// The position of the other marks in a loop is unknown.
 		if n := len(r.eventsOf("collected", "")); n > 1 {
 			t.Errorf("%d collections at marks of a flood", n)
 		}
 	})
 }
 
-// No heap is dumped at marks before which others were skipped, and the run says
-// so once.
+// No heap is dumped at a mark if marks before it were skipped, and the run
+// reports that once.
 func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(o *Options) {
@@ -114,7 +114,7 @@ func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	})
 }
 
-// The same holds for monkey's reports of crashes.
+// The same holds for crashes that monkey reports.
 func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "// NOT RESPONDING: com.shop (pid 123)"+strings.Repeat(" ", 200), func(o *Options) {
@@ -141,8 +141,8 @@ func (f flooded) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return f.Describe(), nil
 }
 
-// A suite that marks every second is recorded to its end, even beyond the event
-// quota.
+// If a suite sets a mark every second, all marks are recorded, even beyond the
+// event quota.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		count := func(l *rateLimit, every, over time.Duration) (n int) {
@@ -164,8 +164,8 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// Objects are neither counted nor dumped at marks that are not consecutive, but
-// are at those that follow.
+// Objects are counted and dumped only at consecutive marks; after a burst in
+// which marks were skipped, this resumes at the next consecutive mark.
 func TestCountsResumeAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -204,8 +204,8 @@ func (s script) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return s.Describe(), nil
 }
 
-// A mark without a text is meaningless: the first one is an error, the others
-// are ignored.
+// A mark without a text is meaningless: the first such mark is an error,
+// further ones are ignored.
 func TestRunIgnoresMarksWithoutText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &flooding{simulated: phone("S1", rooted(), healthy("com.shop"))}
@@ -225,7 +225,7 @@ func TestRunIgnoresMarksWithoutText(t *testing.T) {
 	})
 }
 
-// A line of a flood allocates no memory.
+// Reading a line of a flood allocates no memory.
 func TestSkippedMarksAllocateNothing(t *testing.T) {
 	st := Env{
 		Output: nopCloser{io.Discard}, Mark: func(string, string) { t.Error("a mark was recorded") },
@@ -242,7 +242,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Sustained output is read at a limited rate, a burst immediately.
+// Sustained output is read at a limited rate, and a burst is read immediately.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &pacedWriter{w: io.Discard}

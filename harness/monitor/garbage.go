@@ -8,13 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// Collect says at which marks the run forces garbage collections and counts
-// what is left.
+// Collect defines at which marks the run forces garbage collections and counts
+// the remaining objects.
 type Collect string
 
 // The values of Collect. CollectAuto, the default, collects at the marks of a
-// loop, at most every 10 s, in runs shorter than 2 h, in runs that end with
-// their workload, and in runs that dump heaps at marks.
+// loop, at most every 10 s. It does so in runs shorter than 2 h, in runs that
+// end with their workload, and in runs that dump heaps at marks.
 const (
 	CollectAuto    Collect = "auto"
 	CollectAtMarks Collect = "at_marks"
@@ -28,15 +28,15 @@ const (
 	// which free native memory, run after it.
 	collectSettle = 2 * time.Second
 	// collectSpacing is the minimum device time between two automatic
-	// collections: an app that does little else no longer behaves like the app
-	// under test.
+	// collections: an app that spends most of its time collecting no longer
+	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration from which a run has a trend without forced
+	// collectShort is the duration above which a run has a trend without forced
 	// collections.
 	collectShort = 2 * time.Hour
 	// maxLoopFamilies bounds the mark families that may turn out to be a loop.
 	maxLoopFamilies = 8
-	// collectDeadline is the real time that forcing the collections may take.
+	// collectDeadline bounds the real time for forcing the collections.
 	collectDeadline = 10 * time.Second
 )
 
@@ -44,11 +44,11 @@ const (
 type garbage struct {
 	*port
 	call call[collection]
-	// loopFamily is the first family of marks that came twice; families are
-	// those that came before it.
+	// loopFamily is the first family of marks that occurred twice; families are
+	// those that occurred before it.
 	loopFamily string
 	families   map[string]bool
-	// wanted is the mark of a pending collection, "" if none exists.
+	// wanted is the mark of a pending collection, "" if there is none.
 	wanted string
 	// latest is the device time of the latest collection since the start,
 	// negative if there was none.
@@ -79,9 +79,9 @@ func (g *garbage) requestAt(mark string) {
 	}
 }
 
-// addMark notes a mark and reports whether it may begin a loop: it belongs to
-// the first family that came twice, or there is no such family yet and its own
-// is new.
+// addMark notes a mark and reports whether it may begin a loop: either it
+// belongs to the first family that occurred twice, or no family has occurred
+// twice yet and the family of the mark is new.
 func (g *garbage) addMark(family string) bool {
 	switch {
 	case g.loopFamily != "":
@@ -124,7 +124,7 @@ func (g *garbage) send(ctx context.Context) {
 }
 
 // take records in which processes a collection was forced, and schedules
-// readings for when it has settled.
+// readings for the time when the collection has settled.
 func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.call.inFlight = false
 	switch {
@@ -136,7 +136,7 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	}
 	g.silence.requestSucceeded(requestGarbage)
 	g.silence.advance(ctx, a.value.up, a.after)
-	if stale(g.port, a) { // the clock has only now shown the reboot
+	if stale(g.port, a) { // the clock has shown the reboot only now
 		return
 	}
 	settled := g.clock.now() + collectSettle

@@ -53,8 +53,8 @@ func TestCollectAtMarks(t *testing.T) {
 		gate    detector.Gate
 		because string
 		exit    int
-		// forced and refused are the events of the main process; -1 for any
-		// number.
+		// forced and refused are the expected numbers of events for the main
+		// process; -1 means any number.
 		forced, refused int
 	}{
 		"leak of a debuggable app": {
@@ -147,8 +147,8 @@ func TestCollectAtMarks(t *testing.T) {
 	}
 }
 
-// checkBudget allows no more breakdowns than without collections: one every 30
-// s of device time.
+// checkBudget checks that there are no more breakdowns than without
+// collections: one every 30 s of device time.
 func checkBudget(t *testing.T, r result) {
 	t.Helper()
 	details := 0
@@ -211,7 +211,7 @@ func TestRotationBorrow(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 170*time.Second), []string{"2m30s A"})
 	r = newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})
-	for now := time.Duration(0); now < time.Hour; now += 30 * time.Second { // once a period, indefinitely
+	for now := time.Duration(0); now < time.Hour; now += 30 * time.Second { // once per period, indefinitely
 		if _, ok := r.Turn(now - time.Second); ok && now > 30*time.Second {
 			t.Fatalf("%v: a turn of the round beside the reading", now)
 		}

@@ -10,17 +10,17 @@ import (
 const (
 	// minWeighed is the minimum number of readings between two changes of the
 	// period: CPU time has a resolution of 10 ms, and a single reading may
-	// coincide with other work. With more processes than this, each must have
-	// had its turn, because their costs differ.
+	// coincide with other work. If there are more processes than this, each
+	// must have been read once, because their costs differ.
 	minWeighed = 4
 	// smoothing is the weight of the latest reading in the moving average of
 	// costs.
 	smoothing = 0.3
 	// thickenBelow is the share of the budget below which a lengthened period
-	// is halved again. Halving the period doubles the cost, so that a share of
-	// one half would oscillate.
+	// is halved again. Halving the period doubles the cost, so a share of one
+	// half would oscillate.
 	thickenBelow = 1.0 / 3
-	// maxThinning bounds the period, as a multiple of the configured one.
+	// maxThinning is the maximum period, as a multiple of the configured one.
 	maxThinning = 16
 )
 
@@ -36,7 +36,7 @@ type governor struct {
 	server time.Duration
 }
 
-// dumpCost is the largest cost of readings in one process, with its budget.
+// dumpCost is the largest cost of a reading in one process, with its budget.
 type dumpCost struct {
 	who             string
 	percent, budget float64
@@ -45,8 +45,8 @@ type dumpCost struct {
 func (l dumpCost) ratio() float64 { return l.percent / l.budget }
 
 // weigh returns the largest cost of readings at the present period, relative to
-// its budget: of system_server per period, and of each process per round. It is
-// zero without a budget.
+// its budget: the cost in system_server per period, and the cost in each
+// process per round. It is zero without a budget.
 func (b *breakdowns) weigh() dumpCost {
 	worst := dumpCost{budget: 1}
 	consider := func(who string, cost, every time.Duration, budget float64) {

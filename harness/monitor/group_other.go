@@ -4,8 +4,8 @@ package monitor
 
 import "os/exec"
 
-// startInGroup does nothing: this system has no process groups that os/exec can
-// use, so that only the command itself is killed.
+// startInGroup does nothing: os/exec cannot use process groups on this system,
+// so only the command itself is killed.
 func startInGroup(*exec.Cmd) {}
 
 // killGroup kills the command, if it has not ended yet.

@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Whatever goes wrong with the folders of a run, no file contains its path on
+// Whatever error occurs with the folders of a run, no file contains its path on
 // the host.
 func TestResponsesRedactHostPaths(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -87,8 +87,8 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 	}
 }
 
-// moveAway renames the folder, if it exists, into another directory. A rename
-// is atomic; os.RemoveAll fails while the program creates a file in the folder.
+// moveAway moves the folder, if it exists, into another directory. A rename is
+// atomic; os.RemoveAll fails while the program creates a file in the folder.
 func moveAway(folder, into string) error {
 	err := os.Rename(folder, filepath.Join(into, filepath.Base(folder)))
 	if errors.Is(err, fs.ErrNotExist) {

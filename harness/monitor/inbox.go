@@ -17,19 +17,20 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// inbox receives marks of other processes: a folder in the run directory with
-// one file per mark, which the run takes and removes. Files work the same on
-// every system and need no port.
+// inbox receives marks of other processes. It is a folder in the run directory
+// with one file per mark, which the run takes and removes. Files work the same
+// on every system and need no port.
 //
 // A mark whose sender waits for its dumps is named ID.wait. The run renames it
-// to ID.taken, whose modification time it updates regularly, and writes ID.done
-// when every process is dumped.
+// to ID.taken, updates its modification time regularly, and writes ID.done when
+// every process is dumped.
 //
 // The run directory may have been prepared by another account. The folder is
-// recreated for the owner alone, and only regular files in it are opened: a
-// link could lead elsewhere, and a pipe would block.
+// recreated so that only its owner can use it, and only regular files in it are
+// opened: a link could lead elsewhere, and a pipe would block.
 type inbox struct {
-	// dir is its path; run and files are the opened run directory and folder.
+	// dir is the path of the folder; run and files are the opened run directory
+	// and folder.
 	dir        string
 	run, files *os.Root
 	// folder is the folder itself: its modification time is read five times a
@@ -47,13 +48,14 @@ type inbox struct {
 const inboxName = ".live"
 
 // reserveBytes are reserved on the disk, so that run.json can be written when
-// it is full. 100 processes need less.
+// the disk is full. 100 processes need less.
 const reserveBytes = 2 << 20
 
 const (
 	inboxPoll = 200 * time.Millisecond
 	// inboxScan is how often the folder is read even if it looks unchanged: two
-	// changes within one tick of the file system's clock look like one.
+	// changes within one tick of the file system's clock have the same
+	// modification time.
 	inboxScan = 2 * time.Second
 	// maxMark bounds the text of a mark, in characters.
 	maxMark = 500
@@ -62,7 +64,7 @@ const (
 	// update. Both are real time.
 	inboxFresh   = 2 * time.Second
 	inboxTimeout = 60 * time.Second
-	// inboxTake is the real time in which a run takes a mark.
+	// inboxTake is the real time within which a run must take a mark.
 	inboxTake = 5 * time.Second
 )
 
@@ -90,9 +92,9 @@ func openInbox(run string) (*inbox, error) {
 	return b, nil
 }
 
-// open creates the folder in a run directory and opens it. Anything in its
-// place is left over: a directory with a run in progress has samples.ndjson and
-// is rejected.
+// open creates the folder in a run directory and opens it. An existing file or
+// folder at this path is a leftover, because a directory with a run in progress
+// has samples.ndjson and is rejected.
 func (b *inbox) open(run string) (err error) {
 	if b.run, err = os.OpenRoot(run); err != nil {
 		return fmt.Errorf("create inbox: %w", err)
@@ -159,7 +161,7 @@ func (b *inbox) keepFresh(ctx context.Context) {
 		b.mu.Lock()
 		for id := range b.taken {
 			now := time.Now()
-			_ = b.files.Chtimes(id+takenFile, now, now) // a missing one has been answered
+			_ = b.files.Chtimes(id+takenFile, now, now) // a missing file has been answered
 		}
 		b.mu.Unlock()
 	}
@@ -229,8 +231,8 @@ const (
 	answerNone = "no dump"
 )
 
-// answer reports to the sender of a mark that its dumps are done, and which
-// ones are missing.
+// answer reports to the sender of a mark that its dumps are complete, and which
+// dumps are missing.
 func (b *inbox) answer(id string, d markDumps) error {
 	lines := []string{answerDone}
 	if d.none {
@@ -253,17 +255,19 @@ func (b *inbox) answer(id string, d markDumps) error {
 // cleanMark returns a mark as one printable line of at most maxMark characters.
 func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
-// errNoRun is a directory without a run in progress.
+// errNoRun is the error for a directory without a run in progress.
 var errNoRun = errors.New("no run in progress in that directory")
 
-// errNoDump is a mark with a waiting sender for which no process was dumped.
+// errNoDump is the error for a mark with a waiting sender at which no process
+// was dumped.
 var errNoDump = errors.New("no process was dumped")
 
-// SendMark sends a mark to the run in progress in dir and waits until it is
-// taken. With wait, it returns when every process has settled and is dumped, if
-// the run dumps at marks, and returns which dumps are missing. An error with
-// missing dumps means that the mark is recorded and no process was dumped; an
-// error without, that the run did not take the mark or did not answer.
+// SendMark sends a mark to the run in progress in dir and waits until the run
+// takes it. With wait, it returns when every process has settled and is dumped,
+// if the run dumps at marks, and returns which dumps are missing. An error with
+// missing dumps means that the mark is recorded and no process was dumped. An
+// error without missing dumps means that the run did not take the mark or did
+// not answer.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -285,7 +289,7 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
 			return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), rerr)
 		}
-		if ctx.Err() != nil { // taken just now
+		if ctx.Err() != nil { // the run has just taken it
 			return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, ctx.Err())
 		}
 	}
@@ -323,14 +327,14 @@ func awaitTaken(ctx context.Context, name string) error {
 	}
 }
 
-// awaitDumps waits until the run reports that the dumps of a mark are done.
+// awaitDumps waits until the run reports that the dumps of a mark are complete.
 func awaitDumps(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // modification time of the mark in the inbox
 	seen := time.Now()  // local time at which it changed
 	for {
 		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {
-			_ = os.Remove(id + doneFile) // the run removes the rest
+			_ = os.Remove(id + doneFile) // the run removes the remaining files
 			head, missing, _ := strings.Cut(string(answer), "\n")
 			return markDumps{strings.FieldsFunc(missing, func(c rune) bool { return c == '\n' }), head == answerNone},
 				nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Ctrl-C before the run has taken a mark removes the mark and does not report
+// Ctrl-C before the run has taken a mark removes the mark, and no error says
 // that the run was killed.
 func TestSendMarkInterrupted(t *testing.T) {
 	dir := t.TempDir()

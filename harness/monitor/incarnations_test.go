@@ -11,7 +11,8 @@ import (
 )
 
 // The log of a diagnosis includes all known processes of the app, running and
-// ended, except those from before a reboot and those of another app or user.
+// ended. It excludes processes from before a reboot and those of another app or
+// user.
 func TestIncarnationsOfTheApp(t *testing.T) {
 	process := func(name string, user, pid int) capture.Process {
 		return capture.Process{Name: name, User: user, PID: pid, Start: uint64(pid)}

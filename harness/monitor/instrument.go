@@ -19,21 +19,21 @@ import (
 // Instrument is a workload that runs the instrumented tests of an app with `am
 // instrument` on every device, and checks what each test leaves behind.
 //
-// A test is checked in the delay after it: AndroidJUnitRunner reports its end,
-// finishes all activities and then sleeps for delay_msec (androidx.test
-// InstrumentationResultPrinter, ActivityFinisherRunListener and DelayInjector,
-// in this order), while the process lives.
+// A test is checked in the delay after it. AndroidJUnitRunner reports the end
+// of the test, finishes all activities and then sleeps for delay_msec
+// (androidx.test InstrumentationResultPrinter, ActivityFinisherRunListener and
+// DelayInjector, in this order); the process is still alive.
 type Instrument struct {
 	// Component is the runner, such as
 	// com.shop.test/androidx.test.runner.AndroidJUnitRunner.
 	Component string
 	// Arguments are the values of -e, except delay_msec, which is Delay.
 	Arguments map[string]string
-	// Delay is the device time after each test. If zero, it is DefaultDelay and
-	// the time that the host needs.
+	// Delay is the device time after each test. If zero, it is DefaultDelay
+	// plus the time that the host needs.
 	Delay time.Duration
-	// Options are those of the check of each test; name and device are set by
-	// the workload.
+	// Options are the options of the check of each test; name and device are
+	// set by the workload.
 	Options CheckOptions
 }
 
@@ -43,10 +43,11 @@ const (
 	// is written, the process is suspended.
 	DefaultDelay = 10 * time.Second
 	// hostDelay is the real time that the host needs within the delay. On a
-	// device whose time runs faster it takes more device time.
+	// device whose time runs faster it is more device time.
 	hostDelay = 2 * time.Second
 	// finishDelay is the device time in which activities are finished after the
-	// end of a test is reported. A count that comes too early is repeated.
+	// end of a test is reported. An object count that comes too early is
+	// repeated.
 	finishDelay = 500 * time.Millisecond
 )
 
@@ -91,12 +92,13 @@ func (i Instrument) command(delay time.Duration) string {
 	return strings.Join(append(words, text.ShellQuote(i.Component)), " ")
 }
 
-// warnings returns what of the checks is lost by the arguments.
+// warnings returns which parts of the checks do not work because of the
+// arguments.
 func (i Instrument) warnings() []string {
 	var out []string
 	if strings.EqualFold(i.Arguments[newOrderArgument], "true") {
 		// AndroidJUnitRunner.addListenersNewOrder: the delay comes before the
-		// end is reported.
+		// end of the test is reported.
 		out = append(out, "with "+newOrderArgument+
 			" the runner waits before it reports the end of a test, and leaves no time to check it: remove that "+
 			"argument")
@@ -150,7 +152,7 @@ func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int
 // maxFailedShown bounds the names of failed tests in an error.
 const maxFailedShown = 5
 
-// testsFailed describes what is wrong with a test run, "" if nothing is.
+// testsFailed describes the failures of a test run, "" if there are none.
 func testsFailed(sum instrument.Totals, failed []string) string {
 	var why []string
 	switch total := sum.Seen + sum.Missing(); {
@@ -185,7 +187,7 @@ type testChecks struct {
 	// counts in the latest delay that no other test has affected.
 	first       map[incarnation]bool
 	delayCounts map[incarnation]map[string]int64
-	latest      map[incarnation]bool // those that ran at the end of the latest test
+	latest      map[incarnation]bool // the incarnations that ran at the end of the latest test
 
 	current *checkedTest
 	failed  []string
@@ -199,7 +201,7 @@ func (c *testChecks) begin() (scale float64) {
 		return 1
 	}
 	s := c.session
-	_ = c.live.discover(c.ctx, []*session{s}) // on an error, running processes count as started by the tests
+	_ = c.live.discover(c.ctx, []*session{s}) // after an error, running processes count as started by the tests
 	_ = s.ask(func() {
 		for _, x := range s.subjects.order {
 			if x.present {
@@ -217,8 +219,7 @@ func (c *testChecks) endDelay() {
 	}
 }
 
-// testBegan opens the check of a test. The previous test may still have to be
-// read.
+// testBegan opens the check of a test. The previous test may not be read yet.
 func (c *testChecks) testBegan(t instrument.Test) {
 	c.endDelay()
 	began := c.open(t.Name())
@@ -279,7 +280,7 @@ func (c *testChecks) check(t *checkedTest, outcome instrument.Outcome, stack str
 		t.check.unread = "not checked: the test is ignored"
 	default:
 		t.check.unread = "not checked: the process did not outlive the test"
-		_, _ = t.check.findProcesses(c.ctx) // notes its end now
+		_, _ = t.check.findProcesses(c.ctx) // notes the end of the test now
 	}
 	c.close(t, string(outcome), stack)
 }
@@ -310,7 +311,7 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 
 const raiseDelay = ": increase it (" + delayArgument + ")"
 
-// before returns the counts of a process before a test: those in the delay
+// before returns the counts of a process before a test: the counts in the delay
 // before it. A process that started after the tests began had no screen at
 // first.
 func (c *testChecks) before(of incarnation) map[string]int64 {

@@ -54,8 +54,8 @@ func runTests(t *testing.T, i Instrument, p *cabled) (result, map[string]record.
 	return r, checks
 }
 
-// Of several tests the one that leaks is reported, with the class; others pass,
-// one is ignored.
+// Of several tests, the one that leaks is reported with the class; the other
+// tests pass, and one is ignored.
 func TestInstrument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(false,
@@ -95,7 +95,7 @@ func TestInstrument(t *testing.T) {
 	})
 }
 
-// With too short a delay a leak is inconclusive, and never attributed to
+// If the delay is too short, a leak is inconclusive, and never attributed to
 // another test.
 func TestInstrumentWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestInstrumentWithShortDelay(t *testing.T) {
 }
 
 // A failure of the tests themselves is an error of the workload that describes
-// it.
+// the failure.
 func TestInstrumentFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		i        Instrument
@@ -176,8 +176,8 @@ func TestInstrumentFails(t *testing.T) {
 	}
 }
 
-// Under the orchestrator each test has its own process: that is reported once,
-// and a test that leaks is still reported.
+// Under the orchestrator each test has its own process. This is reported once,
+// and a leaking test is still reported.
 func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(true,
@@ -239,7 +239,7 @@ func TestInstrumentManyTests(t *testing.T) {
 	})
 }
 
-// All values of the command are quoted, and arguments that remove the delay
+// All values in the command are quoted, and arguments that remove the delay
 // cause a warning.
 func TestInstrumentCommand(t *testing.T) {
 	i := Instrument{
@@ -268,8 +268,8 @@ func TestInstrumentCommand(t *testing.T) {
 	}
 }
 
-// A run that ends with fewer tests than announced, or without an end, is an
-// error.
+// It is an error if a run ends with fewer tests than announced, or without
+// reporting its end.
 func TestTestsFailed(t *testing.T) {
 	for want, output := range map[string]string{
 		"only 1 of 3 announced tests ran": "INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: " +

@@ -46,10 +46,10 @@ func (d *cutting) Shell(ctx context.Context, command string, stdout, stderr io.W
 	return 0, errCut
 }
 
-// A device that drops the command and comes back does not end a run with a
-// duration: it is sampled to the end, the command is started once, and run.json
-// says when it was interrupted. The exit code is that of an incomplete
-// workload; a leak and a lost device take precedence.
+// A device that interrupts the command and comes back does not end a run with a
+// duration: the device is sampled to the end, the command is started once, and
+// run.json has the time of the interruption. The exit code is that of an
+// incomplete workload; a leak and a lost device take precedence.
 func TestDeviceCommandIsInterrupted(t *testing.T) {
 	minute := time.Minute
 	for name, c := range map[string]struct {
@@ -129,8 +129,8 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 	}
 }
 
-// One of two devices drops its command: that of the other continues to its end,
-// and both are sampled until the duration is over.
+// One of two devices interrupts its command: the command of the other continues
+// to its end, and both devices are sampled until the duration is over.
 func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &cutting{simulated: phone("S1", rooted(), healthy("com.shop")), at: 10 * time.Minute, away: time.Minute}

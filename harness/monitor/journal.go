@@ -65,8 +65,8 @@ func (j *journal) recordEventAt(e record.Event, up time.Duration) {
 }
 
 // write writes an event and shows it. It returns false if the event could not
-// be written; such an event is not judged, because the result of a run follows
-// from its lines.
+// be written; such an event is not judged, because the result of a run is
+// derived from its lines.
 func (j *journal) write(e record.Event) bool {
 	e.Device, e.Text = j.device, j.run.paths.Text(e.Text)
 	if c := e.Check; c != nil {

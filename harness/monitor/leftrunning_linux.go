@@ -23,9 +23,10 @@ const (
 var daemons = []string{"fork-server", "GradleDaemon", "KotlinCompileDaemon"}
 
 // leftRunning names the processes that a workload has left running outside of
-// its process group, which is killed with it. A process in a session of its own
-// can only be attributed by its environment; CI servers find the remains of a
-// build in the same way (Jenkins, hudson.util.ProcessTree).
+// its process group, which is killed when the workload ends. A process in a
+// session of its own can only be attributed by its environment; CI servers find
+// leftover processes of a build in the same way (Jenkins,
+// hudson.util.ProcessTree).
 func leftRunning(variable string, group int) []string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -51,15 +52,15 @@ func leftRunning(variable string, group int) []string {
 }
 
 // hasVariable reports whether a process was started with a variable in its
-// environment. Those of other users cannot be read.
+// environment. The environment of other users' processes cannot be read.
 func hasVariable(pid int, variable string) bool {
 	environ, err := procFile(pid, "environ")
 	return err == nil &&
 		slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return string(v) == variable })
 }
 
-// runningName returns the name of a process. It returns false for one that has
-// ended, is about to end with its group, or is a daemon.
+// runningName returns the name of a process. It returns false for a process
+// that has ended, is about to end with its group, or is a daemon.
 func runningName(pid, group int) (string, bool) {
 	stat, err := procFile(pid, "stat")
 	// The name, in parentheses, may contain any character (proc_pid_stat(5)).

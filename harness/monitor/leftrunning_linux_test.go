@@ -42,8 +42,8 @@ func pidsIn(t *testing.T, path string, n int) []int {
 }
 
 // Processes that have left the process group of a workload continue after it,
-// and the run reports them. Intended daemons are not reported, and none is
-// killed.
+// and the run reports them. Intended daemons are not reported. None of these
+// processes is killed.
 func TestLeftRunningProcessesAreRecorded(t *testing.T) {
 	needShell(t)
 	if _, err := exec.LookPath("setsid"); err != nil {

@@ -3,5 +3,5 @@
 package monitor
 
 // leftRunning returns nil: this system does not show the environment of
-// processes like Linux does.
+// processes.
 func leftRunning(string, int) []string { return nil }

@@ -112,8 +112,8 @@ func (l *limits) record(x *subject, h capture.Headroom) {
 	l.recordWarnings(x)
 }
 
-// recordWarnings records the warnings that are not recorded yet. They follow
-// from other lines, so that a rebuild of the run ignores them.
+// recordWarnings records the warnings that are not recorded yet. They are
+// derived from other lines, so a rebuild of the run ignores them.
 func (l *limits) recordWarnings(x *subject) {
 	limits := x.Limits()
 	for _, w := range limits[min(x.limits.recorded, len(limits)):] {

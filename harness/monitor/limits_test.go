@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// near is a phone with a process that approaches a limit and one that does not.
+// near is a phone with one process that approaches a limit and one that does
+// not.
 func near(o androidsim.Options, models ...androidsim.Model) *simulated {
 	spec := healthy("com.shop")
 	spec.Models = append(spec.Models, models...)
@@ -32,9 +33,9 @@ func standing(t *testing.T, x record.Process, resource string) record.Standing {
 	return record.Standing{}
 }
 
-// A process that approaches a limit is warned about before it reaches it, in
-// the series and in run.json; another is not. Run and rebuild agree, as in
-// every test.
+// A process that approaches a limit gets a warning before it reaches the limit,
+// in the series and in run.json; the other process gets none. Run and rebuild
+// agree, as in every test.
 func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	old, narrow, small := rooted(), rooted(), rooted()
 	old.API, narrow.Bits32, small.HeapGrowthLimit = 26, true, 192
@@ -97,8 +98,8 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	}
 }
 
-// What a user build does not reveal is unknown, with the reason in run.json,
-// and not judged.
+// Values that a user build does not reveal are unknown, with the reason in
+// run.json, and not judged.
 func TestHeadroomReportsUnreadableValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, near(androidsim.Options{Seed: 7}, androidsim.LeakFiles(9000, 0)))
@@ -143,8 +144,8 @@ func TestHeadroomOff(t *testing.T) {
 	})
 }
 
-// A new incarnation starts from nothing: the use of the old one, its growth and
-// its warnings are discarded, also when the device's clock restarts.
+// A new incarnation starts with no history: the use of the old incarnation, its
+// growth and its warnings are discarded, also when the device's clock restarts.
 func TestHeadroomOfANewIncarnation(t *testing.T) {
 	for name, do := range map[string]func(*simulated){
 		"restart": func(p *simulated) { p.Restart("com.shop") },
@@ -177,8 +178,8 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 	}
 }
 
-// A device that does not answer a reading of headroom is like one that does not
-// respond at all: the run continues when it is back.
+// A device that does not answer a reading of headroom is treated like a device
+// that does not respond at all: the run continues when it is back.
 func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := near(rooted())
@@ -207,7 +208,7 @@ func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	})
 }
 
-// A process whose anonymous memory leaks on Android 17 is warned about before
+// A process whose anonymous memory leaks on Android 17 gets a warning before
 // the memory limiter kills it, and its death names the limiter and its limit. A
 // limit that the device does not report is marked as assumed.
 func TestMemoryLimiterKillsALeak(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 // LiveRun is a run in progress. Its methods may be called by several
-// goroutines. After the end of the run, those that need a device return an
+// goroutines. After the end of the run, methods that need a device return an
 // error.
 type LiveRun struct {
 	run    *run
@@ -36,12 +36,12 @@ type LiveRun struct {
 	latest map[incarnation]map[string]int64
 }
 
-// carryOut performs the run to its end.
+// carryOut executes the run to its end.
 func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
-	// The inbox is removed first: on a full disk its reserve makes room for the
-	// end.
+	// The inbox is removed first: on a full disk its reserve frees the space
+	// for the last lines.
 	berr := box.close()
 	displaced := !m.checkWrite(m.recorder.Check())
 	if displaced {
@@ -49,7 +49,7 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	}
 	m.end(cause)
 	w.result = m.ledger.Run()
-	// Close returns the first error of all writes again.
+	// Close returns the first error of all earlier writes.
 	cerr := m.recorder.Close()
 	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
@@ -68,8 +68,9 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 // is written.
 func (w *LiveRun) Done() <-chan struct{} { return w.ended }
 
-// Wait waits for the end of the run and returns its record. The error is a run
-// that could not be written; a run that failed says so in its record.
+// Wait waits for the end of the run and returns its record. It returns an error
+// if the run could not be written; if the run failed, the reason is in the
+// record.
 func (w *LiveRun) Wait() (record.Run, error) {
 	<-w.ended
 	return w.result, w.err
@@ -78,11 +79,11 @@ func (w *LiveRun) Wait() (record.Run, error) {
 // maxReason bounds the reason for a stop, in characters.
 const maxReason = 500
 
-// Stop stops the run and waits for its end, like [LiveRun.Wait]. Requested heap
-// dumps are taken and analyzed, including those at the end of the run, as at
-// the end of a duration. The reason is written to run.json. If the context has
-// ended, the run was interrupted and takes no final dumps. Of several calls the
-// first counts.
+// Stop stops the run and waits for its end, like [LiveRun.Wait]. As at the end
+// of a duration, requested heap dumps are taken and analyzed, including those
+// at the end of the run. The reason is written to run.json. If the context has
+// ended, the run was interrupted and takes no final dumps. If Stop is called
+// more than once, the reason of the first call is used.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
@@ -116,8 +117,8 @@ func (w *LiveRun) Now(process string) []Row {
 // a loop of a suite. If the run dumps heaps at marks, Mark returns when every
 // process has settled and is dumped, and returns which dumps are missing; the
 // app must be left alone until then. It waits up to 10 s of device time for a
-// process to appear. If the run does not dump at marks, that is what it returns
-// as missing.
+// process to appear. If the run does not dump at marks, the returned list says
+// so.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -148,8 +149,8 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	}
 }
 
-// OpenWindow is a span of a run that is judged separately, such as one test of
-// a suite.
+// OpenWindow is an open span of a run that is judged separately, such as one
+// test of a suite.
 type OpenWindow struct {
 	on     []*session
 	number int
@@ -199,7 +200,7 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
 			err := s.ask(func() {
-				s.marks.recordSkips(true) // so that those of the window are in it
+				s.marks.recordSkips(true) // so that the verdicts of the window are included
 				s.recordEvent(record.Event{Event: "window_end", Window: w.number})
 				if closed := s.part.Window(w.number); closed != nil {
 					w.closed = append(w.closed, *closed)
@@ -215,8 +216,8 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 
 // Diagnose orders a diagnosis of a process and returns its result. device may
 // be "" if there is only one. recipe is java, native, gpu, thread, unknown,
-// snapshot or dump. The diagnosis becomes part of the record. The error is a
-// process that does not run, or a diagnosis that failed.
+// snapshot or dump. The diagnosis becomes part of the record. It returns an
+// error if the process does not run or the diagnosis failed.
 func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
@@ -256,8 +257,8 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 
 // Objects returns the present object counts of dumpsys meminfo for a process,
 // after a garbage collection: Activities, Views, ViewRootImpl and so on. device
-// may be "" if there is only one. The error is a process that does not run, or
-// a device that does not respond.
+// may be "" if there is only one. It returns an error if the process does not
+// run or the device does not respond.
 func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {

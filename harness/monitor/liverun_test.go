@@ -111,8 +111,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// checkOver checks that a run that has ended answers, and that no call blocks
-// forever.
+// checkOver checks that a run that has ended still answers, and that no call
+// blocks forever.
 func checkOver(t *testing.T, w *LiveRun) {
 	t.Helper()
 	<-w.Done()
@@ -249,8 +249,8 @@ func TestWatchEndsWhileAsked(t *testing.T) {
 	}
 }
 
-// A thousand windows of all lengths have the verdicts of separate runs over
-// their lines.
+// A thousand windows of all lengths have the same verdicts as separate runs
+// over their lines.
 func TestWindowsAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 300), healthy("com.shop:push")}
@@ -311,8 +311,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 }
 
-// judgeSpan judges the lines of a span as a separate run, with its processes
-// counted among all of so many windows.
+// judgeSpan judges the lines of a span as a separate run; the given number of
+// windows is used for its processes.
 func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows int) []record.Process {
 	t.Helper()
 	l, err := ledger.New(record.Header{Devices: []record.HeaderDevice{headerOf(o.Devices[0])}}, o.Policy)

@@ -13,8 +13,8 @@ import (
 
 const (
 	// logTag is the tag with which a test on the device logs marks. Only lines
-	// with it are read, so that following the log costs the device next to
-	// nothing.
+	// with this tag are read, so that following the log has almost no cost on
+	// the device.
 	logTag = "leakgate"
 	// logTimeAPI is the first API level whose logcat can start at a time
 	// (logcat -T, Android 5).
@@ -22,13 +22,13 @@ const (
 	// followRetry is the real time between two attempts to follow the log of a
 	// device that was disconnected.
 	followRetry = 3 * time.Second
-	// stampLength is the length of "01-02 03:04:05.678", which begins a line in
-	// threadtime format.
+	// stampLength is the length of "01-02 03:04:05.678", the timestamp at the
+	// beginning of a line in threadtime format.
 	stampLength = 18
 )
 
 // followMarks sets the marks that a test on the device logs, until ctx ends.
-// Such a test has no other way to set one. Lines logged before the run are
+// Such a test has no other way to set a mark. Lines logged before the run are
 // ignored.
 func (s *session) followMarks(ctx context.Context) {
 	if !s.run.atMarks() || s.dev.Facts.API < logTimeAPI {
@@ -60,8 +60,8 @@ func deviceTime(ctx context.Context, dev Device) string {
 }
 
 // readMarks follows the log from a time on, until the device disconnects or ctx
-// ends, and returns the time of the last mark. If it is resumed there, lines
-// until then are skipped.
+// ends, and returns the time of the last mark. If it is resumed at that time,
+// lines up to then are skipped.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
 	out := &lineReader{out: &pacedWriter{w: io.Discard}, onLine: func(line string) {
@@ -80,8 +80,8 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 }
 
 // markOfLog parses "01-02 03:04:05.678 1234 1240 I leakgate: mark checkout"
-// into the time and the mark. The message may also begin like in the output of
-// a workload, leakgate:mark.
+// into the time and the mark. The message may also have the form of a mark in
+// the output of a workload, leakgate:mark.
 func markOfLog(line string) (stamp, mark string, ok bool) {
 	if len(line) < stampLength {
 		return "", "", false

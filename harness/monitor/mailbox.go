@@ -19,7 +19,7 @@ type mailbox struct {
 type messageQueue struct {
 	mu      sync.Mutex
 	waiting []message
-	// closed: messages are no longer taken.
+	// closed is set if messages are no longer taken.
 	closed bool
 }
 
@@ -29,7 +29,7 @@ type message struct {
 	record.Event
 	dumps *dumpWait
 	do    func()
-	// bounded: a workload can cause any number of these events.
+	// bounded is set for events whose number a workload determines.
 	bounded bool
 	// skipped is the number of marks skipped before this one.
 	skipped int64
@@ -42,8 +42,8 @@ func newMailbox() mailbox {
 	return mailbox{make(chan struct{}, 1), &messageQueue{}, newRateLimit(), newRateLimit()}
 }
 
-// post adds a message to the queue. If it is not taken, the caller that waits
-// for its dumps is notified.
+// post adds a message to the queue. If the message is rejected, a caller that
+// waits for its dumps is notified.
 func (m mailbox) post(l message) {
 	if !m.enqueue(l) {
 		l.dumps.addMissing("the device is no longer watched, or too many marks came at the same time")
@@ -56,8 +56,8 @@ func (m mailbox) post(l message) {
 	}
 }
 
-// limitOf returns the rate limit for a message, nil if none exists: a caller
-// that waits for dumps sets no other mark meanwhile.
+// limitOf returns the rate limit for a message, nil if it has none: a caller
+// that waits for dumps sets no other mark while it waits.
 func (m mailbox) limitOf(l message) *rateLimit {
 	switch {
 	case l.do != nil || l.dumps != nil && l.dumps.requested:

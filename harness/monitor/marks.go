@@ -12,9 +12,9 @@ import (
 // marks handles the marks on the device.
 type marks struct {
 	*port
-	// count is the number of marks. scanCount was the number when the scan in
-	// progress began, at scannedAt, foundCount the number when the latest
-	// complete scan began.
+	// count is the number of marks. scanCount is the number of marks when the
+	// scan in progress began, at scannedAt; foundCount is the number when the
+	// latest complete scan began.
 	count, foundCount, scanCount int
 	scannedAt                    time.Duration
 	// pending are the marks whose heap dumps wait for a scan.
@@ -29,37 +29,37 @@ type marks struct {
 }
 
 const (
-	// maxAppearWait is the device time in which a process of the app must be
-	// found for a mark whose sender waits: `am start` may return before a slow
-	// phone has forked the process.
+	// maxAppearWait is the device time within which a process of the app must
+	// be found for a mark whose sender waits: `am start` may return before a
+	// slow phone has forked the process.
 	maxAppearWait = 10 * time.Second
-	// maxScanWait is the device time in which the scan for another mark must
-	// end. After it, the processes of the previous scan count: a later dump
-	// shows less of its mark.
+	// maxScanWait is the device time within which the scan for other marks must
+	// end. After that, the processes of the previous scan are dumped: a later
+	// dump shows less of the state at its mark.
 	maxScanWait = 5 * time.Second
 	// minScanInterval is the minimum device time between two scans for marks.
 	minScanInterval = time.Second
 )
 
 // pendingMark is a mark whose heap dumps are not ordered yet: a scan must first
-// find the processes that run. Those of the regular scan may have been stopped
-// and started since.
+// find the processes that run. Since the regular scan, processes may have been
+// stopped and started.
 type pendingMark struct {
 	text string
 	// number is the position among the marks of the device, from 1.
 	number int
 	at     time.Time
 	// deadline is the device time, since the start of the session, until which
-	// it may wait.
+	// the mark may wait.
 	deadline time.Duration
 	// dumps collects the dumps of the mark if a caller waits for them.
 	dumps *dumpWait
 }
 
 // take handles a mark: if the run dumps at marks, every process that a scan
-// finds is dumped. If marks were skipped before it, its place in a loop is
-// unknown. Then objects are neither counted nor dumped, unless a caller waits
-// for the dumps.
+// finds is dumped. If marks before this one were skipped, its position in a
+// loop is unknown. Then objects are neither counted nor dumped, unless a caller
+// waits for the dumps.
 func (m *marks) take(l message) {
 	mark, dumps := l.Text, l.dumps
 	skipped := m.add(l)
@@ -117,14 +117,15 @@ func (m *marks) scanEnded() { m.foundCount = m.scanCount }
 // nextWake returns the earliest device time at which the wait of a mark ends,
 // at most next.
 func (m *marks) nextWake(next time.Duration) time.Duration {
-	if len(m.pending) == 0 || m.pending[0].deadline <= m.clock.now() { // then the end of the scan wakes the session
+	// in this case the end of the scan wakes the session
+	if len(m.pending) == 0 || m.pending[0].deadline <= m.clock.now() {
 		return next
 	}
 	return min(next, m.pending[0].deadline)
 }
 
-// total returns the number of marks until now, waiting whether some wait for
-// their dumps.
+// total returns the number of marks so far; waiting reports whether some wait
+// for their dumps.
 func (m *marks) total() int    { return m.count }
 func (m *marks) waiting() bool { return len(m.pending) > 0 }
 
@@ -176,17 +177,19 @@ func laterOf(a, b time.Time) time.Time {
 
 // skips are the events that exceeded the rate limit.
 type skips struct {
-	// marks is the number skipped before the latest mark taken.
+	// marks is the number of marks skipped before the latest mark taken.
 	marks int64
-	// recorded is the number of each kind in the record, at the time of that
-	// event.
+	// recorded is the number of skipped events of each kind in the record, at
+	// the time of that event.
 	recorded [2]int64
 	at       [2]time.Time
-	// evidence: it is recorded that heap dumps are missing because of them.
+	// evidence is set once it is recorded that heap dumps are missing because
+	// marks were skipped.
 	evidence bool
 }
 
-// add counts a mark and the marks skipped before it, whose number it returns.
+// add counts a mark and the marks skipped before it, and returns the number of
+// skipped marks.
 func (m *marks) add(l message) (skipped int64) {
 	skipped = max(0, l.skipped-m.skipped.marks)
 	m.skipped.marks += skipped

@@ -23,8 +23,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// counted makes dumps with leaked screens of com.shop, as many as held returns
-// for the n-th dump; other processes have two.
+// counted makes dumps with leaked screens of com.shop, the number of which held
+// returns for the n-th dump; other processes have two.
 func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	var mu sync.Mutex
 	dumps := 0
@@ -73,7 +73,7 @@ func rebuilt(t *testing.T, dir string, r record.Run) {
 }
 
 // A run that is too short for a trend fails because of the leak that its dumps
-// at marks prove, and names its holder. A process without a leak passes.
+// at marks prove, and names the holder. A process without a leak passes.
 func TestMarksProveLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 15 + 2*n }), healthy("com.shop"),
@@ -124,8 +124,8 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 	})
 }
 
-// checkDumps checks that each dump at a mark records the loops, the time and
-// the memory of the process, and what is known about the dump as a whole.
+// checkDumps checks that each dump at a mark records the loops, the time, the
+// memory of the process, and the totals of the dump.
 func checkDumps(t *testing.T, all []record.Diagnosis) {
 	t.Helper()
 	marks, age := 0, 0.0
@@ -145,7 +145,7 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 }
 
-// checkSnapshots checks for a snapshot of a process after a number of marks,
+// checkSnapshots checks that a process has a snapshot after a number of marks,
 // and one at the end that reports the difference, even if nothing was
 // suspicious.
 func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
@@ -173,10 +173,10 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	}
 }
 
-// Without marks the first snapshot is taken when a process has started up; one
-// at a later mark replaces it. A mark from before the start of the process does
-// not count, and a process that keeps restarting does not get a snapshot each
-// time.
+// Without marks the first snapshot is taken when a process has completed its
+// startup; a snapshot at a later mark replaces it. A mark from before the start
+// of the process does not count, and a process that keeps restarting does not
+// get a snapshot each time.
 func TestSnapshots(t *testing.T) {
 	for name, c := range map[string]struct {
 		duration, restart time.Duration
@@ -229,8 +229,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// waiting marks the end of each loop and waits for its dumps. What a loop
-// leaves in flight is gone two seconds later.
+// waiting marks the end of each loop and waits for its dumps. Objects that a
+// loop still uses are released two seconds later.
 type waiting struct {
 	loops int
 	ended *time.Time
@@ -254,8 +254,8 @@ func (w waiting) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	return w.Describe(), nil
 }
 
-// With marks that wait, each process is dumped between its loops, when what was
-// in flight is gone; three dumps prove a leak.
+// With marks that wait, each process is dumped between its loops, after its
+// work in progress is released; three dumps prove a leak.
 func TestMarkWait(t *testing.T) {
 	loopsOfHealthy := 100
 	if racing {
@@ -302,8 +302,8 @@ func TestMarkWait(t *testing.T) {
 	}
 }
 
-// checkOrder checks that each process has a settled dump of each mark, ordered
-// at the mark and done before the next.
+// checkOrder checks that each process has a settled dump for each mark, ordered
+// at the mark and complete before the next mark.
 func checkOrder(t *testing.T, r result, loops int) {
 	t.Helper()
 	marks := r.eventsOf("mark", "")
@@ -331,8 +331,8 @@ func checkOrder(t *testing.T, r result, loops int) {
 	}
 }
 
-// With marks 3 s apart that do not wait, each has a dump or missing evidence,
-// which decides if nothing else does.
+// With marks 3 s apart that do not wait, each mark has a dump or missing
+// evidence, and missing evidence determines the result if nothing else does.
 func TestMarksWithoutWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
@@ -358,8 +358,8 @@ func TestMarksWithoutWait(t *testing.T) {
 	})
 }
 
-// A mark while no process runs, a process that ends before the dump at the end,
-// and a dump that the device refuses are missing evidence.
+// There is missing evidence if no process runs at a mark, if a process ends
+// before the dump at the end, and if the device refuses a dump.
 func TestMissingDumps(t *testing.T) {
 	end := func(o *Options) { o.Respond.Dump = response.AtEnd }
 	spoilt := func(o *Options) {
@@ -449,7 +449,8 @@ func TestMarkWaitEnds(t *testing.T) {
 				change(&o, p, interrupt)
 				perform(t, ctx, o)
 				a := <-answers
-				// A run that has ended may have answered, or its inbox is gone.
+				// A run that has ended may have answered, or its inbox may be
+				// gone.
 				gone, none := errors.Is(a.err, errNoRun), errors.Is(a.err, errNoDump)
 				if a.err != nil && !gone && !none || !gone && len(a.missing) == 0 {
 					t.Errorf("%q, %v", a.missing, a.err)
@@ -462,8 +463,8 @@ func TestMarkWaitEnds(t *testing.T) {
 	}
 }
 
-// A misspelled name does not pass: it is reported immediately with the names
-// that are similar to it, and the run ends with exit code 3.
+// A misspelled name does not pass: the run immediately reports names that are
+// similar to it, and ends with exit code 3.
 func TestMisspelledName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
@@ -506,7 +507,7 @@ func TestMostSimilar(t *testing.T) {
 }
 
 // A test on the device logs its marks. Lines from before the run, with other
-// tags or other words are ignored.
+// tags or with other words are ignored.
 func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))

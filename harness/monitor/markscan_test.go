@@ -34,7 +34,7 @@ type scenario struct {
 	loops int
 	// before is called before a mark.
 	before func(loop int)
-	// mark sets it.
+	// mark sets a mark.
 	mark func(ctx context.Context, stage Env, loop int)
 }
 
@@ -70,7 +70,8 @@ func passing(*testing.T) func(context.Context, Env, int) {
 }
 
 // A scenario starts the app itself, once or in each loop: every mark has a dump
-// of what runs at it, including the last mark, with which the run ends.
+// of each process that runs at that time, including the last mark, with which
+// the run ends.
 func TestMarkOfAppJustStarted(t *testing.T) {
 	firstOnly := func(t *testing.T, p *cabled, loop int) {
 		if loop == 1 {
@@ -150,7 +151,7 @@ func TestQuietTimeOfAppFoundLate(t *testing.T) {
 	})
 }
 
-// No process is found: a caller that waits for a mark is notified in bounded
+// If no process is found, a caller that waits for a mark is notified in bounded
 // time, missing dumps are recorded in the order of the marks, and a phone that
 // has the app is dumped nevertheless.
 func TestMarkWithoutTheApp(t *testing.T) {
@@ -209,7 +210,7 @@ func TestMarkWithoutTheApp(t *testing.T) {
 }
 
 // A slow scan prevents neither the dump of a mark that does not wait nor the
-// samples of processes. A mark that waits uses its result.
+// samples of processes. A mark that waits uses the result of the scan.
 func TestMarkDuringSlowScan(t *testing.T) {
 	for name, waits := range map[string]bool{"continues": false, "waits": true} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +261,7 @@ func TestMarkDuringSlowScan(t *testing.T) {
 	}
 }
 
-// An ended process is not waited for, and its dump is not missing: the scan for
+// No mark waits for an ended process, and its dump is not missing: the scan for
 // the mark did not find it.
 func TestMarkAfterOneProcessEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

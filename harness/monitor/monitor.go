@@ -49,12 +49,11 @@ func stopReason(cause error) string {
 	return record.StoppedInterrupted
 }
 
-// Run watches the devices until the duration is over, the workload is done,
-// every device is lost, the run directory cannot be written or ctx ends. Then
-// it writes run.json and returns the record. If ctx ended, the record is
-// complete and says that the run was interrupted. The error is a run that could
-// not start or could not be written; a run that failed later says so in its
-// record.
+// Run watches the devices until the duration is over, the workload ends, every
+// device is lost, the run directory cannot be written or ctx ends. Then it
+// writes run.json and returns the record. If ctx ended, the record is complete
+// and marked as interrupted. It returns an error if the run could not start or
+// could not be written; if the run failed later, the reason is in the record.
 func Run(ctx context.Context, o Options) (record.Run, error) {
 	w, err := Start(ctx, o)
 	if err != nil {
@@ -63,8 +62,9 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	return w.Wait()
 }
 
-// Start starts a run and returns it. It ends like [Run], or by [LiveRun.Stop].
-// The error is a run that could not start; it leaves no files behind.
+// Start starts a run and returns it. The run ends like [Run], or by
+// [LiveRun.Stop]. It returns an error if the run could not start; it then
+// leaves no files behind.
 func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func newRun(o Options) *run {
 	return m
 }
 
-// header returns the first line of the run: all that is needed to judge the
-// other lines again.
+// header returns the first line of the run, which contains everything needed to
+// judge the other lines again.
 func (m *run) header() record.Header {
 	h := record.Header{
 		Started: m.started.UTC(),
@@ -202,7 +202,7 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	}
 	others.Go(func() { m.checkDirectory(ctx) })
 	sessions.Wait()
-	// Sessions end with ctx, whose cause then counts, or because their devices
+	// Sessions end with ctx, whose cause is returned, or because their devices
 	// are lost.
 	stop(errDevices)
 	others.Wait()
@@ -210,7 +210,7 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	for _, s := range m.sessions {
 		s.recordProofs()
 	}
-	// Marks that came last are handled before the end is written.
+	// The last marks are handled before the end is written.
 	for _, s := range m.sessions {
 		s.recordEnd(context.Cause(ctx))
 	}

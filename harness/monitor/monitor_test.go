@@ -25,7 +25,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// simulated is a simulated phone without a connection in between.
+// simulated is a simulated phone that is called directly, without a connection.
 type simulated struct {
 	*androidsim.Phone
 	mu    sync.Mutex
@@ -94,9 +94,9 @@ func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec)
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-// betweenSamples is added to every time at which a test changes something, so
-// that the change never coincides with a sample: their order would not be
-// defined, even in virtual time.
+// betweenSamples is added to every time at which a test makes a change, so that
+// the change never coincides with a sample: their order would be undefined,
+// even in virtual time.
 const betweenSamples = 5 * time.Second
 
 func rooted() androidsim.Options {
@@ -112,7 +112,9 @@ func options(t *testing.T, phones ...*simulated) Options {
 	o := Options{
 		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
 		Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Hour, Tool: "test",
-		ExitRules: ExitRules{AllowUnjudged: true}, // most runs here are too short for a verdict, and not about it
+		// most runs in these tests are too short for a verdict, and do not need
+		// one
+		ExitRules: ExitRules{AllowUnjudged: true},
 	}
 	for _, p := range phones {
 		facts, err := capture.ReadFacts(t.Context(), p)
@@ -250,7 +252,7 @@ func TestRunDetectsEachKindOfLeak(t *testing.T) {
 }
 
 // One round trip serves all due processes. The rotation has one dump every 30
-// s, whatever their number.
+// s, whatever the number of processes.
 func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var specs []androidsim.ProcessSpec
@@ -264,15 +266,16 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		if len(r.Processes) != 50 {
 			t.Fatalf("%d processes", len(r.Processes))
 		}
-		// 21 at 30 s; one that is SUSPICIOUS for a while asks for 15 s. Samples
-		// of one round share their time, so there are as many times as rounds.
+		// 21 samples at 30 s; a process that is SUSPICIOUS for a while is
+		// sampled every 15 s. All samples of a round have the same time, so
+		// there are as many times as rounds.
 		times := map[float64]bool{}
 		for _, x := range r.samples {
 			if x.Breakdown == nil {
 				times[x.Up] = true
 			}
 		}
-		// and one at the end, which finds deaths
+		// plus one round at the end, which finds deaths
 		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
 			t.Errorf("%d fast round trips in 10 min, samples of %d times", n, len(times))
 		}
@@ -287,8 +290,8 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 	})
 }
 
-// The intervals follow the state (the article, section 4.3), and no two dumps
-// overlap or follow closer than half a period.
+// The intervals follow the state (the article, section 4.3). Dumps never
+// overlap, and are at least half a period apart.
 func TestRunIntervalsFollowTheDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := perform(t, t.Context(),
@@ -333,7 +336,7 @@ func TestRunRestartIsANewSeries(t *testing.T) {
 		if x.Restarts != 1 || len(r.eventsOf("gone", "com.shop")) != 1 || len(r.eventsOf("restart", "com.shop")) != 1 {
 			t.Errorf("%d restarts, events %+v", x.Restarts, r.events)
 		}
-		for _, e := range r.eventsOf("gone", "com.shop") { // the event has the process
+		for _, e := range r.eventsOf("gone", "com.shop") { // the event contains the process
 			if want := fmt.Sprintf("pid %d", e.PID); e.Text != want {
 				t.Errorf("gone: %q, want %q", e.Text, want)
 			}
@@ -423,8 +426,9 @@ func (w *watcher) Changed(device string, rows func() []Row) {
 	w.rows[device] = rows()
 }
 
-// A frozen process never answers dumpsys. The fast channel continues in its
-// interval, the process is reported and left alone, the other is read.
+// A frozen process never answers dumpsys. The fast channel continues at its
+// interval, the process is reported and no longer read, and the other process
+// is read.
 func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:frozen"))
@@ -516,8 +520,8 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	})
 }
 
-// If only dumpsys can read a process, its turn comes every 30 s times the
-// number of processes: that is its interval, not a gap.
+// If only dumpsys can read a process, it is read every 30 s times the number of
+// processes: that is its interval, not a gap.
 func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 400)}
@@ -541,7 +545,8 @@ func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	})
 }
 
-// A cable that is unplugged for two minutes leaves a gap and nothing else.
+// A cable that is unplugged for two minutes causes a gap and has no other
+// effect.
 func TestRunDeviceReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -683,9 +688,10 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 }
 
 // A cache that fills in an hour and then stops growing is LEAKING while it
-// fills and not a leak in the end: only assert live fails, and sees the same
-// verdict. A leak that was never LEAKING fails both, and its text says so. The
-// leak takes six hours, which is long under the race detector.
+// fills, and is not a leak at the end: only assert live fails, and it uses the
+// same verdict. A leak that was never LEAKING fails with both values, and its
+// text says so. The leak takes six hours, which is long under the race
+// detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model

@@ -37,7 +37,8 @@ func (m Monkey) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return rec, err
 }
 
-// maxIdleStarts bounds the starts of monkey in a row that send no event.
+// maxIdleStarts bounds how many times in a row monkey is started without
+// sending an event.
 const maxIdleStarts = 5
 
 func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
@@ -73,17 +74,17 @@ func (m Monkey) runOnce(ctx context.Context, dev capture.Device, st Env) (sent, 
 		}
 	}}
 	out.onLine = recordFaults(dev, st, out.onLine)
-	// Crashes are reported on its error output (Logger.err), which older shells
-	// merge with the standard output.
+	// monkey reports crashes on its error output (Logger.err), which older
+	// shells merge with the standard output.
 	errs := &lineReader{out: st.Output, onLine: recordFaults(dev, st, func(string) {})}
 	exit, err = dev.Shell(ctx, m.command(), out, errs)
 	return sent, exit, err
 }
 
-// recordFaults records the crashes and ANRs that monkey reports and is started
-// to ignore. Other lines are passed on.
+// recordFaults records the crashes and ANRs that monkey reports and is
+// configured to ignore. Other lines are passed on.
 func recordFaults(dev capture.Device, st Env, next func(string)) func(string) {
-	var crash record.Event // waiting for its cause
+	var crash record.Event // waits for its cause
 	return func(line string) {
 		switch fault, ok := monkeyFault(line); {
 		case ok && fault.Reason == "crash":
@@ -150,7 +151,7 @@ func eventCount(line string) (int, bool) {
 
 const (
 	// retryInterval is the real time between two requests to a disconnected
-	// device, answerTimeout how long it has for an answer.
+	// device; answerTimeout is how long the device has to answer.
 	retryInterval = time.Second
 	answerTimeout = 10 * time.Second
 )

@@ -2,5 +2,5 @@
 
 package monitor
 
-// racing says whether the race detector makes everything slow.
+// racing is true if the race detector makes everything slow.
 const racing = false

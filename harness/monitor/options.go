@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Options say what to watch, how to judge and where to write.
+// Options define what to watch, how to judge and where to write.
 type Options struct {
 	// Devices are the devices to watch.
 	Devices []Device
@@ -20,9 +20,9 @@ type Options struct {
 	Policy detector.Policy
 	// Duration is the device time after which the run ends, 0 for no limit.
 	Duration time.Duration
-	// LongestDuration, if it exceeds Duration, extends the run up to it as long
-	// as a process looks like a leak and is not decided. A workload that ends
-	// meanwhile is repeated.
+	// LongestDuration, if it exceeds Duration, is the time up to which the run
+	// is extended while a process looks like a leak and is undecided. A
+	// workload that ends earlier is repeated.
 	LongestDuration time.Duration
 	// Workload exercises the app, and the run ends with it. It may be nil.
 	Workload Workload
@@ -30,13 +30,13 @@ type Options struct {
 	Dir string
 	// Observer is notified of events. It may be nil.
 	Observer Observer
-	// Respond says what is collected about a leak, nil for nothing.
+	// Respond defines what is collected about a leak; nil if nothing is.
 	Respond *Response
 	// ForceStop may be closed after the context has ended: then the workload
-	// gets no time to end by itself. It may be nil.
+	// gets no grace period. It may be nil.
 	ForceStop <-chan struct{}
-	// JUnit says whether junit.xml is written. If nil, it is written for a run
-	// with checks.
+	// JUnit controls whether junit.xml is written. If nil, it is written for a
+	// run with checks.
 	JUnit *bool
 	// Build is the source and variant of the app under test, nil if unknown.
 	Build *record.Revision
@@ -46,26 +46,26 @@ type Options struct {
 	ExitRules
 }
 
-// Sampling says how often the devices are read beside the fast channel, whose
-// intervals come from the policy.
+// Sampling defines how often the devices are read, in addition to the fast
+// channel, whose intervals come from the policy.
 type Sampling struct {
-	// Detail is the device time between two breakdowns, each of another
+	// Detail is the device time between two breakdowns, each of a different
 	// process; 30 s if zero.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp are the CPU load that breakdowns may cause
-	// before they become rarer, in percent of one core: in system_server (the
-	// article, section 2.2, wants it below 25 %) and in each watched process. 0
+	// MaxSystemServer and MaxApp limit the CPU load of breakdowns, in percent
+	// of one core: in system_server (below 25 % in the article, section 2.2)
+	// and in each watched process. Breakdowns become rarer above the limit. 0
 	// means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes
-	// are to their limits, 0 for none.
+	// are to their limits; 0 disables them.
 	Headroom time.Duration
-	// Collect says at which marks garbage collections are forced; CollectAuto
-	// if empty.
+	// Collect defines at which marks garbage collections are forced;
+	// CollectAuto if empty.
 	Collect Collect
 	// DeviceTimeout is the real time for which a device may be disconnected
-	// before its part of the run ends, 5 min if zero: a phone that reboots
-	// without a lock screen is back in two minutes.
+	// before its part of the run ends, 5 min if zero. A phone without a lock
+	// screen needs two minutes to reboot.
 	DeviceTimeout time.Duration
 }
 
@@ -74,18 +74,19 @@ var DefaultSampling = Sampling{
 	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, DeviceTimeout: 5 * time.Minute,
 }
 
-// ExitRules say when a run fails.
+// ExitRules define when a run fails.
 type ExitRules struct {
-	// Assert is end or live: a run fails if the gate at its end is leak, or if
-	// a process ever reached LEAKING.
+	// Assert is end or live. With end, a run fails if the gate at its end is
+	// leak; with live, if a process ever reached LEAKING.
 	Assert record.Assert
 	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool
 	// AllowUnjudged makes a run without any verdict, or without a requested
 	// heap dump, end with exit code 0 instead of 5.
 	AllowUnjudged bool
-	// MustSee is the slowest leak, in bytes per hour, that a pass must rule
-	// out: a process that could hide one is inconclusive. 0 for any.
+	// MustSee is the rate in bytes per hour of the slowest leak that a pass
+	// must rule out: a process that could hide such a leak is inconclusive. 0
+	// if no rate is required.
 	MustSee float64
 }
 
@@ -98,8 +99,8 @@ type (
 	Logcat   = response.Logcat
 )
 
-// When heaps are dumped: OnLeak in response to a leak; AtEnd and AtMarks also
-// of every process at the end of the run, or at each mark.
+// The times at which heaps are dumped: OnLeak in response to a leak; AtEnd and
+// AtMarks also dump every process at the end of the run, or at each mark.
 const (
 	OnLeak  = response.OnLeak
 	AtEnd   = response.AtEnd
@@ -115,7 +116,7 @@ const (
 )
 
 // What is kept of the device's log: the lines of the app and the system's lines
-// about it, all lines, which include those of other apps, or nothing.
+// about it, all lines (including those of other apps), or nothing.
 const (
 	LogcatApp  = response.LogcatApp
 	LogcatAll  = response.LogcatAll
@@ -124,13 +125,12 @@ const (
 
 // NewStep returns a step for Response.Steps that keeps the output of a command
 // on the device as artifact name. In the command, {pid}, {process}, {package}
-// and {user} are replaced by those of the process. limit is the real time that
-// it may take.
+// and {user} are replaced by those of the process. limit bounds its real time.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return response.NewStep(name, command, limit)
 }
 
-// Device is a device with its facts.
+// Device is a device and its properties.
 type Device struct {
 	capture.Device
 	Facts capture.Facts
@@ -143,15 +143,16 @@ type Observer interface {
 	Happened(record.Event)
 	// Changed is called when processes of a device may have changed. rows may
 	// only be called before Changed returns. It judges each process again,
-	// which costs more than everything else, so an observer that shows nothing
-	// should not call it.
+	// which is expensive, so an observer that displays nothing should not call
+	// it.
 	Changed(device string, rows func() []Row)
 }
 
 // Row is one process as a row of a table.
 type Row struct {
 	Device, Process string
-	// Name is the process name; Process appends any user other than the first.
+	// Name is the process name; Process is Name with any user other than the
+	// first appended.
 	Name      string
 	User, PID int
 	// Start is the start time in clock ticks of the device. Together with the
@@ -164,7 +165,7 @@ type Row struct {
 	MB float64
 	// Threads is the latest count; -1 if unknown.
 	Threads int64
-	// Age is the device time since the latest reading, -1 if none exists.
+	// Age is the device time since the latest reading, -1 if there is none.
 	// Answers reports whether the device responds; if it does not, the row is
 	// outdated.
 	Age     time.Duration

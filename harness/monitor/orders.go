@@ -23,26 +23,26 @@ type order struct {
 	mark    string
 	t       float64
 	// marks, age and memory are as in record.Diagnosis; 0 marks means the
-	// number until now.
+	// present number.
 	marks       int
 	age, memory *float64
-	// unread: the dump was taken and could not be analyzed.
+	// unread is set if the dump was taken and could not be analyzed.
 	unread bool
 	// marked is the real time of the mark.
 	marked time.Time
 	// dumps collects the dumps of the mark if a caller waits for them.
 	dumps *dumpWait
 	// answer is called once with the result of a diagnosis on demand, or with
-	// the reason why it has none.
+	// the reason why there is no result.
 	answer func(record.Diagnosis, error)
-	// requested: the run was asked for this heap dump, and evidence is missing
-	// without it.
+	// requested is set if the run requested this heap dump; if the dump fails,
+	// evidence is missing.
 	requested bool
 }
 
-// enqueue adds an order to the queue: leaks first, then the snapshots that
-// determine later what a leak has grown by. It returns false if there is such
-// an order already, unless a caller waits for its result.
+// enqueue adds an order to the queue: leaks first, then the snapshots from
+// which the growth of a leak is determined later. It returns false if the same
+// order is already in the queue, unless a caller waits for its result.
 func (r *responses) enqueue(o order) bool {
 	if r.run.responder == nil {
 		return false
@@ -97,8 +97,9 @@ func priority(trigger string) int {
 	}, trigger)
 }
 
-// dropUnreachable drops the orders if the device cannot be asked any more: the
-// run was aborted, or the device does not respond at the end of the run.
+// dropUnreachable drops the orders if no requests can be sent to the device any
+// more: the run was aborted, or the device does not respond at the end of the
+// run.
 func (r *responses) dropUnreachable(ctx context.Context, over error) {
 	n := len(r.orders)
 	if n == 0 || r.silence.available() && ctx.Err() == nil && completed(over) {
@@ -132,9 +133,9 @@ func (r *responses) dropAll(why string) {
 	r.orders = nil
 }
 
-// orderFinal orders what the end of a run requires: a diagnosis of every
-// undiagnosed leak and of every process that is still suspicious, and a heap
-// dump of all processes if the run dumps at the end.
+// orderFinal orders the diagnoses that the end of a run requires: a diagnosis
+// of every undiagnosed leak and of every process that is still suspicious, and
+// a heap dump of all processes if the run dumps at the end.
 func (r *responses) orderFinal() {
 	r.orders = slices.DeleteFunc(r.orders, func(o order) bool {
 		return o.trigger == record.TriggerSuspicious || o.trigger == record.TriggerFirst
@@ -149,7 +150,7 @@ func (r *responses) orderFinal() {
 		}
 		v := x.Detector.Verdict()
 		cold := x.Account.Diagnosed == 0 || r.part.Up()-x.Account.Diagnosed >= r.run.responder.Options().Cooldown
-		// A diagnosed leak may be that of an earlier incarnation.
+		// A diagnosed leak may belong to an earlier incarnation.
 		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.Account.Diagnosed == 0
 		dumped := false
 		if suspect && cold && !x.response.ordered {
@@ -161,7 +162,7 @@ func (r *responses) orderFinal() {
 						r.run.atEnd(),
 				}) && heap
 		}
-		// One dump is enough: the heap is the same.
+		// One dump is enough, because both would dump the same heap.
 		if r.run.atEnd() && !dumped {
 			r.enqueue(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd, requested: true})
 		}
@@ -171,8 +172,8 @@ func (r *responses) orderFinal() {
 	}
 }
 
-// recordMissing records that a requested heap dump is missing, and why, and
-// notifies the caller that waits for it.
+// recordMissing records that a requested heap dump is missing, with the reason,
+// and notifies the caller that waits for it.
 func (r *responses) recordMissing(o order, why string) {
 	if o.requested {
 		when := "at the end"
@@ -193,8 +194,8 @@ func (r *responses) recordMissing(o order, why string) {
 }
 
 // orderLoopSnapshots orders a snapshot of every process that has none after its
-// first loop. It is compared with the end of the run, even if nothing was
-// suspicious.
+// first loop. The snapshot is compared with the end of the run, even if nothing
+// was suspicious.
 func (r *responses) orderLoopSnapshots(mark string, number int) {
 	for _, x := range r.subjects.order {
 		if x.present && !x.response.marked {
@@ -205,12 +206,12 @@ func (r *responses) orderLoopSnapshots(mark string, number int) {
 }
 
 // startupTime is the device time for which a process is watched before its
-// first snapshot without a mark: everything grows during startup.
+// first snapshot without a mark, because everything grows during startup.
 const startupTime = 5 * time.Minute
 
-// orderStartupSnapshot orders the first snapshot of a process that has started
-// up and has seen no mark. A process that keeps restarting has one every
-// snapshotEvery.
+// orderStartupSnapshot orders the first snapshot of a process that has
+// completed its startup without a mark. A process that keeps restarting gets
+// one every snapshotEvery.
 func (r *responses) orderStartupSnapshot(x *subject) {
 	to, now := &x.response, r.clock.now()
 	if to.firstSampleAt == 0 {

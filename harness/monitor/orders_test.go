@@ -15,7 +15,7 @@ import (
 )
 
 // Marks that keep the device busy do not prevent the snapshot of a suspicion:
-// without it, growth cannot be determined later.
+// without this snapshot, growth cannot be determined later.
 func TestSnapshotBetweenMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"),
@@ -33,7 +33,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 	})
 }
 
-// Every process has its dump at the end, however many there are.
+// Every process is dumped at the end, however many processes there are.
 func TestDumpsOfManyProcessesAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 130
@@ -115,7 +115,8 @@ func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 	})
 }
 
-// A diagnosed process that is normal now has no other diagnosis at the end.
+// A process that was diagnosed and is normal now is not diagnosed again at the
+// end.
 func TestDiagnosedLeakOfEarlierIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// overhead measures what watching one device costs.
+// overhead measures the cost of watching one device.
 type overhead struct {
 	*port
 	fast, detail channelCost
@@ -20,7 +20,7 @@ type overhead struct {
 	breakdowns *breakdowns
 }
 
-// countRound and countBreakdown count requests that ended, with the failed
+// countRound and countBreakdown count the requests that ended, including failed
 // ones.
 func (u *overhead) countRound(err error)     { u.fast.count(err) }
 func (u *overhead) countBreakdown(err error) { u.detail.count(err) }
@@ -76,7 +76,8 @@ type meter struct {
 	at          time.Duration
 	used        known.Duration
 	total, over time.Duration
-	// spent is the CPU time used during the dumps, during their duration.
+	// spent is the CPU time used during the dumps; during is the duration of
+	// the dumps.
 	spent, during time.Duration
 	dumps         int
 	// latest is the cost of the latest dump, recent the moving average.
@@ -120,8 +121,8 @@ func (m *meter) idle() float64 {
 	return 0
 }
 
-// cost returns the CPU time caused by the dumps: what was used during them,
-// less what would have been used anyway.
+// cost returns the CPU time caused by the dumps: the time used during the
+// dumps, minus the time that would have been used without them.
 func (m *meter) cost() time.Duration {
 	return max(0, m.spent-time.Duration(m.idle()*float64(m.during)))
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// port is what the parts of a session share: the record, the device and its
-// clock, the watched processes, and whether the device responds. Only the
-// session's goroutine uses it. Requests run in goroutines of their own and
-// return their answers to it (see [send]).
+// port is the state that the parts of a session share: the record, the device
+// and its clock, the watched processes, and whether the device responds. Only
+// the session's goroutine uses it. Requests run in separate goroutines and
+// return their answers to the session's goroutine (see [send]).
 type port struct {
 	*journal
 	run   *run
@@ -28,7 +28,7 @@ type port struct {
 	mailbox mailbox
 }
 
-// loop is how one part of a session affects the others.
+// loop is the interface through which one part of a session affects the others.
 type loop interface {
 	// sampled applies what the detector demands after a sample, and records
 	// limit warnings.
@@ -41,7 +41,8 @@ type loop interface {
 	reprobe(p capture.Process)
 	// restarted handles a reboot: the device's clock starts again.
 	restarted(up time.Duration)
-	// userChanged discards what depends on the user that the shell runs as.
+	// userChanged discards the state that depends on the user that the shell
+	// runs as.
 	userChanged()
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A directory prepared by another account has no effect on a run: no file of
-// the user is overwritten, and no pipe blocks it.
+// A directory prepared by another account cannot harm a run: no file of the
+// user is overwritten, and no pipe blocks it.
 func TestRunInPreparedDirectory(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	elsewhere := t.TempDir()
@@ -69,8 +69,8 @@ func TestRunInPreparedDirectory(t *testing.T) {
 	}
 }
 
-// Whatever a workload puts into the inbox that is not a mark is removed, and a
-// large file is not read.
+// Anything that a workload puts into the inbox that is not a mark is removed,
+// and a large file is not read.
 func TestInboxReadsRegularFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	box, err := openInbox(dir)
@@ -117,7 +117,7 @@ func TestSendMarkToAPreparedDirectory(t *testing.T) {
 	}
 }
 
-// A record that is a pipe is rejected: it may never be written.
+// A record that is a pipe is rejected: the data may never arrive.
 func TestReadRunRejectsPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600); err != nil {
@@ -128,7 +128,8 @@ func TestReadRunRejectsPipe(t *testing.T) {
 	}
 }
 
-// Whatever fails on the host, no file of the run contains its path.
+// Whatever error occurs on the host, no file of the run contains the path of
+// the run directory.
 func TestRunRedactsHostPaths(t *testing.T) {
 	needShell(t)
 	home := t.TempDir()

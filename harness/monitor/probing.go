@@ -15,7 +15,7 @@ type probing struct {
 	// queue are the processes to be probed, current those of the request in
 	// flight.
 	queue, current []capture.Process
-	// forget are the processes whose level may be wrong; renewed: every
+	// forget are the processes whose level may be wrong; renewed means every
 	// process, because the shell runs as another user.
 	forget  []capture.Process
 	renewed bool
@@ -30,7 +30,7 @@ func (q *probing) reprobe(p capture.Process) { q.forget = append(q.forget, p) }
 // dropQueue removes the processes that are not probed yet.
 func (q *probing) dropQueue() { q.queue = nil }
 
-// restarted discards the queue of before the reboot.
+// restarted discards the queue from before the reboot.
 func (q *probing) restarted() { q.queue, q.forget = nil, nil }
 
 // awaitAnswer waits for the request in flight and discards its answer.
@@ -75,7 +75,7 @@ func (q *probing) queueFound(processes []capture.Process) {
 }
 
 // inDoubt reports whether a watched process may have to be read in another way:
-// its level failed, or a source did not respond when it was probed.
+// its level failed, or a source did not respond when the process was probed.
 func (q *probing) inDoubt(p capture.Process) bool {
 	return slices.Contains(q.forget, p) ||
 		slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.ProbeResult) bool {
@@ -83,8 +83,8 @@ func (q *probing) inDoubt(p capture.Process) bool {
 		})
 }
 
-// missing counts the processes of a scan that are to be watched and not probed
-// yet.
+// missing counts the processes of a scan that should be watched and are not
+// probed yet.
 func (q *probing) missing(l *openScan) (n int) {
 	waits := func(p capture.Process) bool {
 		_, ok := l.probes[p]
@@ -103,7 +103,7 @@ func (q *probing) missing(l *openScan) (n int) {
 	return n
 }
 
-// provisionalProbe is the probe of a process for which the device has not
+// provisionalProbe is the probe used for a process for which the device has not
 // responded yet: every build lets the shell read its status.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{

@@ -117,7 +117,7 @@ func TestRunOneOfThreeDisconnected(t *testing.T) {
 	})
 }
 
-// A device that returns only its pulse is asked in its interval and not in a
+// A device that answers only pulses is queried at its interval and not in a
 // tight loop, and its fault is recorded once.
 func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestRunLosesDeviceAfterTimeout(t *testing.T) {
 }
 
 // After a reboot that takes longer than the previous uptime, the clock does not
-// go back: only the boot id shows it.
+// go back: only the boot id shows the reboot.
 func TestRunRebootWithLaterClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()
@@ -392,14 +392,15 @@ func TestMeterAcrossIncarnations(t *testing.T) {
 	m.read(2*time.Minute, known.OfDuration(90*time.Second))
 	m.read(3*time.Minute, known.OfDuration(100*time.Millisecond)) // restarted
 	m.read(4*time.Minute, known.OfDuration(30100*time.Millisecond))
-	m.read(10*time.Second, known.OfDuration(50*time.Second)) // its clock too
+	m.read(10*time.Second, known.OfDuration(50*time.Second)) // its clock restarted too
 	m.read(20*time.Second, known.Duration{})
 	if all, cost := m.share(); *all != 50 || cost != nil {
 		t.Errorf("%v %v", *all, cost)
 	}
 }
 
-// unresponsive is a device that stops responding at a time, until it is reset.
+// unresponsive is a device that stops responding at some time, until its
+// connection is reset.
 type unresponsive struct {
 	*simulated
 	mu     sync.Mutex
@@ -457,8 +458,8 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 					t.Fatalf("resets %v, exit %d, events %+v", d.resets, r.ExitCode, r.events)
 				}
 				for i, at := range d.resets {
-					// It takes until the next reading, and its deadline, to
-					// notice.
+					// The outage is detected after the next reading and its
+					// deadline.
 					previous, noticed := from, 45*time.Second
 					if i > 0 {
 						previous, noticed = d.resets[i-1], 0
@@ -475,7 +476,7 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 	}
 }
 
-// secondsOf is a time of a line.
+// secondsOf returns the time of a line in seconds.
 func secondsOf(s float64) time.Duration {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// errNotResponding is a device that does not respond at present.
+// errNotResponding is the error for a device that does not respond at present.
 var errNotResponding = errors.New("the device does not respond")
 
 // Discover scans every device for processes now. It returns when every process
-// found is watched and the end of missing ones is noted. The error is a device
-// that does not respond.
+// found is watched and the end of missing ones is noted. It returns an error if
+// a device does not respond.
 func (w *LiveRun) Discover(ctx context.Context) error {
 	return w.discover(ctx, w.run.sessions)
 }
@@ -47,8 +47,8 @@ func (w *LiveRun) discover(ctx context.Context, on []*session) error {
 	return nil
 }
 
-// ProcessSnapshot is what one process holds at one time. Values that could not
-// be read are nil, with the reasons in Reasons.
+// ProcessSnapshot has the resources that one process holds at one time. Values
+// that could not be read are nil, with the reasons in Reasons.
 type ProcessSnapshot struct {
 	Device, Process string
 	User, PID       int
@@ -60,16 +60,16 @@ type ProcessSnapshot struct {
 	Objects map[string]int64
 	// Threads and Files count its threads and open file descriptors.
 	Threads, Files *int64
-	// Breakdown is the composition of its memory, PSS its Pss including swap in
-	// kB.
+	// Breakdown is the memory of the process by kind, PSS its Pss including
+	// swap in kB.
 	Breakdown record.Breakdown
 	PSS       *int64
 	Reasons   []string
 }
 
-// Snapshot reads what a process holds now. device may be "" if there is only
-// one. The error is a process that does not run, or a device that does not
-// respond.
+// Snapshot reads the resources that a process holds now. device may be "" if
+// there is only one. It returns an error if the process does not run or the
+// device does not respond.
 func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (ProcessSnapshot, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -91,8 +91,8 @@ func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (Process
 	return snap, nil
 }
 
-// readHeadroom reads the numbers of threads and files. A value that the device
-// refuses is added to Reasons.
+// readHeadroom reads the numbers of threads and files. If the device refuses a
+// value, the reason is added to Reasons.
 func (snap *ProcessSnapshot) readHeadroom(ctx context.Context, s *session, target capture.Target) error {
 	rooms, err := s.limits.readNow(ctx, target)
 	switch {
@@ -144,8 +144,8 @@ func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*
 	}
 }
 
-// Settle waits until a process that is left alone from now on has released what
-// it had in flight: 5 s without interaction, then until the object counts are
+// Settle waits until a process that is left alone from now on has released its
+// work in progress: 5 s without interaction, then until the object counts are
 // stable, at most 10 s, in device time. It returns false if they do not become
 // stable.
 func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled bool, err error) {
@@ -161,8 +161,8 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 }
 
 // RunWorkload runs another workload on one device, or on all if device is "",
-// until it is done or ctx ends. Its output is in a separate log in the run
-// directory. The error is a workload that failed or could not start.
+// until the workload ends or ctx ends. Its output is in a separate log in the
+// run directory. It returns an error if the workload failed or could not start.
 func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
 	env, err := w.run.workloads.newEnv()
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	// snapshotEvery is the minimum device time between two snapshots of one
 	// process.
 	snapshotEvery = 30 * time.Minute
-	// maxAttempts bounds how often a diagnosis is started that the device
-	// interrupts.
+	// maxAttempts bounds how often a diagnosis is started again after the
+	// device interrupted it.
 	maxAttempts = 3
 )
 
@@ -36,10 +36,11 @@ type responses struct {
 	orders []order
 	// current is the diagnosis that is being collected.
 	current order
-	// pauses receives true when a heap dump suspends the process, false when it
-	// has ended.
+	// pauses receives true when a heap dump suspends the process, and false
+	// when the dump has ended.
 	pauses chan bool
-	// ending: the run is over and failed diagnoses are not retried.
+	// ending is set if the run is over, so that failed diagnoses are not
+	// retried.
 	ending bool
 
 	analyses   *analyses
@@ -50,7 +51,8 @@ type responses struct {
 }
 
 func newResponses(p *port) *responses {
-	// A dump sends two values, also while the session waits for its end.
+	// A dump sends two values, also while the session waits for the dump to
+	// end.
 	return &responses{port: p, call: newCall[*response.Case](), pauses: make(chan bool, 4)}
 }
 
@@ -62,23 +64,23 @@ func (r *responses) busy() bool { return r.call.inFlight }
 
 // responseState is the state of responses for one incarnation of a process.
 type responseState struct {
-	// ordered: the diagnosis that the detector demands is queued or in
+	// ordered is set if the diagnosis that the detector demands is queued or in
 	// progress.
 	ordered bool
-	// attempts counts its interrupted attempts.
+	// attempts counts the interrupted attempts of the diagnosis.
 	attempts int
 	// snapshotAt is the device time of the latest order since the start, 0 if
 	// there was none.
 	snapshotAt time.Duration
-	// latest is the latest snapshot, to determine growth later.
+	// latest is the latest snapshot, from which growth is determined later.
 	latest *response.MemorySnapshot
 	// firstSampleAt is the device time of the first sample since the start of
 	// the run, 0 before it.
 	firstSampleAt time.Duration
 	// settled and marked report that the first snapshot was ordered after
 	// startup, or at a mark; first is the later of the two. startupSnapshotAt
-	// is when the latest one without a mark was ordered, for this or an earlier
-	// incarnation, 0 if there was none.
+	// is when the latest snapshot without a mark was ordered, for this or an
+	// earlier incarnation, 0 if there was none.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot
@@ -136,8 +138,8 @@ func (r *responses) onTransition(t ledger.Entry) {
 	}
 }
 
-// repeatedLeak describes a leak of a process whose latest diagnosis is less
-// than the cooldown ago.
+// repeatedLeak describes a leak of a process whose latest diagnosis is more
+// recent than the cooldown.
 func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
 	v := x.Detector.Verdict()
 	rate := "at an unknown rate"
@@ -257,7 +259,8 @@ func (r *responses) take(ctx context.Context, a answer[*response.Case]) {
 }
 
 // willRetry reports whether a diagnosis that ended with err will be retried.
-// Only the diagnosis of a leak is, because the detector continues to demand it.
+// Only the diagnosis of a leak is retried, because the detector continues to
+// demand it.
 func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 	if o.trigger != record.TriggerLeak {
 		return false
@@ -275,7 +278,8 @@ func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 	return false
 }
 
-// recordOf returns a copy of a record, which the analysis continues to change.
+// recordOf returns a copy of a record, because the analysis continues to change
+// the original.
 func recordOf(c *response.Case) *record.Diagnosis {
 	d := c.Record
 	d.Steps, d.Findings = slices.Clone(d.Steps), slices.Clone(d.Findings)
@@ -292,8 +296,8 @@ func (r *responses) endPause(x *subject) {
 	}
 }
 
-// collectFailed records a diagnosis without even a folder. When it is given up
-// it has a record nevertheless: a leak was found, and the detector waits for a
+// collectFailed records a diagnosis without a folder. When it is given up, it
+// still gets a record: a leak was found, and the detector waits for a
 // diagnosis.
 func (r *responses) collectFailed(ctx context.Context, o order, err error) {
 	e := r.processEvent(o.subject.Account, "diagnose", "nothing was collected: "+r.run.paths.Error(err))
@@ -324,7 +328,7 @@ func (r *responses) drainPauses() {
 	}
 }
 
-// collectedText says what was collected and where it is.
+// collectedText describes what was collected and where the artifacts are.
 func collectedText(c *response.Case) string {
 	var have, lack []string
 	for _, step := range c.Record.Steps {

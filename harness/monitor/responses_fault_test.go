@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leakWatch does something at the nth request after a leak was confirmed, and
-// counts the requests until it was diagnosed.
+// leakWatch calls a function at the nth request after a leak was confirmed, and
+// counts the requests until the leak was diagnosed.
 type leakWatch struct {
 	mu       sync.Mutex
 	leaking  bool
@@ -59,7 +59,7 @@ func (w *leakWatch) asked(what string) {
 }
 
 // faulty is a run with one leak, in whose diagnosis a fault happens at request
-// n; 0 for none.
+// n; n = 0 means no fault.
 type faulty struct {
 	kind     androidsim.Kind
 	phone    androidsim.Options
@@ -89,8 +89,8 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	return r, p, w.seen
 }
 
-// each runs a test for each request of a diagnosis, with the race detector for
-// some.
+// each runs a test for each request of a diagnosis; with the race detector, for
+// some requests.
 func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 	t.Helper()
 	var all []string
@@ -130,7 +130,7 @@ func requestName(command string) string {
 }
 
 // The phone is unplugged at each request of a diagnosis and plugged in again
-// later: whatever was in flight is interrupted, and the diagnosis is completed
+// later: the request in flight is interrupted, and the diagnosis is completed
 // when the phone is back.
 func TestResponseUnpluggedAtEachStep(t *testing.T) {
 	for name, kind := range map[string]androidsim.Kind{"java": androidsim.Java, "native": androidsim.Native} {
@@ -145,8 +145,8 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 					t.Errorf("stopped by %s, exit %d", r.Stopped, r.ExitCode)
 				}
 				checkRetried(t, r, name)
-				// What the phone kept when it was unplugged is removed when it
-				// is back.
+				// Files that remained on the phone when it was unplugged are
+				// removed when it is back.
 				if left := leftOn(t, p); len(left) > 0 {
 					t.Errorf("left on the phone: %v", left)
 				}
@@ -155,8 +155,8 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 	}
 }
 
-// checkRetried checks for one completed diagnosis of the leak, and at most two
-// interrupted ones before it that are marked as such.
+// checkRetried checks that the leak has one completed diagnosis, preceded by at
+// most two interrupted ones that are marked as such.
 func checkRetried(t *testing.T, r result, recipe string) {
 	t.Helper()
 	var told []record.Event
@@ -181,7 +181,7 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 }
 
-// checkSwept starts another run on the phone: remains of the previous one are
+// checkSwept starts another run on the phone: leftovers of the previous run are
 // removed, and that is recorded.
 func checkSwept(t *testing.T, p *cabled) {
 	t.Helper()
@@ -207,7 +207,8 @@ func checkSwept(t *testing.T, p *cabled) {
 }
 
 // A phone that never comes back ends its part of the run within the device
-// timeout, at whatever request it was unplugged, and whether it fails or hangs.
+// timeout, at whatever request it was unplugged, and whether the request fails
+// or hangs.
 func TestResponseOfLostPhone(t *testing.T) {
 	for name, do := range map[string]func(*cabled, context.CancelFunc){
 		"unplugged": func(p *cabled, _ context.CancelFunc) { p.unplug(true) },
@@ -263,8 +264,8 @@ func TestResponseOfHangingPhone(t *testing.T) {
 	}
 }
 
-// The process dies at each request of its diagnosis: what survives it is
-// collected, and the record says what happened.
+// The process dies at each request of its diagnosis: the artifacts that remain
+// available are collected, and the record describes what happened.
 func TestResponseToDyingProcess(t *testing.T) {
 	faulty{
 		kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute,
@@ -291,7 +292,7 @@ func TestResponseToDyingProcess(t *testing.T) {
 	})
 }
 
-// Each fault of the phone while it is up has one clear outcome.
+// Each fault of the phone while it is connected has one clear outcome.
 func TestResponseToFaultsOfPhone(t *testing.T) {
 	user := androidsim.Options{Seed: 7}
 	for name, c := range map[string]struct {
@@ -354,8 +355,9 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 	}
 }
 
-// Ctrl-C at each request of a diagnosis ends the run soon and completely, with
-// nothing left on the phone; what was collected is in the form to keep.
+// Ctrl-C at each request of a diagnosis ends the run soon, with a complete
+// record and no files left on the phone; collected artifacts are in the form to
+// keep.
 func TestResponseInterruptedAtEachStep(t *testing.T) {
 	var from time.Time
 	faulty{
@@ -382,9 +384,9 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 	})
 }
 
-// Ctrl-C in the analysis of a dump, or while it waits for that of another
-// phone: the dump is kept, stripped unless raw dumps are kept, and a report
-// analyzes it.
+// Ctrl-C during the analysis of a dump, or while the dump waits for the
+// analysis of another phone's dump: the dump is kept, stripped unless raw dumps
+// are kept, and a report analyzes it.
 func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
 		t.Run(string(keep), func(t *testing.T) {
@@ -420,7 +422,8 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	}
 }
 
-// checkResumed analyzes what a run has not, like a report, twice.
+// checkResumed analyzes the dumps that a run has not analyzed, like a report,
+// twice.
 func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
 	var before record.Run
@@ -448,9 +451,9 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	}
 }
 
-// The remains of an earlier run are removed at the start, but no files of
-// others: a dump of this run, or one that another host is taking, is not
-// mistaken for one.
+// Leftovers of an earlier run are removed at the start, but no files of other
+// programs: a dump of this run, or a dump that another host is taking, is not
+// mistaken for a leftover.
 func TestResponseSweepsAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
@@ -576,7 +579,7 @@ func (d lateSweep) Shell(ctx context.Context, command string, stdout, stderr io.
 	return d.cabled.Shell(ctx, command, stdout, stderr)
 }
 
-// If no folder can be created, the leak has a record that says so, after the
+// If no folder can be created, the leak has a record with the reason, after the
 // maximum number of attempts; it is not retried at each sample.
 func TestResponseWithoutAFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -593,7 +596,7 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		for _, e := range r.eventsOf("diagnose", "com.shop") {
 			texts = append(texts, fmt.Sprint(e.Retry, e.Diagnosis != nil))
 		}
-		// Two snapshots, which are not retried, and the leak.
+		// Two snapshots, which are not retried, and the diagnosis of the leak.
 		if !slices.Equal(texts, []string{"false true", "false true", "true false", "true false", "false true"}) {
 			t.Errorf("%q", texts)
 		}
@@ -609,8 +612,8 @@ func TestResponseWithoutAFolder(t *testing.T) {
 	})
 }
 
-// A breakdown in flight when its process is suspended for a dump gets no
-// answer: the process is not reported as unresponsive.
+// A breakdown that is in flight when its process is suspended for a dump gets
+// no answer: the process is not reported as unresponsive.
 func TestResponseInterruptsBreakdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := smallDumps(rooted())
@@ -620,8 +623,8 @@ func TestResponseInterruptsBreakdown(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		d := &stopping{cabled: p}
 		o.Devices[0].Device = d
-		// A breakdown begins every half minute; the dump two seconds after the
-		// mark.
+		// A breakdown begins every half minute, and the dump two seconds after
+		// the mark.
 		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
 		r := respond(t, t.Context(), o)
 		if d.stopped != 1 {
@@ -671,8 +674,8 @@ func hangUp(ctx context.Context) (int, error) {
 	return 0, ctx.Err()
 }
 
-// Ctrl-C during the dumps at the end of a run ends them. The run itself was
-// complete, and its verdict counts.
+// Ctrl-C during the dumps at the end of a run ends the dumps. The run itself
+// was complete, and its verdict is valid.
 func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop"), healthy("com.shop:b"), healthy("com.shop:c")))
@@ -701,8 +704,8 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	})
 }
 
-// A phone that is disconnected when the run ends is asked once more, and then
-// not waited for.
+// If a phone is disconnected when the run ends, one more request is sent; the
+// run does not wait for the phone after that.
 func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	for name, c := range map[string]struct {
 		back  time.Duration
@@ -732,8 +735,8 @@ func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	}
 }
 
-// Every prefix of the lines of a run with diagnoses is a run, with the
-// diagnoses in it.
+// Every prefix of the lines of a run with diagnoses is a valid run, with the
+// diagnoses in that prefix.
 func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),

@@ -17,10 +17,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A dump that does not fit on the host is not started; the rest is collected,
-// and the run continues.
+// A dump that does not fit on the host's disk is not started; the other
+// artifacts are collected, and the run continues.
 func TestResponseOnSmallHostDisk(t *testing.T) {
-	disk := smallDisk(t, "40M") // less than what must stay free beside a dump
+	disk := smallDisk(t, "40M") // less than the space that must stay free in addition to a dump
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 		o := responding(t, response.Options{}, p)
@@ -42,13 +42,14 @@ func TestResponseOnSmallHostDisk(t *testing.T) {
 	})
 }
 
-// A disk that fills during a pull leaves no part of a dump: what was written is
-// removed, and the run is complete, or says that it could not be written.
+// A disk that becomes full during a pull leaves no partial dump: the written
+// part is removed. The run is either complete, or reports that it could not be
+// written.
 func TestResponseOnFillingHostDisk(t *testing.T) {
 	disk := smallDisk(t, "250M")
 	synctest.Test(t, func(t *testing.T) {
-		// Little beside the leak: the expected size of a dump follows the Java
-		// heap.
+		// The heap contains little except the leak: the expected size of a dump
+		// follows the Java heap.
 		spec := androidsim.ProcessSpec{Name: "com.shop", DumpBytes: 9 << 20, Models: []androidsim.Model{
 			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.Steady(androidsim.NativeHeap, 80),
 			androidsim.Noise(0.5, 0.3), androidsim.Leak(androidsim.Java, 90, 0),

@@ -28,18 +28,17 @@ import (
 )
 
 // cabled is a simulated phone on a cable: files can be pulled from it, and
-// unplugging the cable interrupts what is in flight.
+// unplugging the cable interrupts the requests in flight.
 type cabled struct {
 	*simulated
 	mu   sync.Mutex
 	ways map[*context.CancelCauseFunc]bool
-	// asked is called with every command and pull before it begins. It may be
-	// nil.
+	// asked is called before each command and each pull. It may be nil.
 	asked func(what string)
 	// slow is added to the time of a heap dump.
 	slow time.Duration
-	// hung is closed at the end of a time in which the phone does not respond,
-	// nil at other times.
+	// hung is closed when the phone responds again; nil while the phone
+	// responds.
 	hung chan struct{}
 }
 
@@ -113,7 +112,7 @@ func (c *cabled) tell(what string) {
 	}
 }
 
-// begin opens a connection to the phone that ends with the cable.
+// begin opens a connection to the phone that ends when the cable is unplugged.
 func (c *cabled) begin(ctx context.Context, what string) (context.Context, func()) {
 	c.tell(what)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -161,7 +160,7 @@ func (c *cabled) hang(on bool) {
 	}
 }
 
-// wait waits until the phone responds; requests of before are lost.
+// wait waits until the phone responds; earlier requests are lost.
 func (c *cabled) wait(ctx context.Context) error {
 	c.mu.Lock()
 	hung := c.hung
@@ -193,7 +192,8 @@ func responding(t *testing.T, r response.Options, phones ...*cabled) Options {
 	return o
 }
 
-// respond is perform with checks of what every run with responses must fulfill.
+// respond is perform with additional checks that every run with responses must
+// pass.
 func respond(t *testing.T, ctx context.Context, o Options) result {
 	t.Helper()
 	r := perform(t, ctx, o)
@@ -318,7 +318,7 @@ func leftOn(t *testing.T, p *cabled) []string {
 }
 
 // smallDumps returns phones whose dumps have a small leak, however much the
-// process has leaked: most tests are not about their contents.
+// process has leaked: most tests do not depend on the contents of dumps.
 func smallDumps(o androidsim.Options) androidsim.Options {
 	o.DumpHeap = func(w io.Writer, h androidsim.Heap) error {
 		heap := hproftest.Android(hproftest.Phone{SDK: h.API, Process: h.Process})
@@ -355,10 +355,10 @@ func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	return i
 }
 
-// Each kind of leak gets the artifacts of its recipe when it becomes LEAKING,
-// which are compared with the snapshot of its suspicion. What does not leak
-// gets none. A leak that recurs too soon is recorded, and one that recurs later
-// is diagnosed again.
+// Each kind of leak gets the artifacts of its recipe when the process becomes
+// LEAKING, which are compared with the snapshot of its suspicion. Processes
+// that do not leak get none. A leak that recurs too soon is recorded, and one
+// that recurs later is diagnosed again.
 func TestResponseToEachKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300),
@@ -410,7 +410,7 @@ func TestResponseToEachKind(t *testing.T) {
 }
 
 // checkTold compares the diagnoses that an observer received with those in the
-// lines: an analysis does not change what somebody else holds.
+// lines: an analysis does not change the copy that an observer holds.
 func checkObserved(t *testing.T, r result, told []record.Event) {
 	t.Helper()
 	seen, written := []record.Diagnosis{}, []record.Diagnosis{}
@@ -521,9 +521,9 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	}
 }
 
-// The robust policy stays in LEAKING after a diagnosis. A process that leaks
-// again after its restart is recorded within the cooldown, and diagnosed after
-// it.
+// With the robust policy a process stays LEAKING after a diagnosis. A process
+// that leaks again after its restart is recorded within the cooldown, and
+// diagnosed after it.
 func TestResponseByTheRobustPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
@@ -562,8 +562,8 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 }
 
 // A process that Android's memory limiter kills repeatedly, each time before a
-// trend is visible, is LEAKING in its fourth incarnation and diagnosed before
-// that ends: an alarm by which a run can fail.
+// trend is visible, becomes LEAKING in its fourth incarnation and is diagnosed
+// before that incarnation ends. A run can fail because of this alarm.
 func TestResponseToMemoryDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phoneOf := smallDumps(rooted())
@@ -599,7 +599,7 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 	})
 }
 
-// stretch is an interval in which something was in progress.
+// stretch is an interval in which an operation was in progress.
 type stretch struct {
 	what     string
 	from, to time.Time
@@ -651,8 +651,8 @@ func (d timed) Pull(ctx context.Context, remote string, w io.Writer) (int64, err
 }
 
 // Two processes that leak at the same time are dumped one after the other.
-// Processes that are not being dumped keep their interval; the one that is has
-// no samples and no gap.
+// Processes that are not being dumped keep their interval; the process being
+// dumped has no samples and no gap.
 func TestResponseOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
@@ -698,7 +698,7 @@ func TestResponseOneAtATime(t *testing.T) {
 }
 
 // checkRhythm checks the intervals of the fast channel: at most one and a half
-// of the demanded one, plus the pause.
+// times the demanded interval, plus the pause.
 func checkIntervals(t *testing.T, r result, process string, pause float64) {
 	t.Helper()
 	samples, x := r.samplesOf(process, false), r.process(t, "", process)
@@ -760,8 +760,8 @@ func TestResponseOnTwoPhones(t *testing.T) {
 	})
 }
 
-// At the end of a run there is a dump of every process, if requested, and a
-// final diagnosis of suspicious processes without one. The time that it takes
+// At the end of a run every process is dumped, if requested, and suspicious
+// processes without a final diagnosis are diagnosed. The time that this takes
 // is not a gap in a series.
 func TestResponseAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -832,7 +832,7 @@ func TestResponseAtTheEnd(t *testing.T) {
 	}
 }
 
-// looping marks the loops of a suite, and waits after the last one.
+// looping marks the loops of a suite, and waits after the last loop.
 type looping struct {
 	loops          int
 	every, lingers time.Duration
@@ -851,8 +851,8 @@ func (w looping) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	return w.Describe(), nil
 }
 
-// Each mark has a dump of every process, and what grew in all of them is
-// reported at the end.
+// Each mark has a dump of every process, and the objects that grew in all dumps
+// are reported at the end.
 func TestResponseAtMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 100), healthy("com.shop:push")))

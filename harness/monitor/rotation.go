@@ -7,11 +7,11 @@ import (
 )
 
 // rotation decides which process the detail channel reads next: one process per
-// period, each in turn, so that the load on system_server does not grow with
-// the number of processes (the article, section 4.4). Extra readings that a
-// detector demands use the slots halfway between, so that two readings never
-// follow immediately. It has no clock: the caller passes the time on the
-// device's clock.
+// period, in turn, so that the load on system_server does not grow with the
+// number of processes (the article, section 4.4). Extra readings that a
+// detector demands use the slots halfway between, so that two readings are
+// never immediately consecutive. A rotation has no clock: the caller passes the
+// time on the device's clock.
 type rotation struct {
 	period  time.Duration
 	order   []capture.Key
@@ -32,7 +32,7 @@ type restState struct {
 	turns, left int
 }
 
-// maxPause bounds that, in turns of the process.
+// maxPause bounds that time, in turns of the process.
 const maxPause = 16
 
 // newRotation returns a rotation with one turn per period of device time.
@@ -56,10 +56,10 @@ func (r *rotation) SetPeriod(period, now time.Duration) {
 // Len returns the number of processes in the round.
 func (r *rotation) Len() int { return len(r.order) }
 
-// Round returns the time in which every process has had its turn.
+// Round returns the time in which every process has one turn.
 func (r *rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
 
-// Add appends a process to the round, unless it is there.
+// Add appends a process to the round, unless it is already in the round.
 func (r *rotation) Add(k capture.Key) {
 	for _, have := range r.order {
 		if have == k {
@@ -85,8 +85,8 @@ func (r *rotation) Remove(k capture.Key) {
 	delete(r.resting, k)
 }
 
-// Want requests n extra readings of k in total, spaced apart, the first in the
-// next free slot after now. A resting process gets none.
+// Want requests extra readings of k until n are pending, spaced apart, the
+// first in the next free slot after now. A resting process gets none.
 func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.resting[k] != nil {
@@ -120,8 +120,8 @@ func (r *rotation) Wanted(k capture.Key) int {
 }
 
 // Turn returns the process to read at the time now, counted from the start of
-// the run. It returns false if none exists; each slot has at most one reading.
-// Even slots belong to the round, odd slots to extra readings.
+// the run. It returns false if there is none; each slot has at most one
+// reading. Even slots belong to the round, odd slots to extra readings.
 func (r *rotation) Turn(now time.Duration) (capture.Key, bool) {
 	slot := int64(now / r.Slot())
 	if slot <= r.slot {
@@ -163,8 +163,8 @@ func (r *rotation) takeNext() (capture.Key, bool) {
 	return capture.Key{}, false
 }
 
-// MarkUnanswered notes that k did not respond: it rests for 1, 2, 4 up to 16 of
-// its turns.
+// MarkUnanswered notes that k did not respond: it skips 1 turn, then 2, 4 and
+// so on, up to 16.
 func (r *rotation) MarkUnanswered(k capture.Key) {
 	p := r.resting[k]
 	if p == nil {

@@ -96,9 +96,9 @@ func TestRotationSkipsNextSlot(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 65*time.Second), []string{"1m0s A"})
 }
 
-// Whatever is added, requested, unanswered and removed: at most one turn per
-// slot, only of processes that exist, and no process that responds waits longer
-// than a round.
+// Whichever processes are added, requested, unanswered and removed: each slot
+// has at most one turn, only existing processes get a turn, and no process that
+// responds waits longer than a round.
 func TestRotationProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -134,9 +134,9 @@ func (m *sampling) record(x *subject, line record.Sample) {
 	m.loop.sampled(x)
 }
 
-// recordGap records a gap in the series before the sample that ends it. A line
-// can be fitted through one or two missing samples, because the times are
-// correct; the policy decides about longer gaps.
+// recordGap records a gap in the series before the sample that ends it. If only
+// one or two samples are missing, a line can still be fitted, because the times
+// are correct; the policy decides about longer gaps.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
 	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
@@ -161,7 +161,8 @@ func (m *sampling) trendSpans(gap time.Duration) bool {
 }
 
 // dueWithin returns the time within which the sample after the latest one was
-// due. If only dumpsys can read the process, that is its turn in the rotation.
+// due. If only dumpsys can read the process, this is the time until its turn in
+// the rotation.
 func (m *sampling) dueWithin(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(x.sampling.interval, m.demandedInterval(x))
@@ -219,7 +220,7 @@ func pauseAfter(times int) time.Duration {
 }
 
 // recordFailure records an error of one process. The same error is not recorded
-// again until its channel has read the process.
+// again until the channel has successfully read the process.
 func (m *sampling) recordFailure(x *subject, on channel, event string, err error) {
 	text := err.Error()
 	if text == x.sampling.lastError[on] {
@@ -284,7 +285,7 @@ func (m *sampling) recordTrailingGap(x *subject) {
 }
 
 // endFinalRound notifies the callers that wait for the final samples, whether
-// these were taken or not.
+// or not these were taken.
 func (m *sampling) endFinalRound(err error) {
 	if len(m.finalRounds) == 0 || err == nil && len(m.dueTargets(m.clock.now())) > 0 {
 		return

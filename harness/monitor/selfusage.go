@@ -24,8 +24,7 @@ func newSelfUsage() *selfUsage {
 	return o
 }
 
-// record returns the usage until now; memory is the maximum that any call has
-// seen.
+// record returns the usage so far; memory is the maximum of all calls.
 func (o *selfUsage) record() *record.Overhead {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,8 +37,9 @@ func (o *selfUsage) record() *record.Overhead {
 	return out
 }
 
-// memory returns what the program holds of the machine's memory, in bytes: what
-// the runtime has mapped, less the memory returned.
+// memory returns how much of the machine's memory the program uses, in bytes:
+// the memory that the runtime has mapped, minus the memory that it has
+// returned.
 func memory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

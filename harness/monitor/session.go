@@ -23,8 +23,8 @@ const (
 )
 
 // session watches one device. Each part owns its state and is used only by the
-// session's goroutine. Requests to the device run in goroutines of their own
-// and return their answers to it.
+// session's goroutine. Requests to the device run in separate goroutines and
+// return their answers to the session's goroutine.
 type session struct {
 	*port
 	sampling   *sampling
@@ -82,7 +82,7 @@ func headerOf(d Device) record.HeaderDevice {
 }
 
 // watch runs until ctx ends or the device is lost. Diagnoses continue until
-// they are done or user ends.
+// they are complete or user ends.
 func (s *session) watch(ctx, user context.Context) {
 	defer s.calls.Wait()
 	responding, giveUp := context.WithCancel(user)
@@ -106,7 +106,7 @@ func (s *session) watch(ctx, user context.Context) {
 	s.end(ctx, responding, giveUp)
 }
 
-// takeNext waits for the next answer or wake-up and hands it to the part
+// takeNext waits for the next answer or wake-up and passes it to the part
 // concerned. It returns false when ctx has ended.
 func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Time) bool {
 	select {
@@ -150,7 +150,7 @@ func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Tim
 	return true
 }
 
-// ask runs do on the session's goroutine and returns when it is done. It
+// ask runs do on the session's goroutine and returns when do has returned. It
 // returns an error if the session has ended.
 func (s *session) ask(do func()) error {
 	done := make(chan struct{})
@@ -161,15 +161,15 @@ func (s *session) ask(do func()) error {
 	case <-s.over:
 	}
 	select {
-	case <-done: // it ran at the end of the session
+	case <-done: // do ran at the end of the session
 		return nil
 	default:
 		return errRunEnded
 	}
 }
 
-// sendDue sends every request that is due. A device that does not respond is
-// only asked for its pulse.
+// sendDue sends every request that is due. A device that does not respond gets
+// only pulse requests.
 func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
@@ -245,9 +245,8 @@ func (s *session) userChanged() {
 	s.discovery.userChanged()
 }
 
-// restarted implements loop. The time axis of the run continues where the
-// host's clock puts it, but never goes back: the clock of a suspended host is
-// late.
+// restarted implements loop. The time axis of the run continues at the time of
+// the host's clock, but never goes back: the clock of a suspended host is late.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{

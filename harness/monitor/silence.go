@@ -14,7 +14,8 @@ import (
 
 const (
 	// minRetry is the real time before the first retry of a request without an
-	// answer. The pause doubles up to maxRetry or half a sampling interval.
+	// answer. The pause doubles each time, up to maxRetry or half a sampling
+	// interval.
 	minRetry = 250 * time.Millisecond
 	maxRetry = 10 * time.Second
 	// reconnectDeadline is the real time for one attempt to reconnect.
@@ -33,11 +34,11 @@ type silence struct {
 	// sampleInterval is the device time between two samples of a process that
 	// is not suspicious.
 	sampleInterval time.Duration
-	// failing is the time of the first failed round since the latest good one,
-	// failures their number.
+	// failing is the time of the first failed round since the latest successful
+	// one, failures is the number of failed rounds.
 	failing  time.Time
 	failures int
-	// err says why the device is lost.
+	// err is why the device is lost.
 	err error
 }
 
@@ -57,8 +58,8 @@ func (q *silence) lost() error { return q.err }
 // available reports whether the device responds and is not lost.
 func (q *silence) available() bool { return q.err == nil && !q.on() }
 
-// nextWake returns the device time at which a device that does not respond is
-// asked again.
+// nextWake returns the device time at which the next request is sent to a
+// device that does not respond.
 func (q *silence) nextWake(now time.Duration) time.Duration {
 	if q.pulses.inFlight {
 		return now + scanInterval // its answer wakes the session
@@ -72,13 +73,13 @@ func (q *silence) restarted(up time.Duration) {
 	q.loop.restarted(up)
 }
 
-// retryState is how long a device has not responded and when it is asked next,
-// in real time.
+// retryState is how long a device has not responded and when the next request
+// is sent, in real time.
 type retryState struct {
 	since, until time.Time
 	pause        time.Duration
-	// recorded: the device did not return its pulse either, and that is
-	// recorded.
+	// recorded is set once it is recorded that the device did not answer a
+	// pulse either.
 	recorded bool
 	// stop ends the wait for the device's return.
 	stop context.CancelFunc
@@ -89,8 +90,8 @@ type retryState struct {
 // on reports whether the device does not respond.
 func (o *retryState) on() bool { return !o.since.IsZero() }
 
-// fail notes a request without an answer and returns for how long there was
-// none.
+// fail notes a request without an answer and returns how long there has been no
+// answer.
 func (o *retryState) fail(now time.Time, most time.Duration) time.Duration {
 	if !o.on() {
 		o.since, o.pause = now, minRetry/2
@@ -118,8 +119,8 @@ type resetter interface {
 	Reset(ctx context.Context) error
 }
 
-// requestFailed handles a request without an answer. From then on the device is
-// only asked for its pulse.
+// requestFailed handles a request without an answer. From then on only pulse
+// requests are sent to the device.
 func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error) {
 	if ctx.Err() != nil {
 		return
@@ -135,8 +136,8 @@ func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error
 	}
 }
 
-// roundFailed handles a failed round. A device that returns its pulse while its
-// rounds fail for too long is treated like one that is disconnected.
+// roundFailed handles a failed round. A device that answers pulses while its
+// rounds fail for too long is treated like a disconnected device.
 func (q *silence) roundFailed(ctx context.Context, err error) {
 	if q.failing.IsZero() {
 		q.failing = time.Now()
@@ -179,8 +180,8 @@ func (q *silence) waitForReturn(ctx context.Context) {
 	send(q.port, &q.returns, func() (struct{}, error) { return struct{}{}, dev.Return(ctx) })
 }
 
-// takeReturn handles the device's return, or the end of a wait that an earlier
-// outage began and that is replaced now.
+// takeReturn handles the device's return, or the end of a wait that was started
+// by an earlier outage and is replaced now.
 func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	q.returns.inFlight = false
 	switch {
@@ -200,8 +201,8 @@ func (q *silence) takeReset(ctx context.Context, a answer[struct{}]) {
 	}
 }
 
-// probe asks a device that does not respond for its pulse when its pause is
-// over.
+// probe sends a pulse request to a device that does not respond when its pause
+// is over.
 func (q *silence) probe(ctx context.Context) {
 	if !q.pulses.inFlight && q.outage.retryDue(time.Now()) {
 		q.sendPulse(ctx)
@@ -222,8 +223,8 @@ func (q *silence) normalInterval() time.Duration {
 	return q.clock.real(q.sampleInterval)
 }
 
-// pulseDeadline returns the real time in which a device must return its pulse,
-// a third of a sampling interval: a phone that is out of memory may take
+// pulseDeadline returns the real time within which a device must answer a
+// pulse, a third of a sampling interval: a phone that is out of memory may take
 // seconds for one command.
 func (q *silence) pulseDeadline() time.Duration {
 	return min(max(q.normalInterval()/3, 2*time.Second), 10*time.Second)
@@ -259,8 +260,8 @@ func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 	q.requestSucceeded(requestPulse)
 }
 
-// reconnect resets the connection to a device that is there and does not
-// respond: one side may have lost its place in the stream of packets, and
+// reconnect resets the connection to a device that is connected and does not
+// respond: one side may have lost its position in the stream of packets, and
 // waiting does not repair that.
 func (q *silence) reconnect(ctx context.Context, err error) {
 	dev, ok := q.dev.Device.(resetter)
@@ -284,10 +285,11 @@ func (q *silence) reconnect(ctx context.Context, err error) {
 }
 
 // reconnectAfter returns the real time after which a device that does not
-// respond is reconnected: half a sampling interval. A new connection ends what
-// runs on the device over adb, including what a suite on the host has started
-// there. monkey is restarted afterwards. Other workloads are not, so they get
-// half of the device timeout.
+// respond is reconnected: half a sampling interval. A new connection ends
+// everything that runs on the device over adb, including commands that a suite
+// on the host has started there. monkey is restarted afterwards. Other
+// workloads are not restarted, so for them the time is half of the device
+// timeout.
 func (q *silence) reconnectAfter() time.Duration {
 	switch q.run.Workload.(type) {
 	case nil, Monkey:
@@ -315,17 +317,17 @@ func (q *silence) answered() {
 		})
 	}
 	if q.failures < 2 {
-		return // what became due in the outage is due now
+		return // requests that became due in the outage are due now
 	}
 	for _, x := range q.subjects.order {
-		// The pulse succeeded while rounds failed: they keep their interval.
+		// The pulse succeeded while rounds failed: rounds keep their interval.
 		x.sampling.due = align(q.clock.now(), x.Detector.Demand().Interval)
 	}
 }
 
-// finalProbe asks a device that does not respond once more. What the end of the
-// run needs from it cannot be had later, and a run that ends without its device
-// is not clean.
+// finalProbe sends one more request to a device that does not respond. Data
+// that the end of the run needs from the device cannot be read later, and a run
+// that ends without its device is not clean.
 func (q *silence) finalProbe(ctx context.Context) {
 	if !q.on() || q.err != nil {
 		return
@@ -341,9 +343,9 @@ func (q *silence) finalProbe(ctx context.Context) {
 }
 
 // advance follows the device's clock. If the clock shows less than before the
-// request, the device has rebooted. The two channels overlap, so the latest
-// reading cannot be compared with. If the latest reading is older than the
-// request, the reboot is already known.
+// request, the device has rebooted. The two channels overlap, so the comparison
+// does not use the latest reading. If the latest reading is lower than the one
+// before the request, the reboot is already known.
 func (q *silence) advance(ctx context.Context, up, after time.Duration) {
 	if up < after && after <= q.part.Up() {
 		q.restarted(up)

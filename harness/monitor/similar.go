@@ -21,15 +21,16 @@ const (
 	// maxNames bounds the names that are compared: phones have a thousand
 	// processes.
 	maxNames = 5000
-	// namesTimeout is the real time in which a device must list its processes.
+	// namesTimeout is the real time within which a device must list its
+	// processes.
 	namesTimeout = 5 * time.Second
 )
 
 // similarNames returns the names of processes on a device that are similar to
 // the watched ones, the most similar first. They are a hint for a misspelled
-// name; if the device does not respond, nothing is returned.
+// name; if the device does not respond, the result is empty.
 func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pattern) []string {
-	// toolbox, before Android 8, supports neither -A nor -o.
+	// toolbox, used before Android 8, supports neither -A nor -o.
 	a, err := shell.Ask(ctx, dev, namesTimeout, "ps -A -o NAME 2>/dev/null || ps")
 	if err != nil {
 		return nil
@@ -40,8 +41,8 @@ func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pa
 		if len(fields) == 0 || len(names) == maxNames {
 			continue
 		}
-		// Processes of apps are named after a package; others are not those of
-		// an app.
+		// Processes of apps are named after a package; other processes do not
+		// belong to an app.
 		if name := fields[len(fields)-1]; strings.Contains(name, ".") && !strings.Contains(name, "/") &&
 			len(name) <= 255 {
 			names = append(names, text.Printable(name))

@@ -20,7 +20,7 @@ func TestRealSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const scale = 6 // an interval of 30 s takes 5 s
+	const scale = 6 // an interval of 30 s takes 5 s of real time
 	const unit = 5 * time.Second
 	seed := seed(t)
 	ownTemporary(t)

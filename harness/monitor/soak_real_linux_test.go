@@ -38,14 +38,14 @@ func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float6
 		t.Fatal(err)
 	}
 	b := newBench(t, p, client, server.Connect(t, d.Addr()), androidsim.Faults(p, d, line))
-	// A stream whose opening was garbled on the line lives as long as the
+	// A stream whose opening was garbled on the connection lives as long as the
 	// connection: no host knows its number.
 	b.hangUp = d.Drop
 	return b
 }
 
-// smokeFaults are those that take another path through the real adb server than
-// through one in memory: TestEachFault has all of them.
+// smokeFaults are the faults that take a different path through the real adb
+// server than through one in memory: TestEachFault has all faults.
 var smokeFaults = []string{"offline", "connection dropped", "line unplugged", "line hangs", "line with garbage"}
 
 // TestRealFaults injects faults behind the real adb server: a few of them with
@@ -83,7 +83,7 @@ func TestRealFaults(t *testing.T) {
 	checkNothingLeft(t, benches)
 }
 
-// inventory counts what a run may leave behind on the host.
+// inventory counts the resources that a run may leave behind on the host.
 type inventory struct{ goroutines, files, children, temporary int }
 
 func (n inventory) within(m inventory) bool {
@@ -103,7 +103,7 @@ func census(t *testing.T) inventory {
 	return inventory{runtime.NumGoroutine(), len(files), children(t), len(temporary)}
 }
 
-// children returns the number of live processes that this one has started.
+// children returns the number of live child processes of this process.
 func children(t *testing.T) int {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -121,8 +121,8 @@ func children(t *testing.T) int {
 	return n
 }
 
-// checkCensus waits until no more is left than before: connections of the
-// killed adb server end after the run.
+// checkCensus waits until no more resources are in use than before the run:
+// connections of the killed adb server end after the run.
 func checkCensus(t *testing.T, before inventory, benches []*bench) {
 	t.Helper()
 	for _, b := range benches {

@@ -41,7 +41,7 @@ type bench struct {
 	past []trouble
 }
 
-// trouble is one injected fault, by the clock of the test.
+// trouble is one injected fault, with times of the test's clock.
 type trouble struct {
 	name     string
 	effect   androidsim.Effect
@@ -61,7 +61,7 @@ func ownTemporary(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// newBench connects a phone. The caller says how to reach it.
+// newBench connects a phone. The caller determines how the phone is reached.
 func newBench(t *testing.T, p *androidsim.Phone, client *adb.Client, serial string, faults []androidsim.Fault) *bench {
 	t.Helper()
 	dev, err := client.Select(t.Context(), serial)
@@ -154,7 +154,7 @@ func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) 
 }
 
 // floods reports whether a fault makes a command print many megabytes. The race
-// detector instruments each byte of every copy of them; these faults are tested
+// detector instruments each byte of every copy, so these faults are tested
 // without it.
 func floods(f androidsim.Fault) bool { return strings.HasPrefix(f.Name, "output with") }
 
@@ -188,7 +188,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// killServers kills the adb servers of all phones now and then, and starts them
+// killServers repeatedly kills the adb servers of all phones and starts them
 // again.
 func killServers(ctx context.Context, r *rand.Rand, unit time.Duration, all []*bench, kill, start func()) {
 	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
@@ -218,9 +218,9 @@ func seed(t *testing.T) uint64 {
 }
 
 // TestSoak injects random faults into two of three phones and the adb server
-// for half an hour. The record is complete except for recorded gaps, which are
-// no longer than the faults and two intervals each; it is true; and nothing is
-// left behind.
+// for half an hour. The record has no gaps except recorded ones, which are no
+// longer than the faults plus two intervals each; its values are correct; and
+// nothing is left behind.
 func TestSoak(t *testing.T) {
 	seed := seed(t) // outside of the bubble, whose clock always starts at the same time
 	synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// tormentAll injects faults into all benches but the first for a while.
+// tormentAll injects faults into all benches except the first for a while.
 func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benches []*bench, kill, start func()) {
 	ctx, stop := context.WithTimeout(ctx, span)
 	defer stop()
@@ -267,9 +267,9 @@ func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benc
 	torments.Wait()
 }
 
-// TestEachFault injects every fault into its own phone, all in one run: the
+// TestEachFault injects every fault into a separate phone, all in one run: the
 // phone is sampled again afterwards, missing samples are recorded, and no value
-// is wrong except where a fault can cause one that nobody could detect.
+// is wrong except for faults whose wrong values cannot be detected.
 func TestEachFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
@@ -279,8 +279,8 @@ func TestEachFault(t *testing.T) {
 			b, _ := newMemoryBench(t, memoryPhone(1+n))
 			benches = append(benches, b)
 		}
-		// Two that are healthy and lack what others have: no shell_v2 before
-		// Android 7, so that there is no exit status, and no smaps_rollup.
+		// Two healthy phones that lack features: no shell_v2 before Android 7,
+		// so that there is no exit status, and no smaps_rollup.
 		for _, api := range []int{22, 28} {
 			b, _ := newMemoryBench(t, androidsim.Options{Serial: fmt.Sprintf("api%d", api), API: api})
 			benches = append(benches, b)
@@ -296,7 +296,7 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-// suffer injects one fault, after a while and for a while.
+// suffer injects one fault, which begins after a while and lasts for a while.
 func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time.Duration) {
 	pause(ctx, after)
 	x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
@@ -326,7 +326,7 @@ func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Durat
 }
 
 // A device that does not come back ends its part of the run with exit code 3.
-// Its measurements are kept, and the others are watched to the end.
+// Its measurements are kept, and the other devices are watched to the end.
 func TestLostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, _ := newMemoryBench(t, memoryPhone(0))
@@ -360,9 +360,9 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 	return o
 }
 
-// checkSoak compares the record of a phone with its faults: each fault may cost
-// its own time, the interval before it and the one after. Stalls of the test
-// machine, by its clock, are allowed in addition.
+// checkSoak compares the record of a phone with its faults: each fault may
+// cause missing samples during the fault and for one interval before and after
+// it. Stalls of the test machine, by its clock, are allowed in addition.
 func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	t.Helper()
 	faults, distorted := len(b.past), false
@@ -412,7 +412,8 @@ func (b *bench) misread(r result) bool {
 			func(e record.Event) bool { return e.Device == b.device.Serial() && e.Event == "reboot" })
 }
 
-// distorts reports whether a value read at a time may be wrong without a sign.
+// distorts reports whether a value read at a time may be wrong without being
+// marked.
 func (b *bench) distorts(at time.Time) bool {
 	const slack = 2 * time.Second // for requests in flight, and for the two clocks
 	return slices.ContainsFunc(b.past, func(x trouble) bool {

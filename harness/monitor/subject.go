@@ -8,26 +8,29 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// subject is a watched process name: its account, and how and when to read it
+// subject is a watched process name: its series, and how and when to read it
 // next.
 type subject struct {
 	*ledger.Account
 	probe capture.Probe
-	// provisional: the device has not reported yet how the process can be read.
+	// provisional is set if the device has not reported yet how the process can
+	// be read.
 	provisional bool
 	present     bool
-	// foundAt is the host's time at which a scan found it after it was absent.
+	// foundAt is the host's time at which a scan found the process after it was
+	// absent.
 	foundAt time.Time
 
-	// returns counts how often the same incarnation was gone and back.
+	// returns counts how often the same incarnation disappeared and came back.
 	returns int
-	// childRecorded: a child with the same name is recorded.
+	// childRecorded is set once a child with the same name is recorded.
 	childRecorded bool
-	// rebooted: the device has rebooted since the process was last seen.
+	// rebooted is set if the device has rebooted since the process was last
+	// seen.
 	rebooted bool
 	cpu      meter
 
-	// State of the parts of the session.
+	// The state that the parts of the session keep for the process.
 	sampling sampledSubject
 	counts   countedSubject
 	response responseState
@@ -39,13 +42,13 @@ type subject struct {
 // sampledSubject is the state of sampling. Times are device times since the
 // start.
 type sampledSubject struct {
-	// due is the time of the next sample, interval what the detector demanded
-	// after the latest one.
+	// due is the time of the next sample, interval is the interval that the
+	// detector demanded after the latest one.
 	due, interval time.Duration
 	last          capture.Reading
 	costMS        float64
-	// failures counts failed readings in a row, unanswered rounds in a row in
-	// which only this process did not respond.
+	// failures counts failed readings in a row; unanswered counts rounds in a
+	// row in which only this process did not respond.
 	failures, unanswered int
 	// lastError is the latest error of each channel, so that an error is
 	// recorded once.
@@ -55,7 +58,7 @@ type sampledSubject struct {
 }
 
 // countedSubject is when objects are due to be counted because a forced
-// collection has settled, 0 if they are not, and when they were last counted
+// collection has settled (0 if they are not), and when they were last counted
 // for that reason. Times are device times since the start.
 type countedSubject struct{ due, latest time.Duration }
 
@@ -66,7 +69,7 @@ type limitedSubject struct {
 	recorded int
 }
 
-// pausedSubject says whether and since when, on the session's clock, a heap
+// pausedSubject holds whether and since when, on the session's clock, a heap
 // dump has suspended the process, and the device time of all dumps since the
 // latest sample.
 type pausedSubject struct {
@@ -75,7 +78,7 @@ type pausedSubject struct {
 }
 
 // shownSubject is the verdict in the latest row. Computing it for every row
-// would cost more than everything else.
+// would be too expensive.
 type shownSubject struct {
 	verdict detector.Verdict
 	inputs  int

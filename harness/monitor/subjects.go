@@ -13,8 +13,8 @@ import (
 const (
 	// maxSubjects bounds the watched processes of one device.
 	maxSubjects = 500
-	// maxBacks bounds how often one incarnation is recorded as gone and back: a
-	// device may contradict itself all night.
+	// maxBacks bounds how often it is recorded that one incarnation disappeared
+	// and came back: a device may contradict itself all night.
 	maxBacks = 3
 )
 
@@ -49,7 +49,7 @@ func (w *subjects) watched(p capture.Process) bool {
 }
 
 // incarnation returns the subject of a process that is or was watched, nil if
-// none exists.
+// there is none.
 func (w *subjects) incarnation(p capture.Process) *subject {
 	for _, x := range w.order {
 		if x.User == p.User && x.Name == p.Name && x.Same(p) {
@@ -60,7 +60,7 @@ func (w *subjects) incarnation(p capture.Process) *subject {
 }
 
 // reconcile updates the subjects with a process that a scan found: a new
-// process, a new incarnation, or one that is watched already.
+// process, a new incarnation, or a process that is watched already.
 func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 	x := w.byKey[p.Key()]
 	switch {
@@ -75,7 +75,7 @@ func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 		w.recordEvent(w.identity(x, "found", foundText(p, probe)))
 	case !x.Same(p):
 		old := x.PID
-		if x.present { // its end went unnoticed
+		if x.present { // the end of the old incarnation was not detected
 			w.deaths.note(x, x.Process)
 		}
 		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
@@ -131,8 +131,8 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	}
 }
 
-// identity returns an event that says which incarnation a process is from now
-// on and how it is read.
+// identity returns an event that records which incarnation a process is from
+// now on and how it is read.
 func (w *subjects) identity(x *subject, event, text string) record.Event {
 	e := w.processEvent(x.Account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()
@@ -171,7 +171,7 @@ func foundText(p capture.Process, probe capture.Probe) string {
 	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)
 }
 
-// goneText describes the incarnation that is gone; the event itself names the
+// goneText describes the incarnation that has ended; the event itself names the
 // process.
 func goneText(pid int, err error) string {
 	if errors.Is(err, capture.ErrGone) {
@@ -182,7 +182,7 @@ func goneText(pid int, err error) string {
 
 // deadline returns the real time that one round may take: smaps takes seconds
 // per process on an old phone, everything else milliseconds. It stays below the
-// sampling interval, so that an outage is noticed within one interval.
+// sampling interval, so that an outage is detected within one interval.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {
 	d := min(max(w.clock.real(w.interval()), 3*time.Second), 10*time.Second)
 	for _, t := range targets {

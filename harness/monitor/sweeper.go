@@ -13,9 +13,9 @@ import (
 type sweeper struct {
 	*port
 	call call[[]string]
-	// left: a diagnosis may have left a file on the device, because the device
-	// was disconnected or did not remove it. It is removed from due on, on the
-	// session's clock.
+	// left is set if a diagnosis may have left a file on the device, because
+	// the device was disconnected or did not remove the file. A sweep is due at
+	// due, on the session's clock.
 	left bool
 	due  time.Duration
 }
@@ -34,7 +34,7 @@ func (w *sweeper) sweepNow() { w.due = 0 }
 // noteLeft notes that a file may have been left.
 func (w *sweeper) noteLeft() { w.left = true }
 
-// sweepDue sweeps if a file may have been left and the time has come.
+// sweepDue starts a sweep if a file may have been left and the sweep is due.
 func (w *sweeper) sweepDue(ctx context.Context) {
 	if w.left && !w.call.inFlight && w.clock.now() >= w.due {
 		w.left = false
@@ -42,7 +42,8 @@ func (w *sweeper) sweepDue(ctx context.Context) {
 	}
 }
 
-// send removes what a diagnosis, or a run that crashed, has left on the device.
+// send removes files that a diagnosis, or a run that crashed, has left on the
+// device.
 func (w *sweeper) send(ctx context.Context) {
 	if w.run.responder == nil {
 		return

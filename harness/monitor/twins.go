@@ -12,15 +12,17 @@ import (
 type twins struct {
 	*port
 	// seen is the device time at which a scan first found an unwatched process:
-	// a second one with a name, or a child with the name of its parent.
+	// either the second process with a name, or a child with the name of its
+	// parent.
 	seen map[capture.Process]time.Duration
 }
 
 // number numbers the processes with the same user and name that run at the same
 // time, so that each has its own series. A process keeps its number as long as
-// it lives. The next one with that name takes a free number, preferably that of
-// a process with its uid. A process that runs beside another must be seen
-// twice: an incarnation that is about to end is not a twin.
+// it lives. The next process with that name gets a free number, preferably that
+// of a process with its uid. If a process with the same name already runs, the
+// new one must be seen twice: an incarnation that is about to end is not a
+// twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -58,7 +60,8 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several new ones, the latest is the present incarnation of the app.
+	// Of several new processes, the latest is the present incarnation of the
+	// app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})

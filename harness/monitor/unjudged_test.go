@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A run with a process without a verdict is not green, whatever the others: the
-// run says which process, why and what to do.
+// A run in which one process has no verdict does not pass, whatever the results
+// of the others: the run reports which process, why and what to do.
 func TestUnjudgedRunIsNotGreen(t *testing.T) {
 	dying := func(name string, after, down time.Duration) androidsim.ProcessSpec {
 		p := healthy(name)

@@ -24,7 +24,7 @@ func number(v known.Int) *int64 {
 // exceed the device's memory are omitted and reported as warnings.
 func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnings []string) {
 	memory, swap := procfs.Bounds(memTotalKB)
-	most := memory + swap // TOTAL includes swapped memory where dumpsys prints it
+	most := memory + swap // TOTAL includes swapped memory if dumpsys prints it
 	number := func(name string, kb known.Int) *int64 {
 		if kb.Known && (kb.N < 0 || kb.N > most) {
 			warnings = append(warnings,
@@ -68,7 +68,7 @@ func objects(counts map[string]int64) map[string]int64 {
 	return out
 }
 
-// triState converts an answer, nil if it is unknown.
+// triState converts an answer; nil if it is unknown.
 func triState(a dumpsys.Answer) *bool {
 	switch a {
 	case dumpsys.Yes:

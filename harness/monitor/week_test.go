@@ -23,7 +23,7 @@ import (
 )
 
 // canned is a device that answers from a few templates: it replaces a simulated
-// phone, which costs more than the program under test.
+// phone, which would use more CPU time than the program under test.
 type canned struct {
 	processes int
 	started   time.Time
@@ -157,14 +157,14 @@ type heapMeter struct{ daily []uint64 }
 func (h *heapMeter) day() {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // pools live through one
+	runtime.GC() // pools survive one collection
 	runtime.ReadMemStats(&m)
 	h.daily = append(h.daily, m.HeapAlloc)
 }
 
 // A week at 30 s for 10 processes does not increase the program's memory, which
-// is under 64 kB for each. Two days are watched in every run, a week with
-// LEAKGATE_E2E=long; with the race detector, days of three hours.
+// is under 64 kB for each process. Two days are watched in every run, a week
+// with LEAKGATE_E2E=long; with the race detector, days of three hours.
 func TestWeek(t *testing.T) {
 	days, day := 2, 24*time.Hour
 	if racing {
@@ -211,7 +211,7 @@ func TestWeek(t *testing.T) {
 	perDay := time.Duration(float64(cpuTime()-cpu) * float64(24*time.Hour) / float64(time.Duration(days)*day))
 	t.Logf("live heap before and at the end of each day: %v kB; %v of CPU for a day of %d processes, %.4f %% of a core",
 		kilobytes(heap.daily), perDay.Round(time.Millisecond), processes, perDay.Hours()/24*100)
-	// Eight bytes per sample would be 230 kB a day.
+	// Eight bytes per sample would add up to 230 kB a day.
 	before, first, last := heap.daily[0], heap.daily[1], heap.daily[len(heap.daily)-1]
 	if last > first+100<<10 {
 		t.Errorf("the heap grows: %v kB", kilobytes(heap.daily))

@@ -11,19 +11,20 @@ import (
 )
 
 // WindowRule finds tests in the output of a command, line by line, so that each
-// is checked. docs/formats/config.md describes it.
+// test is checked. docs/formats/config.md describes it.
 type WindowRule struct {
-	// Begin matches a line at which a test begins. The test's name is its group
-	// "name", or else its first group, or else the whole match. End matches a
-	// line at which the latest open test ends, or the latest with a name if it
-	// has a group "name"; the group "outcome" is its outcome.
+	// Begin matches a line at which a test begins. The test's name is the group
+	// "name"; without that group it is the first group, and without any group
+	// the whole match. End matches a line at which a test ends: the latest open
+	// test, or with a group "name" the latest open test with that name; the
+	// group "outcome" is the outcome.
 	Begin, End *regexp.Regexp
-	// Options are those of the check of each test; name and device are set by
-	// the workload.
+	// Options are the options of the check of each test; name and device are
+	// set by the workload.
 	Options CheckOptions
 }
 
-// digestWords returns what identifies the rule in a digest.
+// digestWords returns the words that identify the rule in a digest.
 func (r *WindowRule) digestWords() []string {
 	if r == nil {
 		return nil
@@ -47,8 +48,8 @@ func (r *WindowRule) begins(line string) (name string, ok bool) {
 	return strings.TrimSpace(m[at]), true
 }
 
-// ends returns the outcome of a test that ends at a line, and its name, "" for
-// the latest.
+// ends returns the outcome and the name of a test that ends at a line; the name
+// is "" for the latest open test.
 func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	m := r.End.FindStringSubmatch(line)
 	if m == nil {
@@ -201,8 +202,8 @@ func (f *foundTests) finish() {
 	}
 }
 
-// missing describes a rule that has found nothing, "" if it has: a run in which
-// no test was checked must not look like one without leaks.
+// missing describes a rule that has found no tests, "" if it has found some: a
+// run in which no test was checked must not look like a run without leaks.
 func (f *foundTests) missing() string {
 	switch {
 	case f.started == 0:

@@ -82,7 +82,7 @@ func found(t *testing.T, p *cabled, r *WindowRule, lines ...string) result {
 	return respond(t, t.Context(), o)
 }
 
-// Tests in the output of a command are checked: the one that leaks objects is
+// Tests in the output of a command are checked: the test that leaks objects is
 // named.
 func TestDeviceCommandWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestDeviceCommandWindows(t *testing.T) {
 	})
 }
 
-// A test that begins before the heap of the previous one is dumped makes its
-// leak inconclusive.
+// If a test begins before the heap of the previous one is dumped, the leak of
+// the previous one is inconclusive.
 func TestWindowsWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), healthy("com.shop")))
@@ -148,8 +148,8 @@ func TestHostCommandWindows(t *testing.T) {
 }
 
 // However many tests begin, the number of open ones is bounded. A rule that
-// finds no test, or no end of one, is missing evidence: the run ends with exit
-// code 5, and not like one without leaks.
+// finds no test, or no end of any test, is missing evidence: the run ends with
+// exit code 5, not with that of a run without leaks.
 func TestWindowRuleWithoutMatches(t *testing.T) {
 	for want, r := range map[string]*WindowRule{
 		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),

@@ -20,9 +20,9 @@ import (
 type Workload interface {
 	// Describe returns the workload's description, without Exit and Error.
 	Describe() record.Workload
-	// Run runs the workload until it is done or ctx ends, and leaves nothing
-	// running that it can stop. It returns what was done. The error is a
-	// workload that failed, not one that was ended by ctx.
+	// Run runs the workload until it ends or ctx ends, and stops everything
+	// that it can stop. It returns what was done. It returns an error if the
+	// workload failed, but not if ctx ended it.
 	Run(ctx context.Context, env Env) (record.Workload, error)
 }
 
@@ -33,7 +33,7 @@ type Env struct {
 	Dir string
 	// Output receives the workload's output.
 	Output io.WriteCloser
-	// log is the file name of Output in Dir, "" if none exists.
+	// log is the file name of Output in Dir, "" if there is none.
 	log string
 	// Mark sets a mark on one device, or on all if device is "".
 	Mark func(device, text string)
@@ -45,13 +45,13 @@ type Env struct {
 	// ForceStop is closed when a workload that is ending gets no more time. It
 	// may be nil.
 	ForceStop <-chan struct{}
-	// workloadEnded records the end of the workload on a device, or on all for
-	// "". It may be nil.
+	// workloadEnded records the end of the workload on a device, or on all if
+	// the device is "". It may be nil.
 	workloadEnded func(device string)
 	// skipMark reports whether a mark on a device exceeds the rate limit, and
 	// counts it. It may be nil.
 	skipMark func(device string) bool
-	// Live is the run of the workload, nil if none exists.
+	// Live is the run of the workload, nil if there is none.
 	Live *LiveRun
 }
 
@@ -67,8 +67,8 @@ func (st Env) logHint() string {
 // maxLogs bounds the logs in one run directory.
 const maxLogs = 1000
 
-// newLog creates workload.log, or workload-2.log and so on if it exists: each
-// workload has its own.
+// newLog creates workload.log, or workload-2.log and so on if that file exists:
+// each workload has its own log.
 func newLog(dir string) (f *os.File, err error) {
 	name := "workload.log"
 	for n := 2; n <= maxLogs; n++ {
@@ -87,8 +87,8 @@ type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	left int
-	// failed is called with a write error, which is the run's fault and not the
-	// workload's.
+	// failed is called with a write error, which is an error of the run and not
+	// of the workload.
 	failed func(error)
 }
 
@@ -131,7 +131,8 @@ type lineReader struct {
 const maxLine = 4096
 
 // newLineReader returns a line reader for the output of the workload on a
-// device, or on the host for "". Lines that are not marks go to tests.
+// device, or on the host if the device is "". Lines that are not marks go to
+// tests.
 func (st Env) newLineReader(device string, tests *foundTests) *lineReader {
 	l := &lineReader{out: st.Output, onMark: func(text string) { st.Mark(device, cleanMark(text)) }}
 	if st.skipMark != nil {
@@ -179,8 +180,9 @@ func (l *lineReader) end() {
 }
 
 // DeviceCommand is a workload that runs one command line on every device. The
-// command may do anything, so it is not restarted after a disconnect. That is
-// recorded as an interruption, and a run with a duration continues.
+// command may have any effect, so it is not restarted after a disconnect. The
+// disconnect is recorded as an interruption, and a run with a duration
+// continues.
 type DeviceCommand struct {
 	Command string
 	// Windows finds tests in the output. It may be nil.
@@ -218,12 +220,12 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*
 		record.Event{
 			Event: "dropped", Text: fmt.Sprintf("device dropped the workload's command; it is not restarted: %v", err),
 		})
-	// Only now it is known whether the device is lost.
+	// Only now is it known whether the device is lost.
 	waitForDevice(ctx, dev)
 	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)
 }
 
-// errDropped is a command whose end is unknown.
+// errDropped is the error for a command whose end is unknown.
 var errDropped = errors.New("device disconnected")
 
 func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
@@ -255,7 +257,7 @@ func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Dev
 				}
 			})
 			exits[i], errs[i] = work(within, dev, st)
-			// A dropped command may continue on the device.
+			// An interrupted command may continue on the device.
 			if within.Err() == nil && !errors.Is(errs[i], errDropped) && st.workloadEnded != nil {
 				st.workloadEnded(dev.Serial())
 			}

@@ -97,8 +97,8 @@ func TestHostCommandFails(t *testing.T) {
 	}
 }
 
-// A command that is ended takes its children with it, including those that
-// ignore the first signal.
+// A command that is ended takes its child processes with it, including those
+// that ignore the first signal.
 func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	needShell(t)

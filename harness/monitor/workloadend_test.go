@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// idleSince returns the time since which a device had no workload, -1 if none
-// exists.
+// idleSince returns the time since which a device had no workload, -1 if there
+// is none.
 func idleSince(d record.Device) float64 {
 	if d.WorkloadEnded == nil {
 		return -1
@@ -27,15 +27,15 @@ func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: `if [ "$(getprop ro.serialno)" = S1 ]; then sleep 600; else sleep 2400; fi`}
-		r := perform(t, t.Context(), o) // which rebuilds the record from its lines
+		r := perform(t, t.Context(), o) // rebuilds the record from its lines
 		if got := [2]float64{idleSince(r.Devices[0]), idleSince(r.Devices[1])}; !about10s(got[0], 600) || got[1] != -1 {
 			t.Errorf("no workload since %v", got)
 		}
 	})
 }
 
-// Workloads beside a run: the last one that ended counts, on its device, unless
-// another is running.
+// When workloads run beside a run, the end of the last one on a device is used,
+// unless another is still running there.
 func TestWorkloadsBesideARunEnd(t *testing.T) {
 	sleep := func(command string) DeviceCommand { return DeviceCommand{Command: command} }
 	for name, c := range map[string]struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// workloads are the workloads of a run: its own, and others started during it.
+// workloads are the workloads of a run: its own workload, and others started
+// during the run.
 type workloads struct {
 	run *run
 	// work is the result of the run's own workload.
@@ -30,20 +31,20 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 		w.work.Error = w.run.paths.Error(err)
 	}
 	if w.run.allLost() {
-		return // the last device is lost, which is the cause of the workload's end
+		return // the loss of the last device caused the end of the workload
 	}
 	if errors.Is(err, errDropped) && w.run.Duration > 0 {
-		return // the command may continue on the device, and there is time to watch it
+		return // the command may continue on the device, and there is time left to watch it
 	}
-	if env.workloadEnded != nil { // it was started
+	if env.workloadEnded != nil { // the workload was started
 		env.workloadEnded("")
 	}
 	stop(errWorkload)
 }
 
 // runRepeatedly runs the workload, and repeats it as long as a suspicion
-// extends the run: an unused app shows no leak. A repetition that fails is a
-// failure of the workload.
+// extends the run, because an unused app shows no leak. If a repetition fails,
+// the workload fails.
 func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
@@ -81,8 +82,8 @@ func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	}
 }
 
-// repetition returns the workload for a repetition. Monkey gets another seed:
-// the same seed would send the same events.
+// repetition returns the workload for a repetition. Monkey gets a different
+// seed: the same seed would send the same events.
 func repetition(w Workload, repeats int) Workload {
 	if monkey, ok := w.(Monkey); ok {
 		monkey.Seed += int64(repeats)
@@ -94,7 +95,7 @@ func repetition(w Workload, repeats int) Workload {
 func (w *workloads) newEnv() (Env, error) {
 	f, err := newLog(w.run.Dir)
 	if err != nil {
-		// Its path on the host must not be recorded.
+		// The path of the program on the host must not be recorded.
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
 		}
@@ -140,7 +141,7 @@ func (w *workloads) begin(st *Env, of record.Workload) {
 }
 
 // mark sets a mark on one device, or on all. A mark without text is
-// meaningless, and `leakgate mark` rejects it; the first one is recorded.
+// meaningless, and `leakgate mark` rejects it; the first such mark is recorded.
 func (w *workloads) mark(device, text string) {
 	if text != "" {
 		w.run.postEvent(device, record.Event{Event: "mark", Text: text})
@@ -152,15 +153,15 @@ func (w *workloads) mark(device, text string) {
 	})
 }
 
-// recordEvent records an event of a workload. Any number of events may come,
-// except those about its outcome.
+// recordEvent records an event of a workload. The number of events is
+// unlimited, except for those about its outcome.
 func (w *workloads) recordEvent(device string, e record.Event) {
 	w.run.post(device, message{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
 // skipMark reports whether a mark exceeds the rate limit on all of its devices,
 // and counts it there. It is called for each mark that a workload prints,
-// before anything else.
+// before any other processing.
 func (w *workloads) skipMark(device string) bool {
 	now := time.Now()
 	for _, s := range w.run.sessions {
