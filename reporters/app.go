@@ -59,9 +59,9 @@ func Together(a record.AppVerdict) string {
 
 func leakingText(names []string) string {
 	if len(names) == 1 {
-		return name(names[0]) + " leaks by itself"
+		return name(names[0]) + " leaks, see above"
 	}
-	return fmt.Sprintf("%d processes leak by themselves", len(names))
+	return fmt.Sprintf("%d processes leak, see above", len(names))
 }
 
 func rateText(a record.AppVerdict) string {

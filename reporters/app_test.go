@@ -45,11 +45,11 @@ func TestTextOfApps(t *testing.T) {
   growth   Java Heap 100 % (+390.0 MB, +48.0 MB/h)
 `},
 		"by a process": {
-			shopping(detector.Leak, "com.shop"), "all processes of com.shop together: leak; com.shop leaks by itself\n",
+			shopping(detector.Leak, "com.shop"), "all processes of com.shop together: leak; com.shop leaks, see above\n",
 		},
 		"by two": {
 			shopping(detector.Leak, "com.shop", "com.shop:remote"),
-			"all processes of com.shop together: leak; 2 processes leak by themselves\n",
+			"all processes of com.shop together: leak; 2 processes leak, see above\n",
 		},
 		"no leak": {
 			shopping(detector.Pass), "all processes of com.shop together: pass, +50.0 MB/h (95 %: +45.0 to +55.0)\n",

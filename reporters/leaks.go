@@ -348,8 +348,7 @@ func (out *page) garbage(list []analysis.Garbage) {
 		return
 	}
 	out.blank()
-	out.line("NOT HELD: should be gone, and no strong reference holds it; a collection before the dump (am dumpheap " +
-		"-g) removes it")
+	out.line("NOT HELD, not a leak: waits for a garbage collection; am dumpheap -g runs one before the dump")
 	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {

@@ -217,7 +217,7 @@ func (r *responses) setPaused(on bool) {
 	}
 	lasted := now - x.pause.since
 	e := r.processEvent(x.Account, "pause",
-		fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
+		fmt.Sprintf("not sampled for %v during a heap dump", lasted.Round(100*time.Millisecond)))
 	e.Duration = record.Round(lasted.Seconds(), 3)
 	x.pause.total += lasted
 	x.sampling.due = now

@@ -173,7 +173,7 @@ func (c *Case) Headline() string {
 		if c.Trigger == record.TriggerLast {
 			return fmt.Sprintf("snapshot, compared with the first one: %d artifacts", files)
 		}
-		return fmt.Sprintf("snapshot to compare with: %d artifacts", files)
+		return fmt.Sprintf("first snapshot, for comparison: %d artifacts", files)
 	}
 	if c.headline != "" {
 		return c.headline
