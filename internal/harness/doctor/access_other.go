@@ -2,6 +2,6 @@
 
 package doctor
 
-// mayWrite reports unknown: Windows evaluates access control lists only inside
-// the system, and the remaining systems share no call for it.
+// mayWrite returns unknown: on Windows only the system can evaluate access
+// control lists, and the other systems have no common call for it.
 func mayWrite(string) (writable, known bool) { return false, false }

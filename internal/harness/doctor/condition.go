@@ -40,7 +40,7 @@ type deviceBattery struct {
 const conditionTimeout = 15 * time.Second
 
 // readCondition reads the condition of a device in one round trip that changes
-// nothing there. Missing values are unknown.
+// nothing on the device. Missing values are unknown.
 func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, conditionTimeout, m.Join([]shell.Part{
@@ -78,8 +78,8 @@ func parseBooted(text string) known.Int {
 	return known.Int{}
 }
 
-// parseSU parses the path that `command -v` prints. Some shells report a
-// missing command on stdout; that is not a path.
+// parseSU parses the path that `command -v` prints. Some shells print an error
+// message on stdout if the command is missing; that is not a path.
 func parseSU(text string) string {
 	path := shell.Clip(text)
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, ":") {
@@ -122,7 +122,7 @@ func parseBattery(text string) deviceBattery {
 	return b
 }
 
-// small parses an integer as the battery service prints it.
+// small parses an integer in the format of the battery service.
 func small(text string) known.Int {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return known.Int{N: n, Known: err == nil}

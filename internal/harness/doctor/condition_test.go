@@ -115,8 +115,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// Whatever the clocks, the time of the reading and the delay in each direction,
-// the true difference is within the bounds.
+// The true difference is within the bounds, whatever the clocks, the time of
+// the reading and the delays in each direction are.
 func TestWallClockBoundsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -159,8 +159,8 @@ func TestWallClockRejectsOtherText(t *testing.T) {
 	}
 }
 
-// FuzzCondition checks that values are in range, and unknown for text without
-// digits.
+// FuzzCondition checks that values are in range, and that they are unknown for
+// text without digits.
 func FuzzCondition(f *testing.F) {
 	f.Add("Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n")
 	f.Add("Filesystem Size Used Free Blksize\n/data 12.5G 8.2G 4.3G 4096\n")

@@ -117,7 +117,7 @@ func (n *inspection) noteUnresponsive(err error) {
 	n.book.note("state", Bad, err.Error(), "reconnect it, and check that `adb shell id` works")
 }
 
-// describe returns the text of an error, and plain words for a timeout.
+// describe returns the text of an error; a timeout is described in plain words.
 func (n *inspection) describe(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "the time limit for this device was reached first"
@@ -128,8 +128,8 @@ func (n *inspection) describe(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// leastAPI is the default of devices.min_api: nothing older was ever tested on
-// a phone.
+// leastAPI is the default of devices.min_api: older releases were never tested
+// on a phone.
 const leastAPI = 21
 
 func (n *inspection) identity(f capture.Facts) {
@@ -202,8 +202,8 @@ func (n *inspection) boot(v known.Int) {
 	}
 }
 
-// leastData is the free space that Android itself asks for, at most 500 MB
-// (StorageManager.getStorageLowBytes), plus a large heap dump.
+// leastData is the free space that Android itself requires, which is at most
+// 500 MB (StorageManager.getStorageLowBytes), plus a large heap dump.
 const leastData = 1 << 30
 
 func (n *inspection) space(free known.Int) {
@@ -222,11 +222,11 @@ func (n *inspection) space(free known.Int) {
 
 const (
 	lowPercent = 20
-	// hotTenths is 45 °C, about where phones start to throttle.
+	// hotTenths is 45 °C, at about which phones start to throttle.
 	hotTenths = 450
 )
 
-// battery reports only what endangers an overnight run.
+// battery reports only conditions that endanger an overnight run.
 func (n *inspection) battery(b deviceBattery) {
 	if b.Percent.Known {
 		n.device.Battery = &b.Percent.N
@@ -245,8 +245,8 @@ func (n *inspection) battery(b deviceBattery) {
 	}
 }
 
-// access reports what the shell may read. Root is optional; a debuggable app is
-// enough.
+// access reports what the shell may read. Root access is optional; a debuggable
+// app is sufficient.
 func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	n.device.SU = clean(c.SU)
 	switch {
@@ -264,12 +264,13 @@ func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	}
 }
 
-// leastSkew is the clock difference that matters when two logs are compared.
+// leastSkew is the smallest clock difference that matters when two logs are
+// compared.
 const leastSkew = 2 * time.Second
 
 func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts) {
 	if f.TimeScale != 1 {
-		return // a simulated clock differs by design
+		return // a simulated clock intentionally differs
 	}
 	c, err := readWallClock(ctx, dev)
 	if err != nil {
@@ -292,5 +293,5 @@ func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts
 		"enable automatic date and time on both to compare their logs")
 }
 
-// seconds rounds to milliseconds.
+// seconds returns a duration in seconds, rounded to milliseconds.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

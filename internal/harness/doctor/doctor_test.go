@@ -32,7 +32,7 @@ import (
 type recordingPhone struct {
 	*androidsim.Phone
 	state, model string
-	// hangs: no command ends before its connection does.
+	// hangs means that no command ends before its connection does.
 	hangs bool
 
 	mu       sync.Mutex
@@ -102,7 +102,7 @@ func at(t *testing.T, address string) map[string]string {
 	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
 }
 
-// inMemory examines phones behind an in-memory adb server, for synctest
+// inMemory examines phones behind an in-memory adb server, for use in synctest
 // bubbles.
 func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
 	t.Helper()
@@ -112,7 +112,7 @@ func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
 	return examine(t, nil, opt)
 }
 
-// examine runs Examine with only this environment.
+// examine calls Examine with only this environment.
 func examine(t *testing.T, env map[string]string, opt Options) Report {
 	t.Helper()
 	opt.Getenv = func(name string) string { return env[name] }
@@ -172,7 +172,8 @@ func render(t *testing.T, r Report) (text, data string) {
 	return b.String(), string(raw)
 }
 
-// find returns the check of a name, of the first device or process that has it.
+// find returns the check with a name, of the first device or process that has
+// it.
 func find(t *testing.T, r Report, name string) Item {
 	t.Helper()
 	for _, c := range r.Checks {
@@ -183,7 +184,7 @@ func find(t *testing.T, r Report, name string) Item {
 	return Item{}
 }
 
-// expect compares a check: its status, and parts of its text and todo.
+// expect checks the status of a check and parts of its text and todo.
 func expect(t *testing.T, r Report, name string, status Status, parts ...string) {
 	t.Helper()
 	c := find(t, r, name)
@@ -427,8 +428,8 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 			read++
 		}
 	}
-	// Without --process a single dumpsys shows that it works; each reading
-	// costs the app CPU time.
+	// Without --process a single dumpsys shows that it works, because each
+	// reading costs the app CPU time.
 	if !seen["com.shop"] || !seen["com.shop:push"] || !seen["org.mail"] || read != 1 {
 		t.Errorf("processes %v, %d read by dumpsys", seen, read)
 	}
@@ -501,7 +502,7 @@ func TestChangesAreDetected(t *testing.T) {
 	}
 }
 
-// snapshot lists everything below some directories of this machine.
+// snapshot lists all files below some directories of this machine.
 func snapshot(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -520,7 +521,8 @@ func snapshot(t *testing.T, dirs ...string) string {
 	return b.String()
 }
 
-// fakeADB is an adb program that records its calls, alone in PATH.
+// fakeADB is an adb program that records its calls; it is the only program in
+// PATH.
 func fakeADB(t *testing.T, script string) (calls func() string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -562,7 +564,7 @@ func (w recordingConn) CloseWrite() error {
 	return w.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// Nothing changes on this machine, in the adb server, or on the device.
+// This machine, the adb server and the device remain unchanged.
 func TestNothingChanges(t *testing.T) {
 	phone := &recordingPhone{
 		Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, SU: true, Apps: shop(true)}),
@@ -590,7 +592,7 @@ func TestNothingChanges(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	// The same holds without a server.
+	// They remain unchanged without a server, too.
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
@@ -649,7 +651,8 @@ func phoneFiles(t *testing.T, phone adbd.Phone) string {
 	return b.String()
 }
 
-// A device that hangs costs its own deadline and takes no time from another.
+// A device that hangs is given up after its own deadline, and does not delay
+// the others.
 func TestDeviceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := &recordingPhone{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
@@ -680,9 +683,9 @@ func (h *hangingPhone) Shell(ctx context.Context, command string, stdin io.Reade
 	return h.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-// What was found before a device hung is reported, and the rest is unknown.
-// Five devices hang concurrently, each at a different command, all within one
-// deadline.
+// Values that were read before a device hung are reported, and the rest is
+// unknown. Five devices hang concurrently, each at a different command, and all
+// are given up within one deadline.
 func TestDeviceThatHangsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := map[string]string{
@@ -729,7 +732,7 @@ func TestInterrupted(t *testing.T) {
 	checkShape(t, r)
 }
 
-// Whatever a device calls itself, a terminal shows it as text.
+// Whatever name a device sends, the terminal shows it as plain text.
 func TestHostileTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "Evil\x1b[2J\u202e\u200f\u009b31m\u2066\nready: all is well\x07"
@@ -756,7 +759,7 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// The page names every field of the JSON form and no others.
+// The documentation page lists exactly the fields of the JSON form.
 func TestPageNamesEveryField(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/formats/doctor.md")
 	if err != nil {

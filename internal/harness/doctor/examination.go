@@ -14,10 +14,11 @@ import (
 
 // Options select what to examine.
 type Options struct {
-	// Device is the serial of the only device to examine; empty for all.
+	// Device is the serial of the only device to examine; if it is empty, all
+	// devices are examined.
 	Device string
-	// Patterns select the processes to examine; empty for all running apps that
-	// a user installed.
+	// Patterns select the processes to examine; if there are none, all running
+	// apps that a user installed are examined.
 	Patterns []capture.Pattern
 	// Dir is where run directories would be created.
 	Dir string
@@ -25,11 +26,11 @@ type Options struct {
 	Getenv func(string) string
 	// StandIn allows devices with a scaled clock, like fleet.DeviceChoice.
 	StandIn bool
-	// Deadline is the real time for each device, 0 for a minute. Devices are
+	// Deadline is the real time for each device; 0 means a minute. Devices are
 	// examined concurrently.
 	Deadline time.Duration
-	// Progress, if not nil, receives what is examined now, from several
-	// goroutines.
+	// Progress, if not nil, is called with a description of the current step,
+	// from several goroutines.
 	Progress func(text string)
 
 	limits limits
@@ -37,8 +38,8 @@ type Options struct {
 	dial func(context.Context) (net.Conn, error)
 }
 
-// usualDeadline suffices for twenty processes of a slow phone that does not
-// hang.
+// usualDeadline is long enough for twenty processes of a slow phone that does
+// not hang.
 const usualDeadline = time.Minute
 
 // examination is one call of Examine.
@@ -47,13 +48,14 @@ type examination struct {
 	client *adb.Client
 	report Report
 	book   checklist
-	// wanted is the serial that a run would use, empty if none is selected.
+	// wanted is the serial that a run would use; it is empty if no device is
+	// selected.
 	wanted string
 }
 
 // Examine examines this host and its devices. It changes nothing and returns
-// within its deadlines: some ten seconds for the host, Options.Deadline and a
-// few seconds for the devices.
+// within its deadlines: about ten seconds for the host, and Options.Deadline
+// plus a few seconds for the devices.
 func Examine(ctx context.Context, opt Options) Report {
 	if opt.Deadline <= 0 {
 		opt.Deadline = usualDeadline
@@ -128,9 +130,9 @@ func (e *examination) usable() (serials []string) {
 	return serials
 }
 
-// decisive returns the check that stops a run first: a bad one of the host, a
-// server that does not respond, or a bad one of the device that a run would
-// use.
+// decisive returns the check that would stop a run first: a bad check of the
+// host, a server that does not respond, or a bad check of the device that a run
+// would use.
 func (e *examination) decisive() (Item, bool) {
 	if c, ok := first(e.book.checks, Bad); ok {
 		return c, true

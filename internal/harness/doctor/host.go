@@ -24,7 +24,7 @@ const (
 )
 
 // host examines this machine and returns the devices that its server lists.
-// settled is false if a setting or the directory stops every run.
+// settled is false if a setting or the directory would stop every run.
 func (e *examination) host(ctx context.Context) (devices []adb.DeviceInfo, settled bool) {
 	e.report.Host = Host{System: runtime.GOOS + "/" + runtime.GOARCH, Environment: e.environment()}
 	devices, settled = e.adb(ctx)
@@ -69,7 +69,7 @@ func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settle
 // maxStream bounds what one command on a device may print, in bytes.
 const maxStream = 64 << 20
 
-// environment returns the variables that configure adb and are set.
+// environment returns the variables that configure adb, if they are set.
 func (e *examination) environment() map[string]string {
 	set := map[string]string{}
 	for _, name := range []string{
@@ -83,7 +83,8 @@ func (e *examination) environment() map[string]string {
 	return set
 }
 
-// program examines the adb program. It is optional while a server answers.
+// program examines the adb program. The program is optional if a server
+// answers.
 func (e *examination) program(ctx context.Context, served bool) {
 	p := &e.report.Host.ADB
 	*p = findProgram(e.opt.Getenv)
@@ -158,9 +159,9 @@ func variable(from string) string {
 	return from
 }
 
-// serverVersion compares the server with the adb program: a client of another
-// version kills the server and starts its own (AOSP adb/client/adb_client.cpp,
-// __adb_check_server_version).
+// serverVersion compares the version of the server with that of the adb
+// program, because a client of another version kills the server and starts its
+// own (AOSP adb/client/adb_client.cpp, __adb_check_server_version).
 func (e *examination) serverVersion(at string) {
 	server, program := *e.report.Host.Server.Protocol, e.report.Host.ADB.Protocol
 	if program == nil || *program == server {
@@ -188,18 +189,19 @@ func (e *examination) absent(at string, err error) {
 }
 
 const (
-	// nightBytes is what an overnight run may write: 1 MB per process (twice
-	// what was measured in 8 h with two processes, breakdowns included), at
-	// most 32 MB of workload log, and heap dumps of 50 to 500 MB each.
+	// nightBytes is how much an overnight run may write: 1 MB per process
+	// (twice the measured amount in 8 h with two processes, breakdowns
+	// included), at most 32 MB of workload log, and heap dumps of 50 to 500 MB
+	// each.
 	nightBytes = 1 << 30
-	// leastBytes is enough for a run without a workload and without dumps.
+	// leastBytes is sufficient for a run without a workload and without dumps.
 	leastBytes = 64 << 20
 )
 
 const nightNeeds = "8 h take about 1 MB per process, up to 32 MB of logs, 50 to 500 MB per heap dump"
 
-// directory examines where run directories are created; a run creates missing
-// parents. It returns false if no run can write there.
+// directory examines the directory in which run directories are created; a run
+// creates missing parents. It returns false if runs cannot write there.
 func (e *examination) directory() bool {
 	dir, err := existing(e.opt.Dir)
 	s := &e.report.Host.Runs
@@ -237,7 +239,7 @@ func (e *examination) directory() bool {
 	return true
 }
 
-// existing returns the directory itself or its nearest existing parent.
+// existing returns the directory itself, or its nearest existing parent.
 func existing(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -259,8 +261,8 @@ func existing(dir string) (string, error) {
 	}
 }
 
-// listed records what the list of devices means for a run, and selects those to
-// examine.
+// listed records what the list of devices means for a run, and selects the
+// devices to examine.
 func (e *examination) listed(list []adb.DeviceInfo) []adb.DeviceInfo {
 	want, from := e.opt.Device, "--device"
 	if want == "" {

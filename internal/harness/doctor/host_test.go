@@ -50,12 +50,12 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// patient are limits for peers of this process that answer, on however busy a
-// machine.
+// patient are limits for peers in this process, which always answer, even on a
+// busy machine.
 var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
 
-// unanswered are limits for a peer that never answers host:version, and deaf
-// for one that never sends anything.
+// unanswered are limits for a peer that never answers host:version, deaf for a
+// peer that never sends anything.
 var (
 	unanswered = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: time.Minute, program: time.Minute}
 	deaf       = limits{
@@ -126,7 +126,8 @@ func TestListenersAtThePort(t *testing.T) {
 	}
 }
 
-// An address that neither accepts nor refuses connections costs a known time.
+// For an address that neither accepts nor refuses connections, the wait is
+// bounded.
 func TestProbeEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	silent := listen(t, func(c net.Conn) {
@@ -356,7 +357,7 @@ func TestMayWriteAgainstWriting(t *testing.T) {
 			f.Close()
 			os.Remove(f.Name())
 		}
-		// Pseudo file systems refuse root only when the file is created.
+		// Pseudo file systems refuse root only when a file is created.
 		if err == nil && !writable || err != nil && writable && os.Getuid() != 0 {
 			t.Errorf("%s: %v, but %v", dir, writable, err)
 		}
@@ -383,8 +384,8 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-// FuzzUnderstand checks that only an answer of the protocol counts as an adb
-// server, and that any other is kept.
+// FuzzUnderstand checks that only an answer of the protocol is attributed to an
+// adb server, and that any other answer is kept.
 func FuzzUnderstand(f *testing.F) {
 	for _, s := range []string{"OKAY00040029", "FAIL0005abcde", "HTTP/1.1 400", "OKAY", "", "OKAY0004zzzz"} {
 		f.Add(s)
@@ -406,8 +407,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// A real server must understand the second request of probeServer like the
-// first: it reads four digits and as many bytes, and no more.
+// A real server must parse the second request of probeServer like the first: it
+// reads four digits and as many bytes, and nothing more.
 func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	t.Parallel()
 	requests := make(chan string, 4)
@@ -423,7 +424,8 @@ func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}
-	// The first connection may see its end after the second has written.
+	// The server may notice the end of the first connection only after the
+	// second request was written.
 	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] ||
 		!seen[versionRequest+"\r\n"] {
 		t.Errorf("requests %v", seen)

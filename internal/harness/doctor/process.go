@@ -12,12 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxProcesses bounds what is examined on one device, packages and processes
-// alike.
+// maxProcesses bounds how many packages and how many processes are examined on
+// one device.
 const maxProcesses = 20
 
-// processes examines those that the patterns match, or by default those of the
-// running apps that a user installed.
+// processes examines the processes that match the patterns, or by default those
+// of the running apps that a user installed.
 func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts capture.Facts) {
 	patterns, named := n.exam.opt.Patterns, true
 	if len(patterns) == 0 {
@@ -83,8 +83,8 @@ func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capt
 	return patterns
 }
 
-// process examines one process. It reads dumpsys meminfo only on request: that
-// costs CPU time in the app and in system_server.
+// process examines one process. It reads dumpsys meminfo only on request,
+// because that costs CPU time in the app and in system_server.
 func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture.Facts, levels *capture.Levels,
 	p capture.Process, systemServer int, meminfo bool) {
 	out := Process{Process: clean(p.Name), User: p.User, PID: p.PID, Reasons: []Reason{}}
@@ -153,9 +153,9 @@ func levelText(source capture.Source, pid int) (Status, string) {
 	return status, fmt.Sprintf("pid %d: %s", pid, text)
 }
 
-// heapDump reports whether am dumpheap accepts the process. Root does not help
-// on a user build (frameworks/base ActivityManagerService.dumpHeap checks the
-// build and the app).
+// heapDump reports whether am dumpheap accepts the process. On a user build
+// root access makes no difference (frameworks/base
+// ActivityManagerService.dumpHeap checks the build and the app).
 func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Status, string, string) {
 	if facts.BuildType == "userdebug" || facts.BuildType == "eng" {
 		return OK, fmt.Sprintf("possible: %s build allows it for every app", article(facts.BuildType)), ""
@@ -180,9 +180,9 @@ func article(build string) string {
 	return "a " + build
 }
 
-// reasons returns for each better source why it is not used. For a source that
-// was tried in several ways that is the one that the user can still fix, else
-// the first.
+// reasons returns, for each better source, the reason why it is not used. For a
+// source that was tried in several ways it prefers a reason that the user can
+// fix, and otherwise returns the first.
 func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reason {
 	out := []Reason{}
 	at := map[capture.Source]int{}
@@ -205,9 +205,9 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 	return out
 }
 
-// remedy returns what would make a source available. The texts are those of the
-// kernel, of run-as (system/core run-as/run-as.cpp), of mksh, and of capture
-// itself.
+// remedy returns what would make a source available. The error texts are from
+// the kernel, from run-as (system/core run-as/run-as.cpp), from mksh, and from
+// capture itself.
 func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {
@@ -233,7 +233,7 @@ func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) strin
 	return ""
 }
 
-// rootWay returns how to get a root shell on a build.
+// rootWay returns how to get a root shell on this build.
 func rootWay(facts capture.Facts) string {
 	switch {
 	case facts.UID == 0:
@@ -244,9 +244,9 @@ func rootWay(facts capture.Facts) string {
 	return "needs a root shell: use `adb root` on an emulator image without Google Play or on a userdebug build"
 }
 
-// best returns the next step for a process that could be read better: `adb
-// root` if the build has it, then what a tester of the app can do, then what
-// only the owner of the device can do.
+// best returns the next step for a process for which a better source exists:
+// first `adb root` if the build supports it, then what a tester of the app can
+// do, then what only the owner of the device can do.
 func best(status Status, reasons []Reason) string {
 	if status == OK {
 		return ""

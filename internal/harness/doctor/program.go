@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// sdkVariables name the Android SDK; the adb client of runs searches them too.
+// sdkVariables name the folder of the Android SDK; the adb client of runs
+// searches this folder too.
 var sdkVariables = []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"}
 
-// findProgram looks for the adb program where a run would.
+// findProgram searches for the adb program in the same places as a run.
 func findProgram(getenv func(string) string) Program {
 	p := Program{Searched: []string{"PATH"}}
 	path, err := exec.LookPath("adb")
@@ -37,7 +38,7 @@ func findProgram(getenv func(string) string) Program {
 	return p
 }
 
-// strayProgram looks where Android Studio installs the SDK, which is not in
+// strayProgram searches where Android Studio installs the SDK, which is not in
 // PATH.
 func strayProgram() (path string, ok bool) {
 	home, err := os.UserHomeDir()
@@ -96,7 +97,7 @@ func parseVersion(out []byte) (protocol int, release string, ok bool) {
 	return protocol, release, err == nil
 }
 
-// head keeps the beginning of what is written.
+// head keeps the beginning of what is written to it.
 type head struct {
 	bytes.Buffer
 	max int

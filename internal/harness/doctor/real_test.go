@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// The real adb server in front of a simulated phone.
+// The real adb server serves a simulated phone.
 func TestRealServer(t *testing.T) {
 	server := adbtest.StartServer(t)
 	phone := androidsim.New(androidsim.Options{Serial: "x", Scale: 400, Root: true, Apps: shop(false)})

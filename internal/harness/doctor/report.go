@@ -9,27 +9,28 @@ import (
 // Schema names the JSON form of a Report (docs/formats/doctor.md).
 const Schema = "leakgate.doctor/1"
 
-// Readiness is the conclusion from all checks.
+// Readiness is the conclusion drawn from all checks.
 type Readiness string
 
-// The outcomes. Where several apply, the first in this order counts.
+// The outcomes. If several apply, the first in this order is reported.
 const (
-	// Interrupted: the caller gave up before everything was checked.
+	// Interrupted: the caller canceled before everything was checked.
 	Interrupted Readiness = "interrupted"
-	// Misconfigured: a setting or the directory of this host stops every run.
+	// Misconfigured: a setting or the directory of this host would stop every
+	// run.
 	Misconfigured Readiness = "misconfigured"
-	// NoDevice: no device can be used, or not the requested one.
+	// NoDevice: no device can be used, or the requested one cannot.
 	NoDevice Readiness = "no_device"
 	// Usable: a run can start now.
 	Usable Readiness = "usable"
 )
 
-// Report is the result of Examine. Its texts are printable, whatever a device
-// sent.
+// Report is the result of Examine. Its texts are printable, even if a device
+// sent unprintable ones.
 type Report struct {
 	Schema  string    `json:"schema"`
 	Outcome Readiness `json:"outcome"`
-	// Text is the outcome in a sentence, Action the one next step.
+	// Text is the outcome in one sentence, Action the next step.
 	Text    string   `json:"text"`
 	Action  string   `json:"action"`
 	Host    Host     `json:"host"`
@@ -43,7 +44,7 @@ type Host struct {
 	ADB    Program `json:"adb"`
 	Server Server  `json:"server"`
 	Runs   Space   `json:"runs"`
-	// Environment holds the variables that configure adb and are set.
+	// Environment holds the variables that configure adb, if they are set.
 	Environment map[string]string `json:"environment"`
 }
 
@@ -52,10 +53,10 @@ type Program struct {
 	Path string `json:"path"` // empty if not found
 	// Release is the version of platform-tools, such as 29.0.6-debian.
 	Release string `json:"release"`
-	// Protocol is the version that decides whether a client kills a running
+	// Protocol is the version that determines whether a client kills a running
 	// server: 41 for 1.0.41.
 	Protocol *int `json:"protocol"`
-	// Searched are the searched places.
+	// Searched lists the places that were searched.
 	Searched []string `json:"searched"`
 }
 
@@ -85,7 +86,7 @@ type Device struct {
 	Release      string `json:"release"`
 	API          *int   `json:"api"`
 	BuildType    string `json:"build_type"`
-	// UID of the shell; 0 is root.
+	// UID is the uid of the shell; 0 is root.
 	UID     *int     `json:"uid"`
 	ShellV2 *bool    `json:"shell_v2"`
 	SU      string   `json:"su"` // path of su, or empty
@@ -108,14 +109,14 @@ type Process struct {
 	Process string `json:"process"`
 	User    int    `json:"user"`
 	PID     int    `json:"pid"`
-	// Source is what the fast channel reads, empty if unknown.
+	// Source is what the fast channel reads; it is empty if unknown.
 	Source string `json:"source"`
 	// Reasons explain why no better source is used, best source first.
 	Reasons []Reason `json:"reasons"`
 	Meminfo *Meminfo `json:"meminfo"`
 }
 
-// Reason is why a source is not used.
+// Reason is the reason why a source is not used.
 type Reason struct {
 	Source string `json:"source"`
 	Answer string `json:"answer"` // refused or unclear
@@ -160,7 +161,8 @@ type Item struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
 	Text    string `json:"text"`
-	// Action is what to do about it; empty if it is OK or nothing can be done.
+	// Action is how to fix the finding; it is empty if there is nothing to fix
+	// or no fix.
 	Action string `json:"action"`
 }
 
@@ -170,7 +172,7 @@ const maxText = 400
 // clean returns an external text in a printable form.
 func clean(s string) string { return text.Head(s, maxText) }
 
-// checklist collects the checks of one scope. The zero value is the host's.
+// checklist collects the checks of one scope. The zero value is for the host.
 type checklist struct {
 	scope           Scope
 	device, process string

@@ -18,21 +18,22 @@ type ServerState string
 
 // The states of the server's address.
 const (
-	Answers     ServerState = "answers"     // an adb server
+	Answers     ServerState = "answers"     // an adb server answers
 	Absent      ServerState = "absent"      // nothing listens
-	Unreachable ServerState = "unreachable" // no connection in time
+	Unreachable ServerState = "unreachable" // no connection within the time limit
 	Foreign     ServerState = "foreign"     // something other than an adb server
 	Silent      ServerState = "silent"      // accepts connections and sends nothing
 )
 
-// limits are the real-time limits for the requests to the host.
+// limits are the real-time limits for the requests on the host.
 type limits struct {
 	dial time.Duration
-	// answer is for an adb server, which answers host:version from memory.
+	// answer is the limit for an adb server, which answers host:version from
+	// memory.
 	answer time.Duration
-	// react is for another kind of server to reject the request.
+	// react is the limit for a server of another kind to reject the request.
 	react time.Duration
-	// program is for `adb version`, which connects to nothing.
+	// program is the limit for `adb version`, which makes no connection.
 	program time.Duration
 }
 
@@ -46,7 +47,7 @@ const versionRequest = "000chost:version"
 type serverReply struct {
 	state    ServerState
 	protocol int
-	// said is the beginning of an answer that is not adb's; may be empty.
+	// said is the beginning of an answer that is not from adb; it may be empty.
 	said string
 	err  error
 }
@@ -57,8 +58,8 @@ func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, networkOf(address), address) }
 }
 
-// probeServer requests the version of the server that dial connects to. It
-// repeats an unanswered request with a line end behind it: servers of
+// probeServer requests the version of the server that dial connects to. If a
+// request is not answered, it repeats it followed by a line end: servers of
 // line-based protocols, such as HTTP, then reject it, and a hung adb server
 // does not.
 func (l limits) probeServer(ctx context.Context, dial func(context.Context) (net.Conn, error)) serverReply {
@@ -83,7 +84,8 @@ func probeOnce(ctx context.Context, dial func(context.Context) (net.Conn, error)
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil || ctx.Err() != nil {
 		return serverReply{state: Silent, err: errors.Join(err, ctx.Err())}
 	}
-	// The read sees an error here too, and may still find what was sent before.
+	// If there is an error, the read returns it too, and may still find data
+	// that was sent before.
 	_, _ = io.WriteString(conn, request)
 	var answer [64]byte
 	n, err := io.ReadAtLeast(conn, answer[:], len("OKAY00040029"))
@@ -109,7 +111,7 @@ func dialState(ctx context.Context, err error) ServerState {
 	return Absent
 }
 
-// understand parses OKAY, four hex digits of a length and the version in hex.
+// understand parses OKAY, a length of four hex digits, and the version in hex.
 func understand(answer string, err error) serverReply {
 	if rest, ok := strings.CutPrefix(answer, "OKAY0004"); ok && len(rest) >= 4 {
 		if v, err := strconv.ParseUint(rest[:4], 16, 16); err == nil {
@@ -125,7 +127,7 @@ func understand(answer string, err error) serverReply {
 	return serverReply{state: Foreign, err: err}
 }
 
-// defaultAddress says that no variable sets the address.
+// defaultAddress is used if no variable sets the address.
 const defaultAddress = "default"
 
 // addressFrom returns the variable that sets the server's address, in the order
@@ -146,7 +148,7 @@ func addressFrom(getenv func(string) string) string {
 	return strings.Join(from, " and ")
 }
 
-// local reports whether `adb start-server` would start a server at the address
+// local reports whether `adb start-server` would start a server at this address
 // on this host.
 func local(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -157,7 +159,7 @@ func local(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// anotherPort returns how to point adb to the port after this one.
+// anotherPort returns how to configure adb to use the next port.
 func anotherPort(address, from string) string {
 	next := 5038
 	if _, port, err := net.SplitHostPort(address); err == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // WriteText prints a report for people. The first line is the outcome with the
-// next step; then come the checks by group, each with its status as a word.
+// next step. The checks follow by group, each with its status as a word.
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")
@@ -39,7 +39,7 @@ func headline(r Report) string {
 	return text
 }
 
-// title names what the following checks are about.
+// title returns what the following checks are about.
 func title(c Item, r Report) string {
 	switch c.Scope {
 	case ScopeProcess:
@@ -67,7 +67,7 @@ func writeReasons(b *strings.Builder, p Process) {
 	}
 }
 
-// process returns the process of a check.
+// process returns the process that a check is about.
 func (r Report) process(c Item) Process {
 	for _, d := range r.Devices {
 		if d.Serial != c.Device {

@@ -11,23 +11,23 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// wallClock is the difference of a device's wall clock to the host's. Samples
-// are stamped with the time since boot, so it matters only for comparing the
-// device's logs with the host's.
+// wallClock is the difference between a device's wall clock and the host's.
+// Samples are stamped with the time since boot, so the difference matters only
+// when the device's logs are compared with the host's.
 type wallClock struct {
 	// Ahead is how far the device's clock is ahead of the host's, negative if
 	// it is behind.
 	Ahead time.Duration
 	// Within bounds the error: the true value is in Ahead ± Within. It is half
-	// the round trip plus half of the second that date truncates.
+	// the round trip plus half of the second to which date truncates the time.
 	Within time.Duration
 }
 
 // clockTimeout bounds reading the wall clock in real time.
 const clockTimeout = 10 * time.Second
 
-// readWallClock reads the wall clock of a device, in a round trip of its own so
-// that the error is small.
+// readWallClock reads the wall clock of a device, in a separate round trip to
+// keep the error small.
 func readWallClock(ctx context.Context, dev capture.Device) (wallClock, error) {
 	began := time.Now()
 	a, err := shell.Ask(ctx, dev, clockTimeout, "date +%s")
@@ -42,17 +42,17 @@ func readWallClock(ctx context.Context, dev capture.Device) (wallClock, error) {
 	return compareClocks(shown, began, took), nil
 }
 
-// compareClocks: the device was in the second that begins at shown at some time
-// during the round trip, so it is ahead by at least shown-end and at most
-// shown+1s-begin.
+// compareClocks returns how far the device is ahead. At some time during the
+// round trip, the device was in the second that begins at shown, so it is ahead
+// by at least shown-end and at most shown+1s-begin.
 func compareClocks(shown, began time.Time, took time.Duration) wallClock {
 	least := shown.Sub(began.Add(took).Round(0))
 	most := shown.Add(time.Second).Sub(began.Round(0))
 	return wallClock{Ahead: least + (most-least)/2, Within: (most - least + 1) / 2}
 }
 
-// maxEpoch is the end of the year 9999. Later times, whose difference would
-// overflow, are not a wall clock.
+// maxEpoch is the end of the year 9999. A later time is not a valid wall clock,
+// and its difference would overflow.
 const maxEpoch = 253402300799
 
 // parseEpoch parses the seconds since 1970 that `date +%s` prints on its last

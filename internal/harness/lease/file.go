@@ -17,13 +17,14 @@ const (
 	// retryInterval is the real time between two attempts to lock a file that
 	// another holds.
 	retryInterval = 10 * time.Millisecond
-	// maxTries bounds the attempts.
+	// maxTries bounds the number of attempts.
 	maxTries = 10
 )
 
 // take locks the file of a key and writes the holder into it. A HeldError names
-// the other holder only if two attempts in a row have found the same: the note
-// of a dead one remains until the next has written its own.
+// the other holder only if two attempts in a row have found the same one,
+// because the note of a dead holder remains until the next holder has written
+// its own.
 func take(folder string, key Key, note []byte) (*flock.Flock, error) {
 	path := key.path(folder)
 	var seen string
@@ -48,12 +49,12 @@ func take(folder string, key Key, note []byte) (*flock.Flock, error) {
 	}
 }
 
-// try locks the file once. It returns nil if another holds it, or if its holder
-// removed the file between the opening and the lock: a lock on a file without a
-// name excludes nobody.
+// try locks the file once. It returns nil if another process holds the lock, or
+// if its holder removed the file after it was opened and before it was locked:
+// a lock on a removed file excludes nobody.
 func try(path string) (*flock.Flock, error) {
-	// Opened for writing because NFS turns it into a POSIX lock, which requires
-	// that.
+	// The file is opened for writing because NFS turns flock into a POSIX lock,
+	// which requires that.
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := lock.TryLock()
 	if err != nil || !ok {
@@ -70,15 +71,15 @@ func try(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// drop removes the file and releases the lock, in this order: a waiter detects
-// a name that vanishes while its file is locked.
+// drop removes the file and then releases the lock. The order matters: a waiter
+// detects that the name disappeared while it was waiting for the lock.
 func drop(lock *flock.Flock) error {
 	err := os.Remove(lock.Path())
 	if uerr := lock.Unlock(); uerr != nil {
 		return fmt.Errorf("release lease: %w", uerr)
 	}
-	// Windows removes no open file, neither ours nor that of the next holder,
-	// who then removes it.
+	// Windows cannot remove an open file, so the file is removed after the
+	// unlock. If the next holder has already opened it, that holder removes it.
 	if runtime.GOOS == "windows" && err != nil {
 		_ = os.Remove(lock.Path())
 		return nil
@@ -89,8 +90,8 @@ func drop(lock *flock.Flock) error {
 	return nil
 }
 
-// deletePending is a file being deleted: Windows denies access until its last
-// user has closed it.
+// deletePending is the error for a file that is being deleted: Windows denies
+// access until its last user has closed it.
 func deletePending(err error) bool {
 	return runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission)
 }
@@ -107,9 +108,9 @@ func writeNote(path string, note []byte) error {
 	return err
 }
 
-// readNote returns the note in a file, or empty.
+// readNote returns the note in a file; it is empty if there is none.
 func readNote(path string) string {
-	// Opening a named pipe would wait.
+	// Opening a named pipe would block.
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}

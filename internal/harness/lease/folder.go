@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// FolderVariable is the environment variable that sets another folder.
+// FolderVariable is the environment variable that sets a different folder.
 const FolderVariable = "LEAKGATE_LEASES"
 
-// Folder returns the folder of this user's leases and creates it if necessary:
-// the given one, else leakgate/leases below the user's cache folder, else
-// leakgate-UID below the temporary folder. A folder that belongs to another
-// user, or that others may write to, is an error: anyone who can create files
-// there can block runs.
+// Folder returns the folder of this user's leases and creates it if necessary.
+// It is the given folder, else leakgate/leases below the user's cache folder,
+// else leakgate-UID below the temporary folder. A folder that belongs to
+// another user, or that others may write to, is an error: anyone who can create
+// files there can block runs.
 func Folder(asked string) (string, error) {
 	if asked != "" {
 		return asked, prepare(asked)
@@ -38,7 +38,8 @@ func prepare(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("create lease folder: %w; %s", err, elsewhere)
 	}
-	// Lstat: a symbolic link in the temporary folder may be another user's.
+	// Lstat is used because a symbolic link in the temporary folder may belong
+	// to another user.
 	info, err := os.Lstat(folder)
 	if err != nil {
 		return fmt.Errorf("open lease folder: %w; %s", err, elsewhere)
@@ -52,5 +53,5 @@ func prepare(folder string) error {
 	return nil
 }
 
-// elsewhere is what to do if a folder cannot be used.
+// elsewhere is the advice if a folder cannot be used.
 const elsewhere = "set " + FolderVariable + " to a folder of your own on a local disk"

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// untrusted returns why a folder is not private to this user; empty if it is.
+// untrusted returns the reason why a folder is not private to this user; it is
+// empty if the folder is private.
 func untrusted(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return fmt.Sprintf("belongs to user %d", st.Uid)

@@ -14,14 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Holder describes who holds a lease. It is read from a file, and may be false.
+// Holder describes who holds a lease. It is read from a file, and may be wrong.
 type Holder struct {
-	// Verb is the verb of leakgate that holds it.
+	// Verb is the leakgate command that holds the lease.
 	Verb string `json:"verb"`
 	PID  int    `json:"pid"`
 	// User is the user's name on this machine.
 	User string `json:"user"`
-	// Dir is the run directory as the user wrote it; empty for none.
+	// Dir is the run directory as the user wrote it; it is empty if there is
+	// none.
 	Dir     string    `json:"dir,omitempty"`
 	Started time.Time `json:"started"`
 }
@@ -51,7 +52,7 @@ func (h Holder) String() string {
 	return line + ")"
 }
 
-// bare keeps a plain word and quotes everything else.
+// bare returns a plain word unchanged and quotes any other text.
 func bare(word string) string {
 	strange := func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -66,15 +67,16 @@ func bare(word string) string {
 const (
 	// maxRecord is the size in bytes of a lock file with its note.
 	maxRecord = 4096
-	// noteAt is where the note begins: LockFileEx locks the first byte, which
-	// nobody else can read then.
+	// noteAt is the offset of the note: LockFileEx locks the first byte, which
+	// other processes then cannot read.
 	noteAt = 1
-	// Limits of each text of a note, in bytes. JSON may take six times as many.
+	// Limits of each text of a note, in bytes. In JSON a text may be six times
+	// as long.
 	maxVerb, maxUser, maxDir = 32, 64, 480
 )
 
-// encode returns the note of a holder: JSON, padded to one size so that a
-// shorter note overwrites a longer one.
+// encode returns the note of a holder: JSON, padded to a fixed size so that a
+// shorter note completely overwrites a longer one.
 func (h Holder) encode() ([]byte, error) {
 	h.Verb, h.User, h.Dir = head(h.Verb, maxVerb), head(h.User, maxUser), tail(h.Dir, maxDir)
 	text, err := json.Marshal(h)
@@ -104,7 +106,7 @@ func decodeHolder(note []byte) (h Holder, ok bool) {
 	return h, true
 }
 
-// head keeps the first n bytes of a text, valid UTF-8.
+// head returns the first n bytes of a text, as valid UTF-8.
 func head(text string, n int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= n {
@@ -116,7 +118,8 @@ func head(text string, n int) string {
 	return text[:n]
 }
 
-// tail keeps the last n bytes of a path, which distinguish paths.
+// tail returns the last n bytes of a path, because paths differ mainly at the
+// end.
 func tail(text string, n int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= n {

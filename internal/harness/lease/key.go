@@ -17,18 +17,20 @@ import (
 // Key is a resource that only one run at a time may use.
 type Key struct {
 	kind string
-	// identity determines whether two keys are the same, shown is the user's
-	// name for it.
+	// identity determines whether two keys are the same; shown is the name that
+	// is shown to the user.
 	identity, shown string
 }
 
-// DeviceKey is the device of a serial behind the adb server that listens on an
-// address (HOST:PORT, or a path). The serial may be any text.
+// DeviceKey returns the key of the device with this serial behind the adb
+// server that listens on an address (HOST:PORT, or a path). The serial may be
+// any text.
 func DeviceKey(server, serial string) Key {
 	return Key{"device", sameHost(server) + "\x00" + serial, serial}
 }
 
-// sameHost maps all names of this machine to one: adb servers listen on all.
+// sameHost maps all names of this machine to one name, because adb servers
+// listen on all of its addresses.
 func sameHost(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -41,8 +43,9 @@ func sameHost(address string) string {
 	return net.JoinHostPort(strings.ToLower(host), port)
 }
 
-// DirectoryKey is a directory, by whatever path it is reached. It need not
-// exist yet. The error is a path that cannot be resolved.
+// DirectoryKey returns the key of a directory, which is the same for every path
+// to it. The directory need not exist yet. The error is about a path that
+// cannot be resolved.
 func DirectoryKey(dir string) (Key, error) {
 	path, err := canonical(dir)
 	if err != nil {
@@ -51,9 +54,8 @@ func DirectoryKey(dir string) (Key, error) {
 	return Key{"directory", path, dir}, nil
 }
 
-// canonical resolves the symbolic links of the existing part of a path. The
-// path is cleaned first, like path/filepath does for every file of the
-// directory.
+// canonical resolves the symbolic links in the existing part of a path. The
+// path is cleaned first, as path/filepath does for every file in the directory.
 func canonical(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,9 +75,9 @@ func canonical(dir string) (string, error) {
 	}
 }
 
-// foldCase equates names that differ in case on systems whose file systems
-// usually do. On a case-sensitive one, two such directories exclude each other
-// unnecessarily.
+// foldCase makes names equal that differ only in case, on systems whose file
+// systems usually ignore case. If a file system there is case-sensitive, two
+// such directories exclude each other unnecessarily.
 func foldCase(path string) string {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return strings.ToLower(path)
@@ -83,11 +85,11 @@ func foldCase(path string) string {
 	return path
 }
 
-// String describes the key for people; it is printable whatever the key is.
+// String describes the key for people; it is printable even if the key is not.
 func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
-// path returns the file of the key in a folder. The hash makes a valid file
-// name of any text.
+// path returns the file of the key in a folder. The hash turns any text into a
+// valid file name.
 func (k Key) path(folder string) string {
 	sum := sha256.Sum256([]byte(k.kind + "\x00" + k.identity))
 	return filepath.Join(folder, k.kind+"-"+hex.EncodeToString(sum[:16])+".lock")

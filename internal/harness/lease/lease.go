@@ -13,25 +13,28 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Request lists the requested keys, for whom, and what to do if another run has
-// one.
+// Request specifies the requested keys, the holder, and whether to wait if
+// another run has one of them.
 type Request struct {
-	// Folder of the leases, from Folder.
+	// Folder is the folder of the leases, as returned by the function Folder.
 	Folder string
-	// Keys to take, all or none, in any order.
+	// Keys are the keys to take, in any order; either all of them are taken or
+	// none.
 	Keys []Key
-	// Holder is shown to others.
+	// Holder is shown to other runs.
 	Holder Holder
-	// Wait until all keys are free; only the context ends the wait.
+	// Wait waits until all keys are free; the wait ends early only if the
+	// context ends.
 	Wait bool
 	// Waiting, if not nil, is called once if a key is held by another run.
 	Waiting func(HeldError)
 }
 
-// HeldError is a key that another run holds.
+// HeldError is the error for a key that another run holds.
 type HeldError struct {
 	Key Key
-	// Holder may be unknown: it has just started, or its note is unreadable.
+	// Holder may be unknown: the other run has only just started, or its note
+	// is unreadable.
 	Holder Holder
 }
 
@@ -40,19 +43,19 @@ func (e HeldError) Error() string {
 	return fmt.Sprintf("%v is in use by %v", e.Key, e.Holder)
 }
 
-// Lease is the right to use some keys. Keep it until Release: the lock of an
-// unreachable Lease is lost.
+// Lease is the right to use some keys. Keep a reference to it until Release:
+// when a Lease becomes unreachable, its lock is lost.
 type Lease struct {
 	mu   sync.Mutex
 	held []*flock.Flock
 }
 
-// pollEvery is the mean real time between two attempts of a waiter.
+// pollEvery is the average real time between two attempts of a waiter.
 const pollEvery = time.Second
 
-// Take takes all keys of a request, or none. A key that another run holds is a
-// HeldError, unless the request waits. Then the error is the end of the
-// context, and wraps the last HeldError.
+// Take takes all keys of a request, or none. If another run holds a key, the
+// error is a HeldError, unless the request waits. In that case the error is
+// that of the context, and wraps the last HeldError.
 func Take(ctx context.Context, r Request) (*Lease, error) {
 	note, err := r.Holder.encode()
 	if err != nil {
@@ -77,17 +80,17 @@ func Take(ctx context.Context, r Request) (*Lease, error) {
 	}
 }
 
-// inOrder returns each key once, in the order in which every run takes them.
-// Since none waits while it holds another, no order could cause a deadlock, but
-// a common order keeps the later of two runs from blocking the earlier
-// needlessly.
+// inOrder returns each key once, in the order in which every run takes them. A
+// run never waits while it holds a key, so a deadlock is impossible in any
+// order. But a common order keeps the later of two runs from blocking the
+// earlier one unnecessarily.
 func inOrder(keys []Key, folder string) []Key {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b Key) int { return cmp.Compare(a.path(folder), b.path(folder)) })
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes every key or releases those that it has taken.
+// takeAll takes all keys; if it fails, it releases those that it has taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {
@@ -100,8 +103,8 @@ func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	return l, nil
 }
 
-// pause waits for the next attempt. It is randomized, so that waiters do not
-// all come at once.
+// pause waits for the next attempt. The duration is random, so that waiters do
+// not all try at the same time.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(pollEvery*3/4 + rand.N(pollEvery/2))
 	defer t.Stop()
@@ -113,7 +116,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// Release releases all keys and leaves no file. It may be called again.
+// Release releases all keys and removes their files. It may be called again.
 func (l *Lease) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ func hold(folder string, serials []string) int {
 		return 1
 	}
 	fmt.Fprintln(os.Stdout, "held")
-	_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input counts
+	_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input matters
 	if err := l.Release(); err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		return 1
@@ -51,8 +51,8 @@ func hold(folder string, serials []string) int {
 	return 0
 }
 
-// contend is one of many processes that want the same key, with four goroutines
-// that each take it several times.
+// contend is one of many processes that want the same key; each of its four
+// goroutines takes it several times.
 func contend(folder, oracle, times string) int {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -71,8 +71,8 @@ func contend(folder, oracle, times string) int {
 	return 0
 }
 
-// holdInTurn takes one key n times, competing with all others. The oracle is a
-// file that only one can create.
+// holdInTurn takes one key n times, competing with all other processes. The
+// oracle is a file that only one process can create.
 func holdInTurn(folder, oracle string, n int) error {
 	for n > 0 {
 		l, err := Take(context.Background(), Request{Folder: folder, Keys: devices("S1"), Holder: NewHolder("run", "")})
@@ -87,7 +87,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		if err != nil {
 			return fmt.Errorf("two holders: %w", err)
 		}
-		time.Sleep(rand.N(time.Millisecond)) // simulates a working holder, not a wait
+		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work; does not wait for anything
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func child(t *testing.T, mode string, args ...string) *exec.Cmd {
 }
 
 // holder starts a process that holds devices and waits until it does; release
-// ends it normally.
+// ends the process normally.
 func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, release func()) {
 	t.Helper()
 	cmd = child(t, "hold", append([]string{folder}, serials...)...)
@@ -191,7 +191,7 @@ func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
 		!strings.HasSuffix(text, `writing to "runs/of child")`) {
 		t.Error(text)
 	}
-	// All or none: what was free stayed free.
+	// All keys are taken or none: the keys that were free are still free.
 	release(t, taken(t, mine(folder, "S0")))
 	let()
 	empty(t, folder)
@@ -223,11 +223,11 @@ func TestKilledHolderBlocksNobody(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	// The dead process has left its file; the next holder has removed that too.
+	// The dead process has left its file, and the next holder has removed it.
 	empty(t, folder)
 }
 
-// The note of a dead holder is longer than the new one; nothing of it remains.
+// The note of a dead holder is longer than the new one; no part of it remains.
 func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 	folder := t.TempDir()
 	cmd, _ := holder(t, folder, "S1")
@@ -243,7 +243,7 @@ func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	release(t, l)
-	release(t, l) // again: nothing to do
+	release(t, l) // the second call does nothing
 	empty(t, folder)
 }
 
@@ -272,7 +272,8 @@ func TestTwentyContendersOneHolder(t *testing.T) {
 	empty(t, folder)
 }
 
-// Each wants the same three keys in another order, and all get them.
+// Each process wants the same three keys in a different order, and all get
+// them.
 func TestSeveralKeysWithoutDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
@@ -354,7 +355,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A file that is recreated between opening and locking is detected.
+// If a file is recreated after it was opened and before it was locked, this is
+// detected.
 func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)
