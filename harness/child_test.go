@@ -28,8 +28,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// built is the directory of the programs that tests start, "" until it is
-// needed.
+// built is the directory of the programs that tests start, "" until a test
+// needs it.
 var built string
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ type programs struct {
 	cli, suite, plain string
 }
 
-// current are the programs with the Ginkgo of go.mod.
+// current are the programs built with the version of Ginkgo in go.mod.
 var current = sync.OnceValues(func() (programs, error) { return build("") })
 
 // goCommand returns the go command in the directory of the module.
@@ -63,8 +63,8 @@ func goCommand(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// build builds the programs, with the given go.mod instead of that of the
-// project if it is not "".
+// build builds the programs. A go.mod other than "" replaces that of the
+// project.
 func build(modfile string) (programs, error) {
 	folder, err := buildFolder()
 	if err == nil {
@@ -93,14 +93,15 @@ func build(modfile string) (programs, error) {
 	return p, nil
 }
 
-// bench is where children run: phones behind an adb server, and directories of
-// their own.
+// bench is the environment in which child processes run: phones behind an adb
+// server, and separate directories.
 type bench struct {
 	programs programs
 	server   *adbd.Server
 	port     string
-	// temp is the temporary directory of the children. Its name distinguishes
-	// them from all other processes. leases are the leases they hold.
+	// temp is the temporary directory of the child processes. Its name
+	// distinguishes them from all other processes. leases are the leases they
+	// hold.
 	temp, leases string
 }
 
@@ -126,8 +127,8 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(temp) })
-	// The go command, which the program ginkgo starts, must leave no process
-	// either.
+	// The go command, which the program ginkgo starts, must not leave a process
+	// behind either.
 	telemetry := filepath.Join(temp, ".config", "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o700); err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 	return &bench{p, server, port, temp, t.TempDir()}
 }
 
-// phoneSpeed is how many seconds of a phone pass per second here.
+// phoneSpeed is how many seconds of a phone pass per real second.
 const phoneSpeed = 60
 
 // demoPhone is the phone that the program serves for suites.
@@ -160,15 +161,16 @@ type child struct {
 	alone bool
 	// most is the time limit; childTime if zero.
 	most time.Duration
-	// dead: its processes were killed, so that their sockets remain.
+	// dead is set if the processes of the child were killed, so that their
+	// sockets remain.
 	dead bool
 }
 
-// result is what a run has left.
+// result is the outcome of a run.
 type result struct {
 	console string
 	code    int
-	// folder is where it ran. Its reports are in out.
+	// folder is the directory of the run. Its reports are in out.
 	folder string
 	suites []types.Report
 	junit  []junitCase
@@ -192,7 +194,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// UnmarshalXML reads the lower-case children of a case.
+// UnmarshalXML reads the child elements with lower-case names of a case.
 func (c *junitCase) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	var v struct {
 		Name       string     `xml:"name,attr"`
@@ -220,7 +222,7 @@ type running struct {
 	began   time.Time
 }
 
-// lockedBuffer can be written by a child and read meanwhile.
+// lockedBuffer can be read while a child process writes to it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -238,11 +240,11 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// childTime bounds a child: one that hangs fails its test instead of blocking
-// the whole run of tests.
+// childTime bounds the time of a child: a child that hangs fails its test
+// instead of blocking the whole test run.
 const childTime = 2 * time.Minute
 
-// start starts a child in a process group of its own.
+// start starts a child in a new process group.
 func (b *bench) start(t *testing.T, c child) *running {
 	t.Helper()
 	folder := t.TempDir()
@@ -331,7 +333,7 @@ func (b *bench) run(t *testing.T, c child) result {
 	return b.start(t, c).finish(t)
 }
 
-// read reads the reports of Ginkgo, if there are any.
+// read reads the reports of Ginkgo, if they exist.
 func (o *result) read(t *testing.T) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(o.folder, "out", "report.json")); err == nil {
@@ -414,8 +416,8 @@ func (b *bench) processes() []string {
 	return out
 }
 
-// spec returns the report of the spec whose name is or ends with the given
-// text.
+// spec returns the report of the spec whose name is the given text or ends with
+// it.
 func (o *result) spec(t *testing.T, name string) types.SpecReport {
 	t.Helper()
 	for _, s := range o.specs() {
@@ -493,8 +495,8 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 	return harness.SpecEntry{}
 }
 
-// verdicts returns those of the specs with an entry, by the last words of their
-// names.
+// verdicts returns the verdicts on the specs with an entry, by the last words
+// of their names.
 func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
 	t.Helper()
 	out := map[string]record.CheckVerdict{}

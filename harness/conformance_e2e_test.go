@@ -20,8 +20,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// cartOptions describe a phone of a user, with the app of the suites and
-// screens of it that crash and block.
+// cartOptions describe a phone with a user build, with the app of the suites
+// and with screens that crash or block.
 func cartOptions(serial string) androidsim.Options {
 	steady := []androidsim.Model{
 		androidsim.Typical(), androidsim.GCSawtooth(4, 2*time.Minute), androidsim.Noise(0.3, 0.7),
@@ -88,8 +88,8 @@ func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone
 	}
 }
 
-// The newest Ginkgo runs a suite like the one of go.mod, and its JUnit report
-// has the entries.
+// The newest Ginkgo runs a suite like the version in go.mod, and its JUnit
+// report has the entries.
 func TestNewestGinkgo(t *testing.T) {
 	p, err := newest()
 	if err != nil {
@@ -152,8 +152,8 @@ func wantNodes() map[string]record.CheckVerdict {
 	return out
 }
 
-// Specs under nodes of each type: a leak fails, whatever starts and ends the
-// app around it.
+// Specs under nodes of each type: a leak fails the spec, whichever node starts
+// and ends the app.
 func TestAllNodes(t *testing.T) {
 	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
 		for _, args := range [][]string{nil, {"--procs=3"}, {"--randomize-all", "--seed=5"}} {
@@ -197,7 +197,7 @@ func TestAllNodes(t *testing.T) {
 }
 
 // A leak of a spec without a check fails the suite but none of the checked
-// specs. A leak that is older than the suite fails nothing.
+// specs. A leak that is older than the suite causes no failure.
 func TestLeakOlderThanSuite(t *testing.T) {
 	b := newBench(t, demoPhone(t))
 	first := b.run(t, child{scenario: "old", args: []string{"--skip=unseen"}})
@@ -251,8 +251,8 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// A BeforeSuite that fails or is skipped, and one that uses the device before
-// it is ready.
+// A BeforeSuite that fails or is skipped, and a BeforeSuite that uses the
+// device before it is ready.
 func TestBeforeSuite(t *testing.T) {
 	none := newBench(t)
 	for _, args := range [][]string{nil, {"--procs=2"}} {
@@ -322,8 +322,8 @@ func TestSuiteOptions(t *testing.T) {
 	}
 }
 
-// The memory of a spec is judged from 30 minutes on; a shorter spec never
-// passes silently.
+// The memory of a spec is judged if the spec lasts for 30 minutes or more; a
+// shorter spec never passes silently.
 func TestTrends(t *testing.T) {
 	phone := androidsim.New(androidsim.Options{
 		Serial: "S1", Scale: 400, Seed: 1, Root: true,
@@ -350,7 +350,7 @@ func TestTrends(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// Without a usable device the suite fails and names the reason.
+// Without a usable device the suite fails and reports the reason.
 func TestNoDevice(t *testing.T) {
 	state := func(s string) *androidsim.Phone {
 		p := cartPhone("S1")
@@ -398,8 +398,8 @@ func (r *running) awaitMark(t *testing.T, marks, name string) string {
 	return ""
 }
 
-// Two suites on one computer do not drive one phone: the second fails with
-// advice, or waits.
+// Two suites on one computer never drive the same phone at the same time: the
+// second suite fails with advice, or waits.
 func TestTwoSuites(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)
@@ -515,7 +515,7 @@ func TestProgressTable(t *testing.T) {
 	}
 }
 
-// A phone is unplugged during the suite, and plugged in again or not.
+// A phone is unplugged during the suite, and in some cases plugged in again.
 func TestUnplugged(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		phone := demoPhone(t)
@@ -575,8 +575,8 @@ func TestCrashes(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// An app whose heap cannot be dumped: inconclusive, with its counts and advice;
-// a failure in strict mode.
+// If the heap of an app cannot be dumped, the check is inconclusive, with its
+// counts and advice; in strict mode it fails.
 func TestNotDebuggable(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Debuggable = false
@@ -639,8 +639,8 @@ func TestSpecWithoutProcess(t *testing.T) {
 	}
 }
 
-// Two devices are a pool: each spec uses one of them, and both work at the same
-// time.
+// With two devices, each spec uses one of them, and specs run on both at the
+// same time.
 func TestDevicePool(t *testing.T) {
 	r := newBench(t, cartPhone("S1"), cartPhone("S2")).run(t, child{scenario: "pool", args: []string{"--procs=2"}})
 	used := map[string]int{}
@@ -674,8 +674,8 @@ func TestDevicePool(t *testing.T) {
 	}
 }
 
-// A process of the suite is killed while it drives the device: the others
-// continue with that device.
+// A process of the suite is killed while it drives the device: the other
+// processes continue with that device.
 func TestKilledProcess(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)
@@ -691,7 +691,7 @@ func TestKilledProcess(t *testing.T) {
 	if out.code != 1 {
 		t.Errorf("exit %d", out.code)
 	}
-	// Ginkgo writes no report for a suite that lost a process.
+	// Ginkgo writes no report for a suite if one of its processes is killed.
 	has(t, "the console", out.console, "••", "a Ginkgo parallel process disappeared")
 	checkPhone(t, phone)
 }
@@ -712,8 +712,8 @@ func TestBackground(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// Tests in Kotlin that a suite runs: the one that leaks is named, in the report
-// of Ginkgo and in junit.xml of the run.
+// A suite runs tests in Kotlin: the leaking test is named in the report of
+// Ginkgo and in junit.xml of the run.
 func TestInstrument(t *testing.T) {
 	phone := demoPhone(t)
 	r := newBench(t, phone).run(t, child{scenario: "tests"})
@@ -827,7 +827,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Observe fails nothing and reports everything.
+// Observe never fails a spec and reports everything.
 func TestObserve(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_OBSERVE=true"}})
 	if r.code != 0 {
@@ -839,8 +839,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A spec of ten seconds that leaks one Activity fails each time; one that ends
-// on another screen, or leaves garbage, passes each time.
+// A spec of ten seconds that leaks one Activity fails each time; a spec that
+// ends on another screen, or leaves garbage, passes each time.
 func TestRepeatedSpecs(t *testing.T) {
 	rounds := 5
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -901,8 +901,8 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// Round trips in a suite: a loop that leaves nothing, one that leaks screens,
-// one that leaks native memory, and one that restarts the app.
+// Round trips in a suite: a loop that leaves nothing behind, one that leaks
+// screens, one that leaks native memory, and one that restarts the app.
 func TestRoundTrips(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)

@@ -14,9 +14,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// A suite with a spec of each kind, in one process and in three: leaks fail,
-// with class, holder and trace, and nothing else fails. The names of the tests
-// are the same as in the suite without leakgate.
+// A suite with a spec of each kind, in one process and in three: only leaks
+// fail, with class, holder and trace. The names of the tests are the same as in
+// the suite without leakgate.
 func TestSuiteIsChecked(t *testing.T) {
 	plain := testNames(newBench(t).run(t, child{scenario: "shop", args: []string{"--dry-run"}, plain: true}))
 	for name, args := range map[string][]string{"serial": nil, "3 processes": {"--procs=3"}} {
@@ -118,7 +118,7 @@ func checkLocation(t *testing.T, failure string) {
 	_, rest, _ := strings.Cut(failure, "checked at ")
 	at, _, _ := strings.Cut(rest, "\n")
 	file, line, _ := strings.Cut(at, ".go:")
-	// With -trimpath it is the path of the package.
+	// With -trimpath the location is the path of the package.
 	if inside, ok := strings.CutPrefix(file, "github.com/leakgate/leakgate/"); ok {
 		file = "../" + inside
 	}
@@ -135,8 +135,8 @@ func checkLocation(t *testing.T, failure string) {
 	t.Errorf("checked at %q, which has no check", at)
 }
 
-// checkOwnFailure checks a spec that fails by itself and leaks too: its own
-// failure comes first, and the leak is everywhere else.
+// checkOwnFailure checks a spec that leaks and also fails for another reason:
+// that failure comes first in Ginkgo, and the leak is in all other outputs.
 func checkOwnFailure(t *testing.T, r result) {
 	t.Helper()
 	s := r.spec(t, "fails by itself")

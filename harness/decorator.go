@@ -42,20 +42,20 @@ func newCheckSettings(opts []CheckOption) *checkSettings {
 }
 
 // Heap always dumps the heap after the body, not only if object counts grew. It
-// finds leaks of objects that dumpsys does not count, and costs a dump for each
-// spec.
+// finds leaks of objects that dumpsys does not count. It takes a heap dump for
+// each spec.
 func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
 
 // Trend judges the memory of the spec, which must last for at least 30 minutes:
-// a shorter one is inconclusive.
+// a shorter spec is inconclusive.
 func Trend() CheckOption { return checkOption(func(s *checkSettings) { s.trend = true }) }
 
 // Live fails a spec in which a process was LEAKING at any time, by its samples
 // within the spec.
 func Live() CheckOption { return checkOption(func(s *checkSettings) { s.live = true }) }
 
-// Of checks some of the watched processes, by names or patterns; by default
-// all.
+// Of limits the check to some of the watched processes, by names or patterns;
+// by default all are checked.
 func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }
@@ -63,11 +63,11 @@ func Of(processes ...string) CheckOption {
 // Check checks what each spec leaves behind.
 //
 // Activities, Views, ViewRootImpl and AppContexts are counted right before the
-// body and right after it, before any teardown. If they grew, the app is left
-// alone until it has settled, they are counted again, and the heap is dumped.
-// The spec fails if the dump has objects that should be gone, are still held
-// and were not there in the latest dump. Objects that are open and in use do
-// not fail it.
+// body and right after it, before any teardown. If the counts grew, the app is
+// left alone until it has settled, the objects are counted again, and the heap
+// is dumped. The spec fails if the dump has objects that should be gone, are
+// still held and were not in the previous dump. Objects that are open and in
+// use do not fail the spec.
 func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	s := newCheckSettings(opts)
 	s.location = caller()
@@ -78,7 +78,7 @@ func (l *Leaks) Check(opts ...CheckOption) Decorator {
 
 // Known accepts a leak in the specs that it decorates until the end of a day;
 // other leaks still fail. Reason and owner are in every report. After that day
-// the spec fails, whether the leak is there or not.
+// the spec fails, whether or not the leak still exists.
 func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
 	e := monitor.Exception{Reason: reason, Owner: owner, Until: time.Time(until)}
 	id(&e)
@@ -99,8 +99,8 @@ func (l *Leaks) Skip(reason string) Decorator {
 // Identity names a leak.
 type Identity func(*monitor.Exception)
 
-// Key names a leak by its key, or by 8 or more of its first characters; reports
-// show it.
+// Key names a leak by its key, or by at least the first 8 characters of the
+// key, which reports show.
 func Key(key string) Identity { return func(e *monitor.Exception) { e.Key = key } }
 
 // Class names leaks by the class of the leaking objects, with or without its
@@ -122,7 +122,7 @@ func Until(year int, month time.Month, day int) Date {
 // around returns a decorator that calls a function once in each spec, before
 // its first decorated node.
 func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
-	once := new(int) // its address is the decorator's identity
+	once := new(int) // the address of once identifies the decorator
 	l.decorators++
 	at := types.CodeLocation{CustomMessage: fmt.Sprintf("leakgate decorator %d", l.decorators)}
 	return Decorator{types.AroundNode(func(ctx context.Context, body func(context.Context)) {
@@ -134,8 +134,8 @@ func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 }
 
 // learn records the locations of nodes with a check, so that their specs are
-// prepared outside of their timeouts. Table entries are not among them: they
-// are prepared in their first node.
+// prepared outside of their timeouts. It omits table entries, which are
+// prepared in their first node.
 func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
 	for _, a := range args {
 		d, ok := a.(types.AroundNodeDecorator)
@@ -180,7 +180,7 @@ func caller() string {
 }
 
 // withoutHost returns a location for the record of a run, which must not
-// contain the directories of this computer: relative to the directory of the
+// contain directories of this computer: relative to the directory of the
 // package, where Go runs its tests.
 func withoutHost(location string) string {
 	dir, err := os.Getwd()

@@ -16,7 +16,7 @@ func ExampleWatch() {
 		harness.Config("nightly.yaml"), // devices, sampling, detection
 		harness.Devices("emulator-5554", "emulator-5556"),
 		harness.Artifacts("build/leaks"),
-		harness.Observe(), // reports everything, fails nothing
+		harness.Observe(), // reports everything and never fails a spec
 	)
 	fmt.Printf("%q", leaks.Dir())
 	// Output: ""

@@ -12,9 +12,9 @@ import (
 )
 
 // ForTest is [Watch] and [Leaks.Check] for one test of go test. It starts
-// immediately and counts objects; when the test is over, it fails the test for
-// anything left behind. Cleanups registered after ForTest run before the check:
-// register ForTest last, or call it after the app is set up.
+// immediately and counts objects. When the test is over, it fails the test if
+// the test left anything behind. Cleanups registered after ForTest run before
+// the check: register ForTest last, or call it after the app is set up.
 //
 // The Expect of Gomega and the matchers of this package work without Ginkgo.
 func ForTest(t testing.TB, process string, opts ...any) *Leaks {

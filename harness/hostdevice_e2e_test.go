@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// A suite on real Java virtual machines, behind the real adb server: a list
+// A suite on real Java virtual machines, behind the real adb server. A list
 // that grows by one object per loop and 200 kB of native memory per loop are
 // found; a cache that fills up and an idle process pass, after fewer loops.
-// Nothing marks an object of such a machine as destroyed, so that its heap
+// Such a virtual machine does not mark any object as destroyed, so its heap
 // cannot prove the absence of leaks: its check is inconclusive, with that
 // reason.
 func TestSuiteOnTheHostDevice(t *testing.T) {

@@ -15,19 +15,20 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// matcher is a matcher of one kind of value.
+// matcher is a matcher for one kind of value.
 type matcher[T any] struct {
 	// match reports whether the value matches, and describes the value.
 	match func(T) (ok bool, words string, err error)
 	// want is the expectation, as in "to be leaking".
 	want string
-	// final reports whether the result cannot change any more; nil for never.
+	// final reports whether the result cannot change any more; nil means that
+	// it always can.
 	final func(T) bool
 	words string
 }
 
-// Match implements Gomega's matcher. It calls a function, such as that of
-// [Leaks.Process], for the value.
+// Match implements Gomega's matcher. If the actual value is a function, such as
+// the result of [Leaks.Process], Match calls it to get the value.
 func (m *matcher[T]) Match(actual any) (bool, error) {
 	v, err := valueOf[T](actual)
 	if err != nil {
@@ -42,7 +43,8 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 // polled.
 const askTime = 30 * time.Second
 
-// valueOf returns the value to match, or what a function returns.
+// valueOf returns the value to match; if it is a function, the result of the
+// function.
 func valueOf[T any](actual any) (T, error) {
 	var none T
 	switch a := actual.(type) {
@@ -85,9 +87,9 @@ func HaveState(want detector.State) types.GomegaMatcher {
 	}}
 }
 
-// HaveSlopeBelow matches a process whose memory certainly grows more slowly, in
-// MB/h: the upper end of the 95 % interval is below. A process whose rate is
-// still unknown is an error.
+// HaveSlopeBelow matches a process whose memory certainly grows more slowly
+// than the given rate in MB/h: the upper end of the 95 % interval is below the
+// rate. It is an error if the rate of the process is still unknown.
 func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
 	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
@@ -99,9 +101,9 @@ func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	}}
 }
 
-// HaveGrowingObjects matches a trip that leaves something behind with every
-// repetition: objects, threads, files or memory. A trip that could not be
-// judged is an error.
+// HaveGrowingObjects matches a trip that leaves objects, threads, files or
+// memory behind with every repetition. It is an error if the trip could not be
+// judged.
 func HaveGrowingObjects() types.GomegaMatcher {
 	return &matcher[*Trip]{
 		want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {
@@ -169,7 +171,7 @@ func traceOf(d *Dump, key string) string {
 }
 
 // HaveRetainedBelow matches a heap dump in which all objects of a class
-// together retain less than so many bytes.
+// together retain less than the given number of bytes.
 func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 	want := fmt.Sprintf("to have less than %s retained by %s", text.Bytes(bytes), class)
 	return &matcher[*Dump]{

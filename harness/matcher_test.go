@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// sampled is a process that was read shortly before.
+// sampled is a process that was read a short time before.
 func sampled(s detector.State, rate *Slope) ProcessState {
 	return ProcessState{Process: "com.shop", PID: 7, State: s, MB: 100, Slope: rate, Because: "it grows"}
 }
@@ -143,7 +143,8 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// nil dumps and trips, as after a failed call, are errors and do not panic.
+// nil dumps and trips, as after a failed call, are errors and do not cause a
+// panic.
 func TestMatchersOfNil(t *testing.T) {
 	for name, c := range map[string]struct {
 		m      types.GomegaMatcher
@@ -157,8 +158,8 @@ func TestMatchersOfNil(t *testing.T) {
 	}
 }
 
-// A final result ends an Eventually of a value immediately; one that may change
-// does not. Gomega does not ask a matcher for that if it polls a function
+// If a value has a final result, an Eventually ends immediately; otherwise it
+// continues. Gomega does not use this information if it polls a function
 // (internal/async_assertion.go).
 func TestFinalAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

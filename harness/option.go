@@ -24,8 +24,8 @@ type settings struct {
 }
 
 // Config names a YAML file of leakgate for devices, sampling, detection and
-// diagnostics. Its processes override those of the code. Workload and duration
-// may be missing and are ignored: the suite is the workload.
+// diagnostics. The processes in the file override those in the code. Workload
+// and duration may be missing and are ignored: the suite is the workload.
 func Config(path string) Option { return option(func(s *settings) { s.Config = path }) }
 
 // Processes adds processes, by names or patterns such as com.shop:*. A pattern
@@ -34,19 +34,20 @@ func Processes(patterns ...string) Option {
 	return option(func(s *settings) { s.Options.Processes = append(s.Options.Processes, patterns...) })
 }
 
-// Devices chooses devices by their serials among the attached ones. If there
-// are several, each spec uses one of them.
+// Devices chooses some of the attached devices by their serials. If there are
+// several, each spec uses one of them.
 func Devices(serials ...string) Option {
 	return option(func(s *settings) { s.Options.Devices = append(s.Options.Devices, serials...) })
 }
 
-// Artifacts sets the directory in which run directories are created: by default
-// the directory of Ginkgo's reports, otherwise leakgate-runs in the directory
-// of the package.
+// Artifacts sets the directory in which run directories are created. The
+// default is the directory of Ginkgo's reports if one is set, otherwise
+// leakgate-runs in the directory of the package.
 func Artifacts(dir string) Option { return option(func(s *settings) { s.Artifacts = dir }) }
 
 // Accepted names the reviewed file of leaks that are accepted until a date.
-// They fail neither specs nor the suite; an expired entry fails the suite.
+// Accepted leaks fail neither specs nor the suite; an expired entry fails the
+// suite.
 func Accepted(path string) Option { return option(func(s *settings) { s.Accepted = path }) }
 
 // EverySpec checks each spec of the suite, decorated or not.
@@ -58,7 +59,7 @@ func EverySpec(opts ...CheckOption) Option {
 // of the app cannot be dumped, or no process was read.
 func Strict() Option { return option(func(s *settings) { s.Strict = true }) }
 
-// Observe reports everything and fails nothing.
+// Observe reports everything and never fails a spec or the suite.
 func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 
 // Wait waits for devices that another run or suite on this computer uses,
@@ -69,8 +70,8 @@ func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 // `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
-// flags are those of a test binary, after -- on the command line of ginkgo or
-// after -args on that of go test.
+// flags are the flags of a test binary, after -- on the command line of ginkgo
+// or after -args on that of go test.
 var flags struct {
 	config, devices, artifacts, accepted string
 	strict, observe, wait, standIn       optionalBool
@@ -117,8 +118,8 @@ func declareFlags(to *flag.FlagSet) {
 	}
 }
 
-// addFlags adds the values of flags, which override all others. It is called
-// once they are parsed.
+// addFlags adds the values of flags, which override all other settings. It is
+// called once the flags are parsed.
 func (s *settings) addFlags() {
 	for value, text := range map[*string]string{
 		&s.Config: flags.config, &s.Artifacts: flags.artifacts, &s.Accepted: flags.accepted,

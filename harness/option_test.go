@@ -65,7 +65,7 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// A test binary may already have a flag with that name.
+// A test binary may already have a flag with the same name.
 func TestFlagsBesideOthers(t *testing.T) {
 	f := flag.NewFlagSet("suite", flag.ContinueOnError)
 	own := f.String("leakgate.config", "own", "")

@@ -23,14 +23,15 @@ import (
 type ProcessState struct {
 	Device, Process string
 	PID             int
-	// State is the present one, Worst the worst so far, and Gate the verdict if
-	// the run ended now.
+	// State is the present state, Worst the worst state so far, and Gate the
+	// verdict if the run ended now.
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind
-	// MB is the latest value of its memory, in MB of 1,048,576 bytes.
+	// MB is the latest value of the memory of the process, in MB of 1,048,576
+	// bytes.
 	MB float64
-	// Slope is the slope of its memory in MB/h with its 95 % interval; nil if
+	// Slope is the slope of the memory in MB/h with its 95 % interval; nil if
 	// it is still unknown.
 	Slope *Slope
 	// Because is the evidence for the state, in one sentence.
@@ -54,9 +55,10 @@ func (s ProcessState) GomegaString() string {
 }
 
 // Process returns a function that returns the state of a process, for Gomega's
-// Eventually, Consistently and the matchers of this package. It returns an
-// error if the process is not being read: the process is not running, the
-// device does not respond, or the latest reading is older than three intervals.
+// Eventually, Consistently and the matchers of this package. The function
+// returns an error if the process is not being read: the process is not
+// running, the device does not respond, or the latest reading is older than
+// three intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
 	return func(ctx context.Context) (ProcessState, error) {
 		h, err := l.watcher()
@@ -125,7 +127,7 @@ type Dump struct {
 	Device, Process string
 	// Folder is the directory of the dump and its analysis.
 	Folder string
-	// Leaks are its leaks, Report is the entire analysis.
+	// Leaks are the leaks in the dump, Report is the entire analysis.
 	Leaks  []record.DumpLeak
 	Report *analysis.Report
 }

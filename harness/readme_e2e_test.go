@@ -17,8 +17,8 @@ import (
 // proxyVersion is the version of the module that the proxy serves.
 const proxyVersion = "v0.0.1"
 
-// serveModule writes a module proxy of files that serves this module as it is
-// in the working tree (https://go.dev/ref/mod#goproxy-protocol).
+// serveModule writes the files of a module proxy that serves this module as it
+// is in the working tree (https://go.dev/ref/mod#goproxy-protocol).
 func serveModule(t *testing.T) (proxy string) {
 	t.Helper()
 	const module = "github.com/leakgate/leakgate"
@@ -53,7 +53,7 @@ func serveModule(t *testing.T) (proxy string) {
 	z := zip.NewWriter(archive)
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSuffix(name, "\n")
-		if strings.HasPrefix(name, "tools/") { // a module of its own
+		if strings.HasPrefix(name, "tools/") { // a separate module
 			continue
 		}
 		if err := addFile(z, module+"@"+proxyVersion+"/"+name, filepath.Join("..", name)); err != nil {

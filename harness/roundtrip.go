@@ -12,7 +12,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// Trip is a repeated scenario and what each repetition leaves behind.
+// Trip is the result of a repeated scenario: what each repetition leaves
+// behind.
 type Trip = record.Trip
 
 // TripOption is an option of [Leaks.RoundTrip].
@@ -27,17 +28,17 @@ func Loops(n int) TripOption { return func(o *tripSettings) { o.Loops = n } }
 // Warmup is the number of loops before the first reading; 2 by default.
 func Warmup(n int) TripOption { return func(o *tripSettings) { o.WarmUp = &n } }
 
-// NoDumps judges without heap dumps: by counts and memory alone.
+// NoDumps judges by counts and memory only, without heap dumps.
 func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
 
 // RoundTrip repeats a loop that should leave nothing behind, and returns what
 // each repetition leaves in a process: objects, threads, open files, memory by
-// kind, and from heap dumps the places that grow. After a warm-up the loop runs
+// kind, and the places in heap dumps that grow. After a warm-up the loop runs
 // in pairs; after each pair the process is read once it has settled. The trip
 // ends early once nothing grows any more.
 //
 // The process must live as long as the trip: a restart or an end is an error
-// that names the loop and the reason. The values fit Gomega:
+// that names the loop and the reason. The result can be used with Gomega:
 //
 //	Expect(leaks.RoundTrip(ctx, "com.shop", loop)).NotTo(harness.HaveGrowingObjects())
 func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip,

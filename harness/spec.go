@@ -24,16 +24,16 @@ type spec struct {
 	mu      sync.Mutex
 	entered map[*int]bool
 	check   checkSettings
-	// number is that of the open check, 0 for none; wanted means that there
-	// should be one.
+	// number is the number of the open check, 0 if there is none; wanted means
+	// that the spec should have a check.
 	number  int
 	wanted  bool
 	strict  bool
 	skipped string
 	known   []monitor.Exception
-	// problem is why the spec is not checked, or only partly.
+	// problem is why the spec is not checked, or only partly checked.
 	problem error
-	// bodyNext: the setup of the present attempt is over.
+	// bodyNext is set if the setup of the present attempt is over.
 	bodyNext bool
 	// collected counts the bodies after which the check has collected.
 	collected int
@@ -89,7 +89,7 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.expectedCheck(report)
 	if expected != nil {
-		// A turn is the use of a device, once there are some. The decorator
+		// A turn is the use of a device, once devices are known. The decorator
 		// reports an error.
 		_ = h.Start(ctx, false)
 	}
@@ -124,7 +124,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 }
 
 // prepare opens the check of a spec that will probably be decorated with one.
-// An error occurs again, and is reported, when the decorator runs.
+// If that fails, the same error occurs again when the decorator runs, and is
+// reported then.
 func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
 	h, err := l.watcher()
 	if err != nil || h.Start(ctx, false) != nil {
@@ -179,7 +180,7 @@ func (s *spec) resetSerial() {
 	}
 }
 
-// checkSpec opens the check of a spec, and starts the watch with the first one.
+// checkSpec opens the check of a spec. The first check starts the watch.
 // Decorators of inner nodes add options to those of outer ones.
 func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	s.mu.Lock()
@@ -209,7 +210,7 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 		s.note(err)
 		ginkgo.Fail("leakgate: " + err.Error() + "\nchecked at " + location)
 	}
-	s.setSerial() // of a run that has just started
+	s.setSerial() // the device of a run that has just started
 	opened, err := h.Open(ctx,
 		hub.OpenRequest{Name: s.name, Location: withoutHost(location), Device: s.turn.Serial(), Patterns: patterns})
 	s.mu.Lock()
@@ -221,8 +222,8 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	}
 }
 
-// beforeBody counts objects right before the body, so that what a BeforeEach
-// has opened is included.
+// beforeBody counts objects right before the body, so that objects created by a
+// BeforeEach are included.
 func (l *Leaks) beforeBody(ctx ginkgo.SpecContext) {
 	s := l.current()
 	if s == nil {
@@ -267,7 +268,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		return
 	}
 	s.stopBackground() // the app must settle
-	s.bodyNext = false // of the next attempt
+	s.bodyNext = false // applies to the next attempt
 	if s.number == 0 || !s.wanted {
 		return
 	}
@@ -280,7 +281,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns),
 		Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 	}
-	if s.collected == 0 { // for later attempts it is known already
+	if s.collected == 0 { // later attempts know the result already
 		r.Known = s.valid()
 	}
 	s.collected++
@@ -289,8 +290,8 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	}
 }
 
-// afterSpec judges the spec once all its attempts are over: a retry cannot make
-// a leak pass.
+// afterSpec judges the spec once all its attempts are over, so a retry cannot
+// hide a leak.
 func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.mu.Lock()
 	s := l.spec
@@ -316,7 +317,7 @@ func (l *Leaks) drop(ctx context.Context, s *spec) {
 		return
 	}
 	if h, err := l.watcher(); err == nil {
-		_, _ = h.Close(ctx, hub.CloseRequest{Check: s.number, Drop: true}) // otherwise it ends with the run
+		_, _ = h.Close(ctx, hub.CloseRequest{Check: s.number, Drop: true}) // otherwise the check ends with the run
 	}
 }
 
@@ -361,7 +362,7 @@ func why(err error) string {
 	return firstLine(err.Error())
 }
 
-// outcomeOf returns how the spec itself ended.
+// outcomeOf returns the outcome of the spec itself.
 func outcomeOf(r ginkgo.SpecReport) (outcome, stack string) {
 	switch {
 	case r.State.Is(types.SpecStatePassed):

@@ -16,10 +16,11 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Background is stress on the app while a spec or container is running. Started
-// in an It, it ends with its context. Started in a BeforeEach, it ends with the
-// body of the spec; in a BeforeAll or BeforeSuite, with the container or the
-// suite, because Ginkgo ends the context of such a node with the node.
+// Background is stress on the app while a spec or container is running. Stress
+// that is started in an It ends with its context. If it is started in a
+// BeforeEach, it ends with the body of the spec; in a BeforeAll or BeforeSuite,
+// with the container or the suite, because Ginkgo ends the context of such a
+// node with the node.
 type Background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -28,9 +29,10 @@ type Background struct {
 	asked  bool
 }
 
-// Wait waits for the end, and returns its error: a command with a nonzero exit
-// code, or a lost device. Ending with its context is not an error. Crashes and
-// ANRs that monkey reports are findings of the check and of the run.
+// Wait waits until the stress has ended. It returns an error if a command ends
+// with a nonzero exit code, or the device is lost. It returns no error if the
+// stress ends with its context. Crashes and ANRs that monkey reports are
+// findings of the check and of the run.
 func (b *Background) Wait() error {
 	<-b.done
 	b.mu.Lock()
@@ -38,7 +40,7 @@ func (b *Background) Wait() error {
 	return b.err
 }
 
-// stop ends it and waits for its end.
+// stop ends the stress and waits until it has ended.
 func (b *Background) stop() {
 	b.mu.Lock()
 	b.asked = true
@@ -71,7 +73,8 @@ func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } 
 
 const (
 	defaultThrottle = 300 * time.Millisecond
-	// manyEvents take longer than any suite (Monkey.java mCount is an int).
+	// manyEvents is a number of events that takes longer than any suite
+	// (Monkey.java mCount is an int).
 	manyEvents = 1<<31 - 1
 )
 
@@ -132,7 +135,8 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 	return b
 }
 
-// outlivingNodes are the nodes whose context ends before what they set up.
+// outlivingNodes are the types of nodes whose context ends before the objects
+// that they set up are torn down.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 
@@ -168,8 +172,8 @@ func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, 
 // InstrumentOption is an option of [Leaks.Instrument].
 type InstrumentOption func(*monitor.Instrument)
 
-// Classes runs the tests of some classes, or single tests as CLASS#METHOD; all
-// by default.
+// Classes runs only the tests of some classes, or single tests as CLASS#METHOD;
+// by default all tests run.
 func Classes(names ...string) InstrumentOption {
 	return func(i *monitor.Instrument) {
 		list := i.Arguments["class"]
@@ -195,15 +199,16 @@ func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument)
 // Instrumentation is the result of a run of instrumented tests.
 type Instrumentation struct {
 	Component string
-	// Tests are in the order in which they ran, with their outcomes and the
-	// verdicts of their checks.
+	// Tests are the tests in the order in which they ran, with their outcomes
+	// and the verdicts of their checks.
 	Tests []record.Check
 }
 
 // Instrument runs instrumented tests in Kotlin or Java with am instrument and
-// checks what each leaves behind. Each test is a window of the run and a test
-// case of its junit.xml; a leaking test is named and fails the spec that called
-// Instrument. The error reports tests that failed or could not run.
+// checks what each test leaves behind. Each test is a window of the run and a
+// test case of its junit.xml; a leaking test is named and fails the spec that
+// called Instrument. Instrument returns an error if tests failed or could not
+// run.
 func (l *Leaks) Instrument(ctx context.Context, component string, opts ...InstrumentOption) (*Instrumentation, error) {
 	i := monitor.Instrument{Component: component, Arguments: map[string]string{}}
 	for _, o := range opts {

@@ -16,9 +16,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// SpecEntry is the value of the report entry that each checked spec has:
-// unchanged in Ginkgo's JSON report, a property of the test case in JUnit, text
-// on the console.
+// SpecEntry is the value of the report entry that each checked spec has.
+// Ginkgo's JSON report contains it unchanged, JUnit as a property of the test
+// case, and the console as text.
 type SpecEntry struct {
 	record.Check
 	// Expired are the exceptions that have expired.
@@ -32,7 +32,7 @@ func (e SpecEntry) String() string {
 	lines := []string{string(e.Verdict) + ": " + e.Text}
 	switch e.Verdict {
 	case record.VerdictSkipped, record.VerdictNotChecked:
-		lines[0] = e.Text // the text begins with it
+		lines[0] = e.Text // the text begins with the verdict
 	case "":
 		lines = nil // not a checked spec
 	}
@@ -52,9 +52,9 @@ func (e SpecEntry) String() string {
 
 const entryName = "leakgate"
 
-// judge adds the entry of a spec, and fails the spec if it leaks. In a spec
-// that has failed by itself Ginkgo would not show a second failure: its leak is
-// in the entry, and in the verdict on the suite.
+// judge adds the entry of a spec, and fails the spec if it leaks. If a spec has
+// already failed for another reason, Ginkgo would not show a second failure:
+// the leak is then in the entry, and in the verdict on the suite.
 func (l *Leaks) judge(s *spec, c record.Check, report ginkgo.SpecReport) {
 	e := SpecEntry{Check: c, Run: l.Dir()}
 	e.Stack, e.Location = "", s.check.location // Ginkgo's report has the failure itself
@@ -97,7 +97,8 @@ func (l *Leaks) fails(e SpecEntry, strict bool) bool {
 	return false
 }
 
-// visibility shows entries on the console that somebody should read.
+// visibility returns which entries the console shows: those that somebody
+// should read.
 func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	died := strings.Contains(e.String(), "\n")
 	if fails || died || e.Verdict != record.VerdictPass && e.Verdict != record.VerdictSkipped {
@@ -121,7 +122,7 @@ func locationOf(location string) types.CodeLocation {
 }
 
 const (
-	// shownTrace and shownScreen bound the lines of a failure.
+	// shownTrace and shownScreen bound the number of lines in a failure.
 	shownTrace  = 40
 	shownScreen = 60
 )
@@ -155,7 +156,8 @@ func (l *Leaks) failure(e SpecEntry) string {
 	return strings.Join(lines, "\n")
 }
 
-// keyShown is how many characters of a key name a leak.
+// keyShown is the length of the prefix of a key by which reports identify a
+// leak.
 const keyShown = 8
 
 // screen truncates a text to one screen.
@@ -204,7 +206,8 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 }
 
 // unopened are the specs whose check could not be opened, for example while a
-// device was away: no run has them. Entries of other processes arrive as JSON.
+// device was disconnected: the run has no record of them. Entries of other
+// processes arrive as JSON.
 func unopened(report ginkgo.Report) []string {
 	var out []string
 	for _, s := range report.SpecReports {
@@ -233,7 +236,7 @@ func leaks(checks []record.Check) int {
 	return n
 }
 
-// table returns the live table of Ginkgo's progress reports: on a signal, and
+// table returns the live table for Ginkgo's progress reports: on a signal, and
 // when a node times out.
 func (l *Leaks) table() string {
 	l.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// leakyEntry is the entry of a spec with so many leaks, whose traces have so
-// many lines.
+// leakyEntry is the entry of a spec with the given number of leaks and lines in
+// each trace.
 func leakyEntry(leaks, lines int) SpecEntry {
 	p := record.CheckedProcess{
 		Process: "com.cart", PID: 42, Verdict: record.VerdictLeak, Folder: "artifacts/com.cart/1",
@@ -79,8 +79,8 @@ func TestEntryText(t *testing.T) {
 	}
 }
 
-// An entry is decoded from JSON as it was encoded, with the fields of the check
-// beside its own.
+// An entry is decoded from JSON with the same values as it was encoded,
+// including the fields of the check.
 func TestEntryJSON(t *testing.T) {
 	e := leakyEntry(2, 3)
 	e.Expired = []string{"x"}
@@ -100,9 +100,9 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// The failure of a spec: the verdict first, where it was checked and where the
-// evidence is, the trace of one leak that is not accepted, and all that on one
-// screen.
+// The failure of a spec: the verdict first, then where it was checked and where
+// the evidence is, and the trace of one leak that is not accepted. The text
+// fits on one screen.
 func TestFailureText(t *testing.T) {
 	l := &Leaks{}
 	e := leakyEntry(3, 1000)
@@ -137,7 +137,7 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
-// What fails a spec.
+// The results that fail a spec.
 func TestFailingChecks(t *testing.T) {
 	for _, c := range []struct {
 		verdict         record.CheckVerdict
@@ -178,7 +178,7 @@ func TestLocationOf(t *testing.T) {
 	}
 }
 
-// How a spec itself has ended.
+// The outcome of the spec itself.
 func TestOutcome(t *testing.T) {
 	for state, want := range map[types.SpecState]string{
 		types.SpecStatePassed: record.OutcomePassed, types.SpecStateSkipped: record.OutcomeIgnored,
@@ -194,7 +194,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A row of the live table shows what is known of a process, and no more.
+// A row of the live table shows only the known values of a process.
 func TestRowText(t *testing.T) {
 	r := hub.Standing{
 		Process: "com.shop", PID: 7, State: detector.Leaking, MB: 100.26, Present: true, Answers: true,

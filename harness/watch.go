@@ -20,30 +20,30 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Leaks is the watch of one suite. It is the same in all processes of the
-// suite: the first owns the devices and the run, and the others call it.
+// Leaks is the watch of one suite. All processes of the suite share it: the
+// first owns the devices and the run, and the others call it.
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks are those of decorators, by the locations that identify
+	// checks are the checks of decorators, by the locations that identify
 	// decorators; nodes are the checks of decorated nodes by FILE:LINE.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
 	decorators int
 
-	// inGinkgo: report entries can be added.
+	// inGinkgo is set if report entries can be added.
 	inGinkgo bool
 
 	mu      sync.Mutex
 	hub     watcher
-	owner   *hub.Hub // in the first process
+	owner   *hub.Hub // only in the first process
 	server  *hub.Listener
 	badly   error // invalid options
 	spec    *spec
 	devices string
 }
 
-// watcher is a hub, in this process or in another one.
+// watcher is a hub in this process or in another one.
 type watcher interface {
 	Start(ctx context.Context, again bool) error
 	Dir() string
@@ -62,13 +62,13 @@ type watcher interface {
 	Stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error)
 }
 
-// watches counts those of a test binary: a suite may watch several apps.
+// watches counts the watches of a test binary: a suite may watch several apps.
 var watches atomic.Int64
 
-// Watch watches a process, or all that a pattern such as com.shop* matches,
-// while the suite runs. Call it once for each app, in a variable of the test
-// package: it registers report nodes beside the suite's own BeforeSuite and
-// AfterSuite.
+// Watch watches a process, or all processes that match a pattern such as
+// com.shop*, while the suite runs. Call it once for each app, in a variable of
+// the test package: it registers report nodes in addition to the suite's own
+// BeforeSuite and AfterSuite.
 //
 // The first checked spec, or [Leaks.Start], needs the device. Without a device
 // the suite fails. In a dry run, and if no spec runs, nothing is started.
@@ -91,11 +91,11 @@ func Watch(process string, opts ...Option) *Leaks {
 const (
 	// maxWait is the real time for which a spec waits for its device.
 	maxWait = 12 * time.Hour
-	// collectTime is the real time in which a check must count, settle and
+	// collectTime is the real time within which a check must count, settle and
 	// dump.
 	collectTime = 15 * time.Minute
-	// finishTime is the real time in which the run must end, including pending
-	// analyses.
+	// finishTime is the real time within which the run must end, including
+	// pending analyses.
 	finishTime = time.Hour
 )
 
@@ -238,11 +238,12 @@ func (l *Leaks) serve(parallelHost string) error {
 // (internal/interrupt_handler InterruptCauseSignal).
 const interruptedReason = "Interrupted by User"
 
-// skippedReason is that for a suite that was skipped by its BeforeSuite.
+// skippedReason is Ginkgo's reason for a suite that was skipped by its
+// BeforeSuite.
 const skippedReason = "Suite skipped in BeforeSuite"
 
 // afterSuite ends the run and judges the suite as a whole. It runs in the first
-// process, after all others have ended.
+// process, after all other processes have ended.
 func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.mu.Lock()
 	owner, server := l.owner, l.server
@@ -265,8 +266,8 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.reportSuite(v, owner.Dir(), err)
 }
 
-// mustRun reports whether a suite that checks nothing fails: in CI nobody would
-// read why.
+// mustRun reports whether a suite that checks nothing fails. It does in CI,
+// where nobody would read a message about it.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")
 	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")

@@ -26,8 +26,7 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 	t.Chdir("../../internal/harness/config/testdata/mistakes")
 	shown := regexp.MustCompile("(?s)```text\n\\$ ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	for _, m := range shown {
-		// Unset the variables that the page assumes to be set on the reader's
-		// machine.
+		// Variables that the page sets before the command.
 		env := map[string]string{}
 		words := strings.Fields(m[1])
 		for ; strings.Contains(words[0], "="); words = words[1:] {

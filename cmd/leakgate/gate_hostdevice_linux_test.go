@@ -86,7 +86,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	g := &judged{running: hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
 	config := strings.NewReplacer("PACKAGE", g.running.Package(), "LEAKGATE", path).Replace(judging)
-	// The file of the workload sets variables, but not PATH.
+	// LEAKGATE is also part of variable names, which must not be replaced.
 	config = strings.NewReplacer(path+"_RUN", "LEAKGATE_RUN", path+"_HOSTDEVICE", "LEAKGATE_HOSTDEVICE").Replace(config)
 	if err := os.WriteFile(filepath.Join(g.folder, "run.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

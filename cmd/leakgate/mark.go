@@ -60,7 +60,7 @@ func (f *markFlags) mark(c console, text string) int {
 	for _, line := range missing {
 		c.problem("%s", line)
 	}
-	if err != nil { // an empty result means that all dumps are missing
+	if err != nil { // all dumps are missing
 		return record.ExitInconclusive
 	}
 	return exitOK

@@ -1,6 +1,7 @@
 // Package fleet chooses the devices of a run and locks them, so that no other
-// run on this host uses them or the run directory meanwhile. Leases are locks
-// of the operating system (flock): a killed program holds nothing.
+// run on this host uses them or the run directory at the same time. Leases are
+// locks of the operating system (flock), so the leases of a killed program are
+// released.
 package fleet
 
 import (
@@ -21,25 +22,26 @@ import (
 // DeviceChoice selects the devices of a run.
 type DeviceChoice struct {
 	// Serials names the devices. If it is empty, the device in ANDROID_SERIAL
-	// is used, otherwise all that are attached and ready, or with Single the
-	// only one.
+	// is used. If that is not set either, all devices that are attached and
+	// ready are used, or with Single the only one.
 	Serials []string
 	Single  bool
 	// MinAPI skips devices with an older Android. Require is the minimum number
 	// of devices; 1 if zero.
 	MinAPI, Require int
-	// StandIn allows simulated phones whose time runs faster, as their property
-	// leakgate.time_scale says. Without it, and without LEAKGATE_STAND_IN=1,
-	// they are rejected: the property would determine how long the run lasts.
+	// StandIn allows simulated phones whose time runs faster, according to
+	// their property leakgate.time_scale. Without it, and without
+	// LEAKGATE_STAND_IN=1, they are rejected, because the property would
+	// determine how long the run lasts.
 	StandIn bool
-	// Client is the adb server; nil for the one from the environment, which is
-	// started if it is not running.
+	// Client is the adb server; nil for the server that the environment names,
+	// which is started if it is not running.
 	Client *adb.Client
 	// Getenv reads the environment; os.Getenv if nil.
 	Getenv func(string) string
 }
 
-// Fleet is the devices of a run.
+// Fleet is the set of devices of a run.
 type Fleet struct {
 	devices []monitor.Device
 	skipped []string
@@ -49,12 +51,13 @@ type Fleet struct {
 	standIn bool
 }
 
-// standInVariable is the environment variable for StandIn of a DeviceChoice.
+// standInVariable is the environment variable that sets StandIn of a
+// DeviceChoice.
 const standInVariable = "LEAKGATE_STAND_IN"
 
 // maxStream bounds the output of one command, in bytes. A workload may print
-// all night, and its log keeps only the beginning; every other reader has its
-// own bound.
+// all night, and its log keeps only the beginning; every other reader has a
+// separate limit.
 const maxStream = 1 << 40
 
 // NewClient returns a client of the adb server for runs, whose workloads may
@@ -65,8 +68,8 @@ func NewClient(o adb.Options) (*adb.Client, error) {
 }
 
 // Open chooses the devices and reads the properties of each. The error
-// describes what is wrong with the attached devices; it changes nothing on
-// them.
+// describes what is wrong with the attached devices. Open changes nothing on
+// the devices.
 func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 	f := &Fleet{client: c.Client, getenv: c.Getenv, standIn: c.StandIn}
 	if f.getenv == nil {
@@ -113,7 +116,8 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 	return f, nil
 }
 
-// serials returns the chosen ones; "" stands for the only device.
+// serials returns the serials of the chosen devices; "" stands for the only
+// device.
 func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	switch {
 	case len(c.Serials) > 0:
@@ -140,7 +144,7 @@ func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	if len(out) > 0 {
 		return out, nil
 	}
-	// Select reports what is wrong: unauthorized, offline or no device.
+	// Select reports the problem: unauthorized, offline or no device.
 	if _, err := f.client.Select(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -156,8 +160,8 @@ func (f *Fleet) describe(ctx context.Context, serial string) (monitor.Device, er
 	return monitor.Device{Device: dev, Facts: facts}, err
 }
 
-// facts reads the properties of a device, and rejects one whose time may not
-// run faster.
+// facts reads the properties of a device. It rejects a device whose time runs
+// faster, unless that is allowed.
 func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, error) {
 	facts, err := capture.ReadFacts(ctx, dev)
 	if err != nil || facts.TimeScale == 1 || f.standIn {
@@ -175,9 +179,10 @@ func (f *Fleet) Devices() []monitor.Device { return f.devices }
 // Skipped returns which attached devices are not ready, and why.
 func (f *Fleet) Skipped() []string { return f.skipped }
 
-// InUseError is a device or a run directory that another run uses.
+// InUseError is the error for a device or a run directory that another run
+// uses.
 type InUseError struct {
-	// Directory is true if it is the directory.
+	// Directory is true if the run directory is in use.
 	Directory bool
 	text      string
 }
@@ -185,9 +190,9 @@ type InUseError struct {
 // Error returns one printable line that names the other user.
 func (e InUseError) Error() string { return e.text }
 
-// DirectoryError is a run directory that cannot be used.
+// DirectoryError is the error for a run directory that cannot be used.
 type DirectoryError struct {
-	// Leases is true if it is the directory of the leases, which
+	// Leases is true if the error concerns the directory of the leases, which
 	// LEAKGATE_LEASES names.
 	Leases bool
 	error
@@ -196,10 +201,10 @@ type DirectoryError struct {
 // Unwrap returns the cause.
 func (e DirectoryError) Unwrap() error { return e.error }
 
-// Hold locks the devices and the run directory until Close, for a run whose
-// name other runs see. If another run uses one of them, it returns an
-// InUseError; with waiting, which is called once with that error, it waits for
-// the other run to end instead.
+// Hold locks the devices and the run directory until Close. Other runs see the
+// given name. If another run uses one of them, Hold returns an InUseError. If
+// waiting is not nil, it is called once with that error, and Hold waits for the
+// other run to end instead.
 func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
 	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
 	if err != nil {
@@ -248,7 +253,8 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Close releases the devices and the directory. It may be called again.
+// Close releases the devices and the directory. It may be called more than
+// once.
 func (f *Fleet) Close() error {
 	if f.held == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// client returns a client of an adb server in memory with phones of those API
-// levels.
+// client returns a client of an adb server in memory with phones of the given
+// API levels.
 func client(t *testing.T, apis map[string]int) *adb.Client {
 	t.Helper()
 	var phones []adbd.Phone
@@ -80,13 +80,13 @@ func TestOpen(t *testing.T) {
 		if strings.Join(serials, " ") != c.want {
 			t.Errorf("%s: %q, want %q", name, serials, c.want)
 		}
-		if err := f.Close(); err != nil { // nothing is held
+		if err := f.Close(); err != nil { // no leases are held
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Two runs cannot use one device or one directory; the second may wait, and
+// Two runs cannot use the same device or directory; the second may wait, and
 // then reads the device's clock again.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

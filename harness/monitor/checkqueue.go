@@ -26,7 +26,7 @@ type checkQueue struct {
 	ended chan struct{}
 
 	mu              sync.Mutex
-	failureRecorded bool // a failure to check tests is recorded
+	failureRecorded bool // it is recorded that tests are not checked
 }
 
 // maxQueued bounds the queue; as many windows may be open.

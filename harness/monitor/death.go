@@ -132,8 +132,8 @@ func logSince(log []byte, from time.Time) []byte {
 // rebooted is the death of every process of a device that reboots.
 var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 
-// restartSlack is the minimum uptime at which one of a device's processes can
-// be seen: no app runs earlier after a boot.
+// restartSlack is the minimum time between the boot of a device and the first
+// sight of one of its processes: no app starts earlier.
 const restartSlack = 5 * time.Second
 
 // restartedSince reports whether a device with this /proc/uptime has rebooted

@@ -162,7 +162,7 @@ func (q *deaths) findLost(ctx context.Context) {
 	// an earlier round may still use Fast of the session
 	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets))
 	if err != nil {
-		return // unknown processes are not recorded
+		return // nothing is known, so no end is recorded
 	}
 	for _, r := range rounds {
 		for _, reading := range r.Readings {

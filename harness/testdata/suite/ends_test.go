@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// before has a BeforeSuite that does what SUITE_BEFORE names.
+// before has a BeforeSuite that performs the action named in SUITE_BEFORE.
 var _ = scenario("before", func() {
 	BeforeSuite(func() {
 		switch os.Getenv("SUITE_BEFORE") {
@@ -52,7 +52,7 @@ var _ = scenario("clean", func() {
 	}
 })
 
-// unchecked has no check.
+// unchecked has specs without a check.
 var _ = scenario("unchecked", func() {
 	It("has no check", func() {})
 })
@@ -99,7 +99,7 @@ var _ = scenario("held", func() {
 	}
 })
 
-// crashes has an app that dies.
+// crashes has specs in which the app dies.
 var _ = inOrder("crashes", func() {
 	BeforeEach(launch)
 	It("is clean", leaks.Check(), func() { visit("CartActivity") })
@@ -139,7 +139,8 @@ var _ = inOrder("pool", func() {
 	AfterEach(func() { Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device())) })
 })
 
-// trends has specs that wait, for some minutes and for two hours of the phone.
+// trends has specs that wait, for some minutes and for two hours of the phone's
+// time.
 var _ = inOrder("trends", func() {
 	It("is short", leaks.Check(harness.Trend()), func() { shell("sleep 300") })
 	It("is long", leaks.Check(harness.Trend()), func() { shell("sleep 5400") })

@@ -12,7 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A Java virtual machine that does one loop of its scenario at each signal.
+// The app is a Java virtual machine that runs one loop of its scenario at each
+// signal.
 var _ = inOrder("jvm", func() {
 	It("is at rest after each loop", func(ctx SpecContext) {
 		process := os.Getenv("SUITE_WATCHES")

@@ -23,7 +23,8 @@ var _ = inOrder("background", func() {
 		leaks.Monkey(ctx, "com.cart", harness.Throttle(time.Second), harness.Seed(7))
 		time.Sleep(300 * time.Millisecond)
 	})
-	It("has no monkey", func() { Expect(strings.Count(shell("ps -A")+"\n", " sh\n")).To(Equal(1)) }) // that of ps
+	// the shell that runs ps
+	It("has no monkey", func() { Expect(strings.Count(shell("ps -A")+"\n", " sh\n")).To(Equal(1)) })
 	It("runs a command", leaks.Check(), func(ctx SpecContext) {
 		leaks.Shell(ctx, "sleep 100000")
 		time.Sleep(300 * time.Millisecond)
@@ -90,8 +91,8 @@ var _ = inOrder("matchers", func() {
 	})
 })
 
-// many has a repeated spec of each of three kinds: each drives the phone for
-// ten seconds.
+// many has a repeated spec of each of three kinds: each spec drives the phone
+// for ten seconds.
 var _ = inOrder("many", func() {
 	BeforeEach(launch)
 	rounds, _ := strconv.Atoi(os.Getenv("SUITE_ROUNDS"))

@@ -11,13 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// mark informs the test that started the suite that a spec has reached a place.
+// mark notifies the test that started the suite that a spec has reached a
+// certain point.
 func mark(name, text string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(os.Getenv("SUITE_MARKS"), name), []byte(text), 0o600)).To(Succeed())
 }
 
-// pause marks a place, with the pid of the process, and waits until the test
+// pause marks a point, with the pid of the process, and waits until the test
 // releases the spec.
 func pause(ctx context.Context, name string) {
 	GinkgoHelper()

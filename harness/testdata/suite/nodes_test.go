@@ -112,11 +112,11 @@ var _ = scenario("nodes", func() {
 			"CheckoutActivity"))
 })
 
-// old has a leak in a spec without a check between those with one.
+// old has a leak in a spec without a check that runs between specs with one.
 var _ = scenario("old", func() {
 	BeforeSuite(func() {
 		launch()
-		visit("CheckoutActivity") // as of an earlier suite
+		visit("CheckoutActivity") // left by an earlier suite
 	})
 	Describe("app", func() {
 		It("is clean at first", leaks.Check(), func() { visit("CartActivity") })

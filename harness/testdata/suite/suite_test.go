@@ -21,7 +21,7 @@ func TestSuite(t *testing.T) {
 	RunSpecs(t, "Shop suite")
 }
 
-// scenario builds the specs of a run that selects them.
+// scenario builds the specs of a scenario if the run selects it.
 func scenario(name string, build func()) bool {
 	if os.Getenv("SUITE") == name {
 		build()
@@ -29,8 +29,8 @@ func scenario(name string, build func()) bool {
 	return true
 }
 
-// inOrder builds the specs of a run in a container: Ginkgo shuffles top-level
-// specs.
+// inOrder builds the specs of a run in a container, because Ginkgo shuffles
+// top-level specs.
 func inOrder(name string, build func()) bool {
 	return scenario(name, func() { Describe("app", build) })
 }
@@ -72,5 +72,5 @@ func launch() { GinkgoHelper(); open("MainActivity") }
 
 func stop() { GinkgoHelper(); shell("am force-stop com.cart") }
 
-// attempt returns the number of the attempt of the spec.
+// attempt returns the number of the present attempt of the spec.
 func attempt() int { return CurrentSpecReport().NumAttempts }

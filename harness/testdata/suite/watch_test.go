@@ -12,8 +12,8 @@ import (
 
 var leaks = harness.Watch(cmp.Or(os.Getenv("SUITE_WATCHES"), "com.cart*"), options()...)
 
-// options are those that SUITE_OPTIONS names: NAME or NAME=VALUE, separated by
-// commas.
+// options are the options that SUITE_OPTIONS names: NAME or NAME=VALUE,
+// separated by commas.
 func options() (out []harness.Option) {
 	for _, word := range strings.FieldsFunc(os.Getenv("SUITE_OPTIONS"), func(r rune) bool { return r == ',' }) {
 		name, value, _ := strings.Cut(word, "=")
