@@ -529,7 +529,7 @@ var jvmDumps = []string{
 func TestPlain(t *testing.T) {
 	for _, name := range jvmDumps {
 		if !recorded.Long() && strings.HasSuffix(name, ".gz") {
-			continue // takes longer than all others
+			continue // takes longer than all other dumps
 		}
 		t.Run(name, func(t *testing.T) {
 			dump := recorded.Read(t, "hprof", name)

@@ -338,7 +338,7 @@ const (
 	nameCount                         // count
 	nameSeed                          // static HASH_SEED
 	nameHasHad                        // mHasHadFocus
-	nameMissing                       // not in the dump
+	nameMissing                       // a name that is not in the dump
 )
 
 // hashDump is a dump with the names of fields.

@@ -76,7 +76,7 @@ func TestBombs(t *testing.T) {
 	if _, err := z.Write(megabyte); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Flush(); err != nil { // whole blocks, none of them the last
+	if err := z.Flush(); err != nil { // whole blocks, but not the last one
 		t.Fatal(err)
 	}
 	// 128 KiB from a block of four bytes (RFC 8878, 3.1.1.2), with a window of
@@ -100,14 +100,14 @@ func TestBombs(t *testing.T) {
 			if f != nil || !errors.Is(err, ErrCap) {
 				t.Fatalf("%v, %v", f, err)
 			}
-			bound := uint64(16 << 20) // the window that the library packs with is 8 MB
+			bound := uint64(16 << 20) // the window that the library uses for packing is 8 MB
 			if strings.Contains(name, "128M") {
 				bound += maxWindow
 			}
 			if used := after.TotalAlloc - before.TotalAlloc; used > bound {
 				t.Errorf("%d bytes of memory", used)
 			}
-			checkNoGoroutine(t) // it reads no more
+			checkNoGoroutine(t) // it reads no further
 			if read := bomb.read.Load(); read > (1<<20)+(pieces+2)*max(pieceSize, readSize) {
 				t.Errorf("%d bytes of the bomb were read", read)
 			}

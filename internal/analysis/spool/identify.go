@@ -47,7 +47,7 @@ func gunzipped(head []byte) []byte {
 	if err != nil {
 		return nil
 	}
-	content, _ := io.ReadAll(io.LimitReader(z, headSize)) // the head ends within
+	content, _ := io.ReadAll(io.LimitReader(z, headSize)) // the head ends inside the gzip data
 	return content
 }
 
@@ -74,7 +74,7 @@ func recording(head []byte) string {
 		return "samples.ndjson, the samples of a run: judge them with `leakgate replay`"
 	case "leakgate.run":
 		return "run.json, the record of a run: name its directory, to `leakgate report` or `leakgate diff`"
-	case "leakgate.summary": // which stands for a heap dump
+	case "leakgate.summary": // represents a heap dump
 		return ""
 	default:
 		return fmt.Sprintf("a file that leakgate wrote (%s)", schema)

@@ -115,7 +115,7 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {
-		_ = f.Close() // it was only read
+		_ = f.Close() // the file was only read
 	}
 	return file, err
 }
@@ -137,7 +137,7 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 		case opened <- result{f, err}:
 		case <-ctx.Done():
 			if err == nil {
-				_ = f.Close() // nothing was read
+				_ = f.Close() // nothing was read from it
 			}
 		}
 	}()

@@ -383,7 +383,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r, w := io.Pipe()
 		go func() {
-			_, err := w.Write(begin) // returns when all of it was read
+			_, err := w.Write(begin) // returns when the input was read completely
 			if err != nil {
 				t.Error(err)
 			}

@@ -113,7 +113,7 @@ func TestDeclaredSize(t *testing.T) {
 		binary.LittleEndian.PutUint32(lying[at:], size)
 		f, err := open(t, lying, Options{Dir: folder(t)})
 		if err != nil {
-			continue // refused at once
+			continue // refused immediately
 		}
 		if f.Truncated == nil && f.Damage == nil {
 			t.Errorf("%d declared: complete", size)

@@ -45,7 +45,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 		free:   make(chan []byte, pieces),
 	}
 	for range pieces {
-		u.free <- nil // made when it is needed
+		u.free <- nil // created when needed
 	}
 	go u.run()
 	w := &writing{in: in, o: o, u: u, room: room}
@@ -86,7 +86,7 @@ type unpacking struct {
 func (u *unpacking) run() {
 	defer close(u.filled)
 	in := bufio.NewReaderSize(u.src, readSize)
-	head, _ := in.Peek(headSize) // an error comes again
+	head, _ := in.Peek(headSize) // the same error is returned again
 	u.format = formatOf(head)
 	if size := declaredSize(u.format, head); size > uint64(u.cap) {
 		u.declared = size
@@ -277,7 +277,7 @@ func (w *writing) noRoom() error {
 // full.
 func (w *writing) full(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // its path is of a file that no longer exists
+		err = e.Err // its path names a file that no longer exists
 	}
 	free := ""
 	if n, ok := FreeBytes(w.o.Dir); ok {

@@ -68,7 +68,7 @@ func killedAfter(t *testing.T, lines int) {
 	go func() {
 		for data := dumpLike(1 << 16); ; {
 			if _, err := stdin.Write(data); err != nil {
-				return // it was killed
+				return // the process was killed
 			}
 		}
 	}()
@@ -82,7 +82,7 @@ func killedAfter(t *testing.T, lines int) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the process was killed
 	checkEmpty(t, dir)
 }
 

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 
-/** Does what it is told: a number on a line is that many iterations. It ends with its input. */
+/** Reads lines with a number and runs that many iterations. It ends when its input ends. */
 public final class Console {
     public interface Work {
         void once() throws Exception;

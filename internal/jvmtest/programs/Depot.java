@@ -3,7 +3,7 @@ package com.example.depot;
 import com.example.stage.Console;
 import java.util.concurrent.locks.LockSupport;
 
-/** Starts threads that never end, of the kind that it is told: each iteration one. */
+/** Starts threads of a given kind that never end, one per iteration. */
 public final class Depot implements Console.Work {
     private final String kind;
 
@@ -23,7 +23,7 @@ public final class Depot implements Console.Work {
     }
 }
 
-/** A class of threads, with what they carry. */
+/** A thread class whose threads hold some data. */
 final class Courier extends Thread {
     final byte[] parcel = new byte[2048];
 
@@ -35,7 +35,7 @@ final class Courier extends Thread {
     }
 }
 
-/** The same as a task: the thread's frames may hold it as well as the thread. */
+/** The same as a task, which the thread's frames may hold as well as the thread. */
 final class Delivery implements Runnable {
     final byte[] parcel = new byte[2048];
 

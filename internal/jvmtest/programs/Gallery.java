@@ -33,7 +33,7 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** One way in which memory grows, or does not, for each name. Payload is 20 000 bytes an iteration. */
+/** For each name, a way in which memory grows or does not. The payload is 20 000 bytes per iteration. */
 public final class Gallery {
     static final int PAYLOAD = 20_000;
     static int iteration;
@@ -63,7 +63,7 @@ public final class Gallery {
         System.exit(local.size() > 1 << 20 ? 1 : 0);
     }
 
-    /** Something with the payload of an iteration. */
+    /** An object with the payload of an iteration. */
     static class Screen {
         final byte[] pixels;
 
@@ -117,14 +117,14 @@ public final class Gallery {
             case "properties": return () -> System.setProperty("key" + iteration, "p".repeat(PAYLOAD));
             case "big-value": return () -> Settings.VALUES.put("state", new byte[PAYLOAD * iteration]);
             case "singleton-list": return () -> Catalog.INSTANCE.pages.add(new Screen());
-            // Nothing leaks.
+            // These do not leak.
             case "steady-lru": return () -> { for (int i = 0; i < 100; i++) { BoundedLru.RECENT.put(iteration * 100 + i, new Screen(200)); } };
             case "steady-strings": return () -> { String s = ""; for (int i = 0; i < 300; i++) { s += i; } if (s.isEmpty()) { throw new IllegalStateException(); } };
             case "steady-sessions": return () -> { Sessions.OPEN.put("s" + iteration % 7, new Screen()); Sessions.OPEN.remove("s" + (iteration + 3) % 7); };
             case "steady-screens": return () -> { BackStack.SCREENS.push(new Screen()); BackStack.SCREENS.pop(); };
             case "steady-weak": return () -> { WeakRegistry.BY_SCREEN.clear(); WeakRegistry.BY_SCREEN.put(new Screen(), "x"); };
             case "steady-proxies": return () -> { Runnable r = (Runnable) java.lang.reflect.Proxy.newProxyInstance(Gallery.class.getClassLoader(), new Class<?>[] {Runnable.class}, (p, m, a) -> null); r.run(); };
-            // Something fills.
+            // These fill up.
             case "fills-lru": return () -> { for (int i = 0; i < 40; i++) { BoundedLru.RECENT.put(iteration * 40 + i, new Screen(200)); } };
             case "fills-ring": return () -> { for (int i = 0; i < 30 && Ring.next < Ring.SLOTS.length; i++) { Ring.SLOTS[Ring.next++] = new Screen(200); } };
             case "fills-keys": return () -> { for (int i = 0; i < 40; i++) { Sessions.OPEN.put("k" + (iteration * 2654435761L + i * 40503L) % 700, new Screen(200)); } };
@@ -185,7 +185,7 @@ public final class Gallery {
         }
     }
 
-    /** Is loaded anew by each deployment. */
+    /** Each deployment loads this class again. */
     public static final class Plugin {
         static final byte[] TABLE = new byte[10 * PAYLOAD];
     }

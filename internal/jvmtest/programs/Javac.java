@@ -4,9 +4,9 @@ import java.util.List;
 import java.util.spi.ToolProvider;
 
 /**
- * Runs javac in each of some folders, whose names follow those options of javac that are the same
- * for all. One JVM does that in a fraction of the time that one for each takes: javac is slow until
- * it is warm.
+ * Runs javac in several folders. The arguments are the common options of javac, then the names of
+ * the folders. A single JVM needs a fraction of the time that one JVM per folder would need, because
+ * javac is slow until it is warm.
  */
 final class Javac {
     public static void main(String[] args) {

@@ -10,7 +10,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
-/** Leaks in the ways that it is told by name. Each iteration adds to each. */
+/** Leaks in the ways named by its arguments. Each iteration adds to each leak. */
 public final class Leaks implements Console.Work {
     private final String[] names;
     private int iteration;
@@ -60,13 +60,13 @@ public final class Leaks implements Console.Work {
     }
 }
 
-/** What a user sees and leaves. */
+/** A screen that a user opens and leaves. */
 abstract class Screen {
     final byte[] picture = new byte[256];
     volatile boolean open = true;
 }
 
-/** A map that nobody removes from. */
+/** A map whose entries are never removed. */
 final class ImageCache {
     static final Map<String, Image> entries = new HashMap<>();
 
@@ -81,7 +81,7 @@ final class Image {
     final byte[] pixels = new byte[512];
 }
 
-/** A list of listeners that nobody leaves. */
+/** A list of listeners that are never unregistered. */
 final class EventBus {
     interface Listener {
         void changed();
@@ -113,7 +113,7 @@ final class OrderScreen extends Screen {
     }
 }
 
-/** What a thread of a pool keeps from one task to the next. */
+/** An object that a pool thread keeps from one task to the next. */
 final class DraftBook {
     private static final ThreadLocal<DraftBook> current = ThreadLocal.withInitial(DraftBook::new);
     private static final ExecutorService writers = Executors.newFixedThreadPool(1, task -> {
@@ -131,7 +131,7 @@ final class DraftBook {
 
 final class DraftScreen extends Screen {}
 
-/** One for the whole program. */
+/** A single instance for the whole program. */
 final class ProductCatalog {
     static final ProductCatalog INSTANCE = new ProductCatalog();
 
@@ -144,7 +144,7 @@ final class ProductCatalog {
     }
 }
 
-/** Forgets what was used least, but takes its limit, which is in bytes, for a number of entries. */
+/** Drops the least recently used entries, but treats its limit in bytes as a number of entries. */
 final class RecentProducts extends LinkedHashMap<String, ProductScreen> {
     private static final int LIMIT = 1 << 20;
 
@@ -160,7 +160,7 @@ final class RecentProducts extends LinkedHashMap<String, ProductScreen> {
 
 final class ProductScreen extends Screen {}
 
-/** Its thread does not end with it. */
+/** Its thread keeps running after it is closed. */
 final class UploadScreen extends Screen {
     void open() {
         new Upload().start();
@@ -181,7 +181,7 @@ final class UploadScreen extends Screen {
     }
 }
 
-/** The same with a task. */
+/** The same, with a task. */
 final class SyncScreen extends Screen {
     void open() {
         Thread thread = new Thread(new Sync(), "sync");

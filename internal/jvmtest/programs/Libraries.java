@@ -23,7 +23,7 @@ import kotlinx.coroutines.GlobalScope;
 import kotlinx.coroutines.Job;
 import kotlinx.coroutines.JobKt;
 
-/** What an app leaks by way of libraries, for each name. Payload is 20 000 bytes an iteration. */
+/** For each name, a leak through a library. The payload is 20 000 bytes per iteration. */
 public final class Libraries {
     static final int PAYLOAD = 20_000;
     static int iteration;
@@ -34,7 +34,7 @@ public final class Libraries {
             iteration++;
             work.once();
         });
-        // Schedulers of coroutines are daemons, those of RxJava, too.
+        // The threads of coroutine schedulers are daemons, and so are those of RxJava.
         System.exit(0);
     }
 
@@ -59,7 +59,7 @@ public final class Libraries {
         }
     }
 
-    /** What an app shows, and what of it others call. */
+    /** A screen of an app, with the callbacks that others call. */
     public static final class Screen implements Consumer<Object> {
         final byte[] image = new byte[PAYLOAD];
 
@@ -114,7 +114,7 @@ public final class Libraries {
             }
         }
 
-        /** The state machine that kotlinc makes of a suspend function holds its receiver so. */
+        /** The state machine that kotlinc generates for a suspend function holds its receiver like this. */
         static final class Waiting implements Continuation<Unit> {
             final Upload upload;
             final Continuation<? super Unit> rest;

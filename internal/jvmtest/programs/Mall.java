@@ -22,9 +22,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Has every leak of this file at once. Its arguments are a seed and how many things that are no
- * screens lie beside them. A line with an at sign is where another build has other code; none
- * is where such code would capture a screen for longer than a call.
+ * Has every leak of this file at once. Its arguments are a seed and the number of objects other than
+ * screens. A line with an at sign is a place where another build has additional code; such code
+ * never captures a screen for longer than a call.
  */
 public final class Mall implements Console.Work {
     static final int SCREENS = 19;
@@ -58,7 +58,7 @@ public final class Mall implements Console.Work {
         }
     }
 
-    /** Things of no interest, where screens are. */
+    /** Unrelated objects in the holders of the screens. */
     private void fill(int number, String key) {
         switch (number % 5) {
             case 0:
@@ -160,7 +160,7 @@ final class LastViewed {
 
 final class ProductScreen extends Screen {}
 
-/** A map with holders. */
+/** A map whose values hold the screens. */
 final class ImageCache {
     //@member
     static final Map<String, CachedImage> entries = new HashMap<>();
@@ -180,7 +180,7 @@ final class CachedImage {
 
 final class PhotoScreen extends Screen {}
 
-/** A concurrent map of things of several classes. */
+/** A concurrent map of objects of several classes. */
 final class Sessions {
     //@member
     static final Map<String, Object> open = new ConcurrentHashMap<>();
@@ -213,7 +213,7 @@ final class CartScreen extends Screen {
     }
 }
 
-/** A set, in an instance, of anonymous classes. */
+/** A set of instances of anonymous classes, held by an instance. */
 final class PriceFeed {
     static final PriceFeed INSTANCE = new PriceFeed();
 
@@ -292,7 +292,7 @@ final class CheckoutScreen extends Screen {
     }
 }
 
-/** A thread local of a thread of a pool. */
+/** A thread local of a pool thread. */
 final class DraftBook {
     //@member
     private static final ThreadLocal<DraftBook> current = ThreadLocal.withInitial(DraftBook::new);
@@ -353,7 +353,7 @@ final class SyncScreen extends Screen {
     }
 }
 
-/** A cache in an instance, whose limit is never met. */
+/** A cache, held by an instance, whose limit is never reached. */
 final class Thumbnails {
     static final Thumbnails INSTANCE = new Thumbnails();
 
@@ -398,7 +398,7 @@ final class Reports {
 
 final class PaymentScreen extends Screen {}
 
-/** A chain of its own: the way to a screen is as long as the screen is old. */
+/** A custom linked list: the older a screen, the longer the path to it. */
 final class Journal {
     private static Page last;
 
@@ -425,7 +425,7 @@ final class Journal {
 
 final class HelpScreen extends Screen {}
 
-/** A reference to a method. */
+/** A method reference. */
 final class Settings {
     //@member
     static final List<Listener> watchers = new ArrayList<>();
@@ -457,7 +457,7 @@ final class Shelf {
 
 final class ProfileScreen extends Screen {}
 
-/** A tree: the way to a screen depends on its key. */
+/** A tree: the path to a screen depends on its key. */
 final class Catalog {
     //@member
     static final Map<String, CatalogScreen> byName = new TreeMap<>();

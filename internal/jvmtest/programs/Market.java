@@ -4,7 +4,7 @@ import com.example.stage.Console;
 import java.util.*;
 import java.util.concurrent.*;
 
-/** Screens that leak, each held in another way; what holds them is refactored by text. */
+/** Screens that leak, each held in a different way; replacing texts refactors their holders. */
 public final class Market {
     public static void main(String[] args) throws Exception {
         Console.serve(Market::visit);
@@ -127,7 +127,7 @@ public final class Market {
         static Object last;
     }
 
-    /** Holds what Help holds: the two ways are of one length. */
+    /** Holds the same objects as Help: the two paths have the same length. */
     static final class About {
         static Object last;
     }

@@ -9,7 +9,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
-/** Does the work of com.example.shop.Leaks and keeps nothing beyond its bounds. */
+/** Does the work of com.example.shop.Leaks without keeping anything beyond its bounds. */
 public final class Steady implements Console.Work {
     private int iteration;
 
@@ -35,7 +35,7 @@ abstract class Screen {
     volatile boolean open = true;
 }
 
-/** Forgets what was used least. One iteration fills it. */
+/** Drops the least recently used entries. One iteration fills it. */
 final class Recent<T> extends LinkedHashMap<String, T> {
     private static final int LIMIT = 2;
 

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-/** Objects that several ways of one length lead to. The seed is the order in which classes are loaded. */
+/** Objects reachable by several paths of equal length. The seed sets the order of loading classes. */
 public final class Twins {
     public static void main(String[] args) throws Exception {
         List<String> holders = Arrays.asList("Archive", "Bookmarks", "Cache", "Drafts", "Events", "Favorites");

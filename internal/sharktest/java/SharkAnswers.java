@@ -38,14 +38,14 @@ import shark.OnAnalysisProgressListener;
 import shark.ReferenceMatcher;
 
 /**
- * SharkAnswers FILE analyses heap dumps with Shark and prints one line of JSON for each. Of each
- * dump the file has three lines: path, mode, finder.
+ * SharkAnswers FILE analyzes heap dumps with Shark and prints one line of JSON for each dump. The
+ * file has three lines for each dump: path, mode, finder.
  */
 public final class SharkAnswers {
-  /** The label in which an inspector of our own keeps the ID of each object: Shark drops it. */
+  /** The label in which our own inspector stores each object's ID, because Shark drops IDs. */
   private static final String ID = "\u0000id=";
 
-  /** The bits that IDs of the dump have: Shark reads those of four bytes with a sign. */
+  /** The bits of the dump's IDs, because Shark sign-extends IDs of four bytes. */
   private static long bits;
 
   public static void main(String[] args) throws Exception {
@@ -214,7 +214,7 @@ public final class SharkAnswers {
     return out;
   }
 
-  /** An object without the label that is ours. */
+  /** An object without our own label. */
   private static LeakTraceObject plain(LeakTraceObject object) {
     return new LeakTraceObject(
         object.getType(),
