@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// am is the command of the activity manager, as far as memory tests need it.
+// am implements the activity manager's command, as far as memory tests need it.
 func am(c *call) int {
 	if len(c.Args) > 1 && c.Args[1] == "instrument" {
-		return c.instrument(c.Args[2:]) // a program of its own (cmds/am/am)
+		return c.instrument(c.Args[2:]) // a separate program (cmds/am/am)
 	}
 	if c.phone.server() == 0 {
 		return c.noService("activity")
@@ -111,9 +111,9 @@ func (c *call) forceStop(args []string) int {
 	return 0
 }
 
-// stopPackage ends the processes of a package, which do not restart until they
-// are started (ActivityManagerService.forceStopPackageLocked). The caller must
-// hold the lock.
+// stopPackage ends the processes of a package, which stay down until they are
+// started (ActivityManagerService.forceStopPackageLocked). The caller must hold
+// the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 	why := cause{reason: androidtext.UserRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
 	for _, proc := range p.procs {
@@ -128,8 +128,7 @@ func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 	}
 }
 
-// stopReason comes before the reason in the description of a process that was
-// stopped.
+// stopReason precedes the reason in the description of a stopped process.
 const stopReason = " due to "
 
 // operand returns the first argument that is not an option; options in valued
@@ -150,7 +149,7 @@ func operand(args []string, valued ...string) string {
 	return ""
 }
 
-// startProcesses starts the processes of a package that do not run, if
+// startProcesses starts the processes of a package that are not running, if
 // system_server is up.
 func (p *Phone) startProcesses(pkg string) (found, started bool) {
 	system := p.server() != 0
@@ -259,8 +258,8 @@ func pm(c *call) int {
 var systemPackages = []string{"com.android.systemui", "com.android.phone"}
 
 // listPackages is pm list packages
-// (PackageManagerShellCommand.runListPackages): -3 omits those of the system,
-// -s the others, and -d all that are enabled.
+// (PackageManagerShellCommand.runListPackages): -3 omits system packages, -s
+// omits the others, and -d omits all enabled ones.
 func (c *call) listPackages(args []string) {
 	filter := operand(args, "--user", "--uid")
 	show := func(pkg string) {

@@ -28,7 +28,7 @@ var instrumentFlags = map[string]int{
 
 // parseInstrument parses the arguments (cmds/am Am.java, runInstrument).
 // unknown is an option that does not exist, illegal any other error. -m and -f,
-// which write protocol buffers, are unknown here.
+// which write protocol buffers, count as unknown here.
 func parseInstrument(args []string, api int) (o instrumentCall, unknown, illegal string) {
 	o.values = map[string]string{}
 	last := "instrument"
@@ -107,7 +107,7 @@ func (c *call) instrument(args []string) int {
 }
 
 // componentOf returns the full name of an instrumentation. Since Android 8 its
-// package is enough (Instrument.parseComponentName).
+// package is sufficient (Instrument.parseComponentName).
 func (p *Phone) componentOf(text string) (component, illegal string) {
 	pkg, class, ok := strings.Cut(text, "/")
 	switch {
@@ -184,11 +184,11 @@ func testDelay(text string) (delay time.Duration, illegal string) {
 	return time.Duration(n) * time.Millisecond, ""
 }
 
-// instrumentPoll is the device time between two checks of `am instrument`
+// instrumentPoll is the device time between two checks of `am instrument` for
 // whether the process is alive.
 const instrumentPoll = 500 * time.Millisecond
 
-// follow prints the reports of a run as they arrive. The tests continue without
+// follow prints the reports of a run as they arrive. The tests do not depend on
 // it.
 func (c *call) follow(r *testRun, o instrumentCall) int {
 	p := c.phone
@@ -237,7 +237,7 @@ func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool)
 	}
 }
 
-// noInstrumentation reports that nothing can be started
+// noInstrumentation reports that the instrumentation cannot be started
 // (ActivityManagerService.reportStartInstrumentationFailureLocked).
 func (c *call) noInstrumentation(o instrumentCall, component, why string) int {
 	if o.wait {
@@ -276,8 +276,8 @@ func (c *call) thrown(message string) int {
 	return 1
 }
 
-// illegal prints an IllegalArgumentException, which BaseCommand answers with
-// the help.
+// illegal prints an IllegalArgumentException, to which BaseCommand adds the
+// help.
 func (c *call) illegal(message string) int {
 	c.Printf("%s", amHelp(c.phone.opt.API))
 	c.Out.Flush()

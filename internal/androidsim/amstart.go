@@ -14,7 +14,7 @@ import (
 // them.
 type startCall struct {
 	wait, stop bool
-	// repeat is the number of starts, 0 for one.
+	// repeat is the number of starts; 0 means one.
 	repeat int
 	intent intent
 }
@@ -56,8 +56,8 @@ var intentFlags = map[string]uint32{
 }
 
 // startSwitches are options without a value that have no effect here,
-// startValues those with one (ActivityManagerShellCommand.makeIntent).
-// extraValues has the number of values of each kind of extra.
+// startValues are those with one (ActivityManagerShellCommand.makeIntent).
+// extraValues is the number of values of each kind of extra.
 var (
 	startSwitches = map[string]bool{
 		"-D": true, "-N": true, "--streaming": true, "--track-allocation": true, "--task-overlay": true,
@@ -91,7 +91,7 @@ type startParser struct {
 }
 
 // parseStart parses the arguments (ActivityManagerShellCommand.makeIntent and
-// Intent.parseCommandArgs). thrown is the exception for invalid ones.
+// Intent.parseCommandArgs). thrown is the exception if they are invalid.
 func parseStart(args []string) (o startCall, thrown string) {
 	p := &startParser{args: args}
 	for p.thrown == "" && len(p.args) > 0 && strings.HasPrefix(p.args[0], "-") {
@@ -183,7 +183,7 @@ func (p *startParser) component(text string) {
 	p.out.intent.component, p.out.intent.className = pkg, class
 }
 
-// operand handles what follows the options: a URI, a component or a package.
+// operand handles the argument after the options: a URI, component or package.
 func (p *startParser) operand() {
 	in := &p.out.intent
 	switch {
@@ -204,8 +204,8 @@ func (p *startParser) operand() {
 	}
 }
 
-// launches turns it into the intent of a launcher icon, unless its arguments
-// say otherwise.
+// launches turns the intent into that of a launcher icon, unless its arguments
+// differ.
 func (in *intent) launches() {
 	if in.action == "" {
 		in.action = "android.intent.action.MAIN"
@@ -263,7 +263,7 @@ func shortComponent(pkg, class string) string {
 }
 
 // Durations of am start in device time: until the command returns, of a stop
-// before it, and until the screen is drawn, for a cold and for a warm start.
+// before it, and until the screen is drawn after a cold and a warm start.
 const (
 	startTakes  = 60 * time.Millisecond
 	stopTakes   = 250 * time.Millisecond
@@ -272,9 +272,8 @@ const (
 	usualLaunch = "com.android.launcher3"
 )
 
-// startScreen is am start for an app that has screens
-// (ActivityManagerShellCommand. runStartActivity). For other apps ours is
-// false.
+// startScreen is am start for an app with screens (ActivityManagerShellCommand.
+// runStartActivity). For other apps ours is false.
 func (c *call) startScreen(args []string) (status int, ours bool) {
 	o, thrown := parseStart(args[1:])
 	pkg := o.intent.target()
@@ -369,8 +368,8 @@ func (c *call) pass(t time.Duration) error {
 	return c.phone.now().wait(c.Ctx, t)
 }
 
-// reportLaunch prints the report of -W once the screen is drawn. After a crash
-// it is that of the launcher.
+// reportLaunch prints the report of -W once the screen is drawn. After a crash,
+// it is the report of the launcher.
 func (c *call) reportLaunch(component string, how opening, cold bool) int {
 	took, state := warmStart, "WARM"
 	switch {

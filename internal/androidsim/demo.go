@@ -19,7 +19,7 @@ func Demo(scale float64, seed uint64) *Phone {
 // ServedDemo returns the phone of Demo for hours of interactive use, with tests
 // of the app, one of which leaks. Its main process leaks 150 MB/h and dies
 // after three hours when its heap is full, so the phone can be served all day.
-// A second app, com.cart, is healthy until its screens are opened: it is for
+// A second app, com.cart, is healthy until its screens are opened; it is for
 // suites, whose specs take seconds.
 func ServedDemo(scale float64, seed uint64) *Phone {
 	o := demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 150, 0)}, CrashAfter: 3 * time.Hour})
@@ -42,7 +42,7 @@ func ServedDemo(scale float64, seed uint64) *Phone {
 }
 
 // demoCart returns an app with one screen of each kind. Its memory is as steady
-// as that of a process that settles after each step.
+// as if it settled after each step.
 func demoCart() App {
 	return App{
 		Package: cartPackage, Debuggable: true,

@@ -8,11 +8,11 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// mount is a file system as df shows it, in kB.
+// mount is a file system as shown by df, in kB.
 type mount struct {
 	device, dir     string
 	size, available int64
-	// under is the path of the phone's files on it.
+	// under is the path of the phone's files on this file system.
 	under string
 }
 
@@ -23,7 +23,7 @@ const (
 )
 
 // mounts returns the file systems of the phone; a path belongs to the last one
-// that it is under.
+// that contains it.
 func (p *Phone) mounts() []mount {
 	p.files.mu.Lock()
 	limit, filled := p.files.limit()
@@ -58,7 +58,7 @@ func mountOf(all []mount, name string) mount {
 func df(c *call) int {
 	failed := 0
 	names, ok := c.Args[1:], true
-	// toolbox takes options for paths (system/core/toolbox/df.c).
+	// toolbox treats options as paths (system/core/toolbox/df.c).
 	if c.phone.opt.API >= 23 {
 		names, ok = c.Getopt("Pk", func(byte, string) {})
 	}
@@ -129,7 +129,7 @@ func (c *call) oldDF(list []mount) {
 	}
 }
 
-// humanReadable formats kB with a unit: one decimal below 10, none above.
+// humanReadable formats kB with a unit: one decimal below 10, otherwise none.
 func humanReadable(kb int64) string {
 	n, units := float64(kb), "KMGT"
 	for n >= 1024 && len(units) > 1 {

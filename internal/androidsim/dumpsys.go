@@ -64,7 +64,7 @@ func dumpsysTool(c *call) int {
 	return c.dump(o.Service, o.Timeout, func(d *dump) { f(d, o.Args) })
 }
 
-// dump runs the dump of a service, which adds to the CPU time of system_server.
+// dump runs the dump of a service, which uses CPU time of system_server.
 func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	p := c.phone
 	p.mu.Lock()
@@ -170,7 +170,7 @@ func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 		if !d.work(v.frozen && !o.Local) {
 			return
 		}
-		// The values are those at the end of the wait, if the process still
+		// The values are taken at the end of the wait, if the process still
 		// runs.
 		if v, ok := d.phone.find(v.pid); ok {
 			blocks.WriteString(v.meminfo(v.memory()).Text(o))

@@ -48,7 +48,7 @@ func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 		Importance: v.importance(), PssKB: m.sum().pss(), RssKB: m.mapped().rss(),
 	}
 	if p.opt.API >= 34 {
-		// The system no longer samples the Pss of its own accord (AppProfiler).
+		// The system no longer samples the Pss by itself (AppProfiler).
 		e.PssKB = 0
 	}
 	p.exits = append(p.exits, e)

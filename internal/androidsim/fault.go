@@ -14,24 +14,24 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is one fault of the phone. The non-zero fields say which; everything
-// but what the pointers refer to is immutable.
+// fault is one fault of the phone, selected by its non-zero fields. Everything
+// except the pointers' targets is immutable.
 type fault struct {
-	// state is what adb reports instead of device.
+	// state is the state that adb reports instead of device.
 	state string
 	// rootless: adbd has dropped root. oldShell: it does not support shell_v2.
 	rootless, oldShell bool
-	// files is the pattern of the files that file is about.
+	// files is the pattern of the files that file applies to.
 	files string
 	file  FileFault
 	// truncation, garbled and flood affect the output of commands.
 	truncation *truncation
 	garbled    *garble
 	flood      *int64
-	// dumpsys is the duration of one, hangs means that none returns.
+	// dumpsys is the duration of one dumpsys; hangs means that none returns.
 	dumpsys time.Duration
 	hangs   bool
-	// full is the limit of all files in bytes.
+	// full is the limit of all files together, in bytes.
 	full *int64
 	dies *doom
 	// cut is the final size of a heap dump.
@@ -70,7 +70,7 @@ func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.notify()
 }
 
-// notify wakes those who wait for Changed. The caller must hold altering.
+// notify wakes all that wait for Changed. The caller must hold altering.
 func (p *Phone) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -83,9 +83,9 @@ func (p *Phone) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// Become puts the phone in another state for adb, such as adbd.StateOffline or
-// adbd.StateUnauthorized; the latest one counts. It drops connections, and with
-// them commands.
+// Become changes the state that adb reports, for example to adbd.StateOffline
+// or adbd.StateUnauthorized; the latest one counts. It drops connections, which
+// ends commands.
 func (p *Phone) Become(state string) (end func()) { return p.hold(&fault{state: state}) }
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, which drops
@@ -128,7 +128,7 @@ const (
 	// FileMissing is a file that does not exist, and is not listed in its
 	// directory.
 	FileMissing FileFault = iota + 1
-	// FileDenied exists but cannot be read: "Permission denied", also for root.
+	// FileDenied exists but cannot be read: "Permission denied", even for root.
 	FileDenied
 	// FileEmpty can be read but is empty, like files of /proc/PID while the
 	// process ends.
@@ -158,7 +158,7 @@ func (p *Phone) broken(name string) FileFault {
 	return 0
 }
 
-// read returns the result of reading such a file, if ok instead of its content.
+// read returns the result of reading such a file; ok means that it is broken.
 func (f FileFault) read() (err error, ok bool) {
 	switch f {
 	case FileMissing:
@@ -179,7 +179,7 @@ type truncation struct {
 
 // TearOutput truncates the standard output of each command that starts from now
 // on after n bytes; such a command is killed and its stream ends. The exit
-// status is lost or, with status, 0, as with phones whose adbd reads no status.
+// status is lost or, with status, 0, as on phones whose adbd reads no status.
 func (p *Phone) TearOutput(n int64, status bool) (end func()) {
 	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
@@ -197,7 +197,7 @@ type garble struct {
 
 // GarbleOutput replaces every n-th byte (n is at least 1) in the standard
 // output of each command that starts from now on. The new bytes depend on the
-// seed, the position and the number of commands before.
+// seed, the position and the number of earlier commands.
 func (p *Phone) GarbleOutput(n int64, seed uint64) (end func()) {
 	return p.hold(&fault{garbled: &garble{every: max(n, 1), seed: seed}})
 }
@@ -208,8 +208,8 @@ func (p *Phone) GarbleOutput(n int64, seed uint64) (end func()) {
 func (p *Phone) FloodOutput(n int64) (end func()) { return p.hold(&fault{flood: &n}) }
 
 // SlowDumpsys sets the device time of one dumpsys from now on; 0 or less
-// restores that of the options. A dumpsys that takes longer than its -t, by
-// default 10 s, prints that it timed out.
+// restores the value of the options. A dumpsys that takes longer than its -t,
+// by default 10 s, prints that it timed out.
 func (p *Phone) SlowDumpsys(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +219,7 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys as a fault; of several the longest counts.
+// DelayDumpsys is SlowDumpsys as a fault; of several, the longest counts.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
 // HangDumpsys prevents every dumpsys that starts from now on from returning,
@@ -228,7 +228,7 @@ func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&faul
 func (p *Phone) HangDumpsys() (end func()) { return p.hold(&fault{hangs: true}) }
 
 // FillDisk leaves n bytes for files: more cannot be written, pushed or dumped,
-// and df shows it. Removing files frees space.
+// and df shows this. Removing files frees space.
 func (p *Phone) FillDisk(n int64) (end func()) {
 	p.files.mu.Lock()
 	full := p.files.used + max(n, 0)
@@ -257,15 +257,15 @@ type doom struct {
 
 	mu   sync.Mutex
 	left int
-	// ghost is the pid that answers once more; spent means that it has.
+	// ghost is the pid that answers once more; spent means that it has done so.
 	ghost int
 	spent bool
 }
 
 // DieInSample ends a process once, after n more reads of files in its
-// /proc/PID; n is at least 1. The next read of such a file fails like how,
-// which is FileGone or FileEmpty; then the directory is gone. The process comes
-// back after its RestartAfter.
+// /proc/PID; n is at least 1. The next read of such a file fails as specified
+// by how, which is FileGone or FileEmpty; then the directory is gone. The
+// process restarts after its RestartAfter.
 func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &doom{name: process, how: how, left: max(n, 1)}})
 }
@@ -290,7 +290,7 @@ func (d *doom) witness(p *Phone, v view) {
 	}
 }
 
-// haunts returns how a file of a pid fails once after the end of the process.
+// haunts returns how reading a file fails once after its process has ended.
 func (d *doom) haunts(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -305,9 +305,9 @@ func (d *doom) haunts(pid int) FileFault {
 const stranger = "logcat"
 
 // ReusePID ends a process and starts another one under the same pid at the same
-// time; if the other one runs, it is ended first. Every phone has a native
-// process "logcat" for this, which does not run before. It returns false if the
-// process does not run or the other one does not exist.
+// time; if the other one is already running, it is ended first. Every phone has
+// a native process "logcat" for this, which does not run before. It returns
+// false if the process does not run or the other one does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,8 +330,8 @@ func (p *Phone) ReusePID(process, by string) bool {
 // and the kernel, a new boot id, and unchanged files. It drops connections.
 func (p *Phone) Reboot() { p.RebootFor(0) }
 
-// RebootFor is Reboot with the phone offline for a device time, during which
-// its uptime already counts; back ends that early.
+// RebootFor is Reboot with the phone offline for a device time, which its
+// uptime already includes; back ends this time early.
 func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	online := func() {}
 	if down > 0 {
@@ -385,7 +385,7 @@ func (p *Phone) CrashSystem(down time.Duration) (back func()) {
 	return sync.OnceFunc(p.hurrySystem)
 }
 
-// ofSystem reports whether the process is system_server or one that it depends
+// ofSystem reports whether the process is system_server or a process it depends
 // on.
 func (p *process) ofSystem() bool { return p.spec.Name == systemServer || p.isZygote() }
 
@@ -411,13 +411,13 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 		case proc.alive():
 			proc.die(at, back)
 		case proc.next != never && (proc.next < at+down || proc.died == before):
-			// What went down with the system keeps waiting for it.
+			// Processes that ended with the system keep waiting for the system.
 			proc.next, proc.died = max(proc.next, at+down), at
 		}
 	}
 }
 
-// hurrySystem brings the services back now, and the apps as much earlier.
+// hurrySystem restarts the services now, and the apps earlier by the same time.
 func (p *Phone) hurrySystem() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -483,7 +483,7 @@ func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
 	return s
 }
 
-// Write is never called concurrently: the shell sees to that.
+// Write is never called concurrently: the shell guarantees that.
 func (s *spoiled) Write(b []byte) (int, error) {
 	if s.done.Load() {
 		return 0, io.ErrClosedPipe

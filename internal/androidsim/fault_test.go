@@ -186,7 +186,7 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("ending a crash that is over has an effect")
 		}
 
-		// The early end moves nothing else forward.
+		// Ending the time early does not change the time of other processes.
 		back = p.CrashSystem(time.Hour)
 		time.Sleep(time.Second)
 		back()
@@ -198,7 +198,7 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("the app does not come back")
 		}
 
-		// A process that was down restarts with the system, not at the end of
+		// A process that was down restarts with the system, before the end of
 		// the long crash.
 		p.Kill("com.shop")
 		back = p.CrashSystem(forEver)
@@ -211,8 +211,8 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("the app that was down does not restart")
 		}
 
-		// A process that waits for the end of one crash restarts with that of a
-		// second one, which started a moment later.
+		// A process that waits for the end of one crash restarts at the end of
+		// a second one that started a moment later.
 		time.Sleep(10 * time.Second)
 		p.CrashSystem(forEver)
 		time.Sleep(time.Second)
@@ -261,7 +261,7 @@ func TestBreakFile(t *testing.T) {
 		if a := sh1(t, p, "cat "+file); a != c.want {
 			t.Errorf("fault %d: %+v, want %+v", c.how, a, c.want)
 		}
-		// grep over several files continues with the next one.
+		// After an error, grep continues with the next file.
 		a := sh1(t, p, "grep -H ^Pss: "+file+fmt.Sprintf("; grep -c . %s /proc/%d/stat", file, pid))
 		if !strings.HasSuffix(a.out, fmt.Sprintf("/proc/%d/stat:1\n", pid)) {
 			t.Errorf("fault %d: %+v", c.how, a)
@@ -271,7 +271,7 @@ func TestBreakFile(t *testing.T) {
 		if missing := c.how == FileMissing; listed == missing || (err != nil) != missing {
 			t.Errorf("fault %d: listed %v, %v", c.how, listed, err)
 		}
-		// The latest counts, and its end leaves the others.
+		// The latest fault counts, and its end does not affect the others.
 		newer := p.BreakFile(file, FileEmpty)
 		if out := ask(t, p, "cat "+file); out != "" {
 			t.Errorf("%q", out)
@@ -311,8 +311,8 @@ func TestDieInSample(t *testing.T) {
 			p := pair(Options{})
 			pid := p.PID("com.shop")
 			end := p.DieInSample("com.shop", c.n, c.how)
-			// Files of other processes, and those that are not about a process,
-			// do not count.
+			// Files of other processes, and files that do not belong to a
+			// process, do not count.
 			ask(t, p, fmt.Sprintf("cat /proc/%d/stat /proc/uptime; ls /proc/%d", p.PID("com.shop:push"), pid))
 			if p.PID("com.shop") != pid {
 				t.Fatal("it died too early")
@@ -403,7 +403,7 @@ func TestFillDisk(t *testing.T) {
 	if a := sh1(t, p, "cat /data/local/tmp/old >/data/local/tmp/new"); a.exit != 1 || !strings.Contains(a.err, no) {
 		t.Errorf("a copy: %+v", a)
 	}
-	// What fits is written, like on a phone.
+	// The part that fits is written, as on a phone.
 	if out := ask(t, p, "stat -c %s /data/local/tmp/new; df /data"); out != "4096\n"+
 		"Filesystem       1K-blocks      Used Available Use% Mounted on\n/dev/block/dm-43 117440512 117440512        "+
 		" 0 100% /data\n" {
@@ -446,8 +446,8 @@ func TestFillDisk(t *testing.T) {
 	}
 }
 
-// The app that runs out of space only reports it in its log: am does not
-// notice.
+// Only the log of the app reports that there was no space: am does not notice
+// it.
 func TestHeapDumpOnAFullDisk(t *testing.T) {
 	for _, tt := range []struct {
 		api     int
@@ -672,7 +672,7 @@ func TestOutputFaults(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 
-	// If both outputs are the same, both are truncated.
+	// If both outputs use the same writer, both are truncated.
 	end = p.TearOutput(4, true)
 	var both bytes.Buffer
 	p.Shell(t.Context(), "printf 01 >&2; printf 23456", nil, &both, &both)
@@ -708,7 +708,7 @@ func TestOutputFaults(t *testing.T) {
 	if exit := p.Shell(t.Context(), "exit 3", nil, out, nil); exit != 3 || out.left > 0 {
 		t.Errorf("exit %d, %d bytes missing", exit, out.left)
 	}
-	// An endless one ends with its reader and with its context, too.
+	// An endless output ends with its reader and with its context, too.
 	end = p.FloodOutput(-1)
 	defer end()
 	if exit := p.Shell(t.Context(), ":", nil, broken{}, nil); exit != 0 {
@@ -766,8 +766,8 @@ func TestEndlessFiles(t *testing.T) {
 	}
 }
 
-// BenchmarkShell is one sample of the fast channel: while no fault is on,
-// faults must not cost anything.
+// BenchmarkShell measures one sample of the fast channel: without active
+// faults, the support for faults must not cost anything.
 func BenchmarkShell(b *testing.B) {
 	p := pair(Options{})
 	command := fmt.Sprintf("cat /proc/uptime; grep -E '^(Pss|SwapPss):' /proc/%d/smaps_rollup; cat /proc/%d/stat",

@@ -18,14 +18,14 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The users that have a meaning here (system/core android_filesystem_config.h).
+// The users with a meaning here (system/core android_filesystem_config.h).
 const (
 	uidRoot   = 0
 	uidSystem = 1000
 	uidShell  = 2000
 )
 
-// cred is who accesses a file.
+// cred identifies who accesses a file.
 type cred = ksh.Cred
 
 // Limits of the files in memory.
@@ -42,18 +42,18 @@ type node struct {
 	uid  int
 	data []byte
 	mod  time.Time
-	// counted: the data is part of store.used. It no longer is once the node is
-	// removed.
+	// counted means that the data is part of store.used, which ends when the
+	// node is removed.
 	counted bool
-	// A file with until set is being written by the system: it grows evenly
-	// from the device time since.
+	// A file with until set is being written by the system: from the device
+	// time since until then it grows evenly.
 	since, until time.Duration
-	// made is the content, instead of data.
+	// made is used as the content instead of data.
 	made *made
 }
 
 // made is content that is generated on each read and never stored. open returns
-// the same bytes each time; the file has the first size of them.
+// the same bytes each time; the file contains the first size bytes.
 type made struct {
 	open func() io.Reader
 	size int64
@@ -68,7 +68,7 @@ type store struct {
 	mu    sync.Mutex
 	nodes map[string]*node
 	// used and room are bytes of file contents: the present number and its
-	// limit. made is the part of used that is not stored.
+	// limit. made is the part of used that is generated.
 	used, room, made int64
 }
 
@@ -271,7 +271,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	return p.files.info(name, n, up), nil
 }
 
-// readAll opens a file; the content is that of now.
+// readAll returns the content that a file has now.
 func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	if err, ok := p.broken(name).read(); ok {
 		return strings.NewReader(""), err
@@ -436,11 +436,11 @@ func (n *node) counts() int64 {
 // empty removes the content of a file. The caller must hold the lock.
 func (s *store) empty(n *node) {
 	s.forget(n)
-	// A new slice: readers may still hold the old one.
+	// A new slice is used, because readers may still hold the old one.
 	n.data, n.made = nil, nil
 }
 
-// forget no longer counts the content of a file. The caller must hold the lock.
+// forget stops counting the content of a file. The caller must hold the lock.
 func (s *store) forget(n *node) {
 	s.used -= n.counts()
 	if n.made != nil {
@@ -485,7 +485,7 @@ type fileWriter struct {
 	store *store
 	node  *node
 	name  string
-	// staged: the file has not appeared yet and is not counted.
+	// staged means that the file has not appeared yet and is not counted.
 	staged bool
 }
 
@@ -500,7 +500,7 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		// The file was removed, so nobody can read it.
 		return len(b), nil
 	}
-	// Write what fits, like the kernel.
+	// Write the part that fits, like the kernel.
 	space := s.free()
 	if w.staged {
 		space -= int64(len(w.node.data))
@@ -672,7 +672,7 @@ func (p *Phone) sees(c cred, v view) bool {
 // traces reports whether c may read files that require ptrace access.
 func traces(c cred, v view) bool { return c.UID == uidRoot || c.UID == v.uid && !v.kernel }
 
-// thread returns the number of a thread by its tid.
+// thread returns the index of a thread by its tid.
 func (v view) thread(part string) (int, bool) {
 	tid, err := strconv.Atoi(part)
 	if err != nil || tid < v.pid || tid >= v.pid+v.memory().threads {
@@ -735,9 +735,8 @@ func (p *Phone) fdInfo(v view, fd int) info {
 }
 
 // labelled reports whether SELinux denies the shell a file of /proc since
-// Android 9, in spite of its mode (system/sepolicy, private/genfs_contexts:
-// pid_max has a label that the shell may read, threads-max has the default
-// one).
+// Android 9, despite its mode (system/sepolicy, private/genfs_contexts: pid_max
+// has a label that the shell may read, threads-max has the default one).
 func (p *Phone) labelled(name string) bool {
 	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
 }
@@ -923,7 +922,7 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 	return i, nil
 }
 
-// Open opens a file for reading; the content is that of now.
+// Open opens a file for reading, with the content that it has now.
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if !p.answers(Request{PullRequest, name, 0}) {
 		return nil, pathError("open", name, syscall.ENODEV)

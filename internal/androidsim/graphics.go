@@ -81,8 +81,8 @@ type gralloc struct {
 	id    uint64
 }
 
-// buffersOf returns the buffers of a process's window, named like in the
-// release: after its layer, after its view since Android 12.
+// buffersOf returns the buffers of a process's window. They are named after its
+// layer or, since Android 12, after its view.
 func buffersOf(v view, kb int64, api int) []gralloc {
 	var out []gralloc
 	for i, size := range buffers(kb) {
@@ -129,8 +129,8 @@ func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 	fmt.Fprintf(b, "Total imported by gralloc: %.2fKiB\n\n", float64(totalKB))
 }
 
-// gpuText is dumpsys gpu. It contains the memory of processes since Android 12
-// and nothing before Android 10. Many drivers do not count memory.
+// gpuText is dumpsys gpu. It contains the memory of processes since Android 12;
+// before Android 10 it is empty. Many drivers do not count memory.
 func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	var b strings.Builder
 	if !onlyMemory && api >= 29 {

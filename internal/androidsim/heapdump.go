@@ -17,8 +17,7 @@ const (
 	heapGC      = 28
 	heapBitmaps = 35
 	heapWaits   = 30
-	// heapErases is the API level since which ART empties a dump that it could
-	// not complete.
+	// heapErases is the API level since which ART empties an incomplete dump.
 	heapErases = 23
 )
 
@@ -112,7 +111,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		}
 	}
 	if v.frozen {
-		w.growing(up, up+maxWait) // it writes once it is thawed
+		w.growing(up, up+maxWait) // the app writes once it is thawed
 	} else {
 		w.growing(up, up+dumpTakes)
 		c.phone.watchDump(w, v)
@@ -132,7 +131,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		case ok && now.start == v.start:
 			return 0
 		}
-		// A process that has died does not report that it has finished.
+		// A process that has died does not report the end of the dump.
 	}
 	<-c.Ctx.Done()
 	return ksh.Status(c.Ctx)
@@ -171,7 +170,7 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	if err != nil {
 		return err
 	}
-	// Only the request is kept, not even the description that answers it.
+	// Only the request is kept, not the larger description made from it.
 	return w.fill(made{open: func() io.Reader { return c.phone.describe(h, v).Reader(form) }, size: size})
 }
 
@@ -186,22 +185,22 @@ func nativeHeap(api int) string {
 	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
 }
 
-// The part of a heap that a dump contains: all that leaks hold, and some of the
-// rest.
+// The part of a heap that a dump contains: all that leaks hold, and a part of
+// the rest.
 const (
 	maxBallast = 4 << 20
 	// maxShown bounds the leaked bytes: a heap is never larger
 	// (dalvik.vm.heapsize).
 	maxShown = 1 << 30
-	// leastShown is less than an empty Activity.
+	// leastShown is smaller than an empty Activity.
 	leastShown = 16 << 10
 	// photo is the size of the arrays that leaked Activities hold.
 	photo = 256 << 10
 )
 
 // describe builds the heap of a process: an app with an Activity in front, or
-// its screens, and the leaked ones, which dumpsys meminfo counts, too. What the
-// leaked ones retain are h.Leaked bytes, as the dump counts them.
+// its screens, and the leaked ones, which dumpsys meminfo counts, too. The
+// leaked ones retain h.Leaked bytes, as the dump counts them.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{
 		SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer,
@@ -240,7 +239,7 @@ const (
 	padding = 16 << 20
 )
 
-// pad adds arrays, in a row in a cache, until the dump of the heap has so many
+// pad adds arrays, in a row in a cache, until the dump has the given size in
 // bytes.
 func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	bytes = min(bytes, maxPadded) - h.Shallow(0)
@@ -253,7 +252,7 @@ func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	}
 }
 
-// addViews adds to the three initial views of an Activity.
+// addViews adds views to the three initial ones of an Activity.
 func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
 	for range n - 3 {
 		h.AddView(a.Content,
@@ -280,8 +279,8 @@ func threadsOf(v view) int {
 	return defaultThreads
 }
 
-// leak builds destroyed Activities that a static list still holds. Older ones
-// do not change when more is leaked.
+// leak builds destroyed Activities that a static list still holds. Existing
+// ones do not change when the leak grows.
 func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field staticField, bytes int64) {
 	if bytes < leastShown {
 		return
@@ -296,7 +295,7 @@ func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field stati
 	}
 }
 
-// bytesPerActivity is what a leaked Activity retains.
+// bytesPerActivity is the retained size of a leaked Activity.
 const bytesPerActivity = mbPerActivity << 20
 
 // leakClass is the class of the Activities that a model leaks.
@@ -320,7 +319,7 @@ func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held
 // leaked.
 const leakedViews = leastScreenViews + 22
 
-// page builds an Activity that retains so many bytes, or its minimum.
+// page builds an Activity that retains the given bytes, or the minimum.
 func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views int, bytes int64) hproftest.Activity {
 	mark := h.Len()
 	a := h.Activity(class.Name(), s)
@@ -374,7 +373,7 @@ func (p *Phone) watchDump(w *fileWriter, v view) {
 	}
 }
 
-// fileTime returns the device time for looking at files.
+// fileTime returns the device time that applies when files are examined.
 func (p *Phone) fileTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -386,14 +385,14 @@ func (p *Phone) fileTime() time.Duration {
 	return up
 }
 
-// endDumps truncates the dumps whose process has died, or all that are
-// incomplete, to what was written by then. The caller must hold the lock.
+// endDumps truncates the dumps whose process has died, or all incomplete ones,
+// to the part written by then. The caller must hold the lock.
 func (p *Phone) endDumps(up time.Duration, all bool) {
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	p.dumps = slices.DeleteFunc(p.dumps, func(d dumping) bool {
 		if n := d.node; n.since != d.since || n.until != d.until {
-			return true // another file now
+			return true // the path is another file now
 		}
 		at, died := up, all
 		if !d.proc.alive() || d.proc.instance != d.instance {

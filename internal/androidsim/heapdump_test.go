@@ -30,7 +30,7 @@ func pullDump(t *testing.T, p *Phone) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The buffer does not have to grow for a dump of many MB.
+	// The buffer is large enough for a dump of many MB.
 	var data bytes.Buffer
 	data.Grow(int(i.Size()) + bytes.MinRead)
 	if _, err := data.ReadFrom(r); err != nil {
@@ -51,7 +51,7 @@ func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	return g
 }
 
-// lean is shop with a small heap, whose dump is quick to read.
+// lean is shop with a small heap, whose dump can be read quickly.
 func lean(o Options, models ...Model) *Phone {
 	o.Apps = []App{
 		{
@@ -76,7 +76,7 @@ func leakedIn(g *hproftest.Graph) (out []hprof.ID) {
 	return out
 }
 
-// activities returns the count of dumpsys meminfo.
+// activities returns the number in dumpsys meminfo.
 func activities(t *testing.T, p *Phone) int {
 	t.Helper()
 	_, after, _ := strings.Cut(ask(t, p, "dumpsys meminfo com.shop"), "Activities:")
@@ -87,8 +87,8 @@ func activities(t *testing.T, p *Phone) int {
 	return n
 }
 
-// TestHeapDumpShowsTheLeak: destroyed Activities retain what leaked by the
-// model, and dumpsys counts as many.
+// TestHeapDumpShowsTheLeak checks that destroyed Activities retain the model's
+// leaked bytes, and that dumpsys reports the same number of Activities.
 func TestHeapDumpShowsTheLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := lean(Options{Manufacturer: "LG", Seed: 3}, Noise(0.1, 0.7), Leak(Java, 240, time.Minute))
@@ -102,7 +102,7 @@ func TestHeapDumpShowsTheLeak(t *testing.T) {
 			time.Sleep(wait)
 			at := p.Uptime() - began
 			count := activities(t, p) - 1
-			at += p.Uptime() - began - at // the time of dumpsys
+			at += p.Uptime() - began - at // the duration of dumpsys
 			g := takeDump(t, p, "-g")
 			leaked := leakedIn(g)
 			want := int64(240.0 / 3600 * (1 << 20) * (at - time.Minute).Seconds())
@@ -177,7 +177,8 @@ func TestHeapDumpIsOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestHeapDumpIsStable: every reader gets the same bytes on each read.
+// TestHeapDumpIsStable checks that every reader gets the same bytes on each
+// read.
 func TestHeapDumpIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{}, Leak(Java, 3600, 0))
@@ -214,7 +215,7 @@ func TestHeapDumpIsStable(t *testing.T) {
 	})
 }
 
-// TestHeapDumpIsLarge: no generated file is too large.
+// TestHeapDumpIsLarge checks that the size of generated files is not limited.
 func TestHeapDumpIsLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{}, Leak(Java, 1000, 0))
@@ -261,8 +262,8 @@ func pushFile(p *Phone, name string, n int) error {
 	return w.Close()
 }
 
-// TestHeapDumpOnAFullPhone: the heap that the phone generates fails like any
-// other.
+// TestHeapDumpOnAFullPhone checks that a generated heap dump fails like any
+// other file if the disk is full.
 func TestHeapDumpOnAFullPhone(t *testing.T) {
 	for api, left := range map[int]int64{34: 0, 23: 0, 19: 100_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -285,8 +286,8 @@ func errorIs(err, target error) bool {
 	return err != nil && strings.Contains(err.Error(), target.Error())
 }
 
-// TestHeapDumpOfADyingProcess: the file ends where the process did, and am
-// never returns.
+// TestHeapDumpOfADyingProcess checks that the file ends where the process died,
+// and that am never returns.
 func TestHeapDumpOfADyingProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		api  int
@@ -378,7 +379,8 @@ func TestNativeHeap(t *testing.T) {
 	}
 }
 
-// TestDemoDump: the dump of the demo is small enough to look at.
+// TestDemoDump checks that the dump of the demo is small enough to be
+// inspected.
 func TestDemoDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Demo(200, 1)
@@ -395,8 +397,8 @@ func TestDemoDump(t *testing.T) {
 	})
 }
 
-// TestLargeDump: a dump has the requested size, costs no memory until it is
-// read, and its size is known without reading it.
+// TestLargeDump checks that a dump has the requested size, uses no memory until
+// it is read, and that its size can be determined without reading it.
 func TestLargeDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 600 << 20
@@ -416,7 +418,7 @@ func TestLargeDump(t *testing.T) {
 	})
 }
 
-// TestPaddedDump: padding does not change the leak.
+// TestPaddedDump checks that padding does not change the leak.
 func TestPaddedDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{DumpBytes: 60 << 20, Models: []Model{Leak(Java, 240, 0)}})
@@ -431,7 +433,8 @@ func TestPaddedDump(t *testing.T) {
 	})
 }
 
-// TestCutDump: am reports success, and the end record is missing.
+// TestCutDump checks that am reports success and that the end record is
+// missing.
 func TestCutDump(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -454,7 +457,7 @@ func TestCutDump(t *testing.T) {
 	}
 }
 
-// Who may request a collection before a dump, and who owns the file.
+// Checks who may request a collection before a dump, and who owns the file.
 func TestDumpRights(t *testing.T) {
 	for _, api := range apis {
 		for _, root := range []bool{false, true} {
@@ -488,8 +491,8 @@ func TestDumpRights(t *testing.T) {
 						t.Errorf("%s: dumpheap -g: %+v", where, g)
 					}
 					time.Sleep(dumpTakes)
-					// The file exists with or without a dump, and can be
-					// removed.
+					// The file exists whether or not the dump succeeded, and
+					// can be removed.
 					owner := map[bool]string{false: "shell", true: "root"}[root]
 					if line := ask(t, p, "ls -l "+dumpFile); !strings.Contains(line, " "+owner) {
 						t.Errorf("%s: %s", where, line)

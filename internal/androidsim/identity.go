@@ -176,7 +176,7 @@ func pidof(c *call) int {
 	if len(pids) == 0 {
 		return 1
 	}
-	// The latest comes first, because /proc is walked backwards.
+	// The latest pid comes first, because /proc is read backwards.
 	slices.Reverse(pids)
 	if single {
 		pids = pids[:1]
@@ -251,8 +251,8 @@ func ps(c *call) int {
 	return 0
 }
 
-// oldPS is the ps of toolbox: all processes, or those whose name begins with
-// the argument or that have it as their pid.
+// oldPS is the ps of toolbox: it lists all processes, or those whose name
+// begins with the argument or whose pid it is.
 func oldPS(c *call) int {
 	filter := ""
 	for _, a := range c.Args[1:] {

@@ -71,7 +71,7 @@ type inputEvent struct {
 	call    *call
 	command string
 	args    []string
-	// last is the argument before args, problem the first error.
+	// last is the argument before args; problem is the first error.
 	last, problem string
 	unknown       bool
 	// keys are the names of the pressed keys.
@@ -155,7 +155,7 @@ func (e *inputEvent) readSwipe() time.Duration {
 	return takes
 }
 
-// refuse answers an unknown or missing command.
+// refuse responds to an unknown or missing command.
 func (e *inputEvent) refuse() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {
@@ -173,8 +173,8 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain answers invalid arguments: the service with an uncaught exception
-// (android.os.ShellCommand.exec), the program with the usage.
+// complain responds to invalid arguments: the service with an uncaught
+// exception (android.os.ShellCommand.exec), the program with the usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

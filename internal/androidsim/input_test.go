@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Events are accepted and take their time; errors have the wording of the
-// release.
+// Events are accepted and take time; errors have the wording of the release.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for command, takes := range map[string]time.Duration{

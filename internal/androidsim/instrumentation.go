@@ -12,10 +12,10 @@ type Instrumentation struct {
 	// Package contains the tests, such as com.shop.test; Runner is the class
 	// that runs them, androidx.test.runner.AndroidJUnitRunner if empty.
 	Package, Runner string
-	// Target is the package under test: one of Options.Apps.
+	// Target is the package under test, one of Options.Apps.
 	Target string
-	// Models describe the memory of the process under test instead of those of
-	// its ProcessSpec, which stand for a user; nil keeps them.
+	// Models describe the memory of the process under test instead of the
+	// models in its ProcessSpec, which represent a user; nil keeps the latter.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
 	// Orchestrator: nothing that a test leaks outlives it.
@@ -44,14 +44,14 @@ type LeakedActivities struct {
 // TestOutcome is how a test ends.
 type TestOutcome uint8
 
-// The outcomes. A crash is a native one, which the runner cannot report.
+// The outcomes. A crash is a native crash, which the runner cannot report.
 const (
 	TestPasses TestOutcome = iota
 	TestFails
 	TestCrashes
 	TestIgnored
 	TestAssumptionFails
-	// testUnloadable is a requested class that does not exist.
+	// testUnloadable means that a requested class does not exist.
 	testUnloadable
 )
 
@@ -77,7 +77,7 @@ func (i Instrumentation) runner() string {
 // component returns the name of the instrumentation.
 func (i Instrumentation) component() string { return i.Package + "/" + i.runner() }
 
-// class and method are the parts of the name.
+// class and method return the parts of the name.
 func (t Test) class() string  { class, _, _ := strings.Cut(t.Name, "#"); return class }
 func (t Test) method() string { _, method, _ := strings.Cut(t.Name, "#"); return method }
 
@@ -106,7 +106,7 @@ type testRun struct {
 	current int
 	reports []testReport
 	// began and ended are the times at which the runner started and ended;
-	// crashed means that the process died first.
+	// crashed means that the process died before.
 	began, ended  time.Duration
 	over, crashed bool
 }
@@ -274,8 +274,8 @@ func (p *Phone) forgetRuns() {
 	p.runs = slices.DeleteFunc(p.runs, func(r *testRun) bool { return r.over })
 }
 
-// noticeDeaths continues the runs whose process has died: an orchestrated one
-// with its next test, any other with its end. The caller must hold the lock.
+// noticeDeaths continues the runs whose process has died: an orchestrated run
+// with its next test, others with their end. The caller must hold the lock.
 func (p *Phone) noticeDeaths(up time.Duration) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.instance == 0 || r.proc.alive() && r.proc.instance == r.instance {
@@ -299,8 +299,8 @@ func (p *Phone) noticeDeaths(up time.Duration) {
 	}
 }
 
-// skip drops the remaining steps of a dead process and moves the following ones
-// forward.
+// skip drops the remaining steps of a dead process and moves the following
+// steps to earlier times.
 func (r *testRun) skip(at time.Duration) {
 	next := slices.IndexFunc(r.steps, func(s testStep) bool { return s.kind == stopsProcess || s.kind == finishesRun })
 	r.steps = r.steps[next:]
@@ -310,7 +310,7 @@ func (r *testRun) skip(at time.Duration) {
 	}
 }
 
-// hold adds what a test has leaked. Views share the slice, so it is copied.
+// hold adds the leaks of a test. Views share the slice, so it is copied.
 func (p *process) hold(leaks []LeakedActivities) {
 	held := slices.Clone(p.held)
 	for _, l := range leaks {

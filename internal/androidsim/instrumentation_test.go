@@ -65,7 +65,7 @@ func threeTests() []Test {
 	}
 }
 
-// The output of a run is that of AndroidJUnitRunner and am.
+// The output of a run has the format of AndroidJUnitRunner and am.
 func TestInstrumentRaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := ask(t, tested(Options{}, threeTests()[:2]...), "am instrument -w -r "+shopTests)
@@ -113,7 +113,7 @@ INSTRUMENTATION_CODE: -1
 	})
 }
 
-// Each outcome has its text, for people and raw.
+// Each outcome has its text, both for people and in raw mode.
 func TestInstrumentOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		tests   []Test
@@ -155,8 +155,8 @@ func TestInstrumentOutcomes(t *testing.T) {
 			"\na.B:\nError in c(a.B):\nSTACK\n\nError in d(a.B):\nSTACK\n\n\nTime: 1,201\nThere were 2 failures:\n1) " +
 				"c(a.B)\nSTACK\n2) d(a.B)\nSTACK\n\nFAILURES!!!\nTests run: 2,  Failures: 2\n\n\n",
 			[]int{1, -2, 1, -2, -1}},
-		// The class of the first is printed twice: by its start, and by its
-		// end, which has no text.
+		// The name of the first class is printed twice: by its start and by its
+		// end, because the end has no text of its own.
 		"skipped": {
 			[]Test{
 				{Name: "a.B#c", Outcome: TestIgnored}, {Name: "a.B#d", Outcome: TestAssumptionFails}, {Name: "a.B#e"},
@@ -227,7 +227,7 @@ func TestInstrumentOfOldReleases(t *testing.T) {
 	})
 }
 
-// Errors at the start are those of am, and stop nothing.
+// Errors at the start have am's messages, and do not stop the app.
 func TestInstrumentErrors(t *testing.T) {
 	thrown := "android.util.AndroidException: INSTRUMENTATION_FAILED: com.none/com.none.Runner\n\tat "
 	missing := "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: " +
@@ -284,8 +284,8 @@ func TestInstrumentErrors(t *testing.T) {
 	})
 }
 
-// What tests leak is in dumpsys and in heap dumps, from the test that leaks it
-// until the end of the process, which the tests do not share.
+// The leaks of tests appear in dumpsys and in heap dumps, from the test that
+// leaks until the end of the process, which the tests do not share.
 func TestInstrumentLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{DumpsysTime: 1}, threeTests()...)
@@ -320,7 +320,7 @@ func TestInstrumentLeaks(t *testing.T) {
 		look(0, 0)
 		until(5 * time.Second) // adds runs: 4.5 to 6.5
 		look(1, 120, 1)
-		until(8 * time.Second) // the delay after it
+		until(8 * time.Second) // the delay after the test
 		look(0, 0, 1, 0)
 		until(11 * time.Second) // pays runs: 10.5 to 12
 		look(1, 120, 1, 0, 1)
@@ -365,7 +365,8 @@ func TestInstrumentLeaks(t *testing.T) {
 	})
 }
 
-// Each orchestrated test has its own process: a crash ends no other test.
+// Each orchestrated test has its own process, so a crash does not end other
+// tests.
 func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tests := []Test{
@@ -402,8 +403,8 @@ func TestInstrumentOrchestrated(t *testing.T) {
 	})
 }
 
-// The end of the process ends the tests, and so does another run; a client that
-// disconnects does not.
+// The tests end if the process ends or another run starts, but not if a client
+// disconnects.
 func TestInstrumentEnds(t *testing.T) {
 	const crash = "INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n"
 	for name, c := range map[string]struct {
@@ -485,7 +486,7 @@ func TestInstrumentCrashIsKept(t *testing.T) {
 	})
 }
 
-// A class that both a model and a test leak is one class of the dump.
+// A class that both a model and a test leak occurs once in the dump.
 func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{},
@@ -512,8 +513,8 @@ func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	})
 }
 
-// FuzzInstrument: arguments are parsed to the end or refused with a reason, and
-// the selected tests exist.
+// FuzzInstrument checks that arguments are parsed to the end or rejected with a
+// reason, and that the selected tests exist.
 func FuzzInstrument(f *testing.F) {
 	for _, s := range []string{
 		"-w -r -e class a.B#c,d.E com.shop.test", "-e", "-- x/y", "-w -e delay_msec 99999999999 x",

@@ -9,10 +9,10 @@ import (
 )
 
 // sortsReports is the API level since which `am instrument` prints the values
-// of a report sorted by key; before, the order was that of their hashes.
+// of a report sorted by key; before, they were in the order of their hashes.
 const sortsReports = 28
 
-// bundle has the values of a report, in the order before sortsReports.
+// bundle contains the values of a report, in the order before sortsReports.
 type bundle [][2]string
 
 // reportKind is the position of a report in the run.
@@ -25,8 +25,8 @@ var (
 	resultReport = reportKind{"INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", "\n"}
 )
 
-// report prints a report: its values in raw mode, else the one for people if
-// there is one (cmds/am Instrument.java, TextStatusReporter).
+// report prints a report: its values in raw mode, otherwise the value for
+// people if there is one (cmds/am Instrument.java, TextStatusReporter).
 func (c *call) report(b bundle, raw bool, kind reportKind, code int) {
 	if stream, ok := b.value("stream"); ok && !raw {
 		c.Printf("%s%s", stream, kind.end)
@@ -100,12 +100,12 @@ type reportPrinter struct {
 	call *call
 	raw  bool
 	run  *testRun
-	// class is that of the latest test, stream its value for people so far.
+	// class is the latest test's class, stream its value for people so far.
 	class, stream string
 }
 
 // test prints the start or the end of one test (InstrumentationResultPrinter).
-// A skipped test repeats the value for people of its start.
+// A skipped test repeats the value for people from its start.
 func (p *reportPrinter) test(r testReport) {
 	t := p.run.tests[r.test]
 	switch r.code {

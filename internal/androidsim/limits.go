@@ -8,12 +8,12 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// maxTasks is the maximum number of tasks on the phone, half of which each user
-// may have (kernel/fork.c, fork_init).
+// maxTasks is the maximum number of tasks on the phone; each user may have half
+// of it (kernel/fork.c, fork_init).
 const maxTasks = 43100
 
-// fileLimit returns the soft and the hard limit of open files: that of the
-// kernel until Android 8.1, since then what init sets (system/core
+// fileLimit returns the soft and the hard limit of open files: the kernel's
+// default until Android 8.1, since then the value set by init (system/core
 // rootdir/init.rc).
 func fileLimit(api int) (soft, hard int) {
 	if api < 28 {
@@ -47,7 +47,7 @@ func (v view) limitsText(api int) string {
 	row("Max file locks", any, any, "locks")
 	count("Max pending signals", maxTasks/2, maxTasks/2, "signals")
 	count("Max msgqueue size", 819200, 819200, "bytes")
-	// These have no unit, and no padding for it.
+	// These limits have no unit, and no padding in its place.
 	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0,
 		0)
 	row("Max realtime timeout", any, any, "us")
@@ -64,7 +64,8 @@ func fdSize(files int) int {
 	return step << bits.Len(uint(files/step))
 }
 
-// fdTarget returns the target of a file descriptor. The leaked ones come last.
+// fdTarget returns the target of a file descriptor. Leaked descriptors come
+// last.
 func (v view) fdTarget(fd int) string {
 	base := defaultFiles
 	if v.spec != nil && v.spec.Files != 0 {
@@ -87,10 +88,10 @@ func (v view) fdTarget(fd int) string {
 }
 
 // countsFDs reports whether the size of /proc/PID/fd is the number of open
-// files, like in Linux since 6.2 (fs/proc/fd.c, proc_fd_getattr).
+// files, as since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
-// The address space of a process before it holds anything, in kB. Since Android
+// The address space of a process that holds nothing yet, in kB. Since Android
 // 11 Scudo reserves most of it.
 func addressBase(api int, bits32 bool) int64 {
 	switch {
@@ -109,8 +110,7 @@ func addressBase(api int, bits32 bool) int64 {
 const (
 	// stackKB is the address space of a thread (bionic, pthread_create.cpp).
 	stackKB = 1008 + 32
-	// maxAddresses32 is the address space of a 32-bit process, less what never
-	// fits.
+	// maxAddresses32 is the usable address space of a 32-bit process.
 	maxAddresses32 = 3840 << 10
 )
 
@@ -131,8 +131,7 @@ func (v view) virtual(m memory) int64 {
 	return held
 }
 
-// empty returns the areas without memory, which make up the rest of the address
-// space after used kB.
+// empty returns areas without memory for the address space beyond the used kB.
 func (m memory) empty(v view, used int64) []mapping {
 	var out []mapping
 	area := func(kb int64, perms string) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLimitsAreThoseOfTheKernel: names, units and columns are those of this
-// kernel.
+// TestLimitsAreThoseOfTheKernel checks that names, units and columns are the
+// same as in this kernel.
 func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	real, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
@@ -19,7 +19,8 @@ func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	if len(ours) != len(theirs) {
 		t.Fatalf("%d lines, the kernel has %d", len(ours), len(theirs))
 	}
-	// Everything but the two columns of numbers, whose width is fixed.
+	// Compares everything except the two columns of numbers, whose width is
+	// fixed.
 	const from, to = 26, 26 + 2*21
 	for i, line := range theirs {
 		if len(line) != len(ours[i]) || len(line) >= to &&

@@ -13,10 +13,10 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// apis are those of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
+// apis are the API levels of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
 var apis = []int{21, 22, 24, 28, 29, 31, 34, 36}
 
-// asked returns a phone with one app of one process, by default of a user
+// asked returns a phone with one app of one process; by default it has a user
 // build.
 func asked(o Options, spec ProcessSpec) *Phone {
 	spec.Name = "com.shop"
@@ -72,8 +72,8 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// Leaked files are visible to those who may list them, and, where the kernel
-// reports it, to all in the size of the directory.
+// Leaked files are visible to users who may list them and, where the kernel
+// reports it, to all users in the size of the directory.
 func TestLeakFiles(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,8 @@ func TestABI(t *testing.T) {
 				t.Errorf("API %d: %s: %q, want %q", c.options.API, command, got, want)
 			}
 		}
-		// After a crash of the system each restarts under its own zygote.
+		// After a crash of the system, each process restarts under its own
+		// zygote.
 		p.CrashSystem(0)
 		p.startProcesses("com.shop")
 		v, _ := p.running("com.shop")
@@ -235,7 +236,7 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// The names of hundreds of threads, as the shell of a user build reads them.
+// Reads the names of hundreds of threads like the shell of a user build.
 func TestThreadNames(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {

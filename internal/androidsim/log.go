@@ -33,7 +33,7 @@ type life struct {
 const (
 	maxLogLines = 4096
 	maxLives    = 256
-	// maxCollections bounds the collections that are shown of one life.
+	// maxCollections bounds the shown collections of one life.
 	maxCollections = 240
 	// collectionInterval is the approximate interval of collections.
 	collectionInterval = time.Minute
@@ -114,7 +114,7 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	if slices.Contains([]int{
 		androidtext.UserRequested, androidtext.ANR, androidtext.OtherKill, androidtext.MemoryLimiter,
 	}, why.reason) {
-		return // the system does not report what it did itself
+		return // the system does not log its own actions
 	}
 	p.logf(after, "system", server, server.pid+23, 'I', "ActivityManager", "%s",
 		androidtext.Died(v.api, v.pid, v.name, adj))
@@ -200,7 +200,7 @@ func (p *Phone) log(from time.Time) []logLine {
 			until = l.proc.died
 		}
 		age := until - l.view.start
-		// Entries that an ended process logged by then are not later than this.
+		// Entries that a process logged before its end are not later than this.
 		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
 	out = slices.DeleteFunc(out,
@@ -270,8 +270,8 @@ func (p *Phone) logCollection(proc *process, up time.Duration, signal bool) {
 		v.collection(true, mix(v.stream, uint64(up))))
 }
 
-// logDump logs the begin of a heap dump, and its end or the reason why it
-// failed (art/runtime/hprof/hprof.cc).
+// logDump logs the start of a heap dump, and its end or the reason for its
+// failure (art/runtime/hprof/hprof.cc).
 func (p *Phone) logDump(v view, name string, size int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // isMapped reports whether smaps contains the row.
 func isMapped(r androidtext.Row) bool { return r != androidtext.EGLMtrack && r != androidtext.GLMtrack }
 
-// isAnonymous reports whether dirty pages of the row are anonymous memory;
-// those of other rows belong to a driver or to shared memory.
+// isAnonymous reports whether dirty pages of the row are anonymous memory; in
+// other rows they belong to a driver or to shared memory.
 func isAnonymous(r androidtext.Row) bool {
 	return isMapped(r) && r != androidtext.GfxDev && r != androidtext.Ashmem && r != androidtext.OtherDev
 }
@@ -55,15 +55,15 @@ type memory struct {
 // sharers is the average number of processes that share a page.
 const sharers = 6
 
-// part is the share of a dimension that goes to a row.
+// part is the share of a dimension that a row gets.
 type part struct {
 	row   androidtext.Row
 	share float64
 	dirty bool
 }
 
-// The rows of dimensions that have several; the remainder goes to the first.
-// They follow the recorded breakdown of an app on Android 14 to 16.
+// The rows of dimensions with several rows; the first gets the remainder. They
+// follow the recorded breakdown of an app on Android 14 to 16.
 var (
 	codeParts = []part{
 		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false},
@@ -162,7 +162,7 @@ func (m memory) sum(rows ...androidtext.Row) usage {
 	return u
 }
 
-// mapped is the sum that smaps shows.
+// mapped returns the sum that smaps shows.
 func (m memory) mapped() usage {
 	var u usage
 	for r, v := range m.rows {

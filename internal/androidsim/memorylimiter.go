@@ -8,15 +8,15 @@ import (
 )
 
 // MemoryLimiter is how much anonymous memory and swap the phone allows a
-// process of an app, in MB: half a minute after the sum of both exceeds it, the
-// process is killed. Visible is the limit of a process that the user sees,
+// process of an app, in MB: half a minute after their sum exceeds the limit,
+// the process is killed. Visible is the limit of a process that the user sees,
 // NotVisible that of one in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
 	// OldReason makes it kill with REASON_OTHER, as before API 37.2.
 	OldReason bool
-	// Silent is a phone whose am does not have the command.
+	// Silent means that the phone's am lacks the command.
 	Silent bool
 }
 
@@ -35,8 +35,8 @@ func (p *Phone) limits(proc *process) bool {
 		proc.fixed == 0
 }
 
-// limit returns the limit of a process in its present state, in kB; false for
-// no limit (MemoryLimiter.java, initializeMemoryLimits).
+// limit returns the limit of a process in its present state, in kB; ok is false
+// if there is none (MemoryLimiter.java, initializeMemoryLimits).
 func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	switch {
 	case adj < 0 || adj >= 900:

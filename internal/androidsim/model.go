@@ -25,7 +25,7 @@ const (
 	numDimensions
 )
 
-// Kind is the resource that a leak leaks.
+// Kind is the kind of resource that is leaked.
 type Kind uint8
 
 // The kinds of leaks.
@@ -46,7 +46,7 @@ type Model struct {
 	crashes bool
 }
 
-// moment is the time and the incarnation that a model is evaluated for.
+// moment is the time and the incarnation for which a model is evaluated.
 type moment struct {
 	age time.Duration
 	// gc is the age at the last forced garbage collection, negative without
@@ -60,9 +60,9 @@ type moment struct {
 type levels struct {
 	mb      [numDimensions]float64
 	threads int
-	// swapped is the part of the anonymous memory that is in zram.
+	// swapped is the fraction of the anonymous memory that is in zram.
 	swapped float64
-	// leaked is the Java memory held by leaks; it shows as live Activities.
+	// leaked is the Java memory held by leaks; it appears as live Activities.
 	leaked float64
 	// files are open file descriptors, reserved is untouched address space in
 	// MB.
@@ -127,7 +127,7 @@ func WarmUp(mb float64, tau time.Duration) Model {
 // of the collection by 30 % of the period). SIGUSR1 ends a ramp early.
 func GCSawtooth(amplitude float64, period time.Duration) Model {
 	p := float64(max(period, time.Millisecond))
-	// bound returns the start of ramp k; the jitter is too small to swap two.
+	// bound returns the start of ramp k; the jitter never changes their order.
 	bound := func(stream uint64, k int64) float64 {
 		return (float64(k) + 0.6*(uniform(stream, 3*k)-0.5)) * p
 	}
@@ -157,7 +157,7 @@ func Periodic(amplitude float64, period time.Duration) Model {
 }
 
 // Peaks adds mb to the Java heap for a while, like a user who opens many large
-// pages: once in each period every, at any time that leaves room for lasting.
+// pages: once in each period every, at a time that leaves room for lasting.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
 	return curve(JavaHeap, func(at moment) float64 {
@@ -249,8 +249,8 @@ func normalized(shares [numDimensions]float64) [numDimensions]float64 {
 }
 
 // Noise is a stationary AR(1) process with standard deviation sigmaMB on the
-// memory inside smaps; rho is the correlation of two values 30 s apart. A value
-// stands for 15 s.
+// memory inside smaps; rho is the correlation of two values 30 s apart. Each
+// value lasts 15 s.
 func Noise(sigmaMB, rho float64) Model {
 	series := newAutoregression(rho)
 	return Model{add: func(l *levels, at moment) {
@@ -265,7 +265,7 @@ func Noise(sigmaMB, rho float64) Model {
 
 // Swap moves a fraction of the anonymous memory to zram, evenly from the age at
 // over the given time: Pss falls, SwapPss grows, their sum does not change. Of
-// several the largest counts.
+// several, the largest counts.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {
 		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))
@@ -274,7 +274,7 @@ func Swap(fraction float64, at, over time.Duration) Model {
 }
 
 // Crash ends the process once, at the time at after its first start since boot,
-// and restarts it downFor later; with downFor zero it stays down.
+// and restarts it downFor later; if downFor is zero, it stays down.
 func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }
@@ -288,7 +288,7 @@ func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 		}
 	}
 	for d, mb := range l.mb {
-		// The comparison is false for NaN too.
+		// This comparison is also false for NaN.
 		if !(mb > 0) {
 			l.mb[d] = 0
 		}

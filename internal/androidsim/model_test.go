@@ -22,8 +22,7 @@ func slope(t, y []float64) float64 {
 	return sty / stt
 }
 
-// A leak shows in the texts with its rate, in its own dimension and in no
-// other.
+// A leak appears in the texts with its rate, only in its own dimension.
 func TestLeakSlopes(t *testing.T) {
 	kinds := map[string]struct {
 		kind    Kind
@@ -78,7 +77,8 @@ func TestLeakSlopes(t *testing.T) {
 					case k == "threads" && c.kind == Thread:
 						want = c.mb / mbPerThread
 					}
-					// A thread adds 0.1 MB at a time, and pages have 4 kB.
+					// A thread adds 0.1 MB at a time, and pages have a size of
+					// 4 kB.
 					if got := slope(hours, y); math.Abs(got-want) > 0.002*want+0.02 {
 						t.Errorf("%s grows by %.3f MB/h, want %.3f", k, got, want)
 					}
@@ -136,8 +136,7 @@ func TestPeriodic(t *testing.T) {
 	}
 }
 
-// One peak in each period, of its full length and inside it, and not always at
-// the same position.
+// Each period has one peak of full length, and the position of the peak varies.
 func TestPeaks(t *testing.T) {
 	const every, lasting, stretches = 600, 60, 200 // seconds
 	m := Peaks(150, lasting*time.Second, every*time.Second)
@@ -158,7 +157,7 @@ func TestPeaks(t *testing.T) {
 		}
 		places[up[0]/100] = true
 	}
-	if len(places) < 5 { // of the six that leave room
+	if len(places) < 5 { // of the six positions that leave room
 		t.Errorf("the peaks begin in the hundreds of seconds %v", places)
 	}
 	if got := mbAt(Peaks(5, 0, 0), time.Hour).mb[JavaHeap]; got != 0 {
@@ -206,7 +205,7 @@ func TestNoiseIsAR1(t *testing.T) {
 		for i := range x {
 			x[i] = a.at(5, int64(i)+1000)
 		}
-		// Second implementation: the recursion.
+		// This is a second implementation: the recursion.
 		y := x[0]
 		for i := 1; i < n; i++ {
 			y = phi*y + math.Sqrt(1-phi*phi)*normal(5, int64(i)+1000)

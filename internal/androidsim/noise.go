@@ -7,8 +7,8 @@ import (
 )
 
 // mix is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, 2014) over a stream and an index: any number
-// of a stream can be computed without the ones before it.
+// Pseudorandom Number Generators, 2014) over a stream and an index: each number
+// of a stream can be computed independently of the others.
 func mix(stream, index uint64) uint64 {
 	z := stream + (index+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -16,7 +16,7 @@ func mix(stream, index uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hashText returns the stream of a name.
+// hashText returns the stream for a name.
 func hashText(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
@@ -39,11 +39,11 @@ func normal(stream uint64, index int64) float64 {
 }
 
 const (
-	// noiseGrid is the time for which one value of noise holds.
+	// noiseGrid is the duration of one value of noise.
 	noiseGrid = 15 * time.Second
-	// rhoLag is the lag of Noise's rho.
+	// rhoLag is the time between two values to which Noise's rho applies.
 	rhoLag = 30 * time.Second
-	// maxTaps bounds the cost of one value for a rho near 1.
+	// maxTaps bounds the cost of a value if rho is close to 1.
 	maxTaps = 4096
 )
 

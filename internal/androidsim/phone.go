@@ -21,8 +21,8 @@ var (
 // build without root and without apps.
 type Options struct {
 	Serial, Model, Manufacturer string
-	// API is the Android version, 18 (4.3) to 37 (17); 0 means 34. Others are
-	// replaced by the nearest of these.
+	// API is the API level, 18 (Android 4.3) to 37 (17); 0 means 34. Other
+	// values are replaced with the nearest one.
 	API int
 	// Scale is device seconds per real second; 0 means 1.
 	Scale float64
@@ -31,14 +31,14 @@ type Options struct {
 	Root bool
 	// SU adds a su to the phone's PATH that every user may run.
 	SU bool
-	// Bits32 makes it a phone without 64-bit processes.
+	// Bits32 means that the phone has no 64-bit processes.
 	Bits32 bool
 	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and heapsize
 	// in MB: the maximum Java heap of an app, and of one with a large heap. 0
 	// means 256 and 512.
 	HeapGrowthLimit, HeapSize int
-	// MemoryLimiter are the limits of the memory limiter, from API 37 on; nil
-	// is a phone without it.
+	// MemoryLimiter contains the memory limiter's limits, from API 37 on; nil
+	// means that there is none.
 	MemoryLimiter *MemoryLimiter
 	// NoGPUMemory is a GPU driver that does not report the memory of processes.
 	NoGPUMemory bool
@@ -51,7 +51,7 @@ type Options struct {
 	DumpsysTime time.Duration
 	// Uptime is the uptime of the phone at New; 0 means one hour.
 	Uptime time.Duration
-	// ClockSkew is how far the wall clock of the phone is ahead of the host's.
+	// ClockSkew is how far the phone's wall clock is ahead of the host's.
 	ClockSkew time.Duration
 	// DumpHeap writes the content of `am dumpheap`; nil writes a heap that
 	// contains the Java leak of the process. After an error the file is empty,
@@ -72,7 +72,7 @@ type Heap struct {
 	// Java is the size of the Java heap in bytes, Leaked the part that leaks
 	// hold.
 	Java, Leaked int64
-	// Collected means that garbage was collected first. Bitmaps is the
+	// Collected means that garbage was collected before. Bitmaps is the
 	// requested format of pictures, "" for none.
 	Collected bool
 	Bitmaps   string
@@ -89,7 +89,7 @@ const (
 )
 
 // Phone is a phone in memory. Its methods may be called concurrently. It has no
-// goroutine of its own: a phone that is not used costs nothing.
+// goroutine of its own, so an unused phone costs nothing.
 type Phone struct {
 	opt   Options
 	born  time.Time
@@ -126,8 +126,8 @@ type Phone struct {
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// wrong are the present faults; nil for none. altering guards its changes,
-	// and changed, which each of them closes.
+	// wrong contains the present faults, or is nil. altering guards changes of
+	// it and changed, which each change closes.
 	wrong    atomic.Pointer[[]*fault]
 	altering sync.Mutex
 	changed  chan struct{}

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// answer is what a command printed.
+// answer is the output of a command.
 type answer struct {
 	out, err string
 	exit     int
@@ -68,8 +68,8 @@ func uptimeOf(t testing.TB, p *Phone) time.Duration {
 	return up
 }
 
-// Five real seconds are a thousand device seconds in the clock, in sleeps and
-// in the cost of commands.
+// Five real seconds are a thousand device seconds: in the clock, in sleeps and
+// in the duration of commands.
 func TestScaledClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{Scale: 200, ClockSkew: time.Hour})
@@ -103,8 +103,8 @@ func TestScaledClock(t *testing.T) {
 	})
 }
 
-// A wait is never too short, even if it is not a whole number of nanoseconds
-// for the host.
+// A wait is never too short, even if it is a fraction of a nanosecond on the
+// host.
 func TestWaitsAreNotShort(t *testing.T) {
 	for _, scale := range []float64{1, 3, 7, 60, 61.7, 333, 400} {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestSystemServerPays(t *testing.T) {
 }
 
 // SIGUSR1 ends processes that do not handle it; /proc/PID/status shows which
-// ones do.
+// processes do.
 func TestCollectionSignalEndsNativeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := []App{
@@ -366,7 +366,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// A host ends a command that it has given up through another shell.
+// A host ends an abandoned command with another shell.
 func TestShellIsKilled(t *testing.T) {
 	for _, command := range []string{
 		"echo $$; exec sleep 1000", "echo $$; sleep 1000; echo no", "echo $$; sleep 1000 | cat; echo no",
@@ -480,7 +480,7 @@ func TestPermissions(t *testing.T) {
 	}
 	p := New(Options{Apps: apps, SU: true})
 	pid := find(p, "com.rel", 0).pid
-	// What needs no permission, and the quoted form of su.
+	// Tests what requires no permission, and the quoted form of su.
 	ask(t, p,
 		fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat "+
 			">/dev/null", pid, pid))
@@ -528,7 +528,7 @@ func TestHeapDump(t *testing.T) {
 			}
 		}
 
-		// Old servers return immediately, and the file grows.
+		// Old servers return immediately while the file grows.
 		old := shop(Options{API: 27})
 		ask(t, old, "am dumpheap com.shop /data/local/tmp/x")
 		size := func() string { return strings.TrimSpace(ask(t, old, "stat -c %s /data/local/tmp/x")) }
@@ -571,7 +571,7 @@ func TestMonkey(t *testing.T) {
 			!strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
 			t.Errorf("a crash after 100 s: %+v", a)
 		}
-		// It does not report an app that was stopped, and restarts it.
+		// It does not report a stopped app, but restarts it.
 		time.AfterFunc(time.Second, func() { ask(t, p, "am force-stop com.shop") })
 		if a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 200; pidof com.shop"); a.exit != 0 ||
 			strings.Contains(a.out, "CRASH") || !strings.Contains(a.out, "Events injected: 200\n") {

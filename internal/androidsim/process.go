@@ -36,7 +36,7 @@ type ProcessSpec struct {
 	// than a second counts as a second.
 	CrashAfter time.Duration
 	// RestartAfter is how long it stays down after it died by CrashAfter or a
-	// signal; 0 means until it is started.
+	// signal; 0 means until it is started explicitly.
 	RestartAfter time.Duration
 	// Isolated runs the process under its own uid, which run-as cannot take.
 	Isolated bool
@@ -50,15 +50,15 @@ type ProcessSpec struct {
 	Files int
 	// Bits32 makes it a 32-bit process on a phone that supports both.
 	Bits32 bool
-	// DumpBytes is the minimum size of its heap dumps in bytes; generated
-	// arrays are added up to it. 0 is the size of the heap.
+	// DumpBytes is the minimum size of its heap dumps in bytes, reached with
+	// generated arrays. 0 means the size of the heap.
 	DumpBytes int64
 }
 
 const (
 	defaultThreads = 28
 	defaultFiles   = 96
-	// maxFDs is the hard limit of the latest releases.
+	// maxFDs is the hard limit in the latest releases.
 	maxFDs = 32768
 	// maxThreads bounds the entries of /proc/PID/task.
 	maxThreads = 16 << 10
@@ -73,13 +73,13 @@ type process struct {
 	app  *App
 	uid  int
 	ppid int
-	// dormant processes only start when they are started.
+	// dormant processes do not run until they are started explicitly.
 	dormant bool
 	id      uint64
 	native  bool
 	kernel  bool
 	bits32  bool
-	// fixed is the pid of a process of the system, 0 for one of an app.
+	// fixed is the pid of a system process, 0 for an app's process.
 	fixed int
 
 	pid      int
@@ -89,8 +89,8 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
-	// crashed counts its crashes, which monkey reports; crashedAt and
-	// crashedPID belong to the latest.
+	// crashed counts the process's crashes, which monkey reports; crashedAt and
+	// crashedPID describe the latest.
 	crashed    int
 	crashedAt  time.Duration
 	crashedPID int
@@ -107,8 +107,8 @@ type process struct {
 	frozenAt  time.Duration
 	frozenFor time.Duration
 
-	// run is the test run of this incarnation, nil for none; testing means that
-	// a test is running, and held is what the tests so far have leaked.
+	// run is the test run of this incarnation, or nil; testing means that a
+	// test is running, and held contains the leaks of the tests so far.
 	run     *testRun
 	testing bool
 	held    []LeakedActivities
@@ -164,7 +164,7 @@ func (v view) comm() string {
 	return v.name
 }
 
-// activities returns how many Activities that are not screens are in front:
+// activities returns the number of Activities in front that are not screens:
 // one, except for a process under test between two tests, and for the processes
 // of an app with screens.
 func (v view) activities() int {
@@ -278,8 +278,8 @@ func (p *process) backAfter() time.Duration {
 	return never
 }
 
-// advance plays all events up to the time, in their order, so that pids do not
-// depend on when they are read. The caller must hold the lock.
+// advance executes all events up to the time, in their order, so that pids do
+// not depend on when they are read. The caller must hold the lock.
 func (p *Phone) advance(up time.Duration) {
 	for {
 		p.noticeDeaths(up)
@@ -384,15 +384,14 @@ func (p *Phone) pidAtBoot(fixed int) int {
 	return fixed + p.boots%steps*step
 }
 
-// The pids of apps. Those above are for shells.
+// The pids of apps. Higher pids are for shells.
 const (
 	firstAppPID   = 3000
 	firstShellPID = 20000
 	lastPID       = 32767
 )
 
-// freePID counts up like the kernel, with gaps for what a phone starts in
-// between.
+// freePID counts up like the kernel, with gaps for other processes of a phone.
 func (p *Phone) freePID(proc *process) int {
 	for {
 		p.lastApp += 1 + int(mix(proc.id, uint64(proc.instance)+1<<32)%90)
@@ -469,7 +468,7 @@ func (p *Phone) processNamed(name string) *process {
 	return nil
 }
 
-// belongs reports whether a process is one of the package.
+// belongs reports whether a process belongs to the package.
 func (v view) belongs(pkg string) bool {
 	return v.app != nil && v.app.Package == pkg || v.name == pkg || strings.HasPrefix(v.name, pkg+":")
 }

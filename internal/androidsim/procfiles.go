@@ -123,7 +123,7 @@ func (v view) cmdline() string {
 }
 
 // oomScoreAdj is 0 in the foreground, 900 for an app that is frozen or has no
-// screen open, 700 for one whose screens were left
+// open screen, 700 for one whose screens were left
 // (com.android.server.am.ProcessList), -900 for the system.
 func (v view) oomScoreAdj() int {
 	switch {
@@ -151,7 +151,7 @@ var threadNames = []string{
 }
 
 // threadName returns the comm of thread number i of a process; thread 0 is the
-// main one. Leaked threads have names of a pool.
+// main one. Leaked threads are named like threads of a pool.
 func (v view) threadName(i int) string {
 	base := threadsOf(v)
 	switch {
@@ -246,7 +246,7 @@ func (p *Phone) bootID() string {
 	return p.uuid("boot_id", boot)
 }
 
-// randomUUID is a new one on each call.
+// randomUUID returns a new UUID on each call.
 func (p *Phone) randomUUID() string { return p.uuid("uuid", p.uuids.Add(1)) }
 
 // uuid returns the n-th random UUID of a stream.

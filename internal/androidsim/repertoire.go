@@ -6,26 +6,26 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// Effect is what a fault does to readings of the phone while it lasts.
+// Effect is the effect of a fault on readings of the phone while it lasts.
 type Effect int
 
 const (
-	// Harms: some readings fail, are incomplete or late, and can be recognized
-	// by that; the others continue. Processes may die.
+	// Harms means that some readings fail, are incomplete or late, and can be
+	// recognized by that; the others are valid. Processes may die.
 	Harms Effect = iota
 	// Distorts is Harms, and a reading may also contain a wrong value that
 	// cannot be recognized.
 	Distorts
-	// Silences: no sample can be expected.
+	// Silences means that no sample can be expected.
 	Silences
 )
 
-// Fault is one thing that can go wrong, for tests that choose at random. Start
-// may be called at any time, again after the end, and while others last; it
-// does not wait. end may be called repeatedly. Soon after it the phone is as it
-// was, except for processes that have died: those of apps that ran at the start
-// run again, in a new incarnation. A fault that happens once, such as a cut
-// line, may be over before its end. An adb server recovers in about a second.
+// Fault is a possible fault, for tests that choose at random. Start may be
+// called at any time, again after the end, and during other faults; it does not
+// wait. end may be called repeatedly. Soon after it the phone is as before,
+// except for processes that have died: those of apps that ran at the start run
+// again, in a new incarnation. A fault that happens once, such as a cut line,
+// may be over before its end. An adb server recovers in about a second.
 type Fault struct {
 	// Name is a unique text for people.
 	Name   string
@@ -53,9 +53,9 @@ func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 }
 
 const (
-	// forEver is longer than any test waits.
+	// forEver is longer than the duration of any test.
 	forEver = 365 * 24 * time.Hour
-	// rollups are the files that samples are read from where possible.
+	// rollups are the files from which samples are read if possible.
 	rollups = "/proc/*/smaps_rollup"
 )
 
@@ -128,8 +128,8 @@ func (p *Phone) processFaults(name string) []Fault {
 	}
 }
 
-// reviving wraps a fault that kills: after its end the processes of apps that
-// ran before run again.
+// reviving wraps a fault that kills: after its end, the processes of apps that
+// ran before the fault run again.
 func (p *Phone) reviving(start func() func()) (end func()) {
 	var ran []*process
 	p.mu.Lock()

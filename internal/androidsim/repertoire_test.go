@@ -32,7 +32,8 @@ type bench struct {
 // errNoStatus is a stream that ended before the exit status.
 var errNoStatus = errors.New("no exit status")
 
-// benchTime is Options.Scale of the phones here: 100 device seconds are one.
+// benchTime is the Options.Scale of the phones in these tests: 100 device
+// seconds pass in one real second.
 const benchTime = 100
 
 // inMemory returns a phone behind an adb server in memory, for bubbles.
@@ -140,7 +141,8 @@ func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 	return up, pss, nil
 }
 
-// portrait returns what must be the same before and after a fault.
+// portrait returns the properties that must be the same before and after a
+// fault.
 func (b *bench) portrait() string {
 	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); "+
 		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; grep -c . /proc/uptime; dumpsys meminfo com.shop | "+
@@ -167,8 +169,8 @@ func (b *bench) become(t *testing.T, want string) {
 	t.Errorf("the phone is not as it was:\n%s\nwant\n%s", got, want)
 }
 
-// seen has a check for the effect of each fault through adb, for those that do
-// not silence the phone.
+// seen contains a check for the effect of each fault through adb, except for
+// faults that silence the phone.
 var seen = map[string]func(b *bench) bool{
 	"output corrupt, status lost": func(b *bench) bool {
 		a, err := b.shell(soon, hundred)
@@ -284,7 +286,7 @@ func push(b *bench) error {
 	chunk := func(id string, data string) {
 		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
 	}
-	// The answer may arrive, and the connection end, before everything is
+	// The answer may arrive, and the connection may end, before everything is
 	// written.
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -302,12 +304,12 @@ func push(b *bench) error {
 	return errors.New(string(text))
 }
 
-// once are the faults that happen once: the check uses them up.
+// once contains the faults that happen once: the check uses them up.
 var once = []string{
 	"line with garbage", "line cut", "line cut at an open", "process dies in its sample", "process ends in its sample",
 }
 
-// showing checks until the fault has its effect.
+// showing repeats a check until the fault has its effect.
 func showing(b *bench, name string) bool {
 	look := seen[name]
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -321,7 +323,7 @@ func showing(b *bench, name string) bool {
 	return false
 }
 
-// Each fault has its effect through adb, and leaves the phone as it was.
+// Each fault has its effect through adb, and its end restores the phone.
 func TestFaultsThroughADB(t *testing.T) {
 	names := map[string]bool{}
 	for i := range 100 {
@@ -479,8 +481,8 @@ func testEndless(t *testing.T, b *bench) {
 	}
 }
 
-// Faults at random times, several at once, while a host samples, for the race
-// detector. At the end the phone is as it was.
+// Random faults, several at once, while a host samples, for the race detector.
+// At the end the phone is as before.
 func TestFaultsAtRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inMemory(t)

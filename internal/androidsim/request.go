@@ -42,8 +42,8 @@ func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{a
 // AtRequest starts a fault, once, at the n-th request from now on, counted from
 // 1. counts selects the requests that count; nil counts all but ReadRequest.
 // The fault already affects that request. hit reports whether the request has
-// come, and end ends the fault, too. So a test can unplug the phone at each
-// step of what it watches:
+// come, and end also ends the fault. So a test can unplug the phone at each
+// step of an operation:
 //
 //	hit, end := phone.AtRequest(n, nil, line.Unplug)
 func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end func())) (hit func() bool, end func()) {
@@ -77,8 +77,8 @@ func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end fu
 	}
 }
 
-// answers passes a request to those who wait for it; it returns false if the
-// phone can no longer answer because of them.
+// answers reports a request to the functions that wait for it; it returns false
+// if the phone can no longer answer because of them.
 func (p *Phone) answers(r Request) bool {
 	faults := p.faults()
 	if !slices.ContainsFunc(faults, func(f *fault) bool { return f.asked != nil }) {

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// journey is what a host does with a phone: commands, and a pull over the sync
-// protocol. It returns how far it came.
+// journey performs typical requests of a host: commands, and a pull over the
+// sync protocol. It returns how many steps succeeded.
 func (b *bench) journey() (steps int, err error) {
 	for _, command := range []string{"cat /proc/uptime", "am dumpheap com.shop " + dumpFile, "stat -c %s " + dumpFile} {
 		if _, err := b.shell(soon, command); err != nil {
@@ -50,8 +50,8 @@ func (b *bench) journey() (steps int, err error) {
 	return steps, err
 }
 
-// TestUnplugAtEachRequest: the journey ends at the request at which the phone
-// is unplugged, and completes once it is back.
+// TestUnplugAtEachRequest checks that the journey ends at the request at which
+// the phone is unplugged, and completes once it is plugged in again.
 func TestUnplugAtEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
@@ -65,8 +65,8 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Fatalf("%d steps: %v", n, err)
 			}
 		}
-		// A command that the phone has read continues without a line: a late rm
-		// would remove the next journey's dump.
+		// A command that the phone has read continues without a connection: a
+		// late rm would remove the next journey's dump.
 		settle := func() { time.Sleep(time.Minute) }
 		whole()
 		for name, unplug := range map[string]func() func(){
@@ -94,7 +94,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Errorf("%s: %d requests", name, n-1)
 			}
 		}
-		// In the middle of the pull.
+		// This request is in the middle of the pull.
 		hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 },
 			line.Unplug)
 		if steps, err := b.journey(); steps != 3 || err == nil || !hit() {

@@ -27,7 +27,7 @@ func (h *holders) list(f staticField) *hproftest.List {
 	return h.lists[f]
 }
 
-// declarations collects the members of classes, each of which is declared once.
+// declarations collects the members of classes and declares each class once.
 type declarations struct {
 	order   []string
 	members map[string][]string
@@ -50,7 +50,7 @@ func (d *declarations) add(class string, members ...string) {
 func (d *declarations) field(f staticField) { d.add(f.class, "static object "+f.name) }
 
 // declare declares the classes of Activities and of their holders. modelled
-// means that a model has leaked some.
+// means that a model has leaked some Activities.
 func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	d := &declarations{members: map[string][]string{}}
 	for _, l := range v.held {
@@ -82,8 +82,8 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field holds the leaked instances of a screen, keeper what openings of a
-// screen that does not leak leave behind, and usualField what a model leaks.
+// field holds the leaked instances of a screen, keeper what each opening of a
+// screen that does not leak leaves behind, usualField what a model leaks.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -102,7 +102,7 @@ func (v view) usualField() staticField {
 	return staticField{class, name}
 }
 
-// heldBytes returns what leaked screens retain, and what tests have leaked.
+// heldBytes returns the bytes that leaked screens and leaks of tests retain.
 func (v view) heldBytes() int64 {
 	sum := int64(activitiesIn(v.held)) * bytesPerActivity
 	for n, times := range v.stack.leaked {

@@ -39,8 +39,7 @@ func analyzed(t *testing.T, p *Phone, options string) (report *analysis.Report, 
 	return report, data, at
 }
 
-// named returns the instances that leak according to a report, by class and
-// holder.
+// named returns the leaking instances in a report, by class and holder.
 func named(r *analysis.Report) map[string]int {
 	out := map[string]int{}
 	for _, leak := range r.Leaks {
@@ -57,7 +56,7 @@ func named(r *analysis.Report) map[string]int {
 	return out
 }
 
-// expected is what named must return.
+// expected returns the result that named must have.
 func (s *stage) expected(at time.Duration) map[string]int {
 	_, leaked, lingering := s.held(at)
 	out := map[string]int{}
@@ -84,7 +83,7 @@ const (
 )
 
 // leave leaves the first four screens in the given ways and checks that a dump
-// names the instances that leak, each by its holder.
+// contains the leaking instances, each with its holder.
 func leave(t *testing.T, ways [4]int) {
 	synctest.Test(t, func(t *testing.T) {
 		p := lightCart(0)
@@ -112,9 +111,9 @@ func leave(t *testing.T, ways [4]int) {
 	})
 }
 
-// A dump names the instances that leak, for an orthogonal array of the ways to
-// leave four screens: it contains each two ways of each two screens.
-// TestAnalysisNamesAllScreensThatLeak takes all 256.
+// A dump contains the leaking instances, for an orthogonal array of the ways to
+// leave four screens: it contains each pair of ways for each pair of screens.
+// TestAnalysisNamesAllScreensThatLeak uses all 256.
 func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	doubled := [waysToLeave]int{0, 2, 3, 1} // in the field of four elements
 	for a := range waysToLeave {
@@ -124,9 +123,9 @@ func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	}
 }
 
-// Whatever a user does, a dump names what leaks and contains what is open, with
-// and without a collection before it; what nothing holds is garbage, and only
-// in a dump without one.
+// Whatever a user does, a dump contains the leaking and the open instances,
+// with and without a collection before it; instances that nothing holds are
+// garbage, and only occur in a dump without a collection.
 func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	for seed := range uint64(2) {
 		synctest.Test(t, func(t *testing.T) {
@@ -151,8 +150,8 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	}
 }
 
-// compareOpen checks the open instances of a dump: in the order of the task,
-// attached, only the top one resumed.
+// compareOpen checks the open instances of a dump: they are in the order of the
+// task and attached, and only the top one is resumed.
 func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 	t.Helper()
 	g, err := hproftest.ReadGraph(data)
@@ -183,8 +182,8 @@ func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 	}
 }
 
-// A closed screen is garbage: a dump without a collection contains it, until
-// the app has collected by itself.
+// A closed screen is garbage: a dump without a collection contains it until the
+// app itself has collected.
 func TestClosedScreensAreGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{DumpsysTime: 1})
@@ -217,8 +216,8 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 	})
 }
 
-// What screens leave behind is in the dump: as many bytes as in the memory of
-// the process, in the fields that hold them.
+// The dump contains what screens leave behind: as many bytes as the memory of
+// the process contains, in the fields that hold them.
 func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A model leaks into the same list.

@@ -14,8 +14,8 @@ type Screen struct {
 	// Class is the class of the Activity: com.shop.CartActivity, or
 	// .CartActivity for short.
 	Class string
-	// Leaks makes a static list hold each instance once it is destroyed. HeldBy
-	// names the list; it is ScreenTracker.sScreens if empty.
+	// Leaks makes a static list hold each instance after it is destroyed.
+	// HeldBy names the list; if empty, it is ScreenTracker.sScreens.
 	Leaks  bool
 	HeldBy string
 	// Lingers is how long a delayed task holds a destroyed instance: a Message
@@ -76,7 +76,7 @@ func (a App) holder(s Screen) (class, field string) {
 	return a.class(held[:dot]), held[dot+1:]
 }
 
-// usualHolder holds what leaks without a HeldBy.
+// usualHolder holds the leaks of screens without HeldBy.
 const usualHolder = "ScreenTracker.sScreens"
 
 func (s Screen) views() int {
@@ -109,7 +109,7 @@ type stack struct {
 	openings, leaked []int
 	// closed are destroyed instances that linger or are garbage.
 	closed []closedScreen
-	// hung is when the main thread blocked, in hungIn; never if it did not.
+	// hung is when the main thread blocked, hungIn where; never if it did not.
 	hung   time.Duration
 	hungIn int
 }
@@ -126,7 +126,7 @@ func empty() stack { return stack{hung: never} }
 // inFront reports whether a screen of the process is visible.
 func (s stack) inFront() bool { return len(s.open) > 0 && !s.stopped }
 
-// counted returns the counters with one more for a screen.
+// counted returns the counters, with a screen's counter increased by one.
 func counted(counts []int, screen, screens int) []int {
 	out := make([]int, screens)
 	copy(out, counts)
@@ -167,8 +167,8 @@ func (s stack) lingering(at time.Duration) (out []int) {
 	return out
 }
 
-// garbage returns the instances that nothing holds and that no collection has
-// freed: neither a forced one at a time nor one of the app itself.
+// garbage returns the instances that nothing holds and that have not been freed
+// by a collection, neither a forced one at a time nor one of the app itself.
 func (s stack) garbage(at, forced time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until <= at && c.until > forced && at-c.until < collectionInterval {
@@ -187,7 +187,7 @@ func (s stack) held(at time.Duration) []int {
 	return out
 }
 
-// shows reports whether the process with an index has the screens of the app.
+// shows reports whether the process with an index shows the app's screens.
 func (a App) shows(process int) bool {
 	main := slices.IndexFunc(a.Processes, func(s ProcessSpec) bool { return s.Name == a.Package })
 	return a.Screens != nil && process == max(main, 0)
@@ -216,11 +216,11 @@ func (v view) addScreens(l *levels) {
 	l.mb[NativeHeap] = min(l.mb[NativeHeap]+native/1024, maxMB)
 }
 
-// counts are the numbers of dumpsys meminfo and gfxinfo.
+// counts are the counts in dumpsys meminfo and gfxinfo.
 type counts struct{ activities, roots, views int }
 
 // counts adds up what the process shows, holds and leaks. Only instances that
-// are not destroyed have a window, and so a ViewRootImpl.
+// are not destroyed have a window, and therefore a ViewRootImpl.
 func (v view) counts(m memory) counts {
 	c := counts{
 		activities: v.activities() + m.leakedActivities, roots: v.activities(),
@@ -319,7 +319,7 @@ func lastIndex(s []int, v int) int {
 }
 
 // create is onCreate of the instance on top. The app dies in it if the screen
-// says so, or if its heap has no room for the instance.
+// is specified to crash, or if its heap has no room for the instance.
 func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	s := proc.app.Screens[screen]
 	why := crashed
@@ -351,7 +351,7 @@ func (p *Phone) stopResponding(proc *process, at time.Duration) {
 }
 
 // toFront brings an app to the front like its icon: its open screens, or else
-// its first one.
+// its first screen.
 func (p *Phone) toFront(pkg string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -56,7 +56,7 @@ func objectsOf(t *testing.T, p *Phone, process string, names ...string) (out []i
 	return out
 }
 
-// dumpsys counts what is open, lingers and leaks, step by step.
+// dumpsys counts open, lingering and leaking instances, step by step.
 func TestScreens(t *testing.T) {
 	for _, api := range []int{24, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,15 +75,15 @@ func TestScreens(t *testing.T) {
 				{"am start -n com.cart/.LegacyActivity", 4, 2, 94, 0},
 				{"input keyevent BACK", 4, 1, 94, 0},
 				{"am start -n com.cart/com.cart.SlowActivity", 5, 2, 101, 0},
-				{"input keyevent BACK", 5, 1, 101, 0}, // it lingers
+				{"input keyevent BACK", 5, 1, 101, 0}, // the instance lingers
 				{"sleep 2.9", 5, 1, 101, 0},
 				{"sleep 0.1", 4, 1, 94, 0},
 				{"input keyevent 66", 4, 1, 94, 0},
 				{"input keyevent HOME", 4, 1, 94, 700},
-				{"input keyevent BACK", 4, 1, 94, 700}, // it closes the launcher's
+				{"input keyevent BACK", 4, 1, 94, 700}, // this closes the launcher's screen
 				{"am start -n com.cart/.SearchActivity", 5, 2, 134, 0},
-				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last one, too
-				{"am start com.cart", 4, 1, 94, 0},      // like its icon
+				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last screen, too
+				{"am start com.cart", 4, 1, 94, 0},      // like the app's icon
 				{"monkey -p com.cart 1", 4, 1, 94, 0},
 				{"am start -R 3 -n com.cart/.SearchActivity", 5, 2, 134, 0},
 				{"am start --activity-clear-task -n com.cart/.MainActivity", 4, 1, 94, 0},
@@ -116,8 +116,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Screens end with their process, however it ends; another app leaves them
-// stopped.
+// Screens end with their process, however it ends; another app stops them
+// without closing them.
 func TestScreensEndWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{
@@ -160,7 +160,7 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 	})
 }
 
-// am start prints what the real command prints, and takes its time.
+// am start has the output and the duration of the real command.
 func TestAmStartOfScreens(t *testing.T) {
 	const starting = "Starting: Intent { cmp=com.cart/.MainActivity }\n"
 	launched := func(state, component, total, wait string) string {
@@ -265,7 +265,7 @@ func TestAmStartOfScreens(t *testing.T) {
 	})
 }
 
-// A suite in scaled time waits accordingly less.
+// In scaled time, the waits of a suite are shorter accordingly.
 func TestScreensInScaledTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Scale: 60})
@@ -280,7 +280,7 @@ func TestScreensInScaledTime(t *testing.T) {
 	})
 }
 
-// What an opening leaves behind is in the memory of the process, in each
+// What an opening leaves behind appears in the memory of the process, in each
 // dimension.
 func TestScreensKeepMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,8 +322,8 @@ func TestScreensKeepMemory(t *testing.T) {
 	})
 }
 
-// A screen that crashes, one that blocks and one that the heap has no room for
-// end the process, for the reason that Android records.
+// A screen that crashes, one that blocks and one that does not fit in the heap
+// end the process, with the reason that Android records.
 func TestScreensEndTheProcess(t *testing.T) {
 	for _, api := range []int{30, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestScreensEndTheProcess(t *testing.T) {
 	}
 }
 
-// gfxinfo counts like meminfo.
+// gfxinfo and meminfo report the same counts.
 func TestScreensInGfxinfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{})
@@ -407,8 +407,8 @@ func TestScreensInGfxinfo(t *testing.T) {
 	})
 }
 
-// stage is what a user has done with the screens of an app, instance by
-// instance: the plain model to compare the phone with.
+// stage is a simple model of what a user has done with the screens of an app,
+// instance by instance, with which the phone is compared.
 type stage struct {
 	app       App
 	instances []*instance
@@ -461,7 +461,7 @@ func total(counts map[string]int) (n int64) {
 	return n
 }
 
-// act does one random thing on the phone and on the stage.
+// act performs one random action on the phone and on the stage.
 func (s *stage) act(t *testing.T, p *Phone, r *rand.Rand) string {
 	t.Helper()
 	switch n := r.IntN(10); {
@@ -565,8 +565,8 @@ func TestServedDemoHasScreens(t *testing.T) {
 	})
 }
 
-// FuzzStart: arguments are parsed to the end or refused with an exception of
-// one line, and the result was among them.
+// FuzzStart checks that arguments are parsed to the end or rejected with a
+// one-line exception, and that the result was among them.
 func FuzzStart(f *testing.F) {
 	for _, s := range []string{
 		"-W -S -n com.cart/.A", "-a x -c y -c z -d a:b -t t -f 0x10000000 --es k v a/.b", "-R 3 com.cart", "-n x",
@@ -604,7 +604,7 @@ func FuzzStart(f *testing.F) {
 			if !slices.Contains(args, short) && !slices.Contains(args, in.component+"/"+in.className) {
 				t.Fatalf("%q: component %q", args, short)
 			}
-			// What is printed names the same Activity.
+			// The printed text names the same Activity.
 			again, thrown := parseStart([]string{"-n", short})
 			if thrown != "" || again.intent.component != in.component || again.intent.className != in.className {
 				t.Fatalf("%q: %q is %+v, %s", args, short, again, thrown)

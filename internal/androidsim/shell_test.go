@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// Package ksh tests the shell itself; this tests the phone's programs in it.
+// Package ksh tests the shell itself; this file tests the phone's programs.
 func TestShell(t *testing.T) {
 	p := New(Options{
 		API: 34,
@@ -91,7 +91,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// Old versions have fewer programs and other texts.
+// Old versions have fewer programs and different texts.
 func TestOldPhone(t *testing.T) {
 	p := shop(Options{API: 18})
 	for command, want := range map[string]answer{
@@ -167,8 +167,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// An aborted push leaves no file: neither the incomplete one nor the one
-// before, which adbd unlinks first.
+// An aborted push leaves no file: neither the incomplete one nor the previous
+// one, which adbd unlinks first.
 func TestTornPush(t *testing.T) {
 	p := New(Options{})
 	for _, before := range []string{"", "the file before"} {
@@ -219,8 +219,8 @@ func TestFilesAreBounded(t *testing.T) {
 	if err := push("a", 700<<10); err != nil {
 		t.Fatal(err)
 	}
-	// Two that fit alone do not fit together; the one that failed is not
-	// counted.
+	// Two files that fit individually do not fit together; the one that failed
+	// is not counted.
 	for range 3 {
 		if err := push("b", 700<<10); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("too much was accepted: %v", err)
@@ -322,8 +322,8 @@ func TestTheHostStaysOutside(t *testing.T) {
 	}
 }
 
-// bombs are command lines that want all the time or all the memory there is,
-// for the programs of the phone; package ksh has those for the shell.
+// bombs are command lines that use unlimited time or memory, for the programs
+// of the phone; package ksh has bombs for the shell.
 var bombs = []string{
 	"while :; do echo 0123456789; done | cat >/data/local/tmp/fill; while :; do :; done", "while :; do echo x; done",
 	"sleep 1e300", "sleep 1e9 & sleep 1e9 | sleep 1e9",
@@ -336,7 +336,8 @@ var bombs = []string{
 	"cat /dev/zero >/data/local/tmp/big; while :; do :; done",
 }
 
-// Every command line ends with its context, and the host keeps its memory.
+// Every command line ends with its context, and the host's memory is not
+// exhausted.
 func TestBombs(t *testing.T) {
 	_, untouched := host(t)
 	before := heapInUse()
@@ -358,7 +359,7 @@ func heapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// checkBounded runs a command on its own phone for a time.
+// checkBounded runs a command on its own phone for a limited time.
 func checkBounded(t *testing.T, command string, limit time.Duration) {
 	t.Helper()
 	p := New(Options{
@@ -379,7 +380,7 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	defer hold.Close()
 	began := time.Now()
 	exit := p.Shell(ctx, command, stdin, io.Discard, io.Discard)
-	// Generous: the host may be busy.
+	// The limit is generous, because the host may be busy.
 	if took := time.Since(began); took > limit+5*time.Second {
 		t.Errorf("%.200q took %v", command, took)
 	}

@@ -20,7 +20,7 @@ type mapping struct {
 
 func (m mapping) size() int64 { return int64(m.end-m.start) / 1024 }
 
-// anonymousKB is the Anonymous line: pages of no file.
+// anonymousKB is the Anonymous line: pages that belong to no file.
 func (m mapping) anonymousKB() int64 {
 	if !isAnonymous(m.row) {
 		return 0
@@ -29,8 +29,8 @@ func (m mapping) anonymousKB() int64 {
 }
 
 // names returns the names of a row's areas, which the rules of AOSP
-// (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) sort
-// into that row again.
+// (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) map to
+// the same row.
 func names(r androidtext.Row, v view, api int) []string {
 	dalvik, app := "/dev/ashmem/dalvik-", appCode(v.pkg(), api)
 	if api >= 29 {
@@ -109,7 +109,7 @@ func (m memory) areas(v view, api int) []mapping {
 	var out []mapping
 	at := uint64(0x12c00000)
 	if v.bits32 {
-		at = 0x8000 // space is scarce
+		at = 0x8000 // the address space is scarce
 	}
 	var used int64
 	for r := range androidtext.NumRows {
@@ -187,7 +187,7 @@ func (u usage) cut(n int) []usage {
 	return out
 }
 
-// kernel is the set of lines that the kernel of an Android version prints.
+// kernel specifies which lines the kernel of an Android version prints.
 type kernel struct {
 	swapPss, named, hugetlb, pssDirty, pssAnon, lazyFree, fileHuge bool
 }

@@ -25,7 +25,7 @@ import (
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	born, uid := p.session.Load(), p.shellUID()
 	if !p.answers(Request{CommandRequest, command, 0}) {
-		<-ctx.Done() // adb ends what it asked for
+		<-ctx.Done() // adb ends the command that it requested
 		return adbd.NoExit
 	}
 	if stdout == nil {
@@ -175,7 +175,7 @@ func (p *Phone) programTable() map[string]program {
 		out[name] = program{run: p.program(run)}
 	}
 	if p.opt.API < 23 {
-		// toolbox had these instead of toybox.
+		// toolbox had these programs instead of toybox.
 		out["ls"], out["md5"] = program{run: p.program(oldLS)}, program{run: ksh.Programs()["md5sum"]}
 	}
 	for name, since := range map[string]int{
@@ -191,7 +191,7 @@ func (p *Phone) tool(name string) (ksh.Program, bool) {
 	t, ok := p.programs[name]
 	switch {
 	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
-		// Only debuggable builds had it at first
+		// At first, only debuggable builds had it
 		// (system/extras/showmap/Android.mk).
 		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false

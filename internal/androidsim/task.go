@@ -120,7 +120,7 @@ func (p *Phone) signal(c cred, pid, signal int) error {
 	return nil
 }
 
-// deliver applies a signal to a process. Nothing kills init or a kernel thread.
+// deliver applies a signal to a process; init and kernel threads survive it.
 func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
 	switch {
 	case proc.kernel || proc.pid == 1:

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// versions are all that a phone can be.
+// versions are all API levels that a phone can have.
 func versions() (out []int) {
 	for api := oldestAPI; api <= newestAPI; api++ {
 		out = append(out, api)
@@ -23,7 +23,7 @@ func versions() (out []int) {
 	return out
 }
 
-// busyModels use every dimension, with numbers that divide by nothing.
+// busyModels use every dimension, with numbers that have no common divisor.
 func busyModels(swapped float64) []Model {
 	models := []Model{
 		Noise(7, 0.7), GCSawtooth(13, 40*time.Second), Leak(Java, 311, 0), Leak(Native, 77, 0), Leak(Thread, 53, 0),
@@ -36,7 +36,7 @@ func busyModels(swapped float64) []Model {
 	return models
 }
 
-// meminfoOf reads one block without a doubt of the parser.
+// meminfoOf parses one block, about which the parser must not warn.
 func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	t.Helper()
 	text := ask(t, p, command)
@@ -48,13 +48,14 @@ func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// Whatever way the memory of a process is read, at one moment, it is the same;
-// and each text is consistent in itself.
+// The memory of a process at one moment is the same in every text, and each
+// text is consistent in itself.
 func TestIdentities(t *testing.T) {
 	for _, api := range versions() {
 		for _, swapped := range []float64{0, 0.3} {
 			synctest.Test(t, func(t *testing.T) {
-				// A dump takes no time here, so that all see the same moment.
+				// A dump takes no time here, so that all readings are from the
+				// same moment.
 				p := shop(Options{API: api, Root: true, SmapsRollup: new(true), DumpsysTime: 1, Seed: uint64(api)},
 					busyModels(swapped)...)
 				for range 3 {
@@ -233,8 +234,8 @@ func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(str
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// lines returns the lines of a text that hold no number, without blanks at
-// their ends: what of a layout does not change from one reading to the next.
+// lines returns the lines of a text that contain no number, without trailing
+// blanks: the part of a layout that is the same in every reading.
 func fixedLines(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -245,8 +246,8 @@ func fixedLines(text string) []string {
 	return out
 }
 
-// columnsOf returns the label of each row of numbers with the ends of its
-// columns.
+// columnsOf returns the label of each row of numbers and the positions at which
+// its columns end.
 func columnsOf(text string) map[string][]int {
 	row := regexp.MustCompile(`^ *([.A-Za-z][A-Za-z_ .()]*:?) +([0-9]+ .*|[0-9]+)$`)
 	out := map[string][]int{}
@@ -267,8 +268,8 @@ func columnsOf(text string) map[string][]int {
 	return out
 }
 
-// The headings of real phones stand in our texts, in their order, and the
-// columns of their rows end where ours do.
+// Our texts contain the headings of real phones, in the same order, and the
+// columns of the rows end at the same positions.
 func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	for _, c := range []struct {
 		file, command string
@@ -298,7 +299,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		at := 0
 		mine := fixedLines(ours)
 		for _, line := range fixedLines(answer) {
-			// Databases and assets are the app's own.
+			// Databases and assets depend on the app.
 			if strings.Contains(line, "/data") || strings.Contains(line, "Asset Allocations") {
 				break
 			}
@@ -323,7 +324,8 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			t.Errorf("%s: %d of its %d rows are in ours", c.file, common, len(real))
 		}
 	}
-	// A kernel's lines are numbers alone: label, place and unit.
+	// In a kernel's lines only the numbers vary: label, position and unit are
+	// fixed.
 	for _, c := range []struct {
 		file, name string
 		api        int
@@ -361,7 +363,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	}
 }
 
-// Texts of errors are those that real phones print.
+// Error texts are the same as on real phones.
 func TestErrorTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{
@@ -380,8 +382,8 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			// The phone was asked by head, which the simulated one does not
-			// have.
+			// The real phone was queried with head, which the simulated one
+			// does not have.
 			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
 			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
 				t.Errorf("%s: %q, a real phone prints %q", command, ours, real)
@@ -390,7 +392,7 @@ func TestErrorTexts(t *testing.T) {
 	})
 }
 
-// A native process answers without the line that names it.
+// The output for a native process lacks the line with its name.
 func TestNativeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Root: true})
@@ -403,7 +405,7 @@ func TestNativeProcess(t *testing.T) {
 	})
 }
 
-// Two users run one app: two blocks, one pid each.
+// If two users run one app, there are two blocks with one pid each.
 func TestTwoUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := []ProcessSpec{{Name: "a.b", Models: []Model{Typical(), Noise(9, 0)}}}
@@ -426,7 +428,7 @@ func TestTwoUsers(t *testing.T) {
 	})
 }
 
-// A reading of the shape that the fast channel sends.
+// A reading in the form that the fast channel requests.
 func TestFastChannelShape(t *testing.T) {
 	p := shop(Options{Root: true, BuildType: "userdebug"})
 	pid, server := p.PID("com.shop"), p.PID(systemServer)

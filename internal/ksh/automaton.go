@@ -15,14 +15,13 @@ import (
 // the smaps of a process.
 type automaton struct {
 	next [][utf8.RuneSelf]uint8
-	// ends reports for each state whether the pattern is found if the line ends
-	// there.
+	// ends reports for each state whether a line that ends there matches.
 	ends []bool
 }
 
-// The first states of every automaton: the rest of the line does not matter
-// because the pattern cannot be found any more, or has been found; the start of
-// the line.
+// The first states of every automaton: the pattern can no longer be found; it
+// has been found; the start of the line. In the first two, the rest of the line
+// is irrelevant.
 const (
 	stateLost = iota
 	stateFound
@@ -36,8 +35,8 @@ const (
 	maxInstructions = 256
 )
 
-// matches reports whether the pattern is in the line; known is false for a line
-// that is not ASCII.
+// matches reports whether the pattern is in the line; known is false if the
+// line is not ASCII.
 func (a *automaton) matches(line string) (found, known bool) {
 	state := uint8(stateFirst)
 	for i := range len(line) {
@@ -51,8 +50,8 @@ func (a *automaton) matches(line string) (found, known bool) {
 	return a.ends[state], true
 }
 
-// newAutomaton returns the table of a regular expression of package regexp; nil
-// for one that depends on word boundaries or is too large.
+// newAutomaton returns the table of a regular expression of package regexp, or
+// nil if it depends on word boundaries or is too large.
 func newAutomaton(text string) *automaton {
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -68,7 +67,8 @@ func newAutomaton(text string) *automaton {
 		}
 	}
 	a, p := &automaton{}, program{prog}
-	// A state is a set of instructions; those of lost and found are not used.
+	// A state is a set of instructions. The sets of lost and found are not
+	// used.
 	sets := [][]uint32{
 		stateLost: {}, stateFound: {}, stateFirst: p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText),
 	}
@@ -125,8 +125,8 @@ func (p program) after(set []uint32, b rune) []uint32 {
 	return p.closure(next, 0)
 }
 
-// closure returns, in order, the instructions that can be reached without a
-// byte where the conditions of at hold, except jumps.
+// closure returns, in order, the instructions except jumps that are reachable
+// without reading a byte where the conditions of at hold.
 func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 	seen := make([]bool, len(p.Inst))
 	var out []uint32
@@ -147,7 +147,7 @@ func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 			if need&^at == 0 {
 				todo = append(todo, in.Out)
 			} else if need&syntax.EmptyEndText != 0 {
-				out = append(out, pc) // it may hold at the end of the line
+				out = append(out, pc) // the condition may hold at the end of the line
 			}
 		case syntax.InstFail:
 		default:

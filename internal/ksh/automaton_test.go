@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// randomPattern is a pattern of package regexp over few letters, so that it is
-// often in a line of the same letters.
+// randomPattern returns a pattern of package regexp over few letters, so that a
+// line of these letters often matches it.
 func randomPattern(r *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{
@@ -41,8 +41,8 @@ func randomLine(r *rand.Rand) string {
 	return b.String()
 }
 
-// Package regexp is the oracle: an automaton says the same of every line of
-// ASCII, and nothing of the others.
+// Compares an automaton with package regexp: both agree on every ASCII line,
+// and the automaton does not decide about other lines.
 func TestAutomatonIsTheRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	patterns := []string{
@@ -87,7 +87,8 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 	}
 }
 
-// What has no automaton is left to package regexp, and is found all the same.
+// Patterns without an automaton are matched by package regexp, with correct
+// results.
 func TestPatternsWithoutAnAutomaton(t *testing.T) {
 	for _, pattern := range []string{
 		`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions),
@@ -102,7 +103,7 @@ func TestPatternsWithoutAnAutomaton(t *testing.T) {
 	}
 }
 
-// A phone keeps some patterns and not more, each with its own options.
+// A phone caches a limited number of patterns, each with its own options.
 func TestPatternsAreKept(t *testing.T) {
 	var k linePatterns
 	same := func(w grepKey) bool {

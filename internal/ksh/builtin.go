@@ -16,7 +16,7 @@ import (
 // builtin is a command of the shell itself; it returns the exit status.
 type builtin func(s *shell, args []string) int
 
-// builtinNamed returns a builtin, nil if there is none of that name.
+// builtinNamed returns the builtin of that name, or nil.
 func builtinNamed(name string) builtin {
 	switch name {
 	case ":", "true":
@@ -59,14 +59,14 @@ func builtinNamed(name string) builtin {
 
 func exitWith(status int) builtin { return func(*shell, []string) int { return status } }
 
-// builtinProgram is the program of the name of a builtin.
+// builtinProgram is a builtin that can also be called as a program.
 func builtinProgram(c *Call) int {
 	c.shell.outside = true
 	defer func() { c.shell.outside = false }()
 	return builtinNamed(c.Args[0])(c.shell, c.Args)
 }
 
-// complain is errorf for builtins that are programs, too.
+// complain is errorf for builtins that are also programs.
 func (s *shell) complain(format string, args ...any) {
 	if s.outside {
 		s.write(2, fmt.Sprintf(format, args...)+"\n")
@@ -108,7 +108,7 @@ func echo(s *shell, args []string) int {
 	return s.say(text + end)
 }
 
-// wide is a width of printf that would take much memory.
+// wide matches a width in printf that would take much memory.
 var wide = regexp.MustCompile(`%[-+ 0-9]*[0-9]{4}`)
 
 func printf(s *shell, args []string) int {
@@ -205,7 +205,7 @@ func setParams(s *shell, args []string) int {
 	return 0
 }
 
-// read reads one line, byte by byte: what follows belongs to the next command.
+// read reads one line, byte by byte: the next command reads what follows.
 func read(s *shell, args []string) int {
 	raw := len(args) > 1 && args[1] == "-r"
 	names := args[1:]
@@ -278,7 +278,7 @@ func execCommand(s *shell, args []string) int {
 	return status
 }
 
-// kill knows signals by their numbers only.
+// kill supports signals by number only.
 func kill(s *shell, args []string) int {
 	signal, rest := SIGTERM, args[1:]
 	if len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
@@ -307,7 +307,7 @@ func kill(s *shell, args []string) int {
 	return status
 }
 
-// trap accepts that signals are ignored: nothing here sends any to a shell.
+// trap accepts only ignored signals: none is ever sent to a shell here.
 func trap(s *shell, args []string) int {
 	if len(args) > 1 && args[1] != "" {
 		s.errorf("trap: commands are not supported by this shell")
@@ -316,7 +316,7 @@ func trap(s *shell, args []string) int {
 	return 0
 }
 
-// command only knows -v.
+// command supports only -v.
 func command(s *shell, args []string) int {
 	status := 0
 	if len(args) < 2 || args[1] != "-v" {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// odd are bytes that a parser of UTF-8 texts would refuse or change: broken
-// sequences, CR, and the code points that stand for them inside.
+// odd are bytes that a UTF-8 parser would reject or change: invalid sequences,
+// CR, and the code points that replace them internally.
 var odd = []string{
 	"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x80", "\r", "\r\n", "\r\r\n", "a\r\nb", "\n\r",
 	"\xc3\r", "\xff\xfe\r\n", "\ufffd",
@@ -15,7 +15,8 @@ var odd = []string{
 	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
-// oddScripts use X, which stands for such a text without quotes in it.
+// oddScripts contain X, which is replaced with such a text without quotes in
+// it.
 var oddScripts = []string{
 	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
 	`printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,
@@ -29,7 +30,7 @@ var oddScripts = []string{
 	"for j in 'X' a; do printf '%s|' \"$j\"; done; (printf '%s' 'X'); { printf '%s' 'X'; }",
 }
 
-// Another shell is the oracle for bytes, too: dash takes all but NUL.
+// dash is the reference for bytes, too: it accepts all except NUL.
 func TestAnyBytes(t *testing.T) {
 	scripts := []string{
 		"echo a\r\necho b", "printf '[%s]' a\r b \r c", "echo \xff; echo a\xffb\xfec", "echo \\\xff \\\r\\\xc3\\\xa9",
@@ -43,7 +44,7 @@ func TestAnyBytes(t *testing.T) {
 	}
 	for _, script := range oddScripts {
 		for _, text := range odd {
-			if !strings.ContainsAny(text, "'`$\\\"{") { // dash knows no {a,b}
+			if !strings.ContainsAny(text, "'`$\\\"{") { // dash does not support {a,b}
 				scripts = append(scripts, strings.ReplaceAll(script, "X", text))
 			}
 		}
@@ -56,7 +57,7 @@ func TestAnyBytes(t *testing.T) {
 	}
 }
 
-// Errors show the bytes that were sent.
+// Errors contain the original bytes.
 func TestErrorsShowBytes(t *testing.T) {
 	for command, want := range map[string]string{
 		"\xffx\r":         "/system/bin/sh: \xffx\r: not found\n",
@@ -72,7 +73,7 @@ func TestErrorsShowBytes(t *testing.T) {
 	}
 }
 
-// Files have names of any bytes, and globs find them.
+// File names may contain any bytes, and globs find them.
 func TestNamesOfAnyBytes(t *testing.T) {
 	a := newMachine().ask(t,
 		"cd /tmp && echo 1 >'\xff' && echo 2 >'\xfe\r\n' && echo 3 >\u00e9 && echo * && cat \xff ? *\r* && rm [\xff] "+
@@ -80,15 +81,15 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	if want := "\u00e9 \xfe\r\n \xff\n1\n3\n1\n2\n\u00e9\n"; a.out != want {
 		t.Errorf("%+v, want %q", a, want)
 	}
-	// A character of several bytes is one, as in the mksh of Android
+	// A character of several bytes counts as one, as in Android's mksh
 	// (MKSH_ASSUME_UTF8).
 	if a := newMachine().ask(t, "x=\u00e9\xff\u00e8; echo ${x#?} ${x%?} ${#x}"); a.out != "\xff\u00e8 \u00e9\xff 3\n" {
 		t.Errorf("%+v", a)
 	}
 }
 
-// Whatever is in a word comes back byte for byte by every path that a quoted
-// word can take, and is equal to itself.
+// A word with any content is returned byte for byte in every way that a quoted
+// word can be used, and is equal to itself.
 func FuzzQuotedBytes(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)
@@ -110,7 +111,7 @@ func FuzzQuotedBytes(f *testing.F) {
 	})
 }
 
-// opaque makes every text valid, and plain undoes it.
+// opaque makes every text valid UTF-8, and plain reverses it.
 func FuzzOpaque(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)

@@ -20,8 +20,8 @@ var (
 	errMemory  = errors.New("out of memory")
 )
 
-// expansion expands the words of one command, with a budget of bytes: it is the
-// expand.WriteEnviron of package expand, which has no limit of its own.
+// expansion expands the words of one command within a byte limit; it implements
+// expand.WriteEnviron of package expand, which has no limit itself.
 type expansion struct {
 	*shell
 	left int
@@ -40,7 +40,7 @@ func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err erro
 	return cmp.Or(e.err, err)
 }
 
-// spend takes n bytes off the budget and reports whether there is one left.
+// spend uses n bytes of the limit and reports whether any are left.
 func (e *expansion) spend(n int) bool {
 	e.left -= n
 	if e.err == nil && e.left < 0 {
@@ -53,7 +53,7 @@ func (e *expansion) spend(n int) bool {
 // Get returns a variable or parameter.
 func (e *expansion) Get(name string) expand.Variable {
 	if user, ok := strings.CutPrefix(name, "HOME "); ok {
-		// ~user stands for itself: package expand would ask the host.
+		// ~user is not expanded: package expand would query the host.
 		return expand.Variable{Set: true, Kind: expand.String, Str: "~" + user}
 	}
 	value, set := e.vars[name]
@@ -96,7 +96,7 @@ func (e *expansion) Set(name string, v expand.Variable) error {
 	return e.set(name, plain(v.Str))
 }
 
-// Each is for ${!prefix*}, which this shell does not have.
+// Each serves ${!prefix*}, which this shell does not support.
 func (e *expansion) Each(func(string, expand.Variable) bool) {}
 
 // substitute runs $(...).
@@ -157,7 +157,7 @@ func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 }
 
 // compile returns the regular expression of an opaque pattern; an invalid
-// pattern is plain text.
+// pattern is taken literally.
 func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	if text, err := pattern.Regexp(p, mode); err == nil {
 		if re, err := regexp.Compile(text); err == nil {
@@ -214,7 +214,7 @@ func globPattern(field string) string {
 	return b.String()
 }
 
-// glob returns the files that a field stands for, or the field itself.
+// glob returns the files that match a field, or the field itself.
 func (e *expansion) glob(field string) ([]string, error) {
 	p := globPattern(field)
 	if !pattern.HasMeta(p, 0) {

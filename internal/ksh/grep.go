@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// grepping is one run of grep.
+// grepping is the state of one run of grep.
 type grepping struct {
 	*Call
 	pattern *linePattern
-	// The options: -v, -c, -l, -q, -o, -s, and whether lines have the name of
-	// their file.
+	// The options -v, -c, -l, -q, -o and -s, and whether lines begin with the
+	// name of their file.
 	invert, count, list, quiet, only, silent, named bool
 	found                                           bool
 }
@@ -69,13 +69,13 @@ func grep(c *Call) int {
 	return g.files(rest)
 }
 
-// linePattern is what grep looks for in each line.
+// linePattern is the pattern that grep matches with each line.
 type linePattern struct {
 	*regexp.Regexp
-	fast *automaton // nil for a pattern that has none
+	fast *automaton // nil if the pattern has none
 }
 
-// in reports whether the pattern is in the line.
+// in reports whether the line matches.
 func (p *linePattern) in(line string) bool {
 	if p.fast != nil {
 		if found, known := p.fast.matches(line); known {
@@ -85,14 +85,13 @@ func (p *linePattern) in(line string) bool {
 	return p.MatchString(line)
 }
 
-// grepKey is what one grep asks for; each line of patterns is a pattern.
+// grepKey identifies the patterns of a grep; patterns has one per line.
 type grepKey struct {
 	patterns        string
 	extended, fixed bool
 }
 
-// linePatterns keeps the latest patterns: a run greps for the same ones all
-// day.
+// linePatterns caches the latest patterns: a run uses the same ones repeatedly.
 type linePatterns struct {
 	mu   sync.Mutex
 	made map[grepKey]*linePattern
@@ -126,7 +125,7 @@ func (k *linePatterns) get(w grepKey) (*linePattern, error) {
 func grepPattern(w grepKey) (*linePattern, error) {
 	var alternatives []string
 	for line := range strings.SplitSeq(w.patterns, "\n") {
-		// Package regexp accepts no invalid UTF-8 in a pattern and matches each
+		// Package regexp rejects invalid UTF-8 in a pattern and matches each
 		// such byte of a text as U+FFFD.
 		line = string([]rune(line))
 		if w.fixed {
@@ -145,8 +144,9 @@ func grepPattern(w grepKey) (*linePattern, error) {
 	return &linePattern{re, newAutomaton(text)}, nil
 }
 
-// posixPattern turns a POSIX regular expression into one of Go. They differ in
-// what a backslash means in brackets and, for basic ones, before operators.
+// posixPattern converts a POSIX regular expression to Go's syntax. They differ
+// in the meaning of a backslash in brackets and, in basic ones, before
+// operators.
 func posixPattern(p string, extended bool) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {

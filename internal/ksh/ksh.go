@@ -39,7 +39,7 @@ type System interface {
 	// Remove removes a file, or with all also a directory and what is in it.
 	Remove(path string, c Cred, all bool) error
 
-	// Program returns a program by its name in PATH or by its path.
+	// Program returns the program with the given name in PATH or path.
 	Program(name string) (Program, bool)
 	// Start adds a process to the group of its leader. Its context ends, with a
 	// Signal as its cause, when the process is killed.
@@ -54,20 +54,20 @@ type System interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Cred is who accesses a file. PID is the process behind /proc/self, 0 for
+// Cred identifies who accesses a file. PID is the process of /proc/self, 0 for
 // none.
 type Cred struct{ UID, PID int }
 
 // Process is an entry of the process table.
 type Process struct {
 	PID, Group, Parent, UID int
-	// Cancel ends its context, End removes it from the table.
+	// Cancel ends the process's context, End removes it from the table.
 	Cancel context.CancelCauseFunc
 	End    func()
 }
 
-// FileInfo describes a file. Owner is a uid, Target where a symbolic link
-// leads, "" for other files.
+// FileInfo describes a file. Owner is a uid, Target the target of a symbolic
+// link, "" for other files.
 type FileInfo interface {
 	fs.FileInfo
 	Owner() int
@@ -80,7 +80,7 @@ type Program func(*Call) int
 // Call is a running program.
 type Call struct {
 	Ctx context.Context
-	// Leader is the shell that the command line was given to.
+	// Leader is the shell that received the command line.
 	Leader Process
 	Cred   Cred
 	Dir    string
@@ -92,7 +92,7 @@ type Call struct {
 	lines  *bufio.Reader
 }
 
-// Failf reports an error in the name of the program and returns exit status 1.
+// Failf reports an error with the program's name and returns exit status 1.
 func (c *Call) Failf(format string, args ...any) int {
 	c.Out.Flush()
 	fmt.Fprintf(c.Errs, c.Args[0]+": "+format+"\n", args...)
@@ -164,14 +164,14 @@ func (c *Call) Getopt(spec string, each func(opt byte, value string)) (operands 
 	return operands, true
 }
 
-// The signals that the shell itself knows.
+// The signals that the shell itself handles.
 const (
 	SIGHUP  = 1
 	SIGPIPE = 13
 	SIGTERM = 15
 )
 
-// Signal is the cause of a context that a signal ended.
+// Signal is the cause of a context that was ended by a signal.
 type Signal int
 
 func (s Signal) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
@@ -191,7 +191,7 @@ func ErrorText(err error) string {
 		err  error
 		text string
 	}{
-		// EPERM and ESRCH come first: Go takes EPERM for fs.ErrPermission too.
+		// EPERM and ESRCH come first: EPERM also matches fs.ErrPermission.
 		{syscall.EPERM, "Operation not permitted"}, {syscall.ESRCH, "No such process"},
 		{syscall.EISDIR, "Is a directory"}, {syscall.EFBIG, "File too large"}, {syscall.ENOTDIR, "Not a directory"},
 		{syscall.ENOSPC, "No space left on device"}, {syscall.EROFS, "Read-only file system"},
@@ -220,7 +220,7 @@ type Options struct {
 	// Stdout and Stderr may be the same writer, but are never written
 	// concurrently.
 	Stdout, Stderr io.Writer
-	// NotFound follows the name of an unknown command; "not found" if empty.
+	// NotFound is printed after an unknown command's name; default "not found".
 	NotFound string
 }
 
@@ -255,8 +255,8 @@ func Run(ctx context.Context, o Options) int {
 	return s.finish()
 }
 
-// SameWriter reports whether two writers are one. Writers of a type that cannot
-// be compared are two.
+// SameWriter reports whether two writers are the same. Writers of a type that
+// cannot be compared count as different.
 func SameWriter(a, b io.Writer) (equal bool) {
 	defer func() {
 		if recover() != nil {

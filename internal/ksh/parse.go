@@ -23,14 +23,14 @@ type parseError struct{ error }
 
 func (e parseError) Error() string { return plain(e.error.Error()) }
 
-// parse parses a script of mksh and rejects what this shell does not have. All
-// texts in the result are opaque.
+// parse parses a script of mksh and rejects unsupported syntax. All texts in
+// the result are opaque.
 func parse(text string) (list []*syntax.Stmt, err error) {
 	if len(text) > maxCommand {
 		return nil, errors.New("argument list too long")
 	}
 	for _, o := range openers {
-		// Openers are counted whether they nest or not: no real script has as
+		// Openers are counted even if they do not nest: no real script has that
 		// many.
 		if strings.Count(text, o) > maxOpeners {
 			return nil, errors.New("nested too deeply")
@@ -45,7 +45,7 @@ func parse(text string) (list []*syntax.Stmt, err error) {
 		if what := unsupported(n); what != "" && err == nil {
 			err = fmt.Errorf("%s: not supported by this shell", what)
 		}
-		// Walk cannot enter what is not there, such as the X of $(()).
+		// Walk cannot visit missing nodes, such as the X of $(()).
 		return n != nil && err == nil
 	})
 	if err != nil {
@@ -58,21 +58,21 @@ func parse(text string) (list []*syntax.Stmt, err error) {
 	return f.Stmts, nil
 }
 
-// openers are all that can take the parser one level deeper.
+// openers are all tokens that can make the parser recurse one level deeper.
 var openers = []string{
 	"(", "{", "[", "`", "?", "-", "+", "~", "!", "|", "&", "if", "for", "while", "until", "case", "do", "time",
 	"function",
 }
 
-// recovered turns a panic of the libraries, for input that they do not expect,
-// into an error.
+// recovered converts a panic of the libraries, on input that they do not
+// expect, to an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("bad substitution: %.200v", r)
 	}
 }
 
-// unsupported names what this shell does not have in a node, "" for nothing.
+// unsupported names the unsupported part of a node, or returns "".
 func unsupported(n syntax.Node) string {
 	switch n := n.(type) {
 	case *syntax.Stmt:
@@ -121,9 +121,9 @@ func unsupported(n syntax.Node) string {
 	return ""
 }
 
-// unsupportedExpansion names what this shell does not have in ${...}.
-// Replacements are among it because their results could be as large as the
-// product of two variables.
+// unsupportedExpansion names the unsupported part of ${...}. Replacements are
+// unsupported because their results could be as large as the product of two
+// variables.
 func unsupportedExpansion(p *syntax.ParamExp) string {
 	const what = "bad substitution"
 	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil ||
@@ -136,7 +136,7 @@ func unsupportedExpansion(p *syntax.ParamExp) string {
 		return ""
 	case trims(p.Exp.Op) && p.Exp.Word != nil:
 		for _, part := range p.Exp.Word.Parts {
-			// The library would take the value for a pattern.
+			// The library would treat the value as a pattern.
 			if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) > 0 && (&syntax.Word{Parts: q.Parts}).Lit() == "" {
 				return what
 			}
@@ -151,7 +151,7 @@ func unsupportedExpansion(p *syntax.ParamExp) string {
 	return what
 }
 
-// trims reports whether an operator is that of ${name#pattern} or a relative.
+// trims reports whether an operator trims a pattern, like ${name#pattern}.
 func trims(op syntax.ParExpOperator) bool {
 	switch op {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
@@ -217,8 +217,8 @@ func unquote(w *syntax.Word) {
 	w.Parts = out
 }
 
-// quotePattern turns a quoted part of a pattern into plain text that stands for
-// itself.
+// quotePattern turns a quoted part of a pattern into plain text that is matched
+// literally.
 func quotePattern(part syntax.WordPart) syntax.WordPart {
 	text := ""
 	switch part := part.(type) {
@@ -269,7 +269,7 @@ func opaque(text string) string {
 	return b.String() + text[kept:]
 }
 
-// plain undoes opaque and markGlobs.
+// plain reverses opaque and markGlobs.
 func plain(text string) string {
 	var b strings.Builder
 	kept := 0

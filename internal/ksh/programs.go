@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Programs returns the programs of this package, by name: those of toybox that
-// scripts of leakgate call, and the builtins that are programs too.
+// Programs returns the programs of this package by name: the toybox programs
+// that leakgate's scripts call, and the builtins that are also programs.
 func Programs() map[string]Program {
 	all := map[string]Program{
 		"cat": cat, "date": date, "grep": grep, "ls": ls, "md5sum": md5sum, "mkdir": mkdir, "nice": nice, "rm": rm,
@@ -227,7 +227,7 @@ func ModeText(m fs.FileMode) string {
 	return kind + m.Perm().String()[1:]
 }
 
-// stat only knows -c FORMAT.
+// stat supports only -c FORMAT.
 func stat(c *Call) int {
 	format := ""
 	names, ok := c.Getopt("c:", func(_ byte, v string) { format = v })
@@ -272,7 +272,7 @@ func sleep(c *Call) int {
 	return 0
 }
 
-// nice runs a command as it is: no process here waits for the turn of another.
+// nice runs a command unchanged: processes here do not compete for the CPU.
 func nice(c *Call) int {
 	rest, ok := c.Getopt("^n:", func(byte, string) {})
 	if !ok || len(rest) == 0 {

@@ -17,7 +17,7 @@ import (
 
 // Limits of one call of Run.
 const (
-	maxDepth     = 60        // subshells, eval and programs that run others, in each other
+	maxDepth     = 60        // nested subshells, eval and programs that run others
 	maxJobs      = 64        // concurrent parts of pipelines and background jobs
 	maxWords     = 1 << 20   // bytes of the arguments of one command
 	maxVariables = 256 << 10 // bytes of the variables of one shell
@@ -53,15 +53,15 @@ type shell struct {
 	job     int // pid of the last background job
 	depth   int
 	running sync.WaitGroup
-	// loops counts the loops around a command; breaks and skips count those
+	// loops counts the loops around a command; breaks and skips count the loops
 	// that break and continue still have to leave.
 	loops, breaks, skips int
 	exiting              bool
-	// keepFDs: exec has changed the redirections of the shell itself.
+	// keepFDs means that exec has changed the redirections of the shell itself.
 	keepFDs bool
 	// substituted: a $(...) has set the status since the command began.
 	substituted bool
-	// outside: a builtin runs as the program of its name.
+	// outside means that a builtin runs as the program of the same name.
 	outside bool
 }
 
@@ -118,7 +118,7 @@ func (s *shell) errorf(format string, args ...any) {
 	s.write(2, s.name+": "+fmt.Sprintf(format, args...)+"\n")
 }
 
-// fail reports an error of an expansion; the command is not run.
+// fail reports an error in an expansion; the command is not run.
 func (s *shell) fail(err error) {
 	if s.ctx.Err() != nil {
 		return
@@ -129,7 +129,7 @@ func (s *shell) fail(err error) {
 	s.exiting = s.exiting || errors.As(err, &fatal)
 }
 
-// fatalError ends the shell, like that of ${x?text}.
+// fatalError is an error that ends the shell, as with ${x?text}.
 type fatalError struct{ error }
 
 func (s *shell) write(fd int, text string) { io.WriteString(s.writer(fd), text) }
@@ -148,7 +148,7 @@ func (s *shell) clone() *shell {
 	}
 }
 
-// tooDeep reports, with a message, whether nothing more may be nested here.
+// tooDeep reports whether nesting has reached its limit, with a message.
 func (s *shell) tooDeep() bool {
 	if s.depth < maxDepth {
 		return false
@@ -158,7 +158,7 @@ func (s *shell) tooDeep() bool {
 	return true
 }
 
-// stopped reports whether the statements that follow must not run.
+// stopped reports whether the following statements must be skipped.
 func (s *shell) stopped() bool {
 	return s.exiting || s.breaks > 0 || s.skips > 0 || s.ctx.Err() != nil
 }
@@ -196,7 +196,7 @@ func (s *shell) stmt(st *syntax.Stmt) {
 	}
 }
 
-// statusOf is the exit status of a test.
+// statusOf returns the exit status for the result of a test.
 func statusOf(ok bool) int {
 	if ok {
 		return 0
@@ -204,8 +204,8 @@ func statusOf(ok bool) int {
 	return 1
 }
 
-// spawn runs f in the subshell c on a goroutine of its own and calls done at
-// its end; the shell waits for it in finish.
+// spawn runs f in the subshell c on its own goroutine and calls done at its
+// end; finish waits for it.
 func (s *shell) spawn(c *shell, f func(*shell), done func()) bool {
 	if s.jobs.Add(1) > maxJobs {
 		s.jobs.Add(-1)
@@ -312,7 +312,7 @@ func (s *shell) ifClause(cm *syntax.IfClause) {
 	}
 }
 
-// loop runs statements of a loop; more is false when the loop has ended.
+// loop runs the statements of a loop; more is false when the loop has ended.
 func (s *shell) loop(list []*syntax.Stmt) (more bool) {
 	s.loops++
 	s.stmts(list)

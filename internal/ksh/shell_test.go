@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// posixScripts mean the same to every POSIX shell.
+// posixScripts have the same result in every POSIX shell.
 var posixScripts = []string{
 	`echo a  b "c  d" 'e  f' g\ \ h`, `printf '%s|%d|%x|%5s|%-5s|%%|%03d\n' a 10 255 b c 7`, `printf '%s\n' a b c`,
 	`echo -n x; echo y`,
@@ -68,7 +68,7 @@ var posixScripts = []string{
 	`printf 'ab\ncd\n' | grep -e a -e d; cd /dev; echo nul[l] nul\[l\] "nul[l]" nul?x; for i in nu*l; do echo $i; done`,
 }
 
-// TestPOSIX compares the shell with dash, where there is one.
+// TestPOSIX compares the shell with dash, if dash is installed.
 func TestPOSIX(t *testing.T) {
 	for _, script := range posixScripts {
 		checkDash(t, script)
@@ -90,7 +90,7 @@ func checkDash(t *testing.T, script string) {
 	}
 }
 
-// TestMKSH has what mksh does and POSIX does not say, and what is refused.
+// TestMKSH tests what mksh does and POSIX leaves open, and what is rejected.
 func TestMKSH(t *testing.T) {
 	const refused = ": not supported by this shell\n"
 	for script, want := range map[string]answer{
@@ -144,7 +144,7 @@ func TestMKSH(t *testing.T) {
 		`printf %99999d 1; printf %q x`: {
 			err: "/system/bin/sh: printf: width too large\n/system/bin/sh: printf: invalid format char: q\n", exit: 1,
 		},
-		// Nothing of a script runs that has what this shell lacks.
+		// If a script contains unsupported syntax, no part of it runs.
 		`echo no; x=hello; echo ${x:1:3}`: {err: "/system/bin/sh: bad substitution" + refused, exit: 1},
 		`echo no; x=hello; echo ${x/l/L}`: {err: "/system/bin/sh: bad substitution" + refused, exit: 1},
 		`x=hello; y=h; echo ${x#"$y"}`:    {err: "/system/bin/sh: bad substitution" + refused, exit: 1},
@@ -201,7 +201,7 @@ func TestLostOutput(t *testing.T) {
 	})
 }
 
-// bombs are command lines that want all the time or all the memory there is.
+// bombs are command lines that use unlimited time or memory.
 var bombs = []string{
 	"while true; do :; done", "until false; do :; done", "while :; do x=$x$x.; done",
 	"while :; do x=$x$x$x$x; set -- $x $x; done",
@@ -227,8 +227,8 @@ var bombs = []string{
 	"while :; do echo ${a:-" + strings.Repeat("${a:-x", 3000) + strings.Repeat("}", 3001) + "; done",
 }
 
-// Whatever a command line wants, it ends with its context, and the host keeps
-// its memory.
+// Every command line ends with its context, and the host's memory is not
+// exhausted.
 func TestBombs(t *testing.T) {
 	before := heapInUse()
 	for _, bomb := range bombs {
@@ -246,7 +246,7 @@ func heapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// checkBounded runs a command on a machine of its own for a time.
+// checkBounded runs a command on a separate machine for a limited time.
 func checkBounded(t *testing.T, command string, limit time.Duration) {
 	t.Helper()
 	m := newMachine()
@@ -256,7 +256,7 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	defer hold.Close()
 	began := time.Now()
 	exit := m.run(ctx, command, stdin, io.Discard, io.Discard)
-	// Generous: the host may be busy.
+	// The limit is generous, because the host may be busy.
 	if took := time.Since(began); took > limit+5*time.Second {
 		t.Errorf("%.200q took %v", command, took)
 	}
@@ -268,7 +268,7 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	}
 }
 
-// The memory that a command holds at its worst is bounded, too.
+// The peak memory of a command is bounded, too.
 func TestMemoryOfExpansions(t *testing.T) {
 	for _, bomb := range bombs {
 		m := newMachine()
@@ -289,7 +289,7 @@ func TestMemoryOfExpansions(t *testing.T) {
 	}
 }
 
-// Texts with more levels than the stack of any parser has room for.
+// Texts that nest more deeply than the stack of any parser allows.
 func TestDeepText(t *testing.T) {
 	for _, opener := range []string{
 		"(", "{ ", "$(", "`", "if ", "while ", "! ", "f() ", "$((", "$((-", "$((1?", "${a:-", "((1?", "[[ ( ",
@@ -306,8 +306,8 @@ func TestDeepText(t *testing.T) {
 	}
 }
 
-// FuzzShell: every command line ends, with its processes, and what is parsed
-// does not depend on the one before.
+// FuzzShell checks that every command line ends, with its processes, and that
+// parsing does not depend on the previous command line.
 func FuzzShell(f *testing.F) {
 	for _, s := range append(posixScripts, bombs...) {
 		f.Add(s)
@@ -337,7 +337,7 @@ func FuzzGrepPattern(f *testing.F) {
 				t.Fatalf("%q in %q at %v", p, line, span)
 			}
 		}
-		// A fixed pattern finds itself.
+		// A fixed pattern matches itself.
 		if fixed, err := grepPattern(grepKey{p, false, true}); err != nil || !strings.Contains(p, "\n") &&
 			!fixed.MatchString("x"+p+"y") {
 			t.Fatalf("%q as text: %v", p, err)

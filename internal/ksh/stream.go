@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// source and sink are the two ends of what a command reads and writes. Both
-// return when ctx ends, so that no command outlives its shell.
+// source and sink are the two ends of a command's input and output. Both return
+// when ctx ends, so that no command outlives its shell.
 type source interface {
 	read(ctx context.Context, b []byte) (int, error)
 }
@@ -24,14 +24,14 @@ type end struct {
 	sink
 }
 
-// errPipe is what a process gets SIGPIPE for.
+// errPipe is the error for which a process gets SIGPIPE.
 var errPipe = syscall.EPIPE
 
 // pipe is a pipe that holds a few chunks, so that its memory is bounded. It
-// only waits on channels, which a synctest bubble sees.
+// only waits on channels, which a synctest bubble can observe.
 type pipe struct {
 	chunks chan []byte
-	// token is held by the reader, which owns rest.
+	// The reader that holds token owns rest.
 	token chan struct{}
 	rest  []byte
 
@@ -131,7 +131,7 @@ func (s *stdin) read(ctx context.Context, b []byte) (int, error) {
 	return s.pipe.read(ctx, b)
 }
 
-// outlet passes on what several commands write, one write at a time.
+// outlet forwards the output of several commands, one write at a time.
 type outlet struct {
 	w     io.Writer
 	token chan struct{}
@@ -213,7 +213,7 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.read(r.ctx, b)
 }
 
-// writer calls broken when nothing reads what it writes, like SIGPIPE.
+// writer calls broken when its output is no longer read, like SIGPIPE.
 type writer struct {
 	ctx context.Context
 	sink

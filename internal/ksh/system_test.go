@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// machine is a System in memory. Its clock is that of the test.
+// machine is a System in memory. It uses the test's clock.
 type machine struct {
 	mu    sync.Mutex
 	files map[string][]byte // nil for a directory
@@ -100,7 +100,7 @@ func (m *machine) Open(name string, _ Cred) (io.Reader, error) {
 	return bytes.NewReader(data), nil
 }
 
-// written is a file that is written; it holds no more than 1 MB.
+// written is a file opened for writing; it holds at most 1 MB.
 type written struct {
 	m    *machine
 	name string
@@ -217,7 +217,7 @@ func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer is what a command printed.
+// answer is the output of a command.
 type answer struct {
 	out, err string
 	exit     int
