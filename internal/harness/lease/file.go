@@ -90,8 +90,8 @@ func drop(lock *flock.Flock) error {
 	return nil
 }
 
-// deletePending is the error for a file that is being deleted: Windows denies
-// access until its last user has closed it.
+// deletePending reports whether an error may be due to a file that is being
+// deleted: Windows denies access until its last user has closed it.
 func deletePending(err error) bool {
 	return runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission)
 }

@@ -14,13 +14,13 @@ import (
 const maxLines = 80
 
 // Analyse summarizes what was collected, completes the record and writes the
-// texts beside the artifacts. Failures are warnings of the record; the error is
-// a folder that cannot be written. When ctx ends, heap dumps are not analysed,
-// the record says so, and they stay in the form that is to be kept; if none is
-// to stay, stripped until a report.
+// texts beside the artifacts. Failures become warnings of the record; the error
+// is about a folder that cannot be written. When ctx ends, heap dumps are not
+// analysed, the record says so, and they stay in the form that is to be kept.
+// If none is to be kept, they stay stripped until a report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
-	// The caller of Collect may still hold these.
+	// The caller of Collect may still hold these slices.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
 	c.hide = r.hide
 	now, said := readSnapshot(c)
@@ -61,8 +61,9 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines are the first lines of the short form: for a snapshot, which exists
-// to be compared with, all artifacts; else those about how processes ended.
+// headlines are the first lines of the short form. For a snapshot, which exists
+// for comparison, they are those of all artifacts; otherwise those about how
+// processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -94,7 +95,7 @@ func (c *Case) degraded() []string {
 	return out
 }
 
-// bounded returns a summary for a record: each line Printable and short.
+// bounded returns a summary for a record: each line is Printable and short.
 func bounded(lines []string) []string {
 	out := make([]string, 0, min(len(lines), maxLines))
 	for i, line := range lines {

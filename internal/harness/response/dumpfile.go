@@ -16,14 +16,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A heap dump is pulled as heap.hprof and kept as heap.hprof.zst: a stripped
-// one is mostly zeros. Runs of earlier versions have kept it as heap.hprof.
+// A heap dump is pulled as heap.hprof and kept as heap.hprof.zst, because a
+// stripped dump is mostly zeros. Earlier versions kept it as heap.hprof.
 
 // packed and unpacked return the two names of a dump.
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
 func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
 
-// open opens a file of a folder, but does not follow a link or open a pipe.
+// open opens a file of a folder, but does not follow links or open pipes.
 func open(path string) (*os.File, int64, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, 0, err
@@ -46,13 +46,14 @@ type dump struct {
 	io.ReaderAt
 	io.Closer
 	size int64
-	// cut is why the dump ends early, if its packed form is truncated.
+	// cut is the reason why the dump ends early, if its packed form is
+	// truncated.
 	cut error
 }
 
-// openDump opens a dump of a folder. A packed one is unpacked into a temporary
-// file of limited size, that of the largest dump that is pulled: the folder is
-// untrusted.
+// openDump opens a dump of a folder. A packed dump is unpacked into a temporary
+// file. The folder is untrusted, so the size of that file is limited to that of
+// the largest dump that is pulled.
 func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump, error) {
 	in, size, err := open(f.in(file))
 	if err != nil {
@@ -77,9 +78,9 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 }
 
 // pack replaces a dump by its packed form, stripped unless the whole dump is
-// kept, and returns the name of that. The dump is removed once the other is
-// complete and on the disk. It must not be interrupted: nothing of the whole
-// dump may stay.
+// kept, and returns the name of the packed file. The original is removed once
+// the packed file is complete and on the disk. pack must not be interrupted,
+// because no part of the whole dump may stay.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {
@@ -111,8 +112,8 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	}()
 	err = r.packInto(out, in)
 	if err == nil {
-		// A power failure must not leave the name without the content: the
-		// other is gone by then.
+		// After a power failure the name must not exist without the content,
+		// because the original is removed by then.
 		err = out.Sync()
 	}
 	// Windows can neither rename over an open file nor rename an open file.
@@ -139,11 +140,11 @@ func (r *Responder) packInto(out io.Writer, in *dump) error {
 	return z.Close()
 }
 
-// moved records that a dump has another name now.
+// moved records that a dump has a different name now.
 func (c *Case) moved(file, to string) {
 	info, err := os.Lstat(c.folder.in(to))
 	if err != nil {
-		return // kept and the next reader see that it is gone
+		return // kept and the next reader detect that it is gone
 	}
 	for i := range c.Record.Steps {
 		if s := &c.Record.Steps[i]; s.File == file {
@@ -152,8 +153,8 @@ func (c *Case) moved(file, to string) {
 	}
 }
 
-// remove removes a dump under both of its names: a kill may have left both. If
-// that fails, left is a name that still exists.
+// remove removes a dump under both of its names, because a killed run may have
+// left both. If that fails, left is a name that still exists.
 func (f folder) remove(file string) (left string, err error) {
 	left = file
 	for _, name := range []string{packed(file), unpacked(file)} {
@@ -167,14 +168,14 @@ func (f folder) remove(file string) (left string, err error) {
 	return left, err
 }
 
-// has reports whether a regular file of this name exists.
+// has reports whether there is a regular file with this name.
 func (f folder) has(name string) bool {
 	info, err := os.Lstat(f.in(name))
 	return err == nil && info.Mode().IsRegular()
 }
 
 // findDumps uses a packed dump in place of a missing one: the run was killed
-// after it had replaced the one by the other, and before it recorded that.
+// after it had packed the dump, and before it recorded that.
 func (c *Case) findDumps() {
 	for _, s := range c.Record.Steps {
 		if s.Step != heapStep || s.File == "" {
@@ -186,8 +187,9 @@ func (c *Case) findDumps() {
 	}
 }
 
-// sameDump reports whether a step of diagnosis.json is that of a line: the dump
-// that a line names may have been packed since, or removed.
+// sameDump reports whether a step of diagnosis.json and a step of a line are
+// the same dump. The dump that a line names may have been packed since, or
+// removed.
 func sameDump(is, was record.Collected) bool {
 	return is.File == was.File || is.File == "" || is.Step == heapStep && is.File == packed(was.File)
 }

@@ -22,18 +22,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// folder is where the artifacts of one diagnosis are.
+// folder is the folder with the artifacts of one diagnosis.
 type folder struct {
-	// name is the path below the run directory, with slashes; path that on the
-	// host.
+	// name is the path below the run directory, with slashes; path is the path
+	// on the host.
 	name, path string
 }
 
-// Artifacts is the folder of a run directory that contains all of them.
+// Artifacts is the folder of a run directory that contains the folders of all
+// diagnoses.
 const Artifacts = "artifacts"
 
 // newFolder creates artifacts/PROCESS/TIME-KIND, with a number appended if that
-// exists.
+// already exists.
 func (r *Responder) newFolder(o Order) (folder, error) {
 	word := o.Kind.String()
 	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
@@ -69,14 +70,14 @@ const maxAlike = 1000
 const (
 	// maxFolderName keeps a path below the limit of Windows.
 	maxFolderName = 80
-	// hashDigits of the SHA-256 of a name, in hex.
+	// hashDigits is how many hex digits of the SHA-256 of a name are used.
 	hashDigits = 8
 )
 
-// safe returns a folder name that every file system and every artifact store
-// accepts, for a process such as com.shop:push. Two names never share one, even
-// on case-insensitive file systems: a name that has to change ends with a dash
-// and its hash, and so does one with a dash.
+// safe returns a folder name for a process such as com.shop:push. Every file
+// system and every artifact store accepts the name. Two processes never share a
+// name, even on case-insensitive file systems: a name that must be changed ends
+// with a dash and its hash, and so does a name with a dash.
 func safe(name string) string {
 	out := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -84,8 +85,8 @@ func safe(name string) string {
 		}
 		return '_'
 	}, name)
-	// A leading dot hides the folder or leads to its parent; Windows drops a
-	// trailing one.
+	// A leading dot hides the folder or makes it its parent; Windows removes a
+	// trailing dot.
 	out = strings.Trim(out, ".")
 	if out == "" {
 		out = "_"
@@ -102,11 +103,12 @@ func safe(name string) string {
 	return strings.TrimRight(out, ".") + "-" + hex.EncodeToString(hash[:])[:hashDigits]
 }
 
-// reserved are the names that are devices on Windows, whatever follows a dot.
+// reserved are names that are devices on Windows, also when followed by a dot
+// and other text.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
-// paths removes the paths of the host from texts: a run writes no absolute
-// ones.
+// paths removes the paths of the host from texts, because a run writes no
+// absolute paths.
 func (f folder) paths() hostfile.Paths {
 	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
@@ -114,7 +116,7 @@ func (f folder) paths() hostfile.Paths {
 // redactHostPaths returns a text without the paths of the host.
 func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
-// redactedError is an error with the text that a run may write.
+// redactedError is an error with a text that a run may write.
 type redactedError struct {
 	error
 	text string
@@ -130,10 +132,11 @@ func (r *Responder) redactHostPaths(err error) error {
 	return redactedError{err, hostfile.NewPaths(r.dir).Error(err)}
 }
 
-// in returns the path of a file of the folder on the host.
+// in returns the path, on the host, of a file in the folder.
 func (f folder) in(name string) string { return filepath.Join(f.path, name) }
 
-// text writes a text of lines that are Printable, as a whole or not at all.
+// text writes lines that are Printable to a file, either completely or not at
+// all.
 func (f folder) text(name string, lines []string) error {
 	var b strings.Builder
 	for _, line := range lines {
@@ -146,7 +149,8 @@ func (f folder) text(name string, lines []string) error {
 // heapStep is the step of a recipe that dumps the heap.
 const heapStep = "heap"
 
-// beside returns the name of the text beside an artifact, packed or not.
+// beside returns the name of the text file beside an artifact, which may be
+// packed.
 func beside(file string) string { return unpacked(file) + ".summary.txt" }
 
 // write writes diagnosis.json.
@@ -161,7 +165,7 @@ func (c *Case) write() error {
 }
 
 const (
-	// maxRecord bounds a record as one line, maxWritten the file, which is
+	// maxRecord bounds a record on one line, maxWritten the file, which is
 	// indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
@@ -194,8 +198,8 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	return d, nil
 }
 
-// written returns a diagnosis with the results in its folder; false if it was
-// not analysed, or is a different one.
+// written returns a diagnosis with the results in its folder. It returns false
+// if the diagnosis in the folder was not analysed, or is a different one.
 func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&

@@ -53,7 +53,7 @@ func readGPU(c *Case, m *MemorySnapshot, content []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A driver that counts lists only processes that have some.
+	// A driver that reports memory lists only processes that use some.
 	m.graphics.gpu = known.Int{Known: true}
 	for _, p := range gpu.Processes() {
 		if p.PID == int64(c.Process.PID) {
@@ -88,8 +88,8 @@ func buffersLine(s *dumpsys.SurfaceFlinger) string {
 		return fmt.Sprintf("%d buffers are listed; the list is truncated", len(s.List))
 	}
 	if s.ImportedBuffers.Known && s.ImportedKB.Known {
-		// Buffers that SurfaceFlinger has not allocated itself come from the
-		// apps of the windows.
+		// Buffers that SurfaceFlinger has not allocated itself are from the
+		// apps that own the windows.
 		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N,
 			text.KB(s.ImportedKB.N), s.Buffers.N, text.KB(s.TotalKB.N))
 	}
@@ -111,8 +111,8 @@ func graphicsNow(now *MemorySnapshot) []string {
 	return lines
 }
 
-// reading returns the graphics memory at one time as package graphics compares
-// it.
+// reading returns the graphics memory at one time in the form that package
+// graphics compares.
 func (m *MemorySnapshot) reading(why map[footprint.Channel]string) footprint.GraphicsReading {
 	r := footprint.GraphicsReading{GPUBytes: m.graphics.gpu, Why: why}
 	if b := m.meminfo; b != nil {
@@ -146,7 +146,7 @@ func layered(list []dumpsys.Buffer) []footprint.Buffer {
 	return out
 }
 
-// sources are the steps behind the sources of graphics memory.
+// sources are the steps that read the sources of graphics memory.
 var sources = map[string]footprint.Channel{
 	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU,
 	"surfaceflinger": footprint.SurfaceFlinger,

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// surfaceFlingerText is a list of SurfaceFlinger: the allocated buffers, and
-// the mapped ones if imported is not nil.
+// surfaceFlingerText returns the lists of SurfaceFlinger: the allocated
+// buffers, and the mapped buffers if imported is not nil.
 func surfaceFlingerText(allocated, imported []string) []byte {
 	var b strings.Builder
 	b.WriteString("GraphicBufferAllocator buffers:\n")
@@ -35,7 +35,7 @@ func surfaceFlingerText(allocated, imported []string) []byte {
 	return []byte(b.String())
 }
 
-// layers are the given number of buffers of each layer.
+// layers returns the given number of buffers of each layer.
 func layers(of ...any) (list []string) {
 	list = []string{}
 	for i := 0; i < len(of); i += 2 {
@@ -66,8 +66,8 @@ func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 	return findings, c
 }
 
-// On phones whose apps allocate the buffers of their windows, a leak of them is
-// only in the list of imported buffers.
+// On phones whose apps allocate the buffers of their windows, a leak of such
+// buffers is only in the list of imported buffers.
 func TestImportedBuffersGrow(t *testing.T) {
 	text := bytes.TrimRight(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"), "\n")
 	at := bytes.Index(text, []byte("+ name:VRI["))
@@ -98,7 +98,7 @@ func TestImportedBuffersWithoutEnd(t *testing.T) {
 	}
 }
 
-// What another app draws is reported, but not as a finding of this process.
+// What another app draws is reported, but not as a finding about this process.
 func TestBuffersOfAnotherApp(t *testing.T) {
 	const own, other, nobody, screen = "com.shop/com.shop.Main#3",
 		"SurfaceView[com.other/com.other.Player]#7(BLAST Consumer)7", "VRI[Main]#0(BLAST Consumer)0",
@@ -121,7 +121,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	// If no buffer has an owner, the sum of all remains.
+	// If no buffer has an owner, the sum of all buffers is reported.
 	got, _ := graphicsOf(t, surfaceFlingerText(layers("", 3), nil), surfaceFlingerText(layers("", 9), nil))
 	equal(t, "findings", got,
 		[]string{
@@ -130,7 +130,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		})
 }
 
-// Unchanged rows do not displace changed ones.
+// Unchanged rows do not displace changed rows.
 func TestChangedRowsAreReported(t *testing.T) {
 	list := func(n int) []byte {
 		var of []any

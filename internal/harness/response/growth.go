@@ -41,7 +41,7 @@ var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string
 	"unknown": {nativeGrowth},
 }
 
-// everything is compared between the first snapshot and the one at the end.
+// everything is the comparisons between the first snapshot and the last one.
 var everything = []func(c *Case, before, now *MemorySnapshot) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
 // present describes the present state if there is nothing to compare with.
@@ -63,8 +63,8 @@ func (c *Case) present(now *MemorySnapshot) []string {
 	return lines
 }
 
-// nativeGrowth is by library and kind of mapping if the maps are readable, else
-// by the rows of meminfo.
+// nativeGrowth reports growth by library and kind of mapping if the maps are
+// readable, and otherwise by the rows of meminfo.
 func nativeGrowth(c *Case, before, now *MemorySnapshot) []string {
 	was, is := before.smaps, now.smaps
 	if was == nil || is == nil {
@@ -102,7 +102,8 @@ func nativeGrowth(c *Case, before, now *MemorySnapshot) []string {
 	return lines
 }
 
-// sum adds rows up, so that the reported rows sum up to the measured total.
+// sum adds rows up, so that the reported rows together equal the measured
+// total.
 func sum(rows []footprint.MapRow) (all footprint.Change) {
 	for _, r := range rows {
 		all.Before.PSS, all.Before.SwapPSS = all.Before.PSS+r.Before.PSS, all.Before.SwapPSS+r.Before.SwapPSS
@@ -114,15 +115,15 @@ func sum(rows []footprint.MapRow) (all footprint.Change) {
 	return all
 }
 
-// lead sets the headline of a case, unless it has one.
+// lead sets the headline of a case, unless the case already has one.
 func (c *Case) lead(line string) {
 	if c.headline == "" {
 		c.headline = text.Head(line, maxText)
 	}
 }
 
-// find adds growth to the findings of the record. Its key is that of the
-// identity, "" for what differs each time.
+// find adds growth to the findings of the record. The key of the finding is the
+// key of identity; it is "" for growth whose identity differs each time.
 func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
@@ -140,12 +141,13 @@ func (c *Case) find(what, name, identity string, count int64, d footprint.Change
 	c.Record.Findings = append(c.Record.Findings, f)
 }
 
-// share is a part of a whole, to a hundredth of a percent.
+// share returns a part of a whole, rounded to a hundredth of a percent.
 func share(part, whole int64) float64 {
 	return math.Floor(float64(part)/float64(whole)*10_000) / 10_000
 }
 
-// inBytes converts kB to bytes, saturating: a phone may report any number.
+// inBytes converts kB to bytes and saturates, because a phone may report any
+// number.
 func inBytes(kb int64) int64 {
 	const most = math.MaxInt64 >> 10
 	return min(max(kb, -most), most) << 10
@@ -204,7 +206,8 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 	earlier, present := before.threads, now.threads
 	named := len(earlier) > 0 && len(present) > 0
 	if !named {
-		// A named and an unnamed reading are not two groups of which one grew.
+		// If only one of the readings has names, both are compared without
+		// names: otherwise a group would seem to have grown.
 		earlier, present = unnamed(before.all()), unnamed(now.all())
 	}
 	g := c.compareThreads(named && before.hidden, footprint.ThreadReading{Threads: earlier, Stack: was},
@@ -238,8 +241,9 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 	return lines
 }
 
-// threadKey is the key of a group of threads; a hidden name, which differs in
-// each run, has none: the hash of a guessable name would reveal it.
+// threadKey returns the key of a group of threads. A hidden name, which differs
+// in each run, has no key, because the hash of a guessable name would reveal
+// the name.
 func threadKey(pattern string) string {
 	if android.IsHidden(pattern) {
 		return ""

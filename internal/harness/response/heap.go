@@ -28,7 +28,7 @@ const (
 	toldLeaks = 10
 	toldTrace = 60
 	// listedLeaks bounds the list of all leaks of a dump, listedClasses the
-	// classes of each.
+	// classes of each leak.
 	listedLeaks   = 100
 	listedClasses = 10
 )
@@ -81,12 +81,12 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	return report, record.WriteFileAtomic(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
-// SummaryName is the file of a folder that is used to compare its heap dump
-// with others.
+// SummaryName is the file in a folder with which its heap dump is compared with
+// others.
 const SummaryName = "heap.summary.json.zst"
 
-// summarize writes the summary of a dump and returns the name of its file, ""
-// if it cannot be written.
+// summarize writes the summary of a dump and returns the name of the file, or
+// "" if the summary cannot be written.
 func (c *Case) summarize(s *analysis.Summary) string {
 	var packed bytes.Buffer
 	encoded, err := s.Encode()
@@ -112,7 +112,7 @@ func packInto(out io.Writer, content []byte) error {
 	return errors.Join(err, z.Close())
 }
 
-// heapOf is a dump as its record has it.
+// heapOf returns a dump in the form of its record.
 func heapOf(r *analysis.Report, summary string) *record.HeapDump {
 	h := &record.HeapDump{
 		Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes,
@@ -135,8 +135,8 @@ func (r *Responder) heapOptions() analysis.Options {
 	return o
 }
 
-// heapLines summarizes a dump: the first leaks, or the places where
-// memory accumulates.
+// heapLines summarizes a dump: its first leaks, or the places where memory
+// accumulates.
 func (c *Case) heapLines(r *analysis.Report) []string {
 	var lines []string
 	for _, text := range r.Warnings {
@@ -175,8 +175,8 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	return lines
 }
 
-// listLeaks lists the leaks of a dump by their keys, to be compared with those
-// of others.
+// listLeaks lists the leaks of a dump by their keys, for comparison with those
+// of other dumps.
 func (c *Case) listLeaks(leaks []analysis.Leak) {
 	c.Record.Leaks, c.Record.LeaksOmitted = []record.DumpLeak{}, 0
 	order := make([]*analysis.Leak, len(leaks))
@@ -195,10 +195,10 @@ func (c *Case) listLeaks(leaks []analysis.Leak) {
 	}
 }
 
-// leakOf is a leak as the list has it.
+// leakOf returns a leak in the form of the list.
 func leakOf(l *analysis.Leak) record.DumpLeak {
 	one := *l
-	one.Instances = 1 // whose number is beside the name
+	one.Instances = 1 // its number is beside the name
 	out := record.DumpLeak{
 		Key: l.Key, Name: text.Head(reporters.LeakName(&one), maxText), Library: l.Library,
 		Count: int64(l.Instances), Bytes: l.RetainedBytes, Classes: []record.ClassCount{},
@@ -216,7 +216,7 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 }
 
 // firstLeak returns what to look at first: the app's own leak that retains
-// most, else where most memory accumulates, else a leak of a library.
+// most, else the place where most memory accumulates, else a leak of a library.
 func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	var own, library, pile *analysis.Leak
 	larger := func(have, l *analysis.Leak) *analysis.Leak {
@@ -235,7 +235,7 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	for i := range piles {
 		pile = larger(pile, &piles[i])
 	}
-	// A leak that retains next to nothing does not explain memory that grows.
+	// A leak that retains very little cannot explain growing memory.
 	if own != nil && (pile == nil || own.RetainedBytes*smallLeak >= pile.RetainedBytes) {
 		return own
 	}
@@ -245,7 +245,7 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is how many times as much as a leak an accumulation must retain to
+// smallLeak is how many times more than a leak an accumulation must retain to
 // come first.
 const smallLeak = 20
 
@@ -277,7 +277,7 @@ func textLines[T any](write func(io.Writer, T) error, of T) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// head returns the beginning of a trace; the file has all of it.
+// head returns the beginning of a trace; the file contains the whole trace.
 func head(trace []string, file string) []string {
 	if len(trace) <= toldTrace {
 		return trace
@@ -285,24 +285,24 @@ func head(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// The notes of a step about a stripped dump: that it stays, or that it waits
-// for its analysis.
+// The notes of a step about a stripped dump: that it stays, or that it has not
+// been analysed yet.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
 		"(diagnose.keep: none)"
 )
 
-// waits reports whether a dump that is not to stay was not analysed and is kept
-// for a report. A diagnosis on demand has no report.
+// waits reports whether a dump that is not to be kept was not analysed, and is
+// therefore kept until a report. A diagnosis on demand has no report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
-// keep converts a dump to the form that is kept, and returns its name, empty if
-// nothing is kept. A dump that cannot be stripped is removed: it contains what
-// people have typed, and the folder may be uploaded. A dump that is not to stay
-// exists until drop.
+// keep converts a dump to the form that is kept, and returns its name, which is
+// empty if nothing is kept. A dump that cannot be stripped is removed: it
+// contains texts that people have typed, and the folder may be uploaded. A dump
+// that is not to be kept exists until drop.
 func (r *Responder) keep(c *Case, file string) (string, error) {
 	if r.options.Keep == Nothing && !r.waits(c) {
 		return file, nil
@@ -334,8 +334,8 @@ func (r *Responder) keep(c *Case, file string) (string, error) {
 	return c.kept(to, note, err), err
 }
 
-// drop removes the dump of a case that keeps none. It comes last, when the
-// results are written, and reports whether there was one.
+// drop removes the dump of a case that keeps none, and reports whether there
+// was one. It is called last, when the results are written.
 func (r *Responder) drop(c *Case) (some bool) {
 	if r.options.Keep != Nothing || r.waits(c) {
 		return false
@@ -359,8 +359,8 @@ func (r *Responder) drop(c *Case) (some bool) {
 	return some
 }
 
-// kept records what was done about a dump; err is why that failed. It returns
-// the name of what is left, or empty.
+// kept records what was done with a dump; err is the reason why that failed. It
+// returns the name of the remaining file, or "".
 func (c *Case) kept(file, note string, err error) string {
 	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)
@@ -385,8 +385,8 @@ func (c *Case) kept(file, note string, err error) string {
 	return file
 }
 
-// notAnalysed says what to do about a dump that an interrupted run has not
-// analysed; file is its name now, empty if it is gone.
+// notAnalysed describes what to do with a dump that an interrupted run has not
+// analysed; file is its present name, empty if it is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:

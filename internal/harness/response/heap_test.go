@@ -82,7 +82,7 @@ func summarized(t *testing.T, dump []byte) *analysis.Summary {
 	return s
 }
 
-// checkSummary checks that the kept summary is that of the dump, and that the
+// checkSummary checks that the kept summary belongs to the dump, and that the
 // record names it.
 func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	t.Helper()
@@ -106,7 +106,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	return kept
 }
 
-// The kept form of a dump is the requested one, and the record says so.
+// A dump is kept in the requested form, and the record says so.
 func TestKept(t *testing.T) {
 	dump := dumpWithSecret(t)
 	if !holds(dump, secret) {
@@ -154,7 +154,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// The dumps of real phones are kept without their texts, with the same results.
+// The dumps of real phones are kept without their texts, and yield the same
+// results.
 func TestKeptRecorded(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		dump := recorded.Read(t, "hprof", name)
@@ -166,7 +167,7 @@ func TestKeptRecorded(t *testing.T) {
 		}
 		none := analysed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
 			map[string][]byte{"heap.hprof": dump})
-		// The hashes of texts are the same, whatever is kept of the dump.
+		// The hashes of texts are the same, whichever part of the dump is kept.
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
@@ -174,7 +175,7 @@ func TestKeptRecorded(t *testing.T) {
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
-		// Texts were removed from it, such as the name of the app.
+		// Texts such as the name of the app were removed from it.
 		d := analysis.Compare(checkSummary(t, got, dump), summarized(t, kept), 10)
 		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable ||
 			slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
@@ -184,7 +185,7 @@ func TestKeptRecorded(t *testing.T) {
 }
 
 // A file that is not a dump, or cannot be stripped, is removed; a truncated
-// dump is kept, stripped.
+// dump is stripped and kept.
 func TestKeptDamaged(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	dump := dumpWithSecret(t)
@@ -205,7 +206,7 @@ func TestKeptDamaged(t *testing.T) {
 		}
 	}
 
-	// A dump that can be neither stripped nor removed is reported.
+	// A dump that can neither be stripped nor removed is reported.
 	c = given(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
 	if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
 		t.Fatal(err)
@@ -223,8 +224,9 @@ func TestKeptDamaged(t *testing.T) {
 }
 
 // An interrupted run does not wait for the analysis, and leaves no dump
-// unchanged. A dump that was not analysed is marked so and kept until it is;
-// only on demand there is no later report.
+// unchanged. A dump that was not analysed is marked as such and kept until it
+// is analysed. The exception is a diagnosis on demand, for which there is no
+// later report.
 func TestKeptInterrupted(t *testing.T) {
 	const report = "the run was interrupted before the dump was analyzed: leakgate report does it"
 	for _, k := range []struct {
@@ -287,8 +289,8 @@ func TestKeptInterrupted(t *testing.T) {
 	}
 }
 
-// Of many leaks the record has the first ten of each kind, and the summary the
-// one to look at first.
+// If there are many leaks, the record has the first ten of each kind, and the
+// summary names the one to look at first.
 func TestManyLeaks(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	for i := range 14 {
@@ -302,8 +304,8 @@ func TestManyLeaks(t *testing.T) {
 	says(t, c.Record.Summary, " more in analysis.json")
 }
 
-// pagesAfter is a dump of an app after that many repetitions: a list of pages
-// that is never emptied.
+// pagesAfter returns a dump of an app after a number of repetitions: it
+// contains a list of pages that is never emptied.
 func pagesAfter(t testing.TB, loops int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -315,7 +317,7 @@ func pagesAfter(t testing.TB, loops int) []byte {
 	return dumped(t, h, loops)
 }
 
-// marked is an analysed dump at a mark.
+// marked returns an analysed dump at a mark.
 func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
 	t.Helper()
 	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})
@@ -328,8 +330,8 @@ func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []by
 	return c
 }
 
-// What grew in every dump at marks is reported at the end, for each incarnation
-// of a process.
+// What grew in every dump at a mark is reported at the end, for each
+// incarnation of a process.
 func TestSeries(t *testing.T) {
 	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77},
 		capture.Process{Name: "com.shop", PID: 4321, Start: 99}

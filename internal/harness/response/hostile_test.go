@@ -19,10 +19,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hostile is a text with terminal escapes that JSON makes six times as long.
+// hostile is a text with terminal escapes whose length in JSON is six times as
+// large.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
-// Artifacts may contain anything: a record and the texts are Printable and
+// Artifacts may contain anything, but records and texts are Printable and
 // bounded.
 func TestHostileArtifacts(t *testing.T) {
 	var smaps, threads, logcat, exits strings.Builder
@@ -71,7 +72,7 @@ func TestHostileArtifacts(t *testing.T) {
 }
 
 // A line of samples.ndjson can hold the record of a dump in which all names
-// have the maximum length and each character takes six in JSON.
+// have the maximum length and each character takes six bytes in JSON.
 func TestHostileDump(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	wide := strings.Repeat("<", 1000)
@@ -96,8 +97,8 @@ func TestHostileDump(t *testing.T) {
 	}
 }
 
-// fit makes any record small enough, keeps the beginnings, and reports what was
-// dropped.
+// fit makes any record small enough, keeps the beginning of each list, and
+// reports what was dropped.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
 	c := &Case{
@@ -139,8 +140,8 @@ func TestFit(t *testing.T) {
 	equal(t, "record", small.Record, want)
 }
 
-// A run directory is untrusted: files outside that its lines name are not
-// touched.
+// A run directory is untrusted: if its lines name files outside of it, these
+// are not touched.
 func TestResumeStaysInside(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -174,8 +175,8 @@ func TestResumeStaysInside(t *testing.T) {
 	}
 }
 
-// Each reader accepts any text: it returns an error or lines, and never what a
-// record cannot hold.
+// Each reader accepts any text: it returns an error or lines, and never more
+// than a record can hold.
 func FuzzReaders(f *testing.F) {
 	names := slices.Sorted(maps.Keys(readers))
 	for i, name := range names {
@@ -238,8 +239,8 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// A folder that cannot be written is an error, and not a case that looks
-// complete.
+// A folder that cannot be written is an error, and does not yield a case that
+// looks complete.
 func TestFolderGone(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	c := given(t, r, "native", nil, map[string][]byte{"status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t3\n")})

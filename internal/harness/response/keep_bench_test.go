@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// BenchmarkKeep measures keeping a dump of a phone, compared with writing it
-// stripped and unpacked.
+// BenchmarkKeep measures how long it takes to keep a dump of a phone, compared
+// with writing the dump stripped and unpacked.
 func BenchmarkKeep(b *testing.B) {
 	data := recorded.Read(b, "hprof", "ahat-O.hprof")
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}

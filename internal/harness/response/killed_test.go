@@ -25,8 +25,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// killed is a case whose run was killed before its analysis: Resume knows it
-// from the line about the collection.
+// killed is a case whose run was killed before its analysis: Resume finds it in
+// the line about the collection.
 func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
 	r := New(t.TempDir(), Options{Keep: keep})
@@ -47,8 +47,8 @@ func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnos
 	return list[0]
 }
 
-// No line records that a report has analysed a diagnosis: the next one uses its
-// results, even if nothing is left of the dump.
+// No line records that a report has analysed a diagnosis: the next report uses
+// the results, even if the dump was removed.
 func TestResumeTwice(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -65,8 +65,8 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// A run that is killed after it has written the results of a dump, and before
-// it removed it, loses neither the results nor the removal.
+// If a run is killed after it has written the results of a dump and before it
+// has removed the dump, the results are kept and the dump is removed.
 func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	r, c, line := killed(t, Nothing)
 	first := resumed(t, r, line)
@@ -75,7 +75,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := first
-	done.Steps = line[0].Steps // nothing is removed yet
+	done.Steps = line[0].Steps // nothing has been removed yet
 	if err := (&Case{Record: done, folder: c.folder}).write(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	}
 }
 
-// diagnosis.json counts only if it belongs to that diagnosis, and was analysed.
+// diagnosis.json is used only if it belongs to that diagnosis and was analysed.
 func TestResumeRejectsForeignRecords(t *testing.T) {
 	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
@@ -151,7 +151,7 @@ func TestResumeRejectsForeignRecords(t *testing.T) {
 	}
 }
 
-// Ctrl-C before the analyses leaves every dump for the next time, whatever is
+// Ctrl-C before the analyses leaves every dump for the next report, whatever is
 // to be kept.
 func TestResumeInterrupted(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
@@ -165,8 +165,8 @@ func TestResumeInterrupted(t *testing.T) {
 		}
 		equal(t, string(keep), contents(t, c.folder.path), before)
 
-		// In the middle of one it is stripped, unless all of it stays, and
-		// analysed later.
+		// A dump whose analysis is interrupted is stripped, unless the whole
+		// dump is kept, and analysed later.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
 		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) ||
@@ -177,7 +177,8 @@ func TestResumeInterrupted(t *testing.T) {
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
-		// Also from a line of an interrupted run: it contains what grew.
+		// This also holds for a line of an interrupted run, which contains what
+		// grew.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "of the first time"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
@@ -218,8 +219,9 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 	}
 }
 
-// A dump that was pulled when a run was killed, before a line about it, is left
-// in the form that is to be kept: stripped if that is unknown.
+// If a run is killed after a dump was pulled and before a line about it was
+// written, the dump is left in the form that is to be kept: stripped if that is
+// unknown.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := dumpWithSecret(t)
 	leaks := leaksOf(t, dump)
@@ -231,8 +233,8 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
 		dump   []byte
-		// stays is the result: the whole dump, a stripped one, nothing, or what
-		// was there before, unchanged.
+		// stays is the expected result: the whole dump, a stripped dump,
+		// nothing, or the previous files unchanged.
 		stays    string
 		warnings string
 	}{
@@ -300,9 +302,9 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	}
 }
 
-// Wherever the packing of a dump is killed, the line of the run names the dump
-// as it was pulled: the next report has the same result as without the kill,
-// and leaves one dump.
+// Wherever the packing of a dump is interrupted by a kill, the line of the run
+// names the dump as it was pulled: the next report has the same result as
+// without the kill, and leaves one dump.
 func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -334,19 +336,20 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	}
 }
 
-// A truncated packed dump is not taken for a complete one, and one that is
-// damaged, or unpacks to more than a dump has, is rejected and leaves no
-// temporary file.
+// A truncated packed dump is not mistaken for a complete one. A damaged one, or
+// one that is too large when unpacked, is rejected and leaves no temporary
+// file.
 func TestResumeOfTruncatedPackedDump(t *testing.T) {
-	// Of several blocks of 128 KiB, of which the first can be unpacked.
+	// The file has several blocks of 128 KiB, of which the first can be
+	// unpacked.
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	h.Hold("com.shop.Mail", "drafts", h.ArrayList(h.String(secret), h.Chars(strings.Repeat(secret, 10_000))).Ref)
 	dump := dumped(t, h, 0)
 	whole := packedDump(t, dump)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-1] ^= 0x55 // of the checksum
-	// RFC 8878, 3.1.1: a frame without a size whose blocks of four bytes are
-	// 128 KiB of zeros each, after one with the head of a dump.
+	// RFC 8878, 3.1.1: a frame without a size, with blocks of four bytes that
+	// each unpack to 128 KiB of zeros, after a frame with the head of a dump.
 	bomb := append(packedDump(t, dump[:1000]),
 		append([]byte("\x28\xb5\x2f\xfd\x00\x38"), bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 4096)...)...)
 	for name, x := range map[string]struct {
@@ -394,16 +397,17 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	}
 }
 
-// declaring is a zstd frame of some bytes that says it has size bytes (RFC
-// 8878, 3.1.1.1).
+// declaring returns a zstd frame of a few bytes whose header declares size
+// bytes (RFC 8878, 3.1.1.1).
 func declaring(t *testing.T, size uint64) []byte {
 	t.Helper()
 	head := binary.LittleEndian.AppendUint64([]byte("\x28\xb5\x2f\xfd\xc0\x38"), size)
 	return append(head, 0x03, 0x00, 0x10, 0x00)
 }
 
-// If packing fails, raw dumps stay as before packing existed, and dumps to be
-// stripped are removed, since they are still complete. No partial file is left.
+// If packing fails, raw dumps stay unpacked, as before packing existed. Dumps
+// to be stripped are removed, because they still have all their contents. No
+// partial file is left.
 func TestPackFails(t *testing.T) {
 	dump := dumpWithSecret(t)
 	for _, keep := range []Keep{Stripped, Raw} {
@@ -436,7 +440,7 @@ func TestPackFails(t *testing.T) {
 	}
 }
 
-// fullDisk accepts left bytes and no more.
+// fullDisk accepts left bytes, and then fails.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
@@ -447,7 +451,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Wherever the disk is full while a dump is packed, it is not taken for packed.
+// Wherever the disk becomes full while a dump is packed, the dump is not
+// mistaken for a packed one.
 func TestPackOnAFullDisk(t *testing.T) {
 	data := dumpWithSecret(t)
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}
@@ -468,7 +473,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A run directory is untrusted: its links are not followed.
+// A run directory is untrusted: links in it are not followed.
 func TestResumeFollowsNoLink(t *testing.T) {
 	dump := dumpWithSecret(t)
 	told := func(keep Keep, file string) []record.Diagnosis {
@@ -510,7 +515,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 				if err := os.Symlink(outside, at); err != nil {
 					recorded.Missing(t, "needs symbolic links: %v", err)
 				}
-				// With a line, and without.
+				// This is tested with a line and without one.
 				for _, list := range [][]record.Diagnosis{told(keep, "heap.hprof"), told(keep, "heap.hprof.zst"), nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)
@@ -539,8 +544,8 @@ func TestResumeFollowsNoLink(t *testing.T) {
 	}
 }
 
-// From the first request on the folder records whose it is and what may stay in
-// it: a kill leaves no line.
+// From the first request on, the folder records which process it belongs to and
+// what may stay in it, because a killed run leaves no line.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})
@@ -589,7 +594,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 
 		w := watch(t, Options{}, androidsim.Options{Root: true})
 		w.responder.dir = dir
-		// The folder disappears while it is filled.
+		// The folder disappears while files are written to it.
 		w.phone.before = func(string) error { return os.RemoveAll(filepath.Join(dir, Artifacts)) }
 		c, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil))
 		if c == nil || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), dir) {
@@ -597,7 +602,8 @@ func TestHostPathsAreRedacted(t *testing.T) {
 		}
 		checkHostless(t, dir, c)
 		w.phone.before = nil
-		// And before it is read: a dump can be neither analysed nor stripped.
+		// The folder disappears before it is read: a dump can neither be
+		// analysed nor stripped.
 		c = given(t, w.responder, "java", nil,
 			map[string][]byte{"heap.hprof": dumpWithSecret(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
 		if err := os.RemoveAll(filepath.Join(dir, Artifacts)); err != nil {
@@ -612,7 +618,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 			t.Errorf("%q", c.Record.Warnings)
 		}
 		checkHostless(t, dir, c)
-		// And it cannot be created.
+		// The folder cannot be created.
 		if err := os.WriteFile(filepath.Join(dir, Artifacts), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// levels are the columns of the table: what a phone and its app allow.
+// levels are the columns of the table: the permissions on a phone and for its
+// app.
 var levels = []struct {
 	title      string
 	build      string
@@ -30,8 +31,8 @@ var levels = []struct {
 	{"user build, released app", "user", false, false},
 }
 
-// TestLevels checks the table of docs/response.md: each cell is what a
-// simulated phone of that kind shows.
+// TestLevels checks the table of docs/response.md: each cell is compared with
+// the result on a simulated phone of that kind.
 func TestLevels(t *testing.T) {
 	table := levelTable(t)
 	for i, level := range levels {
@@ -77,7 +78,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// word is the word of a cell, from an old and a new phone.
+// word returns the word of a cell, from the results on an old and a new phone.
 func word(old, young bool) string {
 	switch {
 	case old && young:
@@ -88,7 +89,7 @@ func word(old, young bool) string {
 	return "not observable"
 }
 
-// levelTable parses the table of the page, the heading first.
+// levelTable parses the table on the page; the heading comes first.
 func levelTable(t *testing.T) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/response.md")
@@ -117,7 +118,7 @@ func levelTable(t *testing.T) [][]string {
 	return table
 }
 
-// phone is a simulated phone whose processes leak, one kind each.
+// phone is a simulated phone with one leaking process for each kind of leak.
 type phone struct {
 	dev      capture.Device
 	facts    capture.Facts
@@ -183,8 +184,8 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 	return capture.Target{Process: found.Processes[0], Level: probe.Level}
 }
 
-// shows returns how much of the leak of a kind the response finds, by its
-// findings and not by its artifacts.
+// shows returns how much of the leak of a kind the response finds, judged by
+// its findings and not by its artifacts.
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)

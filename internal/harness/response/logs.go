@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// readLogcat reports what happened to the process around that time: first
-// whether it crashed or was killed.
+// readLogcat reports what happened to the process: first whether it crashed or
+// was killed.
 func readLogcat(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	nothing := []string{"logcat: nothing about the process"}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -81,7 +81,7 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 			own = append(own, e)
 		}
 	}
-	// The device lists them by uid: a reinstalled app has another.
+	// The device lists them by uid, and a reinstalled app has a different uid.
 	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
 		return []string{"exit info: no earlier exit of a process with this name"}, nil

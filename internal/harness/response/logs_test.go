@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// exitRecord is one record of exit-info in the form of Android 12 and later.
+// exitRecord returns one record of exit-info in the format of Android 12 and
+// later.
 func exitRecord(i int, at, process string, user, reason int) string {
 	return fmt.Sprintf("        ApplicationExitInfo #%d:\n          timestamp=%s pid=%d realUid=%d10123 "+
 		"packageUid=%[4]d10123 definingUid=%[4]d10123 user=%[4]d\n"+
@@ -19,8 +20,9 @@ func exitRecord(i int, at, process string, user, reason int) string {
 
 const exitHead = "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n"
 
-// The device prints all users, the one with the lowest uid first: the exits of
-// another user's app are not those of this one, and the last is the newest.
+// The device prints the exits of all users, those of the lowest uid first. The
+// exits of another user's app are not reported for this one, and the last exit
+// is the newest.
 func TestExitsOfUser(t *testing.T) {
 	text := exitHead + "    Historical Process Exit for uid=10123\n" +
 		exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4) +
@@ -46,7 +48,7 @@ func TestExitsOfUser(t *testing.T) {
 			t.Errorf("user %d: %v\n%s", user, err, strings.Join(got, "\n"))
 		}
 	}
-	// If the device does not say whose it was, it counts.
+	// If the device does not report whose exit it was, the exit counts.
 	nobody := strings.ReplaceAll(exitHead+exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4), " user=0\n", "\n")
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: 10}}}
 	got, err := readExitInfo(c, &MemorySnapshot{}, []byte(nobody))

@@ -14,14 +14,14 @@ const (
 	// threadsFile is the artifact with the names of threads, which may be
 	// personal.
 	threadsFile = "threads.txt"
-	// beforeName is what grep prints between the directory of a thread and its
-	// name: /proc/PID/task/TID/comm:NAME.
+	// beforeName matches what grep prints before the name of a thread:
+	// /proc/PID/task/TID/comm:NAME.
 	beforeName = "/comm:"
 )
 
-// hideThreads replaces the names in threads.txt with what may be shown of them.
-// The snapshot keeps them, so that two snapshots are compared by the
-// kernel's names. A file whose names cannot be hidden is removed.
+// hideThreads replaces each name in threads.txt with the part of it that may be
+// shown. The snapshot keeps the full names, so that two snapshots are compared
+// by the kernel's names. A file whose names cannot be hidden is removed.
 func (c *Case) hideThreads() {
 	if c.hide == nil {
 		return
@@ -59,7 +59,7 @@ func (f folder) hideThreads(c *Case) (size int64, err error) {
 }
 
 // shown returns threads with the names that may be shown; a name that is
-// already hidden stays so.
+// already hidden remains hidden.
 func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))
 	patterns, sizes := footprint.Patterns(list)
@@ -69,7 +69,8 @@ func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	return out
 }
 
-// threadGroup is what may be shown of the pattern of that many threads.
+// threadGroup returns the part of a name pattern that may be shown, for a group
+// of that many threads.
 func (c *Case) threadGroup(pattern string, threads int) string {
 	if pattern == noName {
 		return pattern
@@ -77,9 +78,9 @@ func (c *Case) threadGroup(pattern string, threads int) string {
 	return c.hide.ThreadGroup(pattern, threads)
 }
 
-// compareThreads compares two readings of one process. An earlier reading that
-// comes from a run directory has hidden names, so those of the later one are
-// hidden before.
+// compareThreads compares two readings of one process. If the earlier reading
+// comes from a run directory, it has hidden names, so the names of the later
+// reading are hidden first.
 func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading) footprint.ThreadGrowth {
 	if hidden {
 		before.Threads, after.Threads = c.shown(before.Threads), c.shown(after.Threads)
@@ -91,8 +92,8 @@ func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading
 	return g
 }
 
-// parseThreads parses the lines of grep. The rest of a name with a line feed in
-// it is not a thread and is skipped.
+// parseThreads parses the lines of grep. If a name contains a line feed, the
+// rest of the name is not a thread and is skipped.
 func parseThreads(content []byte) (list []footprint.Thread, directories []string) {
 	for line := range strings.Lines(string(content)) {
 		directory, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), beforeName)

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// named is the output of grep for threads with these names.
+// named returns the output of grep for threads with these names.
 func named(names ...string) map[string][]byte {
 	var b strings.Builder
 	for i, name := range names {
@@ -29,7 +29,7 @@ func numbered(format string, n int) (names []string) {
 	return names
 }
 
-// shownNames are the names in a threads.txt, each once.
+// shownNames returns the names in a threads.txt, each once.
 func shownNames(t *testing.T, c *Case) []string {
 	t.Helper()
 	var names []string
@@ -41,13 +41,13 @@ func shownNames(t *testing.T, c *Case) []string {
 	return slices.Compact(names)
 }
 
-// Names of threads that may be personal are hidden, those of pools are not;
+// Names of threads that may be personal are hidden, and names of pools are not;
 // growth is determined by the true names.
 func TestThreadNames(t *testing.T) {
 	hash := regexp.MustCompile(`^…#[a-p]{6}$`)
 	for _, c := range []struct {
 		names []string
-		want  string // empty for hidden
+		want  string // empty for a hidden name
 	}{
 		{[]string{"main"}, "main"},
 		{numbered("Binder:4321_%d", 4), "Binder:4321_*"},
@@ -101,8 +101,8 @@ func TestThreadNamesCompared(t *testing.T) {
 	}
 }
 
-// A killed run leaves no names either, and what a report compares with hidden
-// ones is hidden before.
+// A killed run leaves no names either. When a report compares names with hidden
+// ones, it hides them first.
 func TestThreadNamesResumed(t *testing.T) {
 	dir := t.TempDir()
 	r := New(dir, Options{})
@@ -143,7 +143,7 @@ func TestThreadNamesResumed(t *testing.T) {
 	}
 }
 
-// If the names cannot be hidden, nothing of them stays.
+// If the names cannot be hidden, the file is removed.
 func TestThreadNamesThatCannotBeHidden(t *testing.T) {
 	c := given(t, New(t.TempDir(), Options{}), "thread", nil, named("alice@example"))
 	outside := filepath.Join(t.TempDir(), "victim")

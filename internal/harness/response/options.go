@@ -8,34 +8,35 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 )
 
-// Dump is when heaps are dumped.
+// Dump determines when heaps are dumped.
 type Dump string
 
-// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and
-// AtMarks also of every process when the run ends, or at each mark.
+// When heaps are dumped. OnLeak: as part of the response to a leak. AtEnd and
+// AtMarks: on a leak, and also every process when the run ends, or at each
+// mark.
 const (
 	OnLeak  Dump = "on_leak"
 	AtEnd   Dump = "at_end"
 	AtMarks Dump = "at_marks"
 )
 
-// Keep is what is kept of a heap dump after its analysis.
+// Keep determines what is kept of a heap dump after its analysis.
 type Keep string
 
 // What is kept: the dump with the contents of its primitive arrays zeroed, the
 // whole dump, or nothing. Dumps contain personal data, and artifacts of a run
-// get uploaded.
+// are often uploaded.
 const (
 	Stripped Keep = "stripped"
 	Raw      Keep = "raw"
 	Nothing  Keep = "none"
 )
 
-// Logcat is what is kept of the device's log in a diagnosis.
+// Logcat determines what is kept of the device's log in a diagnosis.
 type Logcat = diagnose.KeptLog
 
-// The kept parts of the log: the lines of the app and those of the system about
-// it, all lines, or nothing.
+// The kept parts of the log: the app's lines and the system's lines about it,
+// all lines, or nothing.
 const (
 	LogcatApp  = diagnose.LogcatApp
 	LogcatAll  = diagnose.LogcatAll
@@ -51,25 +52,28 @@ const DefaultCooldown = 30 * time.Minute
 type Options struct {
 	Dump Dump
 	Keep Keep
-	// Logcat is what is kept of the device's log, which has lines of every app;
-	// empty means LogcatApp.
+	// Logcat determines what is kept of the device's log, which contains lines
+	// of every app; empty means LogcatApp.
 	Logcat Logcat
 	// ShowTexts shows texts of the app, which may be personal: keys of maps,
-	// names of threads, titles. Otherwise a hash replaces each.
+	// names of threads, titles. If it is false, each text is replaced by a
+	// hash.
 	ShowTexts bool
 	// Cooldown is the device time between two diagnoses of one process. The
-	// policy has its own for its demands: set both together.
+	// policy has a separate cooldown for its demands: set both to the same
+	// value.
 	Cooldown time.Duration
-	// Steps are added to the recipe of this name (java, native, gpu, thread,
-	// unknown), or to each of them for all.
+	// Steps are added to the recipe that is the key (java, native, gpu, thread,
+	// unknown), or to each of these for the key all.
 	Steps map[string][]Step
-	// Mapping has the source names for an obfuscated build; nil for none.
+	// Mapping contains the source names for an obfuscated build; nil if there
+	// is none.
 	Mapping *analysis.Mapping
-	// Memory returns how many bytes the graph of a dump may take; nil, or 0,
-	// means no limit.
+	// Memory returns how many bytes the graph of a dump may use. If it is nil
+	// or returns 0, there is no limit.
 	Memory func() int64
-	// maxDump bounds a dump that is unpacked to be read again, in bytes; 0 is
-	// the limit of a dump that is pulled.
+	// maxDump bounds the size of an unpacked dump, in bytes; 0 means the limit
+	// for a dump that is pulled.
 	maxDump int64
 }
 
@@ -89,7 +93,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// recipe returns the recipe of this name with the steps that were added to it.
+// recipe returns the recipe with this name and the steps that were added to it.
 func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 	r, ok := diagnose.RecipeOf(name)
 	if !ok {
@@ -108,14 +112,14 @@ func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 type Step struct{ step diagnose.Step }
 
 // NewStep returns the step that keeps the output of a command on the device as
-// artifact name. In the command {pid}, {process}, {package} and {user} are
-// replaced by those of the process; limit bounds it in real time.
+// the artifact name. In the command {pid}, {process}, {package} and {user} are
+// replaced by those of the process; limit bounds its real time.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	s, err := diagnose.CustomStep(name, command, limit)
 	return Step{s}, err
 }
 
-// The recipes without a kind: light artifacts, to compare with later, and only
+// The recipes without a kind: light artifacts for later comparison, and only
 // the heap.
 const (
 	Snapshot = "snapshot"

@@ -20,7 +20,7 @@ import (
 )
 
 // For each kind of leak a phone is observed twice, an hour apart, and the
-// answer names what leaks.
+// response names what leaks.
 func TestEachKind(t *testing.T) {
 	rooted := androidsim.Options{API: 34, Root: true, BuildType: "userdebug"}
 	for _, c := range []struct {
@@ -95,8 +95,8 @@ func TestEachKind(t *testing.T) {
 				}
 			}
 		}},
-		// The memory maps of a released app are unreadable: the rows of meminfo
-		// remain.
+		// The memory maps of a released app are unreadable, so the rows of
+		// meminfo are used.
 		{"native", androidsim.Options{API: 34}, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
 			says(t, c.Record.Summary, "memory maps: not read before, not read now",
 				"smaps: only the rows of meminfo; the library is unknown", "meminfo, by row:\n  Native Heap ",
@@ -160,7 +160,7 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// release is watch for a user build with a released app.
+// release is like watch, for a user build with a released app.
 func release(t *testing.T, phone androidsim.Options, leak androidsim.Model) *watched {
 	t.Helper()
 	phone.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
@@ -193,8 +193,8 @@ func mb(n *int64) int64 {
 	return (*n + 1<<19) >> 20
 }
 
-// Without an earlier snapshot the answer is the present state, and says that
-// it is not growth.
+// Without an earlier snapshot the response is the present state, and says that
+// this is not growth.
 func TestNoEarlierSnapshot(t *testing.T) {
 	for recipe, words := range map[string][]string{
 		"native":  {"Pss + SwapPss ", "the largest:"},
@@ -220,7 +220,7 @@ func TestNoEarlierSnapshot(t *testing.T) {
 	}
 }
 
-// Two diagnoses of one process in the same second have folders of their own.
+// Two diagnoses of one process in the same second have different folders.
 func TestSameSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(t.TempDir(), Options{})
@@ -235,8 +235,8 @@ func TestSameSecond(t *testing.T) {
 	})
 }
 
-// Whatever the name of a process, its folder is one below artifacts that every
-// file system accepts.
+// The folder of a process is directly below artifacts and has a name that every
+// file system accepts, whatever the name of the process is.
 func TestFolderOfHostileName(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	for name, want := range map[string]string{
@@ -275,8 +275,8 @@ func TestFolderOfHostileName(t *testing.T) {
 	}
 }
 
-// Each process has a folder of its own, also on a file system that is
-// case-insensitive, or that removes dots at the end.
+// Each process has its own folder, even on a file system that is
+// case-insensitive or removes dots at the end.
 func TestFoldersOfSimilarNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{
@@ -299,9 +299,8 @@ func TestFoldersOfSimilarNames(t *testing.T) {
 	}
 }
 
-// A device that disappears in the middle, or a run that ends: what was
-// collected until then is kept, reported and left in the form that is to be
-// kept.
+// If a device disappears in the middle, or a run ends, what was collected until
+// then is kept, reported and left in the form that is to be kept.
 func TestInterruptedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})

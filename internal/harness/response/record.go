@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A line of samples.ndjson, which holds a record, has at most 1 MB; and a run
-// has hundreds of records. These bound the parts of one, in encoded bytes; a
-// step has maxReasons and maxWords.
+// A line of samples.ndjson, which contains a record, has at most 1 MB, and a
+// run has hundreds of records. These constants bound the parts of a record, in
+// encoded bytes; a step is bounded by maxReasons and maxWords.
 const (
 	maxFindings     = 100 << 10
 	maxSummary      = 60 << 10
@@ -16,8 +16,8 @@ const (
 	roomForWarnings = 2
 )
 
-// fit reduces a record to what a line may hold: it drops traces of findings
-// that are too long, and truncates the lists.
+// fit reduces a record to the size of a line: it drops traces of findings that
+// are too long, and truncates the lists.
 func (c *Case) fit() {
 	r := &c.Record
 	all := len(r.Findings)
@@ -44,7 +44,7 @@ func (c *Case) fit() {
 	r.Summary = within(r.Summary, maxSummary)
 }
 
-// within returns the beginning of a list, of at most that many bytes.
+// within returns the beginning of a list, at most that many bytes long.
 func within(list []string, most int) []string {
 	for i := range list {
 		if most -= encoded(list[i]); most < 0 {
@@ -57,6 +57,6 @@ func within(list []string, most int) []string {
 // encoded returns the size of a value in a line of samples.ndjson, including
 // the comma after it.
 func encoded(v any) int {
-	text, _ := json.Marshal(v) // texts and numbers only
+	text, _ := json.Marshal(v) // only texts and numbers
 	return len(text) + 1
 }

@@ -20,18 +20,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Responder collects and analyses for one run. Create one with New.
+// Responder collects and analyses the artifacts of one run. Create one with
+// New.
 type Responder struct {
 	dir     string
 	options Options
-	// token names the run's files on devices.
+	// token is the part of file names on devices that distinguishes this run.
 	token string
 	// hide is nil if texts of the app are shown.
 	hide *android.Hider
 
 	mu sync.Mutex
-	// series are the dumps at marks of each process, grown the results of those
-	// that ended with their incarnation.
+	// series are the dumps at marks of each process; grown are the results of
+	// series whose incarnation has ended.
 	series map[place]*series
 	grown  []record.Diagnosis
 }
@@ -53,33 +54,35 @@ func New(dir string, o Options) *Responder {
 	return r
 }
 
-// Options returns those of the run, with the defaults filled in.
+// Options returns the options of the run, with the defaults filled in.
 func (r *Responder) Options() Options { return r.options }
 
 // Order is one requested diagnosis.
 type Order struct {
 	Process capture.Process
 	Level   capture.Level
-	// Findings are those of the process's probe.
+	// Findings are the findings of the probe of the process.
 	Findings []capture.ProbeResult
-	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind
-	// the kind of the leak as verdicts name it, or empty.
+	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly. Kind
+	// is the kind of the leak as in verdicts, or empty.
 	Recipe string
 	Kind   detector.LeakKind
-	// Trigger is why, as in record.Diagnosis; Mark the mark's text.
+	// Trigger is the reason for the diagnosis, as in record.Diagnosis; Mark is
+	// the text of the mark.
 	Trigger, Mark string
 	// T is in seconds since the start of the run; Marks, Age and Memory are as
 	// in record.Diagnosis.
 	T           float64
 	Marks       int
 	Age, Memory *float64
-	// Settled reports that the app is idle and has nothing in flight.
+	// Settled reports that the app is idle and has no requests in flight.
 	Settled bool
 	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64
-	// Before is an earlier snapshot of the same incarnation; nil for none.
+	// Before is an earlier snapshot of the same incarnation; nil if there is
+	// none.
 	Before *MemorySnapshot
-	// App are other incarnations of processes of the app, whose log lines are
+	// App lists other incarnations of processes of the app; their log lines are
 	// kept, too.
 	App []diagnose.KnownProcess
 	// Paused, if not nil, is called when the process is about to be stopped,
@@ -92,7 +95,7 @@ type Case struct {
 	Order
 	// Record is the entry of run.json; Analyse completes it.
 	Record record.Diagnosis
-	// Now is the snapshot to compare with later; nil for none.
+	// Now is the snapshot for later comparison; nil if there is none.
 	Now *MemorySnapshot
 	// Ended is the device's clock at the end of the collection: time since
 	// boot, 0 if unknown.
@@ -102,23 +105,24 @@ type Case struct {
 	// Left are the paths of files that may still be on the device.
 	Left []string
 
-	// interrupted reports one whose analysis was interrupted.
+	// interrupted reports a heap dump whose analysis was interrupted.
 	interrupted bool
 
 	folder   folder
 	headline string
-	// hide removes texts of the app from what is written; nil shows them.
+	// hide removes texts of the app from what is written; nil means that they
+	// are shown.
 	hide *android.Hider
 }
 
-// leastFree is the minimum free space on the host, in bytes, for a snapshot: it
-// has some MB, and a night of suspicions has many.
+// leastFree is the minimum free space on the host, in bytes, for a snapshot:
+// each takes some MB, and in a night there may be many suspicions.
 const leastFree = 32 << 20
 
-// Collect collects the artifacts of an order from the device. The error is a
-// device that does not answer, a folder that cannot be written, or the end of
-// ctx; the case has what was collected until then and is nil only without a
-// folder, or without space for a snapshot.
+// Collect collects the artifacts of an order from the device. The error is
+// about a device that does not answer, a folder that cannot be written, or the
+// end of ctx. The case contains what was collected until then; it is nil only
+// if there is no folder, or no space for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {
@@ -140,7 +144,8 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
-	// A kill leaves no line about the folder: this records what may stay in it.
+	// A killed run leaves no line about the folder, so this records what may
+	// stay in it.
 	_ = c.write() // and again below, where its error is returned
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
 		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token,
@@ -155,7 +160,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		}
 	}
 	c.Record.Duration, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
-	if err != nil && ctx.Err() == nil { // the outcome describes the other
+	if err != nil && ctx.Err() == nil { // the outcome describes the other errors
 		c.warn(err)
 	}
 	return c, r.redactHostPaths(errors.Join(err, c.write()))
@@ -189,7 +194,7 @@ func free(dir string) (int64, error) {
 	return n, nil
 }
 
-// collected returns the steps as run.json has them.
+// collected returns the steps in the form of run.json.
 func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []record.Collected {
 	proves := map[string]string{}
 	for _, s := range recipe.Steps {
@@ -206,7 +211,8 @@ func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []recor
 	return out
 }
 
-// reasons returns the first reasons why no better method was used, shortened.
+// reasons returns the first few reasons why no better method was used,
+// shortened.
 func reasons(all []string, dir folder) []string {
 	var out []string
 	for _, reason := range all[:min(len(all), maxReasons)] {
@@ -215,7 +221,7 @@ func reasons(all []string, dir folder) []string {
 	return out
 }
 
-// outcome returns the outcome of all steps together.
+// outcome returns the combined outcome of all steps.
 func outcome(d diagnose.Diagnosis, err error) string {
 	whole, some := true, false
 	for _, s := range d.Steps {
@@ -236,8 +242,8 @@ func outcome(d diagnose.Diagnosis, err error) string {
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 const (
-	// maxWarnings and maxText bound external texts in a record, maxReasons and
-	// maxWords those of each step.
+	// maxWarnings and maxText bound external texts in a record; maxReasons and
+	// maxWords bound those of each step.
 	maxWarnings = 50
 	maxText     = 500
 	maxReasons  = 5
@@ -246,7 +252,8 @@ const (
 
 func (c *Case) warn(err error) { c.warnText(c.folder.paths().Error(err)) }
 
-// warnText warns once: an interrupted analysis is repeated.
+// warnText adds each warning only once, because an interrupted analysis is
+// repeated.
 func (c *Case) warnText(warning string) {
 	warning = text.Tail(c.folder.redactHostPaths(warning), maxText)
 	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, warning) {

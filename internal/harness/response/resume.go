@@ -21,10 +21,10 @@ import (
 
 // Resume completes a run that was killed: it analyses what was collected,
 // leaves heap dumps in the form that the run was to keep, and removes
-// incomplete files. Diagnoses are completed in place; the warnings are what
-// could not be done, the error is a folder that cannot be written, or the end
-// of ctx, and what is not analysed then is so the next time. Of the options
-// only the memory and the mapping count.
+// incomplete files. Diagnoses are completed in place; the warnings describe
+// what could not be done. The error is about a folder that cannot be written,
+// or the end of ctx; in that case the next call analyses the rest. Of the
+// options only the memory and the mapping are used.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = removePartial(dir, o, diagnoses)
 	errs := []error{err}
@@ -40,8 +40,8 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		// An earlier report has analysed it, or the run had, without a line
-		// about it: if none is kept, nothing is left to analyse.
+		// An earlier report has analysed it, or the run has without writing a
+		// line: if no dump is kept, nothing is left to analyse.
 		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
 			if r.drop(c) {
@@ -55,12 +55,12 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		c := &Case{folder: f, Record: *d, Order: Order{
 			Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}, Recipe: d.Recipe, Kind: d.Kind,
-			// The growth over all marks does not belong to one of them.
+			// The growth over all marks does not belong to a single mark.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
 		c.findDumps()
-		c.Record.Findings = []record.Finding{} // an analysis that was interrupted had some
+		c.Record.Findings = []record.Finding{} // an interrupted analysis had some
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
 		if c.interrupted {
@@ -70,8 +70,8 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 	return warnings, errors.Join(errs...)
 }
 
-// resumable returns the folder of a diagnosis of an untrusted run: it and its
-// files are in the run directory.
+// resumable returns the folder of a diagnosis of an untrusted run: the folder
+// and its files must be in the run directory.
 func resumable(dir string, d record.Diagnosis) (folder, error) {
 	if !inside(d.Folder) {
 		return folder{}, fmt.Errorf("%q is not a folder of a run", text.Head(d.Folder, maxText))
@@ -94,8 +94,8 @@ func resumable(dir string, d record.Diagnosis) (folder, error) {
 	return f, nil
 }
 
-// inside reports whether a folder is one that newFolder creates: a run
-// directory is untrusted.
+// inside reports whether a folder is one that newFolder could have created,
+// because a run directory is untrusted.
 func inside(name string) bool {
 	return path.Clean(name) == name && strings.HasPrefix(name, Artifacts+"/") &&
 		filepath.IsLocal(filepath.FromSlash(name))
@@ -107,7 +107,7 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	for i := range all {
 		s := &all[i]
 		same := s.Device == d.Device && s.Process == d.Process && s.User == d.User && s.PID == d.PID
-		// The end is compared with the start.
+		// The snapshot at the end is compared with the one at the start.
 		same = same && (d.Trigger != record.TriggerLast || s.Trigger == record.TriggerFirst)
 		if same && s.Recipe == Snapshot && s.T < d.T && (latest == nil || s.T > latest.T) {
 			latest = s
@@ -131,9 +131,9 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	return m
 }
 
-// removePartial removes what was being written when a run was killed: temporary
-// names begin with a dot. Heap dumps of folders without a diagnosis are left in
-// the form that is kept. No link is followed.
+// removePartial removes files that were being written when a run was killed;
+// their temporary names begin with a dot. Heap dumps of folders without a
+// diagnosis are left in the form that is kept. Links are not followed.
 func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
@@ -141,7 +141,7 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	}
 	var errs []error
 	unknown := map[string]string{} // folders, with the name of their dump
-	var named []folder             // those with names of threads
+	var named []folder             // folders with names of threads
 	err = filepath.WalkDir(filepath.Join(dir, Artifacts), func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -158,7 +158,7 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 			case err != nil || strings.Count(name, "/") != 2 || known[name]:
 			case e.Name() == threadsFile:
 				named = append(named, folder{name: name, path: filepath.Dir(p)})
-			// If both names exist, the packed one may be an incomplete
+			// If both names exist, the packed file may be an incomplete
 			// replacement of the other.
 			case unknown[name] == "":
 				unknown[name] = e.Name()
@@ -184,11 +184,11 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	return warnings, nil
 }
 
-// leave leaves a dump without a line in the form that its diagnosis.json asks
-// for, stripped if that is unreadable: the run was killed before the diagnosis
-// was complete. The warnings say what was done.
+// leave leaves a dump without a line in the form that its diagnosis.json
+// specifies, or stripped if that is unreadable: the run was killed before the
+// diagnosis was complete. The warnings describe what was done.
 func (f folder) leave(o Options, file string) []error {
-	d, _ := f.read() // without it the default counts
+	d, _ := f.read() // without it the default is used
 	o.Keep = Keep(d.Keep)
 	r := New("", o)
 	done := d.Analyzed ||
@@ -197,7 +197,8 @@ func (f folder) leave(o Options, file string) []error {
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
-	// No report comes for it: what is not to stay is removed now.
+	// There is no later report for it, so a dump that is not to be kept is
+	// removed now.
 	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analyzed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
 	if _, err := r.keep(c, file); err != nil {
@@ -216,7 +217,7 @@ func (f folder) leave(o Options, file string) []error {
 	return append(warnings, c.warnings()...)
 }
 
-// warnings returns those of the record, as errors.
+// warnings returns the warnings of the record, as errors.
 func (c *Case) warnings() (list []error) {
 	for _, text := range c.Record.Warnings {
 		list = append(list, errors.New(text))

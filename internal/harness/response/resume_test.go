@@ -14,7 +14,7 @@ import (
 
 // A run that was killed between the collection and the analysis is completed:
 // the dump is analysed and stripped, the growth since the snapshot is reported,
-// incomplete files are removed. A second time there is nothing left to do.
+// and incomplete files are removed. A second call has nothing left to do.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, dir := onPhone(t, 0, 34), t.TempDir()
@@ -70,8 +70,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A run directory is untrusted: no record leads outside, and one whose folder
-// is gone is reported.
+// A run directory is untrusted: a record cannot lead outside of it, and a
+// record whose folder is gone is reported.
 func TestResumeElsewhere(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.MkdirAll(outside, 0o755); err != nil {

@@ -32,8 +32,8 @@ import (
 // localPhone is a simulated phone without a connection in between.
 type localPhone struct {
 	*androidsim.Phone
-	// before is called before each command and may return its error. Nil is
-	// never.
+	// before, if not nil, is called before each command and may return its
+	// error.
 	before func(command string) error
 	// missing is a program that the phone does not have.
 	missing string
@@ -75,7 +75,8 @@ func (d *localPhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 	return errors.ErrUnsupported
 }
 
-// watched is a process of a phone as a run sees it, with the run's responder.
+// watched is a process of a phone as a run observes it, with the run's
+// responder.
 type watched struct {
 	t         *testing.T
 	phone     *localPhone
@@ -85,7 +86,7 @@ type watched struct {
 	responder *Responder
 }
 
-// watch creates a phone with the app com.shop, of which one process behaves
+// watch creates a phone with the app com.shop; one of its processes behaves
 // according to models.
 func watch(t *testing.T, o Options, phone androidsim.Options, models ...androidsim.Model) *watched {
 	t.Helper()
@@ -105,7 +106,7 @@ func watch(t *testing.T, o Options, phone androidsim.Options, models ...androids
 	return w
 }
 
-// find finds the present process.
+// find returns the present process.
 func (w *watched) find() {
 	w.t.Helper()
 	found, err := capture.FindProcesses(w.t.Context(), w.phone, []capture.Pattern{"com.shop"})
@@ -119,13 +120,13 @@ func (w *watched) find() {
 	w.process, w.level = found.Processes[0], probe.Level
 }
 
-// kinds are the kinds of leaks by their recipes.
+// kinds maps each recipe to its kind of leak.
 var kinds = map[string]detector.LeakKind{
 	"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread,
 	"unknown": detector.Unknown,
 }
 
-// order returns one diagnosis of the process.
+// order returns an order for one diagnosis of the process.
 func (w *watched) order(recipe string, before *MemorySnapshot) Order {
 	return Order{
 		Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60,
@@ -147,8 +148,8 @@ func (w *watched) diagnose(o Order) *Case {
 	return c
 }
 
-// checkCase checks an analysed case: the content of the folder, what others may
-// read, and what a record may hold.
+// checkCase checks an analysed case: the content of the folder, the permissions
+// of other users, and the size of the record.
 func checkCase(t testing.TB, r *Responder, c *Case) {
 	t.Helper()
 	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{"heap.hprof": true}
@@ -188,7 +189,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 	checkWritten(t, c)
 }
 
-// checkText: each line of a text is printable.
+// checkText checks that each line of a text is printable.
 func checkText(t testing.TB, name string, content []byte) {
 	t.Helper()
 	for line := range strings.Lines(string(content)) {
@@ -198,8 +199,8 @@ func checkText(t testing.TB, name string, content []byte) {
 	}
 }
 
-// checkRecord: whatever a device has sent, a record fits into a line of
-// samples.ndjson, and its texts into lines.
+// checkRecord checks that a record fits into a line of samples.ndjson, and each
+// of its texts into a line, whatever a device has sent.
 func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
 	encoded, err := json.Marshal(d)
@@ -225,7 +226,7 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 	}
 }
 
-// checkWritten: diagnosis.json is the record.
+// checkWritten checks that diagnosis.json is the record.
 func checkWritten(t testing.TB, c *Case) {
 	t.Helper()
 	text, err := os.ReadFile(c.folder.in("diagnosis.json"))
@@ -250,7 +251,7 @@ func checkWritten(t testing.TB, c *Case) {
 	}
 }
 
-// contents are the files of a folder, including hidden ones.
+// contents returns the files of a folder, including hidden ones.
 func contents(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -266,8 +267,8 @@ func contents(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-// KeptDump is the heap dump that a folder keeps, unpacked; nil for none. Only
-// its packed form is kept.
+// KeptDump returns the heap dump that a folder keeps, unpacked; nil if there is
+// none. Only its packed form is kept.
 func KeptDump(t testing.TB, dir string) []byte {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
@@ -289,7 +290,7 @@ func KeptDump(t testing.TB, dir string) []byte {
 	return dump
 }
 
-// packedDump is the dump that a folder keeps.
+// packedDump returns the dump that a folder keeps, packed.
 func packedDump(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -306,8 +307,8 @@ func packedDump(t testing.TB, dump []byte) []byte {
 	return b.Bytes()
 }
 
-// given is a case with arbitrary artifacts, of the process com.shop with pid
-// 4321.
+// given returns a case with arbitrary artifacts, of the process com.shop with
+// pid 4321.
 func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	o := Order{
@@ -335,7 +336,7 @@ func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, fi
 	return c
 }
 
-// analysed is given, analysed and checked.
+// analysed is like given; the case is then analysed and checked.
 func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)
@@ -346,7 +347,7 @@ func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot,
 	return c
 }
 
-// found are the findings of one kind.
+// found returns the findings of one kind.
 func found(c *Case, what string) (list []record.Finding) {
 	for _, f := range c.Record.Findings {
 		if f.Type == what {

@@ -32,7 +32,7 @@ type series struct {
 // toldPlaces bounds the growing places of a record.
 const toldPlaces = 10
 
-// addToSeries compares a dump that was taken at a mark with those before.
+// addToSeries compares a dump that was taken at a mark with the earlier ones.
 // Objects of a restarted process are not compared.
 func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	at := place{c.Record.Device, c.Process.Key()}
@@ -63,8 +63,8 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	s.dumps, s.t = s.dumps+1, c.T
 }
 
-// keptName returns the name under which a dump is kept, or that of its folder
-// if it is not kept.
+// keptName returns the name under which a dump is kept, or the name of its
+// folder if the dump is not kept.
 func (r *Responder) keptName(c *Case, file string) string {
 	if r.options.Keep == Nothing {
 		return c.Record.Folder
@@ -72,9 +72,9 @@ func (r *Responder) keptName(c *Case, file string) string {
 	return c.Record.Folder + "/" + packed(file)
 }
 
-// Growth reports what grew in every dump that was taken at marks, for each
-// process that has two or more of one incarnation. It is called once all cases
-// are analysed.
+// Growth reports what grew in every dump that was taken at a mark, for each
+// process with two or more dumps of one incarnation. It is called after all
+// cases are analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (p place) compare(q place) int {
 		cmp.Compare(p.key.User, q.key.User))
 }
 
-// keepGrowth keeps the growth of a series, if it has two dumps. Series hold
-// much memory.
+// keepGrowth keeps the growth of a series, if the series has at least two
+// dumps. The series itself is dropped, because it uses much memory.
 func (r *Responder) keepGrowth(s *series) error {
 	if s.dumps < 2 {
 		return nil

@@ -17,21 +17,23 @@ import (
 )
 
 // MemorySnapshot is what was read from one incarnation of a process at one
-// time, to compare with later. Missing readings are nil, or unknown.
+// time, for later comparison. Missing readings are nil, or unknown.
 type MemorySnapshot struct {
 	// smaps and showmap are the same mappings from two sources, whose sums
 	// differ slightly.
 	smaps, showmap *footprint.Map
-	// threads are those whose names were read; nameless those of which only the
-	// ids are known, if they are newer.
+	// threads are the threads whose names were read. nameless are the threads
+	// for which only ids were read, if that reading is newer.
 	threads, nameless []footprint.Thread
-	// hidden reports that the names of threads are those of a run directory.
+	// hidden reports that the names of threads come from a run directory, where
+	// they are hidden.
 	hidden   bool
 	meminfo  *dumpsys.Block
 	graphics graphicsState
 }
 
-// or returns the snapshot, with missing readings filled in from an earlier one.
+// or returns the snapshot, with missing readings replaced by those of an
+// earlier one.
 func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	if m == nil || before == nil {
 		return cmp.Or(m, before)
@@ -53,11 +55,11 @@ func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	return &out
 }
 
-// maps returns the mappings from the better of the two sources, nil without
-// any.
+// maps returns the mappings from the better of the two sources; nil if there
+// are none.
 func (m *MemorySnapshot) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
-// all returns the threads of the latest reading, with names or without.
+// all returns the threads of the latest reading, with or without names.
 func (m *MemorySnapshot) all() []footprint.Thread {
 	if len(m.nameless) > 0 {
 		return m.nameless
@@ -76,8 +78,9 @@ func (m *MemorySnapshot) mapSource() string {
 	return "not read"
 }
 
-// noted is the size of all stacks in meminfo, mapped that in smaps: the two
-// define stacks slightly differently, and those of a JVM are only in meminfo.
+// noted is the size of all stacks according to meminfo, mapped the size
+// according to smaps. The two define stacks slightly differently, and stacks of
+// a JVM are only in meminfo.
 func (m *MemorySnapshot) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}
@@ -107,12 +110,12 @@ type graphicsState struct {
 // maxArtifact bounds how much of a text is read at once, in bytes.
 const maxArtifact = 32 << 20
 
-// reader parses one artifact: it adds to the snapshot, and returns a summary in
-// lines.
+// reader parses one artifact: it adds to the snapshot, and returns the lines of
+// a summary.
 type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
-// readers are by file. A lesser method that returns another text has another
-// file name.
+// readers are the readers by file name. A lesser method that returns a
+// different text has a different file name.
 var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
@@ -129,8 +132,8 @@ var readers = map[string]reader{
 	"exit_info.txt":      readExitInfo,
 }
 
-// readSnapshot reads the artifacts of a case and returns their summaries, by
-// file. The snapshot is nil if there is nothing to compare with later.
+// readSnapshot reads the artifacts of a case and returns their summaries by
+// file name. The snapshot is nil if there is nothing for later comparison.
 func readSnapshot(c *Case) (*MemorySnapshot, map[string][]string) {
 	m, said, some := &MemorySnapshot{}, map[string][]string{}, false
 	for _, s := range c.Record.Steps {
@@ -162,7 +165,7 @@ func (c *Case) readOne(m *MemorySnapshot, file string, read reader) ([]string, e
 	return read(c, m, text)
 }
 
-// content returns a text of the folder.
+// content returns the text of a file in the folder.
 func (f folder) content(name string) ([]byte, error) {
 	file, size, err := open(f.in(name))
 	if err != nil {
@@ -175,7 +178,7 @@ func (f folder) content(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, size))
 }
 
-// readSmaps sums the mappings; it is better than showmap, because it has
+// readSmaps sums the mappings. It is better than showmap, because it has
 // addresses.
 func readSmaps(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	maps := footprint.NewMap()
@@ -196,7 +199,7 @@ func readSmaps(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readShowmap sums the rows, each of which may be many mappings.
+// readShowmap sums the rows, each of which may stand for many mappings.
 func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	table, err := procfs.ParseShowmap(text)
 	if err != nil {
@@ -217,12 +220,13 @@ func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readMaps only counts: smaps shows what grows, and these are its addresses.
+// readMaps only counts mappings: smaps shows what grows, and the maps add its
+// addresses.
 func readMaps(_ *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
 
-// readOther describes a text that only its reader understands: the output of a
+// readOther describes a text that this package cannot parse: the output of a
 // user's step.
 func readOther(_ *Case, _ *MemorySnapshot, content []byte) ([]string, error) {
 	lines := bytes.Count(content, []byte("\n"))
@@ -237,12 +241,12 @@ func readOther(_ *Case, _ *MemorySnapshot, content []byte) ([]string, error) {
 	return []string{fmt.Sprintf("%d lines; the first: %s", lines, begin)}, nil
 }
 
-// composition is a map as the growth from nothing: its rows by size.
+// composition returns a map as growth from nothing: its rows by size.
 func composition(maps *footprint.Map) footprint.MapGrowth {
 	return footprint.CompareMaps(footprint.NewMap(), maps)
 }
 
-// toldRows bounds the rows of a list in a summary, toldFindings those of a
+// toldRows bounds the rows of a list in a summary, toldFindings those in a
 // record.
 const (
 	toldRows     = 8
@@ -304,7 +308,7 @@ func readThreads(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// noName replaces the names of threads of which only the ids are known.
+// noName is used in place of the names of threads for which only ids are known.
 const noName = "(unknown name)"
 
 // readThreadIDs parses a list of ids without names.

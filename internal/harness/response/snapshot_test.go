@@ -33,7 +33,7 @@ func TestRecordedTotals(t *testing.T) {
 		if len(got.Record.Findings) > 0 || len(got.Record.Warnings) > 0 {
 			t.Errorf("%s: %v %v", c.recorded, got.Record.Findings, got.Record.Warnings)
 		}
-		// Compared with itself nothing has grown.
+		// A snapshot compared with itself shows no growth.
 		again := analysed(t, r, "native", got.Now, files)
 		says(t, again.Record.Summary, "no growth")
 		if len(again.Record.Findings) > 0 {
@@ -48,7 +48,8 @@ type area struct {
 	pss, swap int64
 }
 
-// smapsOf writes areas like the kernel (fs/proc/task_mmu.c, show_smap).
+// smapsOf writes areas in the format of the kernel (fs/proc/task_mmu.c,
+// show_smap).
 func smapsOf(areas []area) []byte {
 	var b strings.Builder
 	at := uint64(0x7000_0000)
@@ -58,12 +59,12 @@ func smapsOf(areas []area) []byte {
 			"Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap: "+
 				"          %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
 			a.pss, a.pss, a.pss, a.swap, a.swap)
-		at += 0x20000 // no two touch each other: none is the .bss of another
+		at += 0x20000 // areas do not touch each other, so that none is the .bss of another
 	}
 	return []byte(b.String())
 }
 
-// names that mappings have, of all kinds.
+// The names that mappings have, of all kinds.
 var areaNames = []string{
 	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[stack]", "[anon:stack_and_tls:%d]",
 	"[anon:dalvik-main space (region space)]",
@@ -71,8 +72,8 @@ var areaNames = []string{
 	"[anon:.bss]", "/dmabuf:%d",
 }
 
-// Growth is attributed without a rest: the kinds sum up to the measured total,
-// and so do the mappings, and each has its true growth.
+// Growth is attributed completely: the kinds sum up to the measured total, and
+// so do the mappings, and each has its true growth.
 func TestGrowthSumsUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	r := New(t.TempDir(), Options{})
@@ -107,7 +108,7 @@ func TestGrowthSumsUp(t *testing.T) {
 			if delta != (after-before)<<10 {
 				t.Errorf("%s: %d bytes reported, %d have grown", what, delta, (after-before)<<10)
 			}
-			// Some of the rows summed as others may shrink.
+			// Some of the rows that are summed as others may shrink.
 			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings &&
 				share < 0.99 && delta > 0 {
 				t.Errorf("%s: shares sum up to %v", what, share)
@@ -117,7 +118,7 @@ func TestGrowthSumsUp(t *testing.T) {
 	}
 }
 
-// sizeWords is an amount of kB as the summary prints it.
+// sizeWords returns a size in kB as the summary prints it.
 func sizeWords(kb int64) string {
 	if kb < 1024 {
 		return fmt.Sprintf("%d kB", kb)
@@ -154,7 +155,7 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	}
 }
 
-// A reading that is missing now is compared later with the one before.
+// If a reading is missing now, the next one is compared with the previous one.
 func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {
@@ -177,15 +178,15 @@ func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	if list := found(last, "mapping"); len(list) != 1 || *list[0].BytesDelta != 50<<10 {
 		t.Errorf("%+v", list)
 	}
-	// Nothing could be read: the earlier readings stay.
+	// If nothing could be read, the earlier readings are kept.
 	none := analysed(t, r, "native", last.Now, nil)
 	if none.Now != last.Now {
 		t.Error("earlier readings are lost")
 	}
 }
 
-// Threads without names are not a group beside those with names: of the two
-// only the totals are compared, and the names are kept for later.
+// Threads without names are not a separate group from those with names: only
+// the totals are compared, and the names are kept for later.
 func TestThreadsWithoutNames(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	named := func(n int) map[string][]byte {
@@ -220,7 +221,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 	if !strings.HasPrefix(more.Headline(), "threads: 20 -> 50 threads") {
 		t.Error(more.Headline())
 	}
-	// The latest total counts, and the latest names.
+	// The latest total is used, and the latest names.
 	again := analysed(t, r, "thread", more.Now, nameless(51))
 	equal(t, "again", seen(again), []string{"(unknown name) 51 +1"})
 	back := analysed(t, r, "thread", again.Now, named(60))
@@ -230,18 +231,18 @@ func TestThreadsWithoutNames(t *testing.T) {
 	}
 	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
 
-	// Named only now, and no threads before.
+	// Names were read only now, and no threads before.
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
 	says(t, none.Record.Summary, "threads: not read both times\nthreads: 7\n      7  (unknown name)")
-	// Other readings keep the ids.
+	// Other readings do not remove the ids.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
 	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
 }
 
-// An unreadable artifact is a warning without a summary; the other artifacts
-// are read.
+// If an artifact is unreadable, there is a warning and no summary for it; the
+// other artifacts are read.
 func TestDamagedArtifact(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	whole := smapsOf([]area{{"[heap]", 100, 0}, {"[stack]", 8, 0}})
