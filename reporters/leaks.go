@@ -55,7 +55,7 @@ func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	return leaks[:at], leaks[at:]
 }
 
-// noLeaks describes how certain it is that there are no leaks.
+// noLeaks describes how certain the absence of leaks is.
 func noLeaks(r *analysis.Report) string {
 	if len(r.Undecided) == 0 {
 		return "none found"

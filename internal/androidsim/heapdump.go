@@ -392,7 +392,7 @@ func (p *Phone) endDumps(up time.Duration, all bool) {
 	defer p.files.mu.Unlock()
 	p.dumps = slices.DeleteFunc(p.dumps, func(d dumping) bool {
 		if n := d.node; n.since != d.since || n.until != d.until {
-			return true // the path is another file now
+			return true // the path leads to a new file
 		}
 		at, died := up, all
 		if !d.proc.alive() || d.proc.instance != d.instance {
