@@ -303,7 +303,7 @@ func TestStableKeys(t *testing.T) {
 			})
 		}
 		last.checkNameWarning(t, nil, "names are obfuscated", "--mapping")
-		first.checkNameWarning(t, last.mapping, "the mapping", "not obfuscated")
+		first.checkNameWarning(t, last.mapping, "the mapping", "unobfuscated")
 	})
 }
 

@@ -136,7 +136,7 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 }
 
 // outlivingNodes are the types of nodes whose context ends before the objects
-// that they set up are torn down.
+// that they set up are cleaned up.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 

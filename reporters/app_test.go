@@ -45,7 +45,8 @@ func TestTextOfApps(t *testing.T) {
   growth   Java Heap 100 % (+390.0 MB, +48.0 MB/h)
 `},
 		"by a process": {
-			shopping(detector.Leak, "com.shop"), "all processes of com.shop together: leak; com.shop leaks, see above\n",
+			shopping(detector.Leak, "com.shop"),
+			"all processes of com.shop together: leak; com.shop leaks, see above\n",
 		},
 		"by two": {
 			shopping(detector.Leak, "com.shop", "com.shop:remote"),

@@ -84,7 +84,8 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 		for line := range strings.Lines(errOut) {
 			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a build: ") &&
 				!strings.Contains(line, "phone-b build: ") && !strings.Contains(line, "phone-a com.shop") &&
-				!strings.Contains(line, "phone-b com.shop") && !strings.HasSuffix(line, ": com.shop on phone-a leaks\n") {
+				!strings.Contains(line, "phone-b com.shop") &&
+				!strings.HasSuffix(line, ": com.shop on phone-a leaks\n") {
 				t.Errorf("a line of no device: %q", line)
 			}
 		}

@@ -287,7 +287,7 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the in-memory Server is cut in the middle of an answer, and when a
+// A line at the in-memory Server breaks in the middle of an answer, and when a
 // service is opened.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)

@@ -29,8 +29,9 @@ const sampled = 32
 // SharedPiles finds the classes of which at least Fewest objects retain Least
 // together, none of them with more than half, if the immediate dominator of
 // these objects is a class, also dominates classes, or does not exist. GC roots
-// and classes are not counted. The pile with the largest retained size comes
-// first. The contents of the objects are not filled in yet. The error is ctx's.
+// and classes are not counted. The accumulation with the largest retained size
+// comes first. The contents of the objects are not filled in yet. The error is
+// ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedPile

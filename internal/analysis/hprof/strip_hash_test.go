@@ -391,7 +391,7 @@ func TestStripHashFields(t *testing.T) {
 			instance(text, object+"HH", object+zeros(2))
 		})
 		d.record(hprof.TagHeapDumpEnd)
-		// The same ID is another class in the second heap.
+		// The same ID is a different class in the second heap.
 		d.segment(hprof.TagHeapDumpSegment, func() {
 			d.declareClass(text, base, nil, nameCount, hprof.Int)
 			// The superclass is missing.

@@ -1,6 +1,6 @@
 package trace
 
-// Status tells whether an object should still exist.
+// Status reports whether an object should still exist.
 type Status uint8
 
 const (

@@ -68,7 +68,7 @@ func (d *Warnings) Add(line int, field string, text []byte, reason string) {
 
 // All returns the errors, each an *Error, in the order in which they were
 // added. If errors were skipped, the last one reports their number. It is nil
-// if there are no errors.
+// without errors.
 func (d *Warnings) All() []error {
 	if d.lost > 0 {
 		return append(d.list, fmt.Errorf("%d more warnings skipped", d.lost))

@@ -8,8 +8,8 @@ import (
 )
 
 // text returns a warning in one line: "threads: 870 of 1000 (87 %), +120 per
-// hour, limit in 1 h at most; reaching it is an OutOfMemoryError: pthread_create
-// failed".
+// hour, limit in 1 h at most; reaching it is an OutOfMemoryError:
+// pthread_create failed".
 func (w Warning) text() string {
 	name := resources[w.Resource]
 	held := ""

@@ -483,7 +483,7 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAgainstOverlay does the same with variables. It leaves out the
+// TestEnvironmentAgainstOverlay does the same with variables. It omits the
 // workload, which its variables do not replace as a whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}

@@ -247,7 +247,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// If a process begins later under the same PID, it is another incarnation.
+// If a process begins later under the same PID, it is a new incarnation.
 func TestLivesOfOnePID(t *testing.T) {
 	for name, c := range map[string]struct {
 		began []float64

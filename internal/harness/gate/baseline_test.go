@@ -40,8 +40,8 @@ func encoded(t testing.TB, b *Baseline) []byte {
 	return raw
 }
 
-// A baseline that was read gives the same verdicts as the written one, and is
-// written unchanged.
+// A baseline that was read leads to the same verdicts as the written one, and
+// is written unchanged.
 func TestBaselineRoundTrip(t *testing.T) {
 	b := filled(t, 4, 3)
 	b.Add(func() Observation { o := observed(7, leak("new", "N", kB, 1, 2, 3)); o.Failed = true; return o }(), Window)

@@ -37,7 +37,7 @@ type Turn struct {
 	once   sync.Once
 }
 
-// Release gives the device to the next spec. It may be called more than once.
+// Release passes the device to the next spec. It may be called more than once.
 func (t *Turn) Release() {
 	t.once.Do(func() { t.of.release(t) })
 }

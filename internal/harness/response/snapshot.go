@@ -133,7 +133,7 @@ var readers = map[string]reader{
 }
 
 // readSnapshot reads the artifacts of a case and returns their summaries by
-// file name. The snapshot is nil if there is nothing for later comparison.
+// file name. The snapshot is nil if it has no values for a later comparison.
 func readSnapshot(c *Case) (*MemorySnapshot, map[string][]string) {
 	m, said, some := &MemorySnapshot{}, map[string][]string{}, false
 	for _, s := range c.Record.Steps {
