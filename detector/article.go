@@ -81,12 +81,12 @@ type look struct {
 	// spike is over.
 	spike      spike
 	spikeArmed bool
-	// Breakdowns before gpuSince (in seconds) have already been used. gpuDue
-	// reports that the GPU path has new data.
+	// Breakdowns from before gpuSince (in seconds) have already been used.
+	// gpuDue reports that the GPU path has new data.
 	gpuSince float64
 	gpuDue   bool
 	// event reports that this leak is reported without a diagnosis; pending
-	// reports that a diagnosis is requested.
+	// reports that a diagnosis was requested.
 	event, pending bool
 	// unconfirmed reports that CONFIRMING ended for lack of breakdowns.
 	unconfirmed bool
@@ -204,7 +204,7 @@ func (d *articleMachine) floorsRise() (string, bool) {
 	return "the floors (P25) of " + minutesText(d.a.segment) + " rise: " + floorsText(floors), true
 }
 
-// gpuLeaks tests the graphics memory itself, and the rest of the same
+// gpuLeaks tests the graphics memory, and the other memory in the same
 // breakdowns.
 func (d *articleMachine) gpuLeaks() (string, bool) {
 	if !d.look.gpuDue {

@@ -13,7 +13,7 @@ import (
 )
 
 // filling is a process whose cache is still filling when its run of 2 h ends,
-// with a leak beside it.
+// and which also leaks.
 func filling(leak, hours float64) scenario.Scenario {
 	return scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180, Leak: leak}
 }
@@ -52,7 +52,7 @@ func TestCompareTo(t *testing.T) {
 				}
 				leaks++
 				if !strings.HasPrefix(v.Because, "grows") {
-					continue // a leak by itself, with its own rate
+					continue // a leak that the run shows by itself, with its own rate
 				}
 				// The shares are those of the head alone, whose cache grows
 				// too.
@@ -82,7 +82,7 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 }
 
 // TestCompareToShorterSuite checks that loops that only the longer run has are
-// ignored, both in the growth and in the time.
+// ignored, both for the growth and for the duration.
 func TestCompareToShorterSuite(t *testing.T) {
 	for _, hours := range [][2]float64{{6, 6}, {6, 3}, {3, 6}} {
 		for seed := range uint64(5) {
@@ -100,7 +100,7 @@ func TestCompareToShorterSuite(t *testing.T) {
 }
 
 // TestCompareToItself checks that a run compared with itself passes, whatever
-// happens in it.
+// happens during the run.
 func TestCompareToItself(t *testing.T) {
 	for i, s := range lively(2) {
 		d, _ := watched(s, uint64(i), asThree)
@@ -114,9 +114,9 @@ func TestCompareToItself(t *testing.T) {
 	}
 }
 
-// TestCompareToTooShort checks that less than half an hour in common gives no
-// verdict on the difference, and that this is reported. A leak that the run
-// proves by itself is still a leak.
+// TestCompareToTooShort checks that two runs with less than half an hour in
+// common have no verdict on their difference, and that this is reported. A leak
+// that the run proves by itself is still a leak.
 func TestCompareToTooShort(t *testing.T) {
 	for _, hours := range [][2]float64{{2, 0.4}, {0.4, 2}, {2, 0}, {0, 2}, {0, 0}} {
 		head, base := detector.New(detector.RobustPolicy()), detector.New(detector.RobustPolicy())
@@ -278,7 +278,7 @@ func TestCompareToLives(t *testing.T) {
 }
 
 // TestCompareToAfterDeaths checks that a base run does not clear a process that
-// repeatedly died of memory, whatever its last life shows.
+// repeatedly died because of memory, whatever its last life shows.
 func TestCompareToAfterDeaths(t *testing.T) {
 	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
 	head := detector.New(detector.RobustPolicy())

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Levels after forced collections are judged once there are 12 of them. They
-// are levels at points in time; the levels that follow a mark "gc" are means
+// Levels after forced collections are judged once there are 12 of them. Each is
+// the level at one point in time; a level that follows a mark "gc" is a mean
 // over a minute.
 func TestCollectedLevels(t *testing.T) {
 	const every = 30 * time.Second
@@ -37,7 +37,7 @@ func TestCollectedLevels(t *testing.T) {
 	}
 }
 
-// Values that no device can report change nothing, and no input panics.
+// Values that no device can report change nothing, and no input causes a panic.
 func TestCollectedLevelsHostile(t *testing.T) {
 	for _, policy := range []string{PolicyRobust, PolicyArticle} {
 		p := DefaultPolicy()

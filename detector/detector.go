@@ -84,8 +84,8 @@ func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.res
 // process still has the same memory.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// ChangeQuantity records that samples from at on measure another quantity (Pss,
-// RssAnon), which is not compared with anything before.
+// ChangeQuantity records that samples taken at or after at measure another
+// quantity (Pss, RssAnon), which is not compared with any earlier sample.
 func (d *Detector) ChangeQuantity(at time.Duration) []Transition { return d.machine.change(at) }
 
 // AddMark records a mark on the time axis. Policy "article" ignores it.
@@ -93,10 +93,10 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
 // AddCollected records the level of the process once a forced garbage
 // collection has settled. The level must be a sample that was added before.
-// With at least 12 of them, the levels after collections are judged. The mark
-// "gc" is followed by a mean over a minute; this is the level at one point in
-// time, so even loops of half a minute each have a level. Policy "article"
-// ignores it.
+// With at least 12 such levels, the levels after collections are judged. A mark
+// "gc" is instead followed by a mean over a minute; the level here is that of
+// one point in time, so even loops of half a minute each have a level. Policy
+// "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
 // AddDeath records the cause of death of the incarnation that was last seen at

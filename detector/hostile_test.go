@@ -24,8 +24,8 @@ type attack struct {
 	level        int64
 	state, worst detector.State
 	looks        int
-	// ignored counts the inputs that must cause a warning: times that are not
-	// newer, and samples of impossible sizes.
+	// ignored counts the inputs that must cause a warning: those with a time
+	// that is not newer, and samples of impossible sizes.
 	old, impossible bool
 }
 
@@ -137,8 +137,8 @@ func (a *attack) after(steps []detector.Transition) error {
 	return demandFault(a.d.Demand(), a.state)
 }
 
-// end compares the verdict with the transitions, and checks that reading it
-// changes nothing.
+// end compares the verdict with the transitions, and checks that reading the
+// verdict changes nothing.
 func (a *attack) end() error {
 	v := a.d.Verdict()
 	if v.State != a.state || v.Worst != a.worst {
@@ -155,9 +155,9 @@ func (a *attack) end() error {
 	return errors.Join(err, verdictFault(v), verdictFault(against))
 }
 
-// FuzzRobust adds any inputs in any order, at any times. Each input causes a
-// bounded number of looks, every transition is in the diagram and every number
-// is finite.
+// FuzzRobust adds any inputs in any order, at any times. It checks that each
+// input causes a bounded number of looks, that every transition is in the
+// diagram and that every number is finite.
 func FuzzRobust(f *testing.F) {
 	r := rand.New(rand.NewPCG(4, 4))
 	f.Add([]byte{})
@@ -181,7 +181,7 @@ func FuzzRobust(f *testing.F) {
 			if err := a.after(a.input(data)); err != nil {
 				t.Fatal(err)
 			}
-			// MaxGap is 45 min, so 10 looks at 5 series.
+			// MaxGap is 45 min, so there are 10 looks at 5 series.
 			if a.looks-before > 50*2 {
 				t.Fatalf("%d looks for one input", a.looks-before)
 			}
@@ -237,7 +237,7 @@ func TestClockJumpCost(t *testing.T) {
 }
 
 // TestImplausibleNumbers checks that a breakdown with implausible numbers is
-// not evidence, and that a judgement reports that it lacked these numbers.
+// not evidence, and that the verdict reports that these numbers are missing.
 func TestImplausibleNumbers(t *testing.T) {
 	for _, bytes := range []int64{-1, math.MinInt64, 1<<50 + 1, 1 << 62, math.MaxInt64} {
 		for name, set := range map[string]func(b *detector.Breakdown){
@@ -293,9 +293,9 @@ func TestFamilySizeBounds(t *testing.T) {
 	}
 }
 
-// TestLoopMarksWithDigits checks that texts that differ only in their digits
-// are the loops of a series, whatever else they contain, and that a mark from
-// the future causes no error.
+// TestLoopMarksWithDigits checks that marks whose texts differ only in their
+// digits begin the loops of one series, whatever else the texts contain, and
+// that a mark from the future causes no error.
 func TestLoopMarksWithDigits(t *testing.T) {
 	for name, text := range map[string]func(i int) string{
 		"loop 1":              func(i int) string { return fmt.Sprintf("loop %d", i) },

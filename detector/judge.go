@@ -26,8 +26,8 @@ type history struct {
 	samples int
 	last    time.Duration
 	// enough, unconfirmed and growth summarize the stretches that have ended:
-	// whether one was long enough, whether one lacked breakdowns, and by how
-	// many bytes one grew and then settled.
+	// whether any was long enough, whether any lacked breakdowns, and by how
+	// many bytes a stretch grew and then settled.
 	enough, unconfirmed bool
 	growth              float64
 	longest             time.Duration
@@ -52,7 +52,7 @@ func (h *history) sample(a *articleRules, s *series) {
 	}
 }
 
-// raise applies the first driver memory to the time before it.
+// raise adds driver memory that was first read later to the stored floor.
 func (h *history) raise(delta float64) { h.floor += delta }
 
 // longEnough reports whether this stretch could have reached LEAKING.

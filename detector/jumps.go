@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// jumps finds sudden rises. They are reported immediately. A jump alone is not
+// jumps finds sudden rises, which are reported immediately. A jump alone is not
 // a leak, whatever its size, because nothing shows that it will happen again.
 type jumps struct {
 	list []Jump
@@ -18,7 +18,7 @@ type jumps struct {
 	// slot and bin are the positions for which floor and limit were computed.
 	slot, bin int
 	// settled counts the jumps for which it is known whether they stayed;
-	// levels are the floors before each.
+	// levels are the floors before each jump.
 	settled int
 	levels  []float64
 }
@@ -33,7 +33,7 @@ const (
 	jumpSigmas = 6.0
 	// A jump has stayed if the level has not fallen back after jumpStays.
 	jumpStays = 30 * time.Minute
-	// maxJumps bounds the list; the latest are kept.
+	// maxJumps bounds the list; the latest jumps are kept.
 	maxJumps = 16
 	// jumpPause is the time between two computations of the floor, in slots.
 	jumpPause = 4
@@ -56,7 +56,7 @@ func (j *jumps) raise(bytes float64) {
 	}
 }
 
-// add adds a value in bytes and returns the jump that it makes, if any.
+// add adds a value in bytes and returns the jump that this value shows, if any.
 func (j *jumps) add(m *robustMachine, at time.Duration, bytes float64) (Transition, bool) {
 	t := m.tracks[totalTrack]
 	if m.axis.closed >= j.slot+jumpPause || m.axis.closed < j.slot {

@@ -104,12 +104,12 @@ const (
 	// as well; for lives of longLife minutes, only that part is judged.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
 	// latePace is the minimum pace of a later part, and warmPace that of lives
-	// that warm up, with 95 % certainty.
+	// that warm up. Both must be reached with 95 % certainty.
 	latePace, warmPace = 0.7, 0.8
 	// lifePace is the minimum rate of the second half of the lives relative to
-	// the first: a warm-up slows down. The test for slowing down is set so that
-	// a fraction lifeCertainty of all leaks passes it; with many quiet lives
-	// that requires more than lifePace.
+	// the first half, because a warm-up slows down. The test for slowing down
+	// is set so that a fraction lifeCertainty of all leaks passes it; if there
+	// are many quiet lives, this requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
 	// lifeBegin is the shortest beginning of a life that is compared, in
 	// minutes.
@@ -117,8 +117,8 @@ const (
 	// A quiet life that is outlives times as long as the others shows that the
 	// others only warm up.
 	outlives = 3
-	// leastMemoryDeaths deaths of memory prove a leak. A single
-	// OutOfMemoryError may be one large picture.
+	// leastMemoryDeaths deaths because of memory prove a leak. A single
+	// OutOfMemoryError may be caused by one large picture.
 	leastMemoryDeaths = 3
 )
 
@@ -224,9 +224,9 @@ type pool struct {
 	all, late ratesOfLives
 	// growth from skip to age, in MB.
 	growth float64
-	// grows: the rate is significant. straight: the growth exceeds leastGrowth
-	// and does not slow down like a warm-up. pace is the rate of the second
-	// half relative to the first.
+	// grows reports that the rate is significant. straight reports that the
+	// growth exceeds leastGrowth and does not slow down like a warm-up. pace is
+	// the rate of the second half relative to the first.
 	grows, straight bool
 	pace            float64
 	// shares are the dimensions that grow.
@@ -428,9 +428,9 @@ func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	return n
 }
 
-// killsCount reports whether low-memory kills are evidence. If memory is low
-// the system kills any process, so these lives must also have grown, and not
-// like a warm-up.
+// killsCount reports whether low-memory kills are evidence. If memory is low,
+// the system kills any process, so these lives must also have grown in a way
+// that is not a warm-up.
 func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
 // atOneLevel reports whether the lives end at one level rather than at one age,
@@ -459,8 +459,8 @@ var causeWords = [Rebooted + 1][2]string{
 	Exited: {"exit", "exits"}, Rebooted: {"reboot", "reboots"},
 }
 
-// text returns how often the process ended, and why: "restarted 30 times (22
-// out of memory, 8 crashes)".
+// text returns how often the process ended, and the causes: "restarted 30 times
+// (22 out of memory, 8 crashes)".
 func (l *lives) text() string {
 	type count struct {
 		n    int
@@ -585,12 +585,12 @@ func (p *pool) judgement(m *robustMachine, g Gate) judgement {
 	}
 }
 
-// where returns the part of the lives that was compared.
+// where describes the part of the lives that was compared.
 func (p *pool) where() string {
 	return fmt.Sprintf("in %s, from minute %d to %d of each", text.Count(p.lives, "life", "lives"), p.skip, p.age)
 }
 
-// text returns by how much the lives grow.
+// text describes by how much the lives grow.
 func (p *pool) text(ok bool) string {
 	if !ok {
 		return "the lives are too short to measure their growth"

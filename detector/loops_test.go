@@ -123,7 +123,7 @@ func each(length time.Duration) func(time.Duration) string {
 	}
 }
 
-// with adds other marks at single times.
+// with adds other marks at the given times.
 func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if text, ok := other[at]; ok {
@@ -133,7 +133,7 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between adds another mark in the middle between every two marks.
+// between adds another mark halfway between each two marks.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {
@@ -318,7 +318,7 @@ func TestAlignedAgainst(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// A long run has two loops per level, the short base one.
+	// In a long run each level covers two loops, in the short base run one.
 	slow := func(i int) float64 { return wave(i) + float64(i) }
 	got, part = levels(300, slow).against(levels(30, wave))
 	if len(got) != 15 || math.Abs(part-0.1) > 1e-9 || math.Abs(got[14]-28.5) > 0.001 {
@@ -326,8 +326,8 @@ func TestAlignedAgainst(t *testing.T) {
 	}
 }
 
-// TestJudgedByLoops: twelve loops that cover at least half of the run and end
-// with it.
+// TestJudgedByLoops checks that a run is judged by loops if at least twelve
+// loops cover at least half of it and end when it ends.
 func TestJudgedByLoops(t *testing.T) {
 	const length = 10 * time.Minute
 	tests := map[string]struct {
@@ -478,8 +478,8 @@ func TestMarksOutOfPlace(t *testing.T) {
 // minute after it.
 func TestCollections(t *testing.T) {
 	const length = 10 * time.Minute
-	// Ten minutes of garbage, collected at each mark, on top of live memory
-	// that grows.
+	// For ten minutes garbage accumulates, which is collected at each mark, on
+	// top of live memory that grows.
 	level := func(at time.Duration) float64 {
 		return 300 + 12*float64(at/length) + 15*(at%length).Minutes()
 	}
@@ -503,9 +503,9 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestSuite: each loop of 20 min allocates 150 MB and frees them. The load
-// alone is not a leak. With an additional 30 MB/h there is a leak, and the
-// loops show its rate.
+// TestSuite checks a suite whose loops of 20 min each allocate 150 MB and free
+// them. The load alone is not a leak. With an additional 30 MB/h there is a
+// leak, and the loops show its rate.
 func TestSuite(t *testing.T) {
 	const length, runs = 20 * time.Minute, 10
 	for _, rate := range []float64{0, 30} {

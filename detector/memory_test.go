@@ -11,8 +11,8 @@ import (
 
 // memoryBar is the most heap that a detector with full windows of the article
 // may keep, in bytes, because a run of weeks may watch hundreds of processes
-// from a small host. It is 11.5 kB, and 12.4 kB with the evidence of a leak.
-// Find out why before raising it.
+// from a small host. A detector keeps 11.5 kB, and 12.4 kB with the evidence of
+// a leak. Find out why before raising this limit.
 const memoryBar = 13000
 
 // heapOf returns the heap that each of n detectors keeps alive, in bytes. It
@@ -91,8 +91,8 @@ func TestDetectorMemory(t *testing.T) {
 }
 
 // TestHeapOverAWeek checks that memory does not grow over a week of restarts,
-// gaps, leaks and incomplete breakdowns. A process that grows does so in every
-// try; allocations of the runtime do not occur three times.
+// gaps, leaks and incomplete breakdowns. A real growth shows in each of three
+// tries; growth by allocations of the runtime does not.
 func TestHeapOverAWeek(t *testing.T) {
 	var heap [8]float64
 	for range 3 {
@@ -144,7 +144,7 @@ func newWeek(seed uint64) *week {
 	return &week{d: New(ArticlePolicy()), r: r, life: newLife(r)}
 }
 
-// live runs until a time, either with disturbances or calmly.
+// live watches the process until the given time, with or without disturbances.
 func (w *week) live(until time.Duration, disturbed bool) {
 	for ; w.at < until; w.at += 30 * time.Second {
 		w.life.step(w.r, w.at.Seconds())
@@ -164,7 +164,7 @@ func (w *week) live(until time.Duration, disturbed bool) {
 	}
 }
 
-// check checks that enough happened, and that a verdict stays short.
+// check checks that enough events happened and that the verdict is short.
 func (w *week) check(t *testing.T) {
 	t.Helper()
 	v := w.d.Verdict()

@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// TestPoolIsFlat: lives of half an hour and more are flat if they do not grow
-// by 40 MB; lives of 45 min and more also if their second half does not grow by
-// 20 MB.
+// TestPoolIsFlat checks that lives of half an hour and more are flat if they do
+// not grow by 40 MB; lives of 45 min and more are also flat if their second
+// half does not grow by 20 MB.
 func TestPoolIsFlat(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    pool
@@ -39,8 +39,8 @@ func TestPoolIsFlat(t *testing.T) {
 	}
 }
 
-// TestPooledAge: at least three lives reach the chosen age, and of these ages
-// it is the one with the most evidence.
+// TestPooledAge checks that at least three lives reach the chosen age, and that
+// it is the age with the most evidence among all such ages.
 func TestPooledAge(t *testing.T) {
 	for _, c := range []struct {
 		lengths []int
@@ -98,8 +98,8 @@ func TestSlopesOfLives(t *testing.T) {
 	}
 }
 
-// TestRatchet: adjacent rises count as one. A series that falls, or whose rises
-// do not stay, is not a ratchet.
+// TestRatchet checks that adjacent rises count as one, and that a series that
+// falls, or whose rises do not stay, is not a ratchet.
 func TestRatchet(t *testing.T) {
 	steps := func(at ...int) []float64 {
 		y := make([]float64, 36)
@@ -199,8 +199,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestSlowestFound compares the slowest rate such that all faster rates are
-// found with a brute-force search, whatever the guess.
+// TestSlowestFound compares with a brute-force search for the slowest rate for
+// which all faster rates are found, whatever the guess.
 func TestSlowestFound(t *testing.T) {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	for _, found := range []func(float64) bool{
@@ -222,8 +222,8 @@ func TestSlowestFound(t *testing.T) {
 			if near := guess > want/2 && guess < 2*want; near && calls > 20 {
 				t.Errorf("guess %v: %d leaks tried for %v", guess, calls, want)
 			}
-			// A single rate that is not found may be skipped from below. The
-			// result is then above the guess.
+			// The search from below may skip a single rate that is not found.
+			// The result is then above the guess.
 			if got != want && !(guess < want && found(got) && got < want) {
 				t.Errorf("guess %v: %v, want %v", guess, got, want)
 			}
@@ -341,7 +341,8 @@ func TestSettledRules(t *testing.T) {
 	}
 }
 
-// TestGaveBack: at most a quarter of the growth remains.
+// TestGaveBack checks that at most a quarter of the growth remains if memory
+// was given back.
 func TestGaveBack(t *testing.T) {
 	back := func(to float64) func(float64) float64 {
 		return func(h float64) float64 {
@@ -375,7 +376,8 @@ func TestStillRising(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// Too noisy for a shape, but without a rise in its last quarter.
+	// The levels are too noisy to have a shape, but do not rise in their last
+	// quarter.
 	if stillRising([]float64{0, 12, 3, 18, 25, 33, 31, 30}) || !stillRising([]float64{0, 12, 3, 18, 25, 33, 41, 40}) {
 		t.Error("noise is mistaken for growth, or growth for noise")
 	}
@@ -418,8 +420,8 @@ func TestBeyondSpread(t *testing.T) {
 	}
 }
 
-// TestFamilies: the size is the number of processes times the number of long
-// stretches times the number of series of a process.
+// TestFamilies checks that the family size is the product of the number of
+// processes, of long stretches and of the series of a process.
 func TestFamilies(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if m.families() != 1 || m.familiesOf(5) != 5 {
@@ -431,7 +433,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPoolOfThree: three lives have two degrees of freedom.
+// TestPoolOfThree checks that three lives have two degrees of freedom.
 func TestPoolOfThree(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	lives := func(rates ...float64) (list []pastLife) {
@@ -477,8 +479,8 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 	}
 }
 
-// TestLookAfterTwoMinutes: two minutes without a sample, or three sampling
-// intervals, are not a hole; a longer time is.
+// TestLookAfterTwoMinutes checks that two minutes without a sample, or three
+// sampling intervals, are not a hole, and that a longer time is.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
 		rhythm, missing time.Duration
@@ -719,8 +721,8 @@ func TestCritical(t *testing.T) {
 	}
 }
 
-// TestReasons checks the rules of the end verdict in their order. Each case has
-// levels that violate only one rule.
+// TestReasons checks the rules of the end verdict in their order. The levels of
+// each case violate only one rule.
 func TestReasons(t *testing.T) {
 	of := func(n int, curve func(i float64) float64) []float64 {
 		y := make([]float64, n)
@@ -763,8 +765,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOneLevel: five ends at one level are enough and four are not; half of all
-// ends at one level is not enough either.
+// TestOneLevel checks that five deaths at one level are enough and four are
+// not, and that half of all deaths at one level is not enough either.
 func TestOneLevel(t *testing.T) {
 	for _, c := range []struct {
 		ends, others int
@@ -789,8 +791,8 @@ func TestOneLevel(t *testing.T) {
 	}
 }
 
-// TestLargestSample checks that an implausible value is ignored and that one
-// byte less is accepted.
+// TestLargestSample checks that an implausible value is ignored and that a
+// value one byte smaller is accepted.
 func TestLargestSample(t *testing.T) {
 	for bytes, want := range map[int64]int{0: 0, 1: 1, maxBytes: 1, maxBytes + 1: 0} {
 		d := New(RobustPolicy())
@@ -828,7 +830,7 @@ func TestLivesThatDifferByChance(t *testing.T) {
 	}
 }
 
-// TestGuardsOfLooks checks that unknown data is not evidence in a look.
+// TestGuardsOfLooks checks that missing data is not evidence in a look.
 func TestGuardsOfLooks(t *testing.T) {
 	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
 	w := &lookWindows[4] // 40 min: the three windows before it are older than the ring
@@ -871,8 +873,8 @@ func TestSlowSawtooth(t *testing.T) {
 	}
 }
 
-// TestLoopsThatEnd checks that loops that ended long ago do not decide about
-// the time after them.
+// TestLoopsThatEnd checks that loops that ended long before the end of the run
+// do not decide about the time after them.
 func TestLoopsThatEnd(t *testing.T) {
 	d := New(RobustPolicy())
 	for at := time.Duration(0); at < 8*time.Hour; at += 30 * time.Second {

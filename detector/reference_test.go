@@ -301,7 +301,7 @@ func stepText(at float64, from, to State, rule string, kind LeakKind) string {
 		" " + kind.String()
 }
 
-// TestAgainstReference plays random lives of a process to both machines.
+// TestAgainstReference feeds random lives of a process to both machines.
 func TestAgainstReference(t *testing.T) {
 	rules := map[string]int{}
 	for seed := range 120 {

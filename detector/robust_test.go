@@ -31,7 +31,7 @@ func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector
 	return d, scenario.Play(p, d, c, r.Float64)
 }
 
-// robustArrows lists every transition, by rule.
+// robustArrows lists every allowed transition, by rule.
 var robustArrows = map[string][]string{
 	"first look":  {"NORMAL SUSPICIOUS"},
 	"second look": {"SUSPICIOUS CONFIRMING"},
@@ -42,7 +42,8 @@ var robustArrows = map[string][]string{
 	"jump":        {"NORMAL NORMAL", "SUSPICIOUS SUSPICIOUS", "CONFIRMING CONFIRMING", "LEAKING LEAKING"},
 }
 
-// arrowFault returns what is wrong with a step from a state, or nothing.
+// arrowFault returns what is wrong with a transition from the given state, or
+// "" if nothing is.
 func arrowFault(step detector.Transition, from detector.State) error {
 	switch {
 	case step.From != from:
@@ -238,7 +239,7 @@ func TestTransitionsOfALeak(t *testing.T) {
 				t.Fatalf("seed %d: demands %v", seed, want.Diagnose)
 			}
 		}
-		// A failed look starts the count again. A breakdown that comes with the
+		// A failed look restarts the count. A breakdown that arrives with the
 		// second look counts.
 		if got := strings.Join(words, " "); !strings.HasSuffix(got, "SUSPICIOUS CONFIRMING LEAKING") || extra < 2 ||
 			extra > 3 {
@@ -255,7 +256,8 @@ func TestTransitionsOfALeak(t *testing.T) {
 	}
 }
 
-// TestExtraBreakdownsRunOut checks that exactly three are requested.
+// TestExtraBreakdownsRunOut checks that exactly three extra breakdowns are
+// requested.
 func TestExtraBreakdownsRunOut(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -292,9 +294,9 @@ func wholeReading(at time.Duration, mb int64) detector.Breakdown {
 	return b
 }
 
-// TestTransitionsAreInDiagram checks that, whatever a process does, the steps
-// are those of the diagram, the worst state never falls and LEAKING needs 25
-// minutes of a series.
+// TestTransitionsAreInDiagram checks that, whatever a process does, its
+// transitions are in the diagram, the worst state never improves and LEAKING
+// needs a series of 25 minutes.
 func TestTransitionsAreInDiagram(t *testing.T) {
 	counts := map[string]int{}
 	dies := night(t, "OOM at 512 MB, app, 1200 MB/h").Draw(rand.New(rand.NewPCG(4, 79)))
@@ -373,7 +375,8 @@ func newLeaker() *leaker {
 	return &leaker{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// grow adds samples for a time: a sample every 30 s and a breakdown every 90 s.
+// grow adds samples for the given time: one sample every 30 s and a breakdown
+// every 90 s.
 func (l *leaker) grow(d time.Duration) []detector.Transition {
 	seen := len(l.steps)
 	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
@@ -388,9 +391,9 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	return l.steps[seen:]
 }
 
-// TestBreaks checks that after a restart, another quantity or a long hole the
-// state goes back to NORMAL with the reason, from each state. The new series
-// needs 25 minutes again.
+// TestBreaks checks that after a restart, a change of the quantity or a long
+// hole the state returns from each state to NORMAL with the reason. The new
+// series needs 25 minutes again.
 func TestBreaks(t *testing.T) {
 	breaks := map[string]struct {
 		do   func(l *leaker) []detector.Transition
@@ -545,7 +548,7 @@ func TestHoleIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestMaxGap checks that the user's bound is used.
+// TestMaxGap checks that the limit that the user sets is used.
 func TestMaxGap(t *testing.T) {
 	for _, bound := range []time.Duration{5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
 		for _, over := range []time.Duration{0, time.Minute} {
@@ -595,8 +598,8 @@ func TestTooShort(t *testing.T) {
 }
 
 // TestUndecided checks that a cache that is still filling is not distinguished
-// from a leak, and that the text states the length of a run that would decide.
-// One cache in ten happens to fill more slowly at its end.
+// from a leak, and that the text states how long a run must be to decide. One
+// cache in ten happens to fill more slowly at its end.
 func TestUndecided(t *testing.T) {
 	const runs = 60
 	undecided := 0
@@ -620,8 +623,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestEndsInTheMiddle checks that a run that ends while it is CONFIRMING or
-// LEAKING is a leak or undecided.
+// TestEndsInTheMiddle checks that a run that ends in CONFIRMING or LEAKING has
+// the verdict leak or inconclusive.
 func TestEndsInTheMiddle(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {
@@ -701,8 +704,8 @@ func TestHiddenLeak(t *testing.T) {
 	}
 }
 
-// TestNoFalseGPULeak checks that equal numbers on both sides, or memory that
-// moves to swap, are not a leak of graphics memory.
+// TestNoFalseGPULeak checks that two equal measurements of graphics memory, or
+// memory that moves to swap, are not a leak of graphics memory.
 func TestNoFalseGPULeak(t *testing.T) {
 	type change func(x *seen)
 	// All memory is in smaps, and graphics memory does not change.
@@ -861,7 +864,7 @@ func TestSetFamilySize(t *testing.T) {
 }
 
 // TestOnLook checks that looks are reported as they happen, and that reporting
-// changes nothing.
+// them does not change the verdict.
 func TestOnLook(t *testing.T) {
 	series := []string{"memory", "Java Heap", "Native Heap", "Graphics", "Stack"}
 	hidden := scenario.Scenario{
@@ -897,8 +900,8 @@ func TestOnLook(t *testing.T) {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
 				t.Errorf("%s: %+v without a look that fired", s.Name, step)
 			}
-			// The numbers of a transition are those of a look; that the growth
-			// has slowed down is known only later.
+			// The numbers of a transition are those of a look; a slower growth
+			// afterwards is only known later.
 			seen := func(l detector.Look) bool {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}

@@ -15,8 +15,8 @@ type finding struct {
 	// that it ends before the stretch does.
 	begins, ends time.Duration
 	early        bool
-	// trimmed in MB is a sudden fall within the window, at fellAt on the
-	// device's clock, that was added back before judging.
+	// trimmed is the size in MB of a sudden fall within the window that was
+	// added back before judging; fellAt is its time on the device's clock.
 	trimmed float64
 	fellAt  time.Duration
 	// rate is in MB/h with its 95 % interval; known reports whether there is a
@@ -35,16 +35,16 @@ type finding struct {
 	// MB. rises reports that this exceeds the noise.
 	higher float64
 	rises  bool
-	// levels are the judged levels; apart is the time between two of them in
-	// hours.
+	// levels are the judged levels; apart is the time between two adjacent
+	// levels in hours.
 	levels []float64
 	apart  float64
 	// before is the highest level from before the window; minus infinity if
 	// there is none.
 	before float64
 	// ratchet counts the rises of a series that hardly ever falls; even reports
-	// that each third of the series has some. lumps: it is a leak by these
-	// rises alone.
+	// that each third of the series has some of these rises. lumps reports that
+	// the series is a leak by these rises alone.
 	ratchet int
 	even    bool
 	lumps   bool
@@ -58,7 +58,8 @@ type scale struct {
 	// family is the number of judgements that share the probability of a false
 	// alarm.
 	family float64
-	// before is the highest level from before; minus infinity if there is none.
+	// before is the highest level from before the judged levels; minus infinity
+	// if there is none.
 	before float64
 }
 
@@ -77,8 +78,9 @@ func (m *robustMachine) skipped() int {
 }
 
 // ends judges one track over the entire stretch without its beginning, over
-// later parts, and over parts that end early if their growth remains until the
-// end. It returns the first that shows a leak, or otherwise the entire stretch.
+// later parts of it, and over parts that end early if their growth remains
+// until the end of the stretch. It returns the result for the first part that
+// shows a leak, or otherwise for the entire stretch.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	whole := m.endingAt(t, others, m.axis.closed, family)
 	if whole.reason == fires || others != nil {
@@ -152,8 +154,8 @@ func (m *robustMachine) stays(t *track, f *finding, to int) bool {
 	return m.lowestAfter(t, to)-begin >= stillThere*(end-begin)
 }
 
-// lowestAfter returns the lowest level after a slot in MB, each level being the
-// median of three floors, or infinity.
+// lowestAfter returns the lowest level after a slot in MB, where each level is
+// the median of three floors, or infinity if there is none.
 func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	lowest := math.Inf(1)
 	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]
@@ -166,7 +168,7 @@ func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	return lowest
 }
 
-// part judges the slots from one to another.
+// part judges the slots between two slots.
 func (m *robustMachine) part(t *track, others *track, from, to int, family float64) finding {
 	f, scratch := finding{}, [maxLevels]float64{}
 	y, at, ok := m.levelsOf(t, scratch[:], from, to, &f)
@@ -174,7 +176,7 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 		return f
 	}
 	if others != nil {
-		// Growth that shows in the total is found there.
+		// Growth that is visible in the total is found there.
 		switch end := highEnd(y); {
 		case end < needed(f.window.Hours())/2:
 			f.reason = small
@@ -192,9 +194,9 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 	return f
 }
 
-// levelsOf divides the slots from one to another into levels, fewer where holes
-// leave some empty. It sets the window of f, or the reason why there are no
-// levels.
+// levelsOf divides the slots between two slots into levels; there are fewer
+// levels if holes leave some empty. It sets the window of f, or the reason why
+// there are no levels.
 func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch,
 	ok bool) {
 	for most := endBlocks; most >= leastBlocks; most -= leastBlocks {
@@ -216,9 +218,9 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 }
 
 // cut returns the stretch between two slots, the number of blocks to divide it
-// into (bounded by the argument), and its hours. A stretch within the ring is
-// divided by slots; a longer one is divided by floors, each block with the same
-// number of floors.
+// into (at most the given number), and its hours. A stretch within the ring is
+// divided by slots; a longer one is divided by floors, with the same number of
+// floors in each block.
 func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
 	slots := to - from
 	if slots <= 0 {
@@ -256,7 +258,8 @@ func (f *finding) judge(y []float64, s scale) {
 	}
 }
 
-// inLumps reports whether the series grows in many steps, and counts them.
+// inLumps counts the growth steps of the series and reports whether there are
+// many.
 func (f *finding) inLumps(y []float64, s scale) bool {
 	if s.hours < ratchetTime.Hours() {
 		return false
@@ -278,8 +281,8 @@ func (f *finding) interval(y []float64, each float64) {
 
 // ratchet counts the rises of a series that rises in steps and hardly ever
 // falls, like an activity that keeps its pictures each time it is opened.
-// Adjacent rises count as one. It is 0 if the falls exceed a tenth of the
-// rises. even reports that each third of the series has a rise.
+// Adjacent rises count as one. The count is 0 if the falls exceed a tenth of
+// the rises. even reports that each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
 	noise := max(leastRise, ratchetSigmas*math.Sqrt2*noiseOf(y))
 	var thirds [3]int
@@ -354,7 +357,7 @@ func (m *robustMachine) splice(t *track) (splice, bool) {
 	return s, true
 }
 
-// alike reports whether two slopes can be those of one leak.
+// alike reports whether two slopes can belong to one leak.
 func alike(first, second float64) bool {
 	return first > 0 && second >= first*alikeSlopes && first >= second*alikeSlopes
 }
@@ -430,8 +433,8 @@ func highEnd(y []float64) float64 {
 	return median(y[len(y)-k:]) - median(y[:k])
 }
 
-// decide returns the end verdict: all conditions for a leak, the cheap tests
-// first.
+// decide returns the end verdict. It tests all conditions for a leak, the cheap
+// ones first.
 func (f *finding) decide(y []float64, s scale) reason {
 	n := len(y)
 	if f.growth < s.need {
@@ -480,9 +483,9 @@ func dominatedByJumps(y []float64, growth float64) bool {
 	return largest > largestRise*growth || largest+second > 1.5*largestRise*growth
 }
 
-// endsHighest reports whether the last sixth is above all others, and clearly
-// above all earlier levels. In a slow sawtooth, the end of a tooth is no higher
-// than the end of the previous tooth.
+// endsHighest reports whether the last sixth is above all other sixths, and
+// clearly above all levels from before the window. In a slow sawtooth, the end
+// of a tooth is no higher than the end of the previous tooth.
 func (f *finding) endsHighest(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6
@@ -495,7 +498,8 @@ func (f *finding) endsHighest(y []float64, before float64) bool {
 
 func (f *finding) shape(y []float64, s scale) reason {
 	shapes := trend.FitShapes(y)
-	// Among many processes without leaks, one looks straight by chance.
+	// Among many processes without leaks, one looks like a straight line by
+	// chance.
 	strictness := math.Log(s.family)
 	if shapes.Line > (1-endExplained-strictness/50)*shapes.Constant {
 		return scattered

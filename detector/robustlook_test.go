@@ -34,10 +34,10 @@ func plainMedian(y []float64) float64 {
 	return (y[(len(y)-1)/2] + y[len(y)/2]) / 2
 }
 
-// For each window that grows and is not noise, the growth is that of its line
+// For each window that grows and is not noise, the growth is that of the line
 // over all its blocks, even if the noise is taken from the windows before it.
-// Its end counts only if the last quarter is above the one before and the rise
-// is at least half of the line's.
+// The end of the window only counts if its last quarter is above the quarter
+// before and the rise is at least half of the line's.
 func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {
@@ -81,8 +81,9 @@ func TestLookAt(t *testing.T) {
 	}
 }
 
-// endOf reports whether the last quarter of a window is not above the one
-// before, and whether it is above the first by less than half of the growth.
+// endOf reports whether the last quarter of a window is not above the quarter
+// before, and whether it is above the first quarter by less than half of the
+// growth.
 func endOf(t *testing.T, m *robustMachine, w *lookWindow, slots int, growth float64) (below, little bool) {
 	t.Helper()
 	var scratch [maxLevels]float64

@@ -17,11 +17,12 @@ import (
 const robustMemoryBar = 64 << 10
 
 // long is a process that is watched for a long time with every kind of input:
-// all dimensions and driver rows, marks, collections, jumps.
+// all dimensions and driver rows, marks, collections and jumps.
 type long struct {
 	d *detector.Detector
 	r *rand.Rand
-	// rate is in MB/h; a jump of jump MB comes twice a day and lasts two hours.
+	// rate is in MB/h; a jump of jump MB occurs twice a day and lasts two
+	// hours.
 	rate, jump float64
 	at         time.Duration
 	n          int
@@ -108,9 +109,9 @@ func TestRobustMemory(t *testing.T) {
 	}
 }
 
-// TestRobustOfTwoMonths checks that a leak that begins at the end of 60 days is
-// found. After some days the floors are longer, and so is the time between two
-// looks: up to 80 min.
+// TestRobustOfTwoMonths checks that a leak that begins after 60 days is found.
+// After some days the floors are longer, and so is the time between two looks:
+// up to 80 min.
 func TestRobustOfTwoMonths(t *testing.T) {
 	for days, latest := range map[int]time.Duration{
 		1: time.Hour, 3: 80 * time.Minute, 5: 2 * time.Hour, 9: 3 * time.Hour, 17: 6 * time.Hour, 33: 6 * time.Hour,
@@ -167,7 +168,8 @@ func TestRobustDoesNotAllocate(t *testing.T) {
 			add()
 		}
 		const day = 2880
-		// An average below one is rounded down, so an entire day is measured.
+		// An average below one allocation is rounded down to zero, so an entire
+		// day is measured.
 		allocs := testing.AllocsPerRun(1, func() {
 			for range day {
 				add()

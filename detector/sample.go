@@ -12,7 +12,7 @@ type Sample struct {
 	// host suspends, adb delays and clock steps cannot bend a slope.
 	At time.Duration
 	// Bytes is Pss + SwapPss, or RssAnon + VmSwap where the device reports
-	// nothing better. One series never mixes the two.
+	// nothing better. One series never mixes these two quantities.
 	Bytes int64
 }
 

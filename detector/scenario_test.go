@@ -16,7 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestQuietProcess: noise of 5 MB for eight hours is always NORMAL.
+// TestQuietProcess checks that a process with noise of 5 MB stays NORMAL for
+// eight hours.
 func TestQuietProcess(t *testing.T) {
 	for seed := range uint64(30) {
 		d, steps := simulation{seed: seed, length: 8 * time.Hour, sigma: 5}.run()
@@ -106,8 +107,8 @@ func TestKnownFaults(t *testing.T) {
 	}
 }
 
-// TestEvenChances: a leak of 4.24 s/T has R2 > 0.6 in about half of the windows
-// of length T with noise s.
+// TestEvenChances checks that a leak of 4.24 s/T has R2 > 0.6 in about half of
+// the windows of length T with noise s.
 func TestEvenChances(t *testing.T) {
 	const sd, runs = 5 * MB, 3000
 	r := rand.New(rand.NewPCG(21, 22))
@@ -182,8 +183,8 @@ func trace(t *testing.T, file, column string) []Sample {
 	return list
 }
 
-// TestRecordedRuns replays the PSS of Android Monkey runs, where one number
-// serves both as sample and as TOTAL.
+// TestRecordedRuns replays the PSS of Android Monkey runs, where each value
+// serves both as a sample and as the TOTAL of a breakdown.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded.Path(t, "traces"), "android_monkey_*.csv"))
 	if err != nil || len(files) < 20 {
@@ -227,8 +228,8 @@ func TestRecordedRuns(t *testing.T) {
 	t.Logf("of %d runs: apps %d, system_server %d", len(files), apps, servers)
 }
 
-// TestPlateau: t stays high after a rise that ends, while R2 falls, so only the
-// timeout ends the suspicion.
+// TestPlateau checks that t stays high after a rise that ends, while R2 falls,
+// so only the timeout ends the suspicion.
 func TestPlateau(t *testing.T) {
 	p := play(nil).suspicious().leak(40*minute, 0)
 	if len(p.steps) < 2 || p.steps[1].Rule != "5.5 time-out" {

@@ -46,8 +46,8 @@ func newSeries(a *articleRules) *series {
 // dim returns the window of one dimension.
 func (s *series) dim(d Dimension) *trend.Column { return s.breakdowns.Column(int(d)) }
 
-// reset clears everything but the driver memory, which is still the same after
-// a gap.
+// reset clears everything except the driver memory, which is the same after a
+// gap.
 func (s *series) reset() {
 	s.samples.Reset()
 	s.breakdowns.Reset()
@@ -139,7 +139,7 @@ type driverMemory struct {
 	offset float64
 	known  bool
 	// rows reports that a row of graphics memory was seen; sourceChanged
-	// reports that it was seen for the first time.
+	// reports that the latest breakdown was the first one with such a row.
 	rows, sourceChanged bool
 }
 

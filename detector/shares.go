@@ -33,13 +33,13 @@ const (
 	leadingShare = 0.6
 	// graphicsCertainty and graphicsErrors are the certainty that a leak of
 	// graphics memory requires, and the number of standard errors that its
-	// growth must reach. They are strict because its diagnostics show no other
-	// memory.
+	// growth must reach. They are strict because diagnostics of graphics memory
+	// show no other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
 	// graphicsGrowth is its minimum growth in MB.
 	graphicsGrowth = 2 * leastGrowth
-	// leastReadings is the minimum number of readings of a dimension for a
-	// line.
+	// leastReadings is the minimum number of readings of a dimension for
+	// fitting a line.
 	leastReadings = 4
 	// smallShare is growth in MB that is too small to be reported.
 	smallShare = 2.0
@@ -47,7 +47,7 @@ const (
 
 // sharesOver returns the shares of the dimensions over a window that ends now.
 func (m *robustMachine) sharesOver(window time.Duration) shares {
-	// The first look was 10 min ago, and its window began before that. A
+	// The first look was 10 min ago, and its window began before that time. A
 	// process that is read every 10 min has few readings in less than half an
 	// hour.
 	window = max(window+10*time.Minute, 40*time.Minute)

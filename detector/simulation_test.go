@@ -10,7 +10,7 @@ import (
 // simulation is a process with known growth and noise, sampled as the machine
 // demands.
 type simulation struct {
-	// policy is the policy that judges; without a name it is "article" with
+	// policy is the policy that judges; if it has no name, it is "article" with
 	// changed constants.
 	policy Policy
 	change func(*articleRules)

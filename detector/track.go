@@ -15,11 +15,12 @@ const (
 	ringSlots = 240
 	// firstBin is the length of a floor in slots, 5 min as in article 5.3.
 	firstBin = 10
-	// maxBins bounds the number of floors: 48 hours of 5 min. When they are
-	// full, each two are merged into one.
+	// maxBins bounds the number of floors: 48 hours of 5 min each. When there
+	// are that many, each two adjacent floors are merged into one.
 	maxBins = 576
-	// largestBin is the largest length of a floor, 80 min, so that a floor fits
-	// in the ring; maxBins of these cover more than 32 days.
+	// largestBin is the maximum length of a floor in slots, 80 min, so that a
+	// floor fits in the ring; maxBins floors of this length cover more than 32
+	// days.
 	largestBin = 160
 )
 
@@ -97,7 +98,7 @@ func (t *track) add(bytes float64) {
 	t.values++
 }
 
-// raise moves all known values by so many bytes.
+// raise adds the given number of bytes to all known values.
 func (t *track) raise(bytes float64) {
 	by := float32(bytes / MB)
 	t.sum += bytes / MB * float64(t.n)
@@ -180,8 +181,8 @@ func (t *track) forget() {
 // midmean). It sorts the values. The P25 of article 5.3 is intended as the
 // level without the load, but a low quantile falls as the number of values and
 // their spread grow, so each change of the sampling interval would be a step.
-// The middle half also ignores peaks that last for less than a quarter of the
-// time, and does not depend on either.
+// The midmean also ignores peaks that last for less than a quarter of the time,
+// but depends neither on the number of values nor on their spread.
 func levelOf(values []float64) (float64, bool) {
 	n := len(values)
 	switch n {
@@ -228,8 +229,8 @@ type stretch struct {
 }
 
 // levels divides a stretch into n equal blocks and returns the level of each in
-// MB. ok is false if more than a quarter of them have no value. Otherwise,
-// blocks without a value are interpolated.
+// MB. ok is false if more than a quarter of the blocks have no value.
+// Otherwise, the levels of blocks without a value are interpolated.
 func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bool) {
 	dst = dst[:n]
 	empty := t.cut(dst, s)
@@ -272,8 +273,8 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 }
 
 // rise returns how much higher the last quarter of the last n floors is than
-// the first quarter. It is infinite if one of them has no value, or if the
-// floors are too long.
+// the first quarter. The result is infinite if one of these quarters has no
+// value, or if the floors are too long.
 func (t *track) rise(n int) float64 {
 	if n < 2 {
 		return math.Inf(1)
@@ -316,7 +317,7 @@ func bridge(v []float64) {
 	}
 }
 
-// median sorts a copy.
+// median returns the median of values without reordering them.
 func median(values []float64) float64 {
 	var scratch [maxLevels]float64
 	return middle(append(scratch[:0], values...))

@@ -46,8 +46,8 @@ func (h *diary) close() {
 	h.sum, h.n = 0, 0
 }
 
-// sizeAt returns the length of a floor that ends with a slot: 5 min in the
-// first 48 hours, then 10 min for the next 48, and so on up to 80 min.
+// sizeAt returns the length of a floor that ends with the given slot: 5 min in
+// the first 48 hours, then 10 min for the next 48, and so on up to 80 min.
 func sizeAt(end int) int {
 	size := firstBin
 	for size < largestBin && end > maxBins*size {
@@ -56,8 +56,9 @@ func sizeAt(end int) int {
 	return size
 }
 
-// floor returns the level of some slots in MB above the base: the midmean of
-// all if the floor was computed directly, otherwise the mean of its halves.
+// floor returns the level of the given slots in MB above the base: the midmean
+// of all their values if the floor was computed directly, otherwise the mean of
+// its halves.
 func (h *diary) floor(from, to int) float64 {
 	if to-from <= sizeAt(to) {
 		return (midmean(h.slots[from:to]) - h.base) / MB
@@ -91,7 +92,7 @@ func midmean(values []float64) float64 {
 }
 
 // tape is a machine that takes no looks, so that a month is processed quickly,
-// and the expected contents of its total.
+// together with the expected contents of its total.
 type tape struct {
 	m *robustMachine
 	h diary
@@ -269,7 +270,7 @@ func (p *tape) checkRise(t *testing.T, n int) {
 }
 
 // TestTrackAgainstDiary adds random values, holes, raises and changes of the
-// quantity, until there have been floors of each length and floors have been
+// quantity until floors of each length have occurred and floors have been
 // dropped.
 func TestTrackAgainstDiary(t *testing.T) {
 	lengths := map[int]bool{}
@@ -461,8 +462,9 @@ func TestBlocksFitTheirBuffers(t *testing.T) {
 	}
 }
 
-// TestLongRun checks that five weeks of data end in the same verdict as an
-// hour. The floors grow from 5 to 80 min, and the oldest of them are dropped.
+// TestLongRun checks that five weeks of data lead to the same verdict as an
+// hour of data. The floors grow from 5 to 80 min, and the oldest floors are
+// dropped.
 func TestLongRun(t *testing.T) {
 	d := New(RobustPolicy())
 	defer func() {

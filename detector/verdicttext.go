@@ -78,7 +78,7 @@ func signed(v float64) string {
 }
 
 // undecidedText returns why growth could not be distinguished from a leak, and
-// what would decide the question.
+// what would distinguish them.
 func (m *robustMachine) undecidedText(j *judgement) string {
 	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	advice := m.advice(hours)
@@ -136,7 +136,8 @@ func settledHours(since time.Duration) float64 {
 	return 1.05 * max(since.Hours()+settledTime.Hours(), since.Hours()/(1-settledPart))
 }
 
-// advice recommends a run of this many hours, which would decide.
+// advice recommends a run of the given number of hours, which would be long
+// enough to decide.
 func (m *robustMachine) advice(hours float64) string {
 	piece := ""
 	if m.restarts > 0 {
