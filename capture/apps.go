@@ -10,9 +10,9 @@ import (
 )
 
 // RunningApps returns the packages of user-installed apps (not system apps)
-// that are running, sorted, at most limit of them, and their total number. It
-// is for users who do not know what to look for; FindProcesses finds the
-// processes that match a pattern.
+// that are running, sorted, at most limit of them, and the total number of such
+// packages. It is for users who do not know what to look for; FindProcesses
+// finds the processes that match a pattern.
 func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, listTimeout, m.Join([]shell.Part{

@@ -23,9 +23,9 @@ const systemServer = "system_server"
 
 // Found is the result of one scan of a device's processes.
 type Found struct {
-	// Processes match a pattern, by user, name and start. Several may have the
-	// same name: any app may name a process as it likes, and an earlier
-	// incarnation may be stuck while dying.
+	// Processes are the processes that match a pattern, sorted by user, name
+	// and start. Several may have the same name: any app may name a process as
+	// it likes, and an earlier incarnation may be stuck while dying.
 	Processes []Process
 	// Children were forked by one of Processes and still have its name: they
 	// are about to execute a program of their own, or are workers that keep the
@@ -99,7 +99,8 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits is the command that lists the command lines that contain a wanted text.
+// hits returns the command that lists the command lines that contain a wanted
+// text.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)

@@ -40,7 +40,7 @@ type Facts struct {
 	UID int
 	// Up is the device's clock at the time of the reading: time since boot.
 	Up time.Duration
-	// Boot changes with each boot of the device
+	// Boot is an id that changes with each boot of the device
 	// (/proc/sys/kernel/random/boot_id); empty if unknown.
 	Boot string
 	// TimeScale is device seconds per real second, from 1 to 10000: 1 for a
@@ -48,8 +48,9 @@ type Facts struct {
 	TimeScale float64
 }
 
-// ErrTimeScale is a device whose property leakgate.time_scale is invalid or not
-// allowed. That matters because the property determines how long a run takes.
+// ErrTimeScale means that the device's property leakgate.time_scale is invalid
+// or not allowed. Such a device is rejected because the property determines how
+// long a run takes.
 var ErrTimeScale = errors.New("time scale refused")
 
 // scaleProperty is the property in which a simulated device sets its time
@@ -59,8 +60,8 @@ const scaleProperty = "leakgate.time_scale"
 // factsTimeout bounds reading the facts, in real time.
 const factsTimeout = 20 * time.Second
 
-// ReadFacts reads the facts of a device in one round trip. With an ErrTimeScale
-// all other facts are valid.
+// ReadFacts reads the facts of a device in one round trip. If the error is
+// ErrTimeScale, all other facts are valid.
 func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, factsTimeout, m.Join([]shell.Part{

@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// ErrGone is a process that has ended, or whose pid now belongs to another.
+// ErrGone means that a process has ended, or that its pid now belongs to
+// another process.
 var ErrGone = errors.New("process is gone")
 
 // Target is a process and the Level used to read it.
@@ -33,8 +34,9 @@ type Reading struct {
 	Threads       known.Int
 	// CPU is the total CPU time of the process.
 	CPU known.Duration
-	// Err is nil if the reading is a valid sample: it is from the requested
-	// process, and has the value of its source.
+	// Err is nil if the reading is a valid sample: the reading is from the
+	// requested process and contains the value that is read at the process's
+	// level.
 	Err error
 }
 
@@ -64,7 +66,7 @@ type Fast struct {
 	files    map[file][]byte
 }
 
-// file is one file of /proc that a round reads.
+// file is one of the files of /proc that a round reads.
 type file struct {
 	pid  int
 	name string
@@ -77,15 +79,16 @@ func NewFast(dev Device) *Fast {
 
 // fastPattern selects the lines of stat, status, smaps_rollup and smaps that a
 // round needs. The third branch matches the end of a stat line whose comm
-// contains a line break. The fourth matches /proc/uptime, the last file of
-// every grep, whose line proves that the output is complete: a phone whose adbd
-// loses the exit status reports 0 for a truncated output as well.
+// contains a line break. The fourth matches the line of /proc/uptime, which is
+// the last file of every grep: this line proves that the output is complete,
+// whereas the exit status does not: a phone whose adbd loses it reports 0 even
+// for truncated output.
 const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^[0-9.]+ [0-9.]+$`
 
-// fastCommand returns the entire round as one command line. One grep reads the
-// files of all processes and prefixes each line with its file, so an extra
-// process costs no fork and no round trip. A target that is read through run-as
-// or su costs one fork each.
+// fastCommand returns the command line of an entire round. One grep reads the
+// files of all processes and prefixes each line with the name of its file, so
+// an extra process costs no fork and no round trip. A target that is read
+// through run-as or su costs one extra fork.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
 	grep := "grep -E " + text.ShellQuote(fastPattern)
@@ -94,7 +97,8 @@ func fastCommand(targets []Target, systemServer int) string {
 	if len(wrapped) == 0 {
 		b.WriteString("exec ")
 	}
-	// /dev/null makes grep print the file name even when only one is read.
+	// With /dev/null as a second file, grep prints the file name even when it
+	// reads a single file.
 	b.WriteString(grep + " /dev/null")
 	if systemServer > 0 {
 		fmt.Fprintf(&b, " %d/stat", systemServer)
@@ -117,7 +121,7 @@ func fastCommand(targets []Target, systemServer int) string {
 	return b.String()
 }
 
-// wrappedReads returns one command for each uid to switch to.
+// wrappedReads returns one command for each uid that must be switched to.
 func wrappedReads(targets []Target, grep string) []string {
 	var order []shell.Prefix
 	files := map[shell.Prefix]string{}
@@ -139,10 +143,10 @@ func wrappedReads(targets []Target, grep string) []string {
 }
 
 // Read makes one round over the targets. If it exceeds its deadline (real
-// time), one of the processes may block it (its memory map is locked). Each
-// process is then read alone, so that only the unresponsive ones fail, with
-// ErrNoAnswer. The error is a device that did not answer; an error of one
-// process is in its reading.
+// time), one of the processes may be blocking it, because its memory map is
+// locked. Each process is then read alone: the unresponsive ones fail with
+// ErrNoAnswer, and the others are still read. Read returns an error if the
+// device did not answer; the error of one process is in its reading.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {
@@ -215,8 +219,8 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends returns how many end lines a complete answer has: one of the main grep,
-// and one of each wrapped grep.
+// ends returns how many end lines a complete answer has: one from the main
+// grep, and one from each wrapped grep.
 func ends(targets []Target) int {
 	for _, t := range targets {
 		if !t.Level.Prefix.IsZero() {
@@ -255,8 +259,8 @@ func (f *Fast) sort(out []byte) (ends int) {
 	return ends
 }
 
-// fileNames are the names that a round may request. They serve as map keys, so
-// that no new string is allocated.
+// fileNames are the names of the files that a round may request. They serve as
+// map keys, so that no new string is allocated.
 var fileNames = [...]string{"stat", "status", "smaps_rollup", "smaps"}
 
 // splitName splits "123/stat:TEXT" and "/proc/123/stat:TEXT".
@@ -321,7 +325,8 @@ func (f *Fast) reading(t Target) Reading {
 	return r
 }
 
-// identify compares pid and start time with those of the target.
+// identify compares the pid and start time in the answer with those of the
+// target.
 func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	text := f.files[file{t.PID, "stat"}]
 	if len(text) == 0 {
@@ -386,7 +391,8 @@ func parseMemory(name string, text []byte) (procfs.Memory, error) {
 	return procfs.ParseRollup(text)
 }
 
-// missing explains a missing value, with the device's error output about it.
+// missing returns the reason why a value is missing, with the device's error
+// message if there is one.
 func (f *Fast) missing(t Target, value string) error {
 	needle := []byte("/" + t.Level.file() + ":")
 	pid := []byte(strconv.Itoa(t.PID))

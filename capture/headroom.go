@@ -27,15 +27,17 @@ type Headroom struct {
 	// Up is the device's clock at the beginning of the reading: time since
 	// boot.
 	Up time.Duration
-	// Files is the number of open file descriptors, FileLimit the soft limit.
+	// Files is the number of open file descriptors, and FileLimit is its soft
+	// limit.
 	Files, FileLimit known.Int
 	// Threads is the number of threads, ThreadLimit the lowest known limit, and
 	// ThreadLimitBy its name. Other processes count against each of these
 	// limits too, so it may be reached earlier.
 	Threads, ThreadLimit known.Int
 	ThreadLimitBy        string
-	// Virtual is the used address space in bytes, VirtualLimit its size; both
-	// are unknown for a 64-bit process, which does not run out of it.
+	// Virtual is the used address space in bytes, and VirtualLimit is the size
+	// of the address space; both are unknown for a 64-bit process, which does
+	// not run out of addresses.
 	Virtual, VirtualLimit known.Int
 	// Bits is 32 or 64; 0 if unknown.
 	Bits int
@@ -54,9 +56,9 @@ type Headroom struct {
 	// Garbage is the maximum part of a Java heap in bytes that a collection
 	// could free.
 	Garbage known.Int
-	// Reasons explain each unknown value.
+	// Reasons holds the explanation for each unknown value.
 	Reasons []string
-	// Err is a process that has ended (ErrGone) or cannot be identified.
+	// Err is set if a process has ended (ErrGone) or cannot be identified.
 	Err error
 }
 
@@ -67,7 +69,7 @@ type Headroom struct {
 func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	small := h.GrowthLimit
 	if !small.Known {
-		// Without a growth limit the heap may reach its full size
+		// Without a growth limit, the heap may grow to the full heap size
 		// (frameworks/base core/jni/AndroidRuntime.cpp, startVm).
 		small = h.HeapSize
 	}
@@ -148,8 +150,8 @@ const (
 	maxTraits = 1000
 )
 
-// Read reads the headroom of the targets, in their order. The error is a device
-// that did not answer; an error of one process is in its Headroom.
+// Read reads the headroom of the targets, in their order. It returns an error
+// if the device did not answer; the error of one process is in its Headroom.
 func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
 	var out []Headroom
 	flags := map[string][]byte{}
@@ -169,8 +171,8 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 // connect_to_remote).
 const maxOldLine = 3900
 
-// most returns how many of n processes fit on one command line: all of them
-// since Android 7, and at least one.
+// most returns how many of n processes fit on one command line: since Android 7
+// all of them, on earlier releases at least one.
 func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	if h.facts.API >= 24 {
 		return n
@@ -235,9 +237,9 @@ const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
 // command returns the command line of one reading. One grep reads the files of
 // all processes. Open files are counted by a glob of the shell, which costs no
-// process, under the uid of the process's level. Since Linux 6.2 any user can
-// read their number with stat (fs/proc/fd.c, proc_fd_getattr); Android before 6
-// has no stat.
+// process and runs under the uid of the process's level. Since Linux 6.2 any
+// user can read the number of open files with stat (fs/proc/fd.c,
+// proc_fd_getattr); Android before 6 has no stat.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
@@ -280,12 +282,12 @@ func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
 // headroomRound is the sorted output of one reading.
 type headroomRound struct {
 	files map[file][]byte
-	// open is the number of descriptors that a glob matched, size the number
-	// that stat reports.
+	// open is the number of descriptors that a glob matched, and size is the
+	// number that stat reports.
 	open, size map[int]int64
 	// said is what tools printed instead of a value, by pid.
 	said map[int]string
-	// refused is the error output about all processes that share a prefix.
+	// said is what the tools printed instead of a value, by pid.
 	refused string
 }
 
@@ -360,7 +362,7 @@ func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	return int(n), rest, ok && found && err == nil
 }
 
-// read sets the values that the process uses.
+// read sets the values that describe the use by the process.
 func (r headroomRound) read(h *Headroom) {
 	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
 		return
@@ -412,7 +414,7 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 		if _, ok := h.known[room.Process]; ok || room.Err != nil {
 			continue
 		}
-		// This was already read to identify the process.
+		// These values were already read when the process was identified.
 		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
 		fresh = append(fresh, newProcess{room.Process, stat.PPID})
 	}
@@ -437,7 +439,7 @@ func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flag
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	// Answers that arrived before a service hung are used.
+	// Answers that arrived before a service hung are still used.
 	hung := errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !hung {
 		return nil, fmt.Errorf("read headroom: %w", err)

@@ -14,10 +14,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Source is the file or service that a sample was read from. Sources from
-// SmapsRollup to Smaps yield Pss and SwapPss; Status yields RssAnon and VmSwap,
-// which is a different series; Dumpsys means that the fast channel cannot read
-// the process.
+// Source is the file or service that a sample was read from. The sources
+// SmapsRollup to Smaps yield Pss and SwapPss. Status yields RssAnon and VmSwap,
+// which form a different series. Dumpsys means that the fast channel cannot
+// read the process.
 type Source string
 
 // The sources, best first.
@@ -79,8 +79,8 @@ type Probe struct {
 	Findings []ProbeResult
 }
 
-// conclusive reports whether every source better than the chosen one is a
-// permanent no: only then may the probe be kept.
+// conclusive reports whether the probe may be kept. It may be kept only if
+// every source better than the chosen one has failed permanently.
 func (p Probe) conclusive() bool {
 	for _, f := range p.Findings {
 		if f.Answer == Unclear {
@@ -118,12 +118,13 @@ type Levels struct {
 // superuser is the result of trying su on the device.
 type superuser struct {
 	asked bool
-	// prefix calls su; if it is zero, refused explains why.
+	// prefix calls su; if prefix is zero, refused explains why.
 	prefix  shell.Prefix
 	refused string
 }
 
-// provisional is a probe that is used for left more lookups.
+// provisional is a probe that is used for a limited number of further lookups,
+// which left counts.
 type provisional struct {
 	probe Probe
 	left  int
@@ -164,9 +165,9 @@ func keyOf(p Process) levelKey {
 	return levelKey{pkg: p.Package(), user: p.User, isolated: p.Isolated()}
 }
 
-// Probe finds the best source for a process, by trying it. The error is a
-// device that did not answer; a process that died meanwhile returns Dumpsys
-// with unclear findings, to be probed again.
+// Probe finds the best source for a process, by trying the sources. It returns
+// an error if the device did not answer. For a process that died meanwhile it
+// returns Dumpsys with unclear findings, and the process is to be probed again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	probes, err := l.ProbeAll(ctx, []Process{p})
 	if err != nil {

@@ -97,8 +97,8 @@ func anonymousOf(s procfs.Status) known.Int {
 // (Process.FIRST_APPLICATION_UID).
 const firstAppUID = 10000
 
-// exempt is the suffix of a reason for which a process has no limit, as opposed
-// to an unknown limit.
+// exempt is the suffix of a reason that says that a process has no limit, as
+// opposed to an unknown limit.
 const exempt = ", so the process does not run out of it"
 
 // anonymousLimit sets how much anonymous memory and swap the process may have.

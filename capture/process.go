@@ -17,8 +17,8 @@ type Process struct {
 	// Start is field 22 of /proc/PID/stat, clock ticks since boot.
 	Start uint64
 	// Twin numbers processes of one user and name that run at the same time: 0
-	// is the first, 2 the second. FindProcesses leaves it 0; the caller numbers
-	// them.
+	// is the first process, 2 the second. FindProcesses leaves it 0; the caller
+	// numbers the processes.
 	Twin int
 }
 
@@ -41,7 +41,7 @@ func (p Process) Isolated() bool {
 // (AID_APP_START); lower uids belong to the system.
 func (p Process) Installed() bool { return p.UID%perUser >= 10000 }
 
-// Key identifies a process across its restarts.
+// Key identifies a process, and stays the same when the process is restarted.
 type Key struct {
 	User int
 	Name string

@@ -47,8 +47,8 @@ func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)
 	}
-	// With Dial the network is neither tcp nor unix. The client waits for, and
-	// starts, only a server on this machine.
+	// With Dial, the network is neither tcp nor unix: the client waits only for
+	// a server on this machine, and starts only such a server.
 	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 

@@ -21,14 +21,15 @@ type Options struct {
 	// ANDROID_ADB_SERVER_PORT, then 127.0.0.1:5037.
 	Addr string
 	// Dial opens one connection to the server, for instance through an SSH
-	// tunnel or to a device farm. Addr then only names the server in messages,
-	// and no server is started. If Dial is nil, the client connects to Addr.
+	// tunnel or to a device farm. If Dial is set, Addr serves only as the
+	// server's name in messages, and no server is started. If Dial is nil, the
+	// client connects to Addr.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// DialTimeout bounds one connection attempt; 0 means 5 s.
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may send nothing where the protocol
 	// requires an answer; it does not apply to a running command. 0 means 30 s.
-	// The timeout for the server itself is at most 10 s.
+	// For the server itself the timeout is AnswerTimeout too, but at most 10 s.
 	AnswerTimeout time.Duration
 	// NoStart prevents the client from starting a server. If a server
 	// disappears, the client still waits a few seconds for it to come back.
@@ -66,7 +67,7 @@ type Client struct {
 	lines map[string]*netLink
 }
 
-// NewClient checks the options and the environment. It does not connect.
+// NewClient validates the options and the environment. It does not connect.
 func NewClient(opt Options) (*Client, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
@@ -222,10 +223,10 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 
 // call connects to the server and sends the first request of a connection;
 // serial is the device that the request is for, if any. A server that closes
-// the connection without an answer is about to exit, as after `adb kill-server`
-// or when another version takes over: the request is then sent again to the
-// next server. So it must be safe to send the request twice; a request that
-// reaches a device is not.
+// the connection without an answer is about to exit, for example after `adb
+// kill-server` or because another version takes over; the request is then sent
+// again, to the next server. So call may only be used for requests that can
+// safely be sent twice, which does not include requests that reach a device.
 func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
 	for first := true; ; first = false {
 		k, err := c.dial(ctx, true)
@@ -360,8 +361,8 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	return DeviceInfo{}, list[0].unusable()
 }
 
-// noneUsable reports why each device cannot be used; the kind of the error is
-// that of the first device.
+// noneUsable reports why each device cannot be used; the kind of the returned
+// error is that of the first device's error.
 func noneUsable(list []DeviceInfo) error {
 	kind := ErrOffline
 	var first *fault
@@ -401,7 +402,7 @@ func named(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 			quoted(serial), from, serials(list))
 }
 
-// maxNamed bounds the devices that a message lists.
+// maxNamed is the maximum number of devices listed in a message.
 const maxNamed = 10
 
 func serials(list []DeviceInfo) string {

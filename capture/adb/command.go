@@ -29,7 +29,8 @@ type command struct {
 	// left is the remaining output limit, in bytes.
 	left           int64
 	stdout, stderr io.Writer
-	// probing drops all output and ends as soon as the process id is known.
+	// probing means that all output is dropped and that the command is
+	// abandoned as soon as its process id is known.
 	probing bool
 	// ended reports that the connection has ended, so that its command can no
 	// longer be reached.
@@ -64,7 +65,8 @@ func (c *command) run(service string, read func() (int, error)) (int, error) {
 	defer k.close()
 	c.conn = k
 	if err := k.request(service); err != nil {
-		// The device may have started the command anyway.
+		// The device may have started the command even though the request
+		// failed.
 		if c.ctx.Err() != nil {
 			err = c.end(err, 0)
 		}
@@ -251,8 +253,8 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut handles a stream that ends before its last line: the held-back bytes are
-// then output, unless the stream continues.
+// cut handles a stream that ends before its last line: unless the stream
+// continues, the held-back bytes are output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

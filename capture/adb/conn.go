@@ -62,15 +62,15 @@ func (k *conn) expect(wait time.Duration) error {
 	if err := k.net.SetDeadline(deadline); err != nil {
 		return k.fail(err)
 	}
-	// This is checked after the deadline is set, which overrides the effect of
-	// a context that ended before.
+	// The context is checked after SetDeadline, which overwrites the past
+	// deadline that marks an ended context.
 	if k.ctx.Err() != nil {
 		return contextError(k.ctx)
 	}
 	return nil
 }
 
-// fail returns the meaning of an error of the connection.
+// fail translates an error of the connection into an error for the user.
 func (k *conn) fail(err error) error { return k.phase.failure(k.ctx, k.wait, err) }
 
 func (k *conn) malformed(what string, got []byte) error {
@@ -82,7 +82,7 @@ func (k *conn) malformed(what string, got []byte) error {
 		k.phase.endpoint, quoted(string(got)), what)
 }
 
-// maxRequest is the maximum of four hex digits.
+// maxRequest is the largest length that four hex digits can represent.
 const maxRequest = 0xffff
 
 // request sends a request and waits for OKAY.
@@ -121,7 +121,7 @@ func (k *conn) okay() error {
 	return k.malformed("OKAY or FAIL", status[:])
 }
 
-// text reads a length in four hex digits, and that number of bytes.
+// text reads a length as four hex digits, and then as many bytes.
 func (k *conn) text() (string, error) {
 	var digits [4]byte
 	if _, err := io.ReadFull(k.r, digits[:]); err != nil {

@@ -63,7 +63,7 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound records that answers now come from the device.
+// bound records that from here on the device answers, not the server.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features returns the features of the device's adbd, such as shell_v2 and

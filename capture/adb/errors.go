@@ -164,7 +164,7 @@ func offline(name string) error {
 		name)
 }
 
-// failure returns the meaning of an error of the connection.
+// failure translates an error of the connection into an error for the user.
 func (p phase) failure(ctx context.Context, wait time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)

@@ -21,7 +21,7 @@ const (
 type packets struct {
 	r    io.Reader
 	head [packetHead]byte
-	have int    // bytes of head
+	have int    // number of bytes in head
 	left uint32 // bytes of data still to come
 }
 

@@ -55,8 +55,9 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	if !l.asked.IsZero() && time.Since(l.asked) < reconnectEvery {
 		return l.answer, nil
 	}
-	// Devices that the server lists in any state are left to the server: it
-	// reconnects offline ones, and prompts the user about unauthorized ones.
+	// The server itself takes care of the devices that it lists, in any state:
+	// it reconnects offline devices, and prompts the user about unauthorized
+	// ones.
 	list, err := c.Devices(ctx)
 	if err != nil {
 		return "", err
@@ -80,7 +81,8 @@ func (c *Client) reconnected(ctx context.Context, serial string, since time.Time
 	return l.asked.After(since)
 }
 
-// connect is `adb connect`. The server answers OKAY whatever the result.
+// connect does what `adb connect` does. The server answers OKAY whatever the
+// result.
 func (c *Client) connect(ctx context.Context, serial string) (string, error) {
 	k, err := c.dial(ctx, true)
 	if err != nil {

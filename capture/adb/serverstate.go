@@ -51,13 +51,14 @@ func serverStateAt(addr string) *serverState {
 	return s
 }
 
-// presence records when a server was found and when it was missed.
+// turn is held by the one call that waits for a server or starts one. A call
+// that waits for turn stops waiting when its context ends.
 type presence struct {
-	// seen reports that a server was found since the last start, or ever if
-	// there was no start.
+	// seen reports that a server was found since the last start, or at any time
+	// if no server was started.
 	seen bool
-	// gone is the first of the consecutive dials that found nothing, refused
-	// the latest.
+	// gone is the time of the first of the consecutive dials that found
+	// nothing, refused the time of the latest.
 	gone, refused time.Time
 	// started is when the latest start ended, or when it began if it is still
 	// in progress; failed is its result.
@@ -75,8 +76,8 @@ func (s *serverState) found() {
 func (s *serverState) missed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// After such a long time without a dial, it is unknown whether a server was
-	// there in between.
+	// After such a long time without a dial, a server may have been there in
+	// the meantime.
 	if s.gone.IsZero() || now.Sub(s.refused) > grace {
 		s.gone = now
 	}
@@ -93,8 +94,8 @@ const (
 )
 
 // next returns the step for the call that holds turn, just after a dial failed.
-// mayStart reports that the call may start a server and that the address is on
-// this machine.
+// mayStart reports that the address is on this machine and that the call is
+// allowed to start a server.
 func (s *serverState) next(now time.Time, mayStart bool) step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +128,8 @@ func (s *serverState) start(ctx context.Context, launch func() error) error {
 		s.seen, s.started, s.failed = s.seen || before.seen, before.started, before.failed
 		return contextError(ctx)
 	}
-	// The interval is measured from here, so that no call starts twice, however
-	// long a start takes.
+	// The interval is measured from here: no call then starts the server twice,
+	// however long a start takes.
 	s.started, s.failed = time.Now(), err
 	return err
 }

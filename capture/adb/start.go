@@ -64,9 +64,9 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	}()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// Only -L overrides every variable of the environment: -P leaves
-	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts no host but
-	// localhost.
+	// Only -L overrides all environment variables: -P leaves
+	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts localhost as the
+	// only host name.
 	cmd := exec.CommandContext(limited, adb, "-L", "tcp:localhost:"+port, "start-server")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = detached()

@@ -211,9 +211,9 @@ func fileMode(st uint32) fs.FileMode {
 
 // Pull copies a file from the device to w and returns the number of bytes
 // written to w. The error is nil only if the device reported the end of the
-// file, and the file was not shorter than the size reported before. A file that
-// grows in the meantime is not an error. Files of /proc and similar, which have
-// no size, are copied to their end.
+// file, and the file was at least as long as the size that the device reported
+// first. A file that grows in the meantime is not an error. Files without a
+// size, such as those of /proc, are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
 	if err != nil {
@@ -312,8 +312,8 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 	if err := s.send("SEND", target); err != nil {
 		return err
 	}
-	// The answer is read from the beginning: a device without space reports it
-	// immediately, and then drops all further data.
+	// The answer is read while the file is being sent: a device without space
+	// reports it immediately, and then drops all further data.
 	if err := s.expect(0); err != nil {
 		return err
 	}
@@ -364,7 +364,8 @@ func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err err
 			}
 		}
 		if rerr != nil {
-			// The length of DONE is the file's time.
+			// In a DONE packet, the field for the length contains the time of
+			// the file.
 			done := binary.LittleEndian.AppendUint32([]byte("DONE"), uint32(time.Now().Unix()))
 			if err := s.upstream(done); err != nil {
 				return false, err

@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// trace identifies a command on the device: a token, new for every command,
-// that is in its command line and before its first output.
+// trace identifies a command on the device by a token, which is new for every
+// command. The token is in the command line and is printed before the first
+// output of the command.
 type trace string
 
 func newTrace() trace {
@@ -32,9 +33,9 @@ func (t trace) prefixed(command string) string {
 func (t trace) prefix() string { return "echo " + string(t) + " $$ >&2; " }
 
 // enclosed returns the command for services without an exit status. The
-// subshell contains exec and exit of the command, and eval contains its syntax
-// errors, so neither prevents the last line from being printed. Standard input
-// is empty, because the service never ends it.
+// subshell confines exec and exit in the command, and eval confines syntax
+// errors, so the last line is always printed. Standard input is empty, because
+// the service never ends it.
 func (t trace) enclosed(command string) string {
 	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) +
 		":$?"
@@ -63,8 +64,8 @@ func endOne(pid string) string {
 // maxPID is the kernel's PID_MAX_LIMIT.
 const maxPID = 1 << 22
 
-// maxHeader is how many bytes may precede the line with the process id, such as
-// warnings of the device's linker.
+// maxHeader is how many bytes may precede the line with the process id. Such
+// bytes are, for example, warnings of the device's linker.
 const maxHeader = 4 << 10
 
 // header removes the line "TOKEN PID" from the beginning of a stream.
@@ -80,7 +81,7 @@ type header struct {
 	held []byte
 }
 
-// strip returns the output in p and in what was held back before.
+// strip returns the output contained in p and in the bytes held back before.
 func (h *header) strip(p []byte) []byte {
 	if h.done {
 		return p
@@ -134,8 +135,8 @@ func (h *header) rest() []byte {
 	return out
 }
 
-// trailer holds back what may be the line "TOKEN:STATUS" at the end of a
-// stream.
+// trailer holds back text at the end of a stream that may be the line
+// "TOKEN:STATUS".
 type trailer struct {
 	trace trace
 	buf   []byte
@@ -145,8 +146,8 @@ type trailer struct {
 // maxStatus is the maximum length of ":STATUS\n", in bytes.
 const maxStatus = len(":255\n")
 
-// strip returns what is certainly output in p and in what was held back before.
-// The result is valid until the next call.
+// strip returns the part of p, and of the bytes held back before, that is
+// certainly output. The result is valid until the next call.
 func (t *trailer) strip(p []byte) []byte {
 	held := copy(t.buf, t.held())
 	t.buf = append(t.buf[:held], p...)

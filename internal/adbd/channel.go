@@ -25,9 +25,10 @@ type channel struct {
 }
 
 // maxAhead is how many packets of one stream may be pending. The protocol
-// allows one, but an adb server whose client closes in the middle of a push
-// continues without the OKAY (AOSP adb/fdevent/fdevent_poll.cpp makes a hang-up
-// look like data), and a phone queues it.
+// allows one. But if the client of an adb server closes in the middle of a
+// push, the server continues without the OKAY (AOSP
+// adb/fdevent/fdevent_poll.cpp makes a hang-up look like data), and a phone
+// queues its packets.
 const maxAhead = 64
 
 func newChannel(l *link, local, remote uint32) *channel {

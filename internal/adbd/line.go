@@ -31,7 +31,7 @@ type Line struct {
 
 	mu    sync.Mutex
 	conns map[*wire]struct{}
-	// on are the faults, in the order in which they were started.
+	// on contains the active faults, in the order in which they were started.
 	on []*lineFault
 }
 
@@ -126,9 +126,10 @@ func (l *Line) Unplug() (end func()) {
 	return end
 }
 
-// Delay delays every write by d. Writes of one connection wait for each other,
-// like on a slow line; a delay of an hour simulates a device that hangs. When
-// the fault or the connection ends, pending writes are released.
+// Delay delays every write by d. The writes of one connection are delayed one
+// after the other, like on a slow line; a delay of an hour simulates a device
+// that hangs. When the fault or the connection ends, pending writes are
+// released.
 func (l *Line) Delay(d time.Duration) (end func()) {
 	return l.start(&lineFault{kind: lineDelay, delay: d})
 }
@@ -167,7 +168,8 @@ func (l *Line) finish(f *lineFault) {
 	if i < 0 {
 		return
 	}
-	// This creates a new slice, because pass may be iterating over the old one.
+	// The faults are copied to a new slice, because pass may be iterating over
+	// the old one.
 	l.on = slices.Concat(l.on[:i], l.on[i+1:])
 	l.faulty.Store(len(l.on) > 0)
 	close(f.ended)
@@ -296,8 +298,8 @@ func (w *wire) wait() error {
 	}
 }
 
-// sever ends the connection so that sent data still arrives: a plain close
-// destroys that data if the peer's own bytes are unread.
+// sever ends the connection in such a way that sent data still arrives. A plain
+// close would destroy that data if bytes from the peer are unread.
 func (w *wire) sever() {
 	if (&socketStream{Conn: w.Conn}).Close() != nil {
 		w.Close()

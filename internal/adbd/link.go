@@ -23,9 +23,9 @@ const (
 	authTokenSize = 20
 )
 
-// link is the connection to one adb server. One goroutine reads; each stream
-// has its own, so that a slow one blocks no other. The reader never waits for a
-// stream.
+// link is the connection to one adb server. One goroutine reads from it, and
+// each stream has a goroutine of its own, so that a slow stream blocks no
+// other. The reader never waits for a stream.
 type link struct {
 	phone  Phone
 	conn   net.Conn
@@ -128,9 +128,9 @@ func (l *link) send(command, arg0, arg1 uint32, payload []byte) error {
 	return err
 }
 
-// connect handles the peer's CNXN(version, payload, banner). A second one would
-// start over with streams of the first still ending; such a peer has to
-// reconnect.
+// connect handles the peer's CNXN(version, payload, banner). A second CNXN
+// would start over while streams of the first are still ending, so such a peer
+// must reconnect.
 func (l *link) connect(p packet) error {
 	if !p.intact(p.arg0) {
 		return fmt.Errorf("read CNXN: wrong checksum")

@@ -77,7 +77,7 @@ const (
 	StateUnauthorized = "unauthorized"
 )
 
-// The features that affect the answers of this package.
+// The features that affect how this package answers.
 const (
 	// FeatureShell is the shell protocol: exit codes, separate stderr, end of
 	// stdin. Phones before Android 7 do not have it.

@@ -52,8 +52,8 @@ func Listen(phones ...Phone) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers the connections of l, and closes it, until Close or until a
-// client sends host:kill; then the error is nil.
+// Serve answers the connections of l until Close is called or a client sends
+// host:kill, and then returns nil. It closes l in every case.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.end.admit(l); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.end.accept(l, s.Wire, s.handle)
 }
 
-// Dial connects to the server in memory, by net.Pipe, even if it does not
-// listen. In a synctest bubble, no clock but that of the bubble is used. A
-// write waits for the peer to read.
+// Dial connects to the server in memory, by net.Pipe, even if the server does
+// not listen. In a synctest bubble, only the bubble's clock is used. A write
+// waits for the peer to read.
 func (s *Server) Dial(context.Context) (net.Conn, error) { return s.end.dial(s.Wire, s.handle) }
 
 // Addr returns the address of the first listener, or "" before there is one.
@@ -79,7 +79,8 @@ func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) 
 // Drop interrupts all connections; new ones are still accepted.
 func (s *Server) Drop() { s.end.drop() }
 
-// Close ends every connection and command, and returns when all have ended.
+// Close ends every connection and command, and returns when all of them have
+// ended.
 func (s *Server) Close() error { return s.end.close() }
 
 // handle answers the requests of one connection until a request takes over the
@@ -235,7 +236,8 @@ func (c *client) open(name string) {
 }
 
 // follow interrupts the connection when the phone is gone or not usable, or has
-// restarted since id was read. The caller must call stop at the end.
+// restarted since id was read. When the service has ended, the caller must call
+// stop.
 func (c *client) follow(id Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(c.bound.ctx)
 	ended := make(chan struct{})

@@ -94,8 +94,8 @@ func readShellPackets(r io.Reader, in *inlet) error {
 	}
 }
 
-// outlet accepts the outputs of one command, one write at a time, and nothing
-// after it was stopped.
+// outlet accepts the outputs of one command, one write at a time. After it was
+// stopped, it accepts nothing.
 type outlet struct {
 	mu      sync.Mutex
 	w       io.Writer

@@ -20,7 +20,7 @@ func (s *suite) exits(t *testing.T) {
 		"echo x; exit 5": 5, "/no/such/command 2>/dev/null": 127, "exit 6 # comment": 6, "true\nexit 8\n": 8,
 	}
 	if !s.Old {
-		// A shell without an exit status of its own reports nothing in this
+		// A shell without an exit status of its own reports no error in this
 		// case.
 		codes["kill -9 $$"] = 137
 	}
@@ -71,7 +71,8 @@ func (s *suite) silence(t *testing.T) {
 	}
 }
 
-// stdin: a command that reads gets end of file, and not this process's input.
+// stdin: a command that reads its standard input gets end of file, and not the
+// input of this process.
 func (s *suite) stdin(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n",
@@ -238,8 +239,8 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: a command without an exit status has not succeeded, even if its output
-// is complete.
+// cut: a command whose exit status is lost has not succeeded, even if its
+// output is complete.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {
 		t.Skip("this device cannot be disconnected")

@@ -112,7 +112,7 @@ func (s *suite) pullRefused(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// pushRefused: if a push returns no error, it has created the file.
+// pushRefused: a push that returns no error must have created the file.
 func (s *suite) pushRefused(t *testing.T) {
 	s.failed(t, "push to a read-only place", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
@@ -170,9 +170,9 @@ func (s *suite) nothingLeft(t *testing.T) {
 	}
 }
 
-// mode: the owner has the requested permissions. Group and others have the
-// requested ones too, or those of the owner, as adbd has always done
-// (adb/daemon/file_sync_service.cpp, send_impl).
+// mode: the owner has the requested permissions. Group and others have either
+// the permissions requested for them or those of the owner, as adbd has always
+// done (adb/daemon/file_sync_service.cpp, send_impl).
 func (s *suite) mode(t *testing.T) {
 	path := s.file("mode")
 	for mode, want := range map[fs.FileMode][2]string{

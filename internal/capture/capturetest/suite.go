@@ -56,9 +56,9 @@ type suite struct {
 	dev capture.Device
 }
 
-// Run tests that the device that open returns satisfies capture.Device.
-// Whatever open starts must end with its test. The suite leaves only an empty
-// directory on the device.
+// Run tests that the device returned by open satisfies capture.Device. Whatever
+// open starts must end with the test of that device. The suite leaves only an
+// empty directory on the device.
 func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	o.Dir = cmp.Or(o.Dir, "/data/local/tmp/leakgate-conformance")
 	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
@@ -155,7 +155,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // goroutines checks that there are no more goroutines than before. Code in this
 // process that serves the device may end its own a little later.
 func goroutines(t *testing.T, base int) {
-	// one of them is the subtest
+	// one of the goroutines is the subtest
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 })
 	if t.Failed() {
 		buf := make([]byte, 1<<20)

@@ -1,5 +1,5 @@
 // Package detail reads the detail channel: one dumpsys meminfo of one process.
-// It breaks the memory of the process down by kind, and uses CPU time in
+// This reading shows the memory of the process by kind, and costs CPU time in
 // system_server and in the process.
 package detail
 
@@ -112,7 +112,7 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block returns the only block of the text that is about the process.
+// block returns the block about the process, if it is the only one in the text.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {

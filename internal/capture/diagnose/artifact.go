@@ -28,16 +28,17 @@ type artifact struct {
 	// err is the first error of the host's disk, or a tooLarge error; once set,
 	// it stays.
 	err error
-	// held buffers writes that must not reach the file; if it is nil, writes go
-	// to the file.
+	// held buffers writes that must not reach the file yet; if it is nil,
+	// writes go to the file.
 	held *bytes.Buffer
 }
 
-// hold buffers writes in memory until replace is called. If only a part of a
-// text is kept, a killed run must not leave the rest on the disk.
+// hold buffers writes in memory until replace is called. Then, if only a part
+// of the text is to be kept, a killed run does not leave the other parts on the
+// disk.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
-// replace writes a text to the file instead of the held one.
+// replace writes a text to the file instead of the held writes.
 func (a *artifact) replace(text []byte) error {
 	a.held, a.size = nil, 0
 	_, err := a.Write(text)
@@ -62,7 +63,8 @@ func hostError(err error) error {
 	return err
 }
 
-// tooLarge is an artifact that has more than this number of bytes.
+// tooLarge is the error for an artifact that has more than this number of
+// bytes.
 type tooLarge int64
 
 func (e tooLarge) Error() string { return fmt.Sprintf("it exceeds %d bytes", int64(e)) }
@@ -115,13 +117,13 @@ func (a *artifact) commit(dir, name string) error {
 	return nil
 }
 
-// maxClosing bounds the length of the closing of a text: a marker and an exit
-// code.
+// maxClosing bounds the length of the closing, which consists of a marker and
+// an exit code.
 const maxClosing = 64
 
-// closing ends a command line: its output proves that the output is complete,
-// and reports the exit code. It is necessary because a phone whose adbd loses
-// the exit status reports 0 even for a truncated output.
+// closing is the end of a command line. Its output proves that the output of
+// the command is complete, and reports the exit code. It is necessary because a
+// phone whose adbd loses the exit status reports 0 even for a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
 // closed parses the closing and returns the length of the text before it and

@@ -18,7 +18,7 @@ type CollectResult struct {
 	Refused string
 }
 
-// Words that the command prints about a process; any other text is an error
+// The words that the command prints about a process; any other text is an error
 // message of kill.
 const (
 	collectSent   = "sent"

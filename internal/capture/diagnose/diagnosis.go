@@ -27,7 +27,7 @@ const (
 	// Fallback: the artifact comes from a lesser method; Note and Reasons
 	// describe what is lost and why.
 	Fallback Ending = "fallback"
-	// Skipped: this device allows none of the methods; Reasons explain why.
+	// Skipped: this device allows none of the methods; Reasons explain why not.
 	Skipped Ending = "skipped"
 	// Failed: none of the allowed methods produced a complete artifact.
 	Failed Ending = "failed"
@@ -42,7 +42,8 @@ type StepOutcome struct {
 	Bytes int64
 	// Command is the command line that produced it.
 	Command string
-	// Note describes what the method loses, or what replaces the artifact.
+	// Note describes what the method loses, or what was collected in place of
+	// the artifact.
 	Note string
 	// Reasons explain why better methods, or all methods, were not used.
 	Reasons []string
@@ -157,9 +158,9 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 // checkTimeout bounds the identification of a pid, in real time.
 const checkTimeout = 5 * time.Second
 
-// check compares the process with the requested one. Its result is sticky: if
-// the process is gone, the artifact in progress is lost too. A device gets two
-// tries.
+// check compares the process with the requested one, and remembers the result:
+// once the process is gone, the artifact in progress is lost too. A device gets
+// two tries.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -210,7 +211,7 @@ func statCommand(p capture.Process) string {
 // errOther is ErrGone for a pid that now belongs to another process.
 var errOther = fmt.Errorf("%w", capture.ErrGone)
 
-// identity returns nil if a stat line is that of the process, else ErrGone.
+// identity returns nil if a stat line belongs to the process, else ErrGone.
 func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
@@ -250,7 +251,7 @@ const (
 	// of the kernel).
 	ticks = 100
 	// lifeSlack extends the period in which a process may have logged, because
-	// its clock and its end are read slightly later.
+	// the device's clock and the end of the process are read slightly late.
 	lifeSlack = 10 * time.Second
 )
 
@@ -327,7 +328,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// reason describes why a method failed, and includes its user if that matters.
+// reason describes why a method failed, and names the user that the method ran
+// as if that matters.
 func (d *diagnosing) reason(w Method, err error) string {
 	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) ||
 		inRelease(w, d.facts.API) != nil {
@@ -336,8 +338,9 @@ func (d *diagnosing) reason(w Method, err error) string {
 	return fmt.Sprintf("%s: %v", w.As, err)
 }
 
-// order puts methods that lose nothing first, and among these the ones with the
-// fast channel's user. A shell that is root needs only one try.
+// order puts the methods that lose nothing first; of these, the ones that run
+// as the fast channel's user come first. If the shell is root, one try is
+// enough.
 func (d *diagnosing) order(methods []Method) []Method {
 	best := hint(d.req.Level)
 	rank := func(w Method) int {
@@ -363,8 +366,8 @@ type result struct {
 	file    string
 	bytes   int64
 	command string
-	// note describes what the method lost on this device, reasons why; left is
-	// the file that remains on the device, which is also in the reasons.
+	// note describes what the method lost on this device, and reasons explain
+	// why. left is a file that remains on the device; the reasons name it too.
 	note    string
 	reasons []string
 	left    string
@@ -450,9 +453,9 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Pr
 	return y, a, cmp.Or(err, refused)
 }
 
-// keepOwn reduces an artifact to its parts about the app. The reasons report
-// how much was kept, and so does the first line, which every parser accepts as
-// a separator of logcat.
+// keepOwn reduces an artifact to the parts about the app. Both the reasons and
+// the first line report how much was kept; every parser accepts this line as a
+// separator of logcat.
 func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error) {
 	part := w.own(d.app(), a.held.Bytes(), d.wall)
 	if part.Kept == part.All {
@@ -462,8 +465,9 @@ func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error
 	return []string{kept}, a.replace(append([]byte("--------- leakgate: "+kept+"\n"), part.Text...))
 }
 
-// stream writes the output of a command to an artifact. The second error is an
-// error of the connection; the first is why the text is not the artifact.
+// stream writes the output of a command to an artifact. The first error is the
+// reason why the output is not the artifact; the second is an error of the
+// connection.
 func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *artifact) (refused, err error) {
 	m, limit := shell.NewMarker(), d.scaled(w.Limit)
 	var errs head

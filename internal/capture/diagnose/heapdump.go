@@ -41,17 +41,17 @@ const (
 	pollEvery = time.Second
 	// leastPoll is the minimum real time between two polls.
 	leastPoll = 50 * time.Millisecond
-	// stablePolls is for how many polls the size must stay the same if the end
-	// of the dump is not reported.
+	// stablePolls is the number of polls for which the size must stay the same
+	// if the end of the dump is not reported.
 	stablePolls = 3
-	// emptyPolls is for how many polls the dump may be empty, or stay too
-	// short, before it counts as finished.
+	// emptyPolls is the number of polls for which the dump may be empty, or
+	// stay too short, before it counts as finished.
 	emptyPolls = 60
 	// pullRate is the speed of the slowest supported connection, in bytes per
 	// second: poor Wi-Fi.
 	pullRate = 2 * mebibyte
-	// pullGrowth is by how many bytes a dump may grow while it is pulled, in
-	// addition to a quarter of its size.
+	// pullGrowth is the number of bytes by which a dump may grow while it is
+	// pulled, in addition to a quarter of its size.
 	pullGrowth = 16 * mebibyte
 	// pullStart is additional real time for each pull.
 	pullStart = time.Minute
@@ -77,7 +77,7 @@ type heapDump struct {
 	settled bool
 	// size is the size of the file at the last poll.
 	size int64
-	// The number of consecutive polls without an answer.
+	// The number of consecutive polls that the device has not answered.
 	silent int
 	result result
 }

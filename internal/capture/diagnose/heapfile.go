@@ -18,11 +18,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSilent is for how many consecutive polls a busy device may send no answer.
+// maxSilent is the number of consecutive polls that a busy device may leave
+// unanswered.
 const maxSilent = 3
 
 // poll checks the process, the file and the disk, in one round trip. The error
-// is about an ended process or a lost device.
+// means that the process has ended or that the device is lost.
 func (h *heapDump) poll(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	a, err := shell.Ask(ctx, h.dev, checkTimeout, m.Join([]shell.Part{
@@ -113,8 +114,8 @@ func (h *heapDump) fetch(ctx context.Context, file string) error {
 	within, cancel := context.WithTimeout(ctx, h.scaled(h.method.Limit))
 	defer cancel()
 	for {
-		// If the process has ended in the meantime, its dump is still valid; a
-		// dump of another process is not the requested one.
+		// If the process has ended in the meantime, its dump is still valid;
+		// but a dump of another process is not the requested one.
 		if err := h.poll(ctx); err != nil && (!errors.Is(err, capture.ErrGone) || errors.Is(err, errOther)) {
 			return err
 		}
@@ -249,7 +250,7 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	}
 	hash := md5.New() // protects against accidents, not forgery
 	if _, err := io.Copy(hash, io.NewSectionReader(a.file, 0, a.size)); err != nil {
-		return false // the reader of the dump detects this too
+		return false // the code that reads the dump detects this too
 	}
 	return !strings.EqualFold(sum, hex.EncodeToString(hash.Sum(nil)))
 }
@@ -267,8 +268,8 @@ func (h *heapDump) remove(ctx context.Context) {
 			return
 		}
 	}
-	// This reason comes first, because of many reasons the last ones are
-	// dropped.
+	// This reason comes first, because if there are too many reasons the last
+	// ones are dropped.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
 		fmt.Sprintf("%s may be left on the device (the next start retries; "+
 			"`adb shell rm -rf %[1]s` removes it now): %v",

@@ -31,7 +31,7 @@ func (h *heapDump) collect(ctx context.Context, status []byte) error {
 // sigUSR1 is the signal that triggers a GC of ART and Dalvik.
 const sigUSR1 = 10
 
-// signal sends the GC signal as the first user who is allowed to.
+// signal sends the GC signal as the first user who is allowed to send it.
 func (h *heapDump) signal(ctx context.Context, status []byte) error {
 	// The signal kills a process that does not handle it.
 	if !handles(status, sigUSR1) {

@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// judge returns nil if a text is the artifact. A text that can be parsed may
-// still be truncated, if its command was killed or a read failed: the exit
-// status shows that.
+// judge returns nil if a text is the artifact. If the command was killed or a
+// read failed, the text may be truncated although it can be parsed; the exit
+// status shows this.
 func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {

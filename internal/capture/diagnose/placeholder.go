@@ -66,7 +66,7 @@ type lineCheck struct {
 	quote byte
 	// texts counts the placeholders whose value is a text.
 	texts int
-	// nested is the construct that makes quoting unclear, or empty.
+	// nested is the construct that makes it unclear what is quoted, or empty.
 	nested string
 }
 
@@ -89,7 +89,7 @@ func (c *lineCheck) step() error {
 	case b == '<' && c.quote == 0 && strings.HasPrefix(c.line[c.at:], "<<"):
 		return errors.New("the command has a here-document: write it on one line")
 	case b == '(' && c.quote != '\'' && strings.HasPrefix(c.line[c.at:], "(("):
-		// Some shells execute what is in a subscript there.
+		// Inside arithmetic, some shells execute what is in a subscript.
 		c.nested = "arithmetic"
 	case b == '`' && c.quote != '\'':
 		c.nested = "backquotes"

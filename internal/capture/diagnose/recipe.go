@@ -33,8 +33,8 @@ type Step struct {
 	// taken after the process has ended, and may show the cause.
 	Outlives bool
 	// Methods are tried in order until one returns the whole artifact. Of the
-	// methods that lose nothing, the one with the fast channel's user comes
-	// first.
+	// methods that lose nothing, the one that runs as the fast channel's user
+	// comes first.
 	Methods []Method
 }
 
@@ -69,8 +69,8 @@ type Method struct {
 	// From and To are the first and last API level that support the method; 0
 	// means no bound.
 	From, To int
-	// File is the artifact's name if this method returns a different text than
-	// the best one; if it is empty, the name of the step is used.
+	// File is the artifact's name if this method returns a different kind of
+	// text than the best method; if it is empty, the name of the step is used.
 	File string
 	// Limit is the maximum real time; a simulated device with a faster clock
 	// gets less.
@@ -86,9 +86,9 @@ type Method struct {
 
 	// about is like Accept, with the process as an additional argument.
 	about func(p capture.Process, text []byte) error
-	// own reduces a device-wide text to what is about the app; it is nil if the
-	// whole text is about the process. No other part of the text is written to
-	// the host's disk.
+	// own reduces a device-wide text to the parts about the app; it is nil if
+	// the whole text is about the process. The other parts of the text are
+	// never written to the host's disk.
 	own func(app dumpsys.AppFilter, text []byte, now time.Time) dumpsys.Part
 	// exits is the highest exit status that is possible if the output is
 	// complete.
@@ -102,8 +102,8 @@ type Method struct {
 const MaxHeap = 4 << 30
 
 const (
-	// someGone is the exit status of grep and ls when a file disappeared while
-	// they listed it.
+	// someGone is the exit status of grep and ls if a file disappeared during
+	// the listing.
 	someGone = 2
 	// anyExit is for dumpsys, whose output itself shows whether it is complete.
 	// Higher values are exit statuses of signals.
@@ -288,7 +288,7 @@ var steps = map[string]func() Step{
 // logcatStep is the step that keeps the device's log.
 const logcatStep = "logcat"
 
-// untimed is a filter for a text without timestamps.
+// untimed adapts a filter for texts without timestamps to the type of own.
 func untimed(filter func(dumpsys.AppFilter, []byte) dumpsys.Part) func(dumpsys.AppFilter, []byte,
 	time.Time) dumpsys.Part {
 	return func(app dumpsys.AppFilter, text []byte, _ time.Time) dumpsys.Part { return filter(app, text) }
@@ -305,8 +305,8 @@ func procStep(file, proves string, accept func([]byte) error) Step {
 	return s
 }
 
-// lighten removes the methods that return a different text, which could not be
-// compared with a later one, and bounds the other methods.
+// lighten removes the methods that return a different kind of text, which could
+// not be compared with a later text, and bounds the other methods.
 func (r *Recipe) lighten() {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -318,7 +318,7 @@ func (r *Recipe) lighten() {
 }
 
 // With returns the recipe with more steps at its end. A step replaces an
-// existing one of the same name.
+// existing step of the same name.
 func (r Recipe) With(more ...Step) Recipe {
 	r.Steps = slices.Clone(r.Steps)
 	for _, s := range more {

@@ -100,8 +100,8 @@ func removed(text []byte) (out []string) {
 }
 
 const (
-	// lsFormat is the format in which `ls -l` of toolbox prints a time, in the
-	// device's zone; lsTime is the same format for Go.
+	// lsFormat is the format in which `ls -l` of toolbox prints a time in the
+	// device's time zone; lsTime is the same format for Go.
 	lsFormat, lsTime = "%Y-%m-%d %H:%M", "2006-01-02 15:04"
 	// dumpName matches the names of dumps; it does not match any name that a
 	// shell could expand or split.
