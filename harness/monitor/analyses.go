@@ -8,12 +8,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// analyses analyzes what was collected, one case at a time.
+// analyses analyzes the heap dumps and artifacts of diagnoses, one case at a
+// time.
 type analyses struct {
 	*port
 	call call[*response.Case]
-	// cases wait for their analysis; answer belongs to the case being analyzed,
-	// nil if no caller waits for it.
+	// cases are the cases that are not analyzed yet; answer belongs to the case
+	// being analyzed, and is nil if no caller waits for its result.
 	cases  []collectedCase
 	answer func(record.Diagnosis, error)
 

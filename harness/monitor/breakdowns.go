@@ -47,19 +47,19 @@ func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// round returns the device time in which each process is read once, period the
-// time between two readings.
+// round returns the device time in which each process is read once; period
+// returns the time between two readings.
 func (b *breakdowns) round() time.Duration  { return b.rotation.Round() }
 func (b *breakdowns) period() time.Duration { return b.rotation.Period() }
 
-// thinned returns how often the period was lengthened to stay within the
-// budget.
+// thinned returns the factor by which the period was lengthened to stay within
+// the budget.
 func (b *breakdowns) thinned() int { return b.governor.thinned }
 
 // paused notes that a heap dump suspends a process.
 func (b *breakdowns) paused(k capture.Key) { b.disturbed = b.disturbed || b.reading == k }
 
-// want schedules extra readings of a process as its detector demands.
+// want schedules extra readings of a process when its detector demands them.
 func (b *breakdowns) want(x *subject, d detector.Demand, now time.Duration) {
 	switch {
 	case d.Breakdowns == 0:

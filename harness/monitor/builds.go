@@ -16,12 +16,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// builds reads which builds of the apps are installed.
+// builds reads which builds of the watched apps are installed.
 type builds struct {
 	*port
 	call call[*record.AppBuild]
-	// packages are the apps that were found, queue those whose builds are to be
-	// read.
+	// packages are the apps that were found; queue has the apps whose builds
+	// are still to be read.
 	packages, queue []string
 }
 
@@ -31,7 +31,7 @@ const (
 	// buildTimeout is the real time within which a device must describe an
 	// installed app.
 	buildTimeout = 15 * time.Second
-	// maxPackages bounds the apps whose builds one session reads.
+	// maxPackages bounds the number of apps whose builds one session reads.
 	maxPackages = 100
 )
 
@@ -90,8 +90,8 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 
 // digestOfAPK returns the SHA-256 of the base APK in a folder, "" if the device
 // cannot compute it: toybox has sha256sum since Android 8. Before Android 5 the
-// path is the APK itself. The command takes a second at most, and runs with the
-// lowest priority.
+// path is the APK itself. The command runs with the lowest priority and takes
+// at most one second.
 func digestOfAPK(ctx context.Context, dev Device, path string) string {
 	if path == "" {
 		return ""

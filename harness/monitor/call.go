@@ -12,7 +12,7 @@ type answer[T any] struct {
 	value T
 	err   error
 	// after is the latest reading of the device's clock when the request was
-	// sent, boot the number of reboots up to then.
+	// sent; boot is the number of reboots recorded by then.
 	after time.Duration
 	boot  int
 }

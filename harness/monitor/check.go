@@ -28,16 +28,16 @@ type Exception = check.Exception
 
 // CheckOptions define what a check examines.
 type CheckOptions struct {
-	// Name is the full text of a spec or CLASS#METHOD of a test, Type is
-	// record.CheckSpec or record.CheckTest, Location is FILE:LINE of the check
+	// Name is the full text of a spec, or CLASS#METHOD of a test; Type is
+	// record.CheckSpec or record.CheckTest; Location is FILE:LINE of the check
 	// in the suite, if known.
 	Name, Type, Location string
 	// Device is the device on which the spec or test runs. It may be "" if
 	// there is only one.
 	Device string
-	// Patterns select among the watched processes; nil for all.
+	// Patterns select among the watched processes; nil selects all.
 	Patterns []capture.Pattern
-	// Heap always takes a heap dump, not only if object counts grew.
+	// Heap takes a heap dump even if no object counts grew.
 	Heap bool
 	// Trend also judges the memory of the span, which must last for half an
 	// hour.
@@ -60,9 +60,9 @@ type incarnation struct {
 	start  uint64
 }
 
-// OpenCheck is a span of a run that is checked for objects left behind. It
-// counts objects before and after the span, and dumps the heap if the counts
-// grew. Its methods are called by one goroutine.
+// OpenCheck is a span of a run that is checked for leaked objects. It counts
+// objects before and after the span, and dumps the heap if the counts grew. Its
+// methods are called by one goroutine.
 type OpenCheck struct {
 	live    *LiveRun
 	session *session
@@ -71,13 +71,13 @@ type OpenCheck struct {
 	began   float64
 
 	objects objectChanges
-	// skipped is why the check is not judged, "" if it is judged.
+	// skipped is the reason why the check is not judged, "" if it is judged.
 	skipped string
 	// found are the processes in the order in which they were read.
 	found    []*record.CheckedProcess
 	readings int
 	took     time.Duration
-	// unread is why nothing was read, if the caller knows the reason.
+	// unread is the reason why nothing was read, if the caller knows it.
 	unread string
 
 	mu       sync.Mutex
@@ -87,8 +87,8 @@ type OpenCheck struct {
 
 // objectChanges has the object counts of each incarnation and their changes.
 type objectChanges struct {
-	// before has the counts before the body, uncounted the errors of failed
-	// counts.
+	// before has the counts before the body; uncounted has the errors of counts
+	// that failed.
 	before    map[incarnation]map[string]int64
 	uncounted map[incarnation]error
 	// body has the incarnations that ran right before the body of the present
@@ -96,11 +96,12 @@ type objectChanges struct {
 	body map[incarnation]bool
 	// opened is set if the counts at the beginning of the check are known.
 	opened bool
-	// older has the leaks that existed before the check. hidden is why they
-	// could not be determined although the counts suggest some.
+	// older has the leaks that existed before the check. hidden is the reason
+	// why older leaks could not be determined although the counts suggest some.
 	older  map[incarnation][]record.CheckedLeak
 	hidden map[incarnation]string
-	// there has the incarnations that ran at the beginning or later.
+	// there has the incarnations that ran at the beginning of the check or
+	// later.
 	there map[incarnation]bool
 }
 
@@ -165,9 +166,9 @@ func (c *OpenCheck) Amend(o CheckOptions) {
 	}
 }
 
-// Recount counts the objects of all processes again, as the counts before the
-// body, for example after a suite has set up the screens of a spec, or has
-// restarted the app.
+// Recount counts the objects of all processes again and uses the result as the
+// counts before the body, for example after a suite has set up the screens of a
+// spec or has restarted the app.
 func (c *OpenCheck) Recount(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
@@ -192,8 +193,8 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 }
 
 // findOlder dumps the heap of a process before the body if the process seems to
-// hold destroyed screens that no earlier check has examined. Such leaks must
-// not be attributed to this check, but must be recorded.
+// hold destroyed screens that no earlier check has examined. Leaks in this dump
+// must be recorded, but not attributed to this check.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := incarnationOf(r)
 	latest, checked := c.live.latestCounts(of)
@@ -256,7 +257,7 @@ type objectCount struct {
 }
 
 // maxConcurrentCounts bounds how many processes of one device are counted at
-// the same time, because system_server handles every count.
+// the same time, because system_server takes part in every count.
 const maxConcurrentCounts = 3
 
 // count counts the objects of processes.
@@ -276,9 +277,9 @@ func (c *OpenCheck) count(ctx context.Context, rows []Row) []objectCount {
 	return out
 }
 
-// Collect reads what the body has left behind. It counts objects. If they grew,
-// or always with CheckOptions.Heap, it lets the app settle, counts again, and
-// dumps the heap. It is called right after the body, before the suite tears
+// Collect reads the processes after the body. It counts objects. If the counts
+// grew, or if CheckOptions.Heap is set, it lets the app settle, counts again,
+// and dumps the heap. It is called right after the body, before the suite tears
 // anything down. It may be called again for another attempt of the body;
 // findings of earlier attempts are kept.
 func (c *OpenCheck) Collect(ctx context.Context) error {
@@ -346,7 +347,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 	}
 	check.Judge(c.objects.older[of], c.options.Known, func(string) []string { return nil })
 	p.Older, c.objects.older[of] = c.objects.older[of], nil
-	defer func() { // for the next attempt, and for the next check
+	defer func() { // for the next attempt and for the next check
 		c.objects.before[of] = after.objects
 		c.live.setLatestCounts(of, after.objects)
 	}()
@@ -409,8 +410,8 @@ func (c *objectChanges) restarted(now incarnation) int {
 }
 
 // suspicious reports whether a heap dump is needed: object counts grew, or more
-// Activities have no window. If a body closes a screen that was open before,
-// the counts do not grow even if the screen leaks.
+// Activities have no window. The second condition is needed because a body that
+// closes an open screen does not raise the counts, even if the screen leaks.
 func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[string]int64) bool {
 	switch {
 	case c.options.Heap:
@@ -511,7 +512,7 @@ func (w *LiveRun) setLatestCounts(of incarnation, counts map[string]int64) {
 	w.latest[of] = counts
 }
 
-// maxSeen bounds the incarnations whose dumps are remembered.
+// maxSeen bounds the number of incarnations whose dumps are remembered.
 const maxSeen = 10_000
 
 // seenOf returns what heap dumps of an incarnation have shown.
@@ -592,8 +593,8 @@ func (c *OpenCheck) Drop() error {
 // maxStack bounds the stack of a test in a record, in bytes.
 const maxStack = 8 << 10
 
-// Close ends the check, judges and records it. outcome and stack describe the
-// spec or test itself. A second call returns the same.
+// Close ends, judges and records the check. outcome and stack describe the spec
+// or test itself. A second call returns the same result.
 func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Check, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -737,7 +738,7 @@ func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.Ch
 }
 
 // awaitDeaths waits until the reasons are known why processes of the check have
-// ended, which takes a device some seconds.
+// ended; a device needs some seconds to provide them.
 func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
 	for end := time.Now().Add(c.session.clock.real(deathDelay) + deathTimeout); time.Now().Before(end); {
@@ -785,8 +786,8 @@ func (c *OpenCheck) addEnds(from, to float64) {
 	}
 }
 
-// ran reports whether an incarnation of a process ran within the check: the
-// death of an earlier one may be read late.
+// ran reports whether an incarnation of a process ran within the check. The
+// death of an earlier incarnation may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.there {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {

@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// checkQueue checks the tests that a workload reports on one device. Checks are
-// opened when tests begin, and read and closed in order by a separate
-// goroutine, because reading must not delay the output that reports the next
+// checkQueue checks the tests that a workload reports on one device. A check is
+// opened when its test begins. A separate goroutine reads and closes the checks
+// in order, because reading must not delay the output that reports the next
 // test.
 type checkQueue struct {
 	ctx     context.Context
@@ -26,10 +26,10 @@ type checkQueue struct {
 	ended chan struct{}
 
 	mu              sync.Mutex
-	failureRecorded bool // it is recorded that tests are not checked
+	failureRecorded bool // whether it is recorded that tests are not checked
 }
 
-// maxQueued bounds the queue; as many windows may be open.
+// maxQueued bounds the queue, and therefore the number of open windows.
 const maxQueued = 200
 
 // startChecks starts a queue. The caller must call finish.
@@ -122,13 +122,13 @@ func (q *checkQueue) recordFailure(err error) {
 }
 
 // suspendTime is the real time within which a process is suspended after its
-// dump is ordered (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
+// dump was ordered (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond
 
 // checkTiming adjusts the results of a check if the delay after the test ended
 // early. A leak in a heap dump belongs to the test only if the process was
-// suspended before the delay ended. Then own is called, because the counts
-// before the dump belong to the test as well.
+// suspended before the delay ended. In this case own is called, because the
+// counts before the dump belong to the test as well.
 func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead string, own func(p *record.CheckedProcess)) {
 	_ = q.session.ask(func() {
 		for _, p := range check.found {

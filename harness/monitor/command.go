@@ -18,15 +18,15 @@ import (
 )
 
 // HostCommand is a workload that runs one command on the host, once for the
-// entire run. Remaining processes in its process group are killed when it ends.
-// On Linux, processes that have left the group are named in the record. The
-// command finds the run directory in LEAKGATE_RUN, the devices in
-// LEAKGATE_DEVICES (comma separated), and a single device also in
-// ANDROID_SERIAL.
+// entire run. When the command ends, the remaining processes of its process
+// group are killed. On Linux, processes that have left the group are named in
+// the record. The command's environment has the run directory in LEAKGATE_RUN,
+// the devices in LEAKGATE_DEVICES (comma separated), and a single device also
+// in ANDROID_SERIAL.
 type HostCommand struct {
 	Args []string
-	// Windows finds tests in the output, which are checked on every device. It
-	// may be nil.
+	// Windows finds tests in the output; each test is checked on every device.
+	// It may be nil.
 	Windows *WindowRule
 }
 
@@ -46,9 +46,9 @@ func digestOf(kind string, words ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q", kind, words)))
 }
 
-// tokenVariable has the token with which leakgate reads baselines and posts
-// comments. The workload is the code of a pull request and must not have access
-// to the token.
+// tokenVariable names the environment variable with the token that leakgate
+// uses to read baselines and post comments. The workload is the code of a pull
+// request and must not have access to the token.
 const tokenVariable = "LEAKGATE_GITHUB_TOKEN"
 
 // withoutToken returns an environment without the token.
@@ -96,8 +96,8 @@ func (c HostCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return rec, nil
 }
 
-// causeOf returns why a program could not be started, without its path on the
-// host, which must not be recorded.
+// causeOf returns why a program could not be started. It omits the program's
+// path on the host, which must not be recorded.
 func causeOf(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -130,7 +130,7 @@ func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	return err
 }
 
-// runVariable begins the environment variable with the path of the run
+// runVariable is the prefix of the environment entry with the path of the run
 // directory.
 const runVariable = "LEAKGATE_RUN="
 

@@ -21,27 +21,28 @@ const (
 	// reading of its reason: system_server writes exit info after it has
 	// cleaned up.
 	deathDelay = 2 * time.Second
-	// maxUnread bounds the ended processes whose reasons are to be read.
+	// maxUnread bounds the number of ended processes whose reasons are still to
+	// be read.
 	maxUnread = 20
 	// deathTimeout is the real time within which a device must report how a
 	// process ended.
 	deathTimeout = 20 * time.Second
 	// exitInfoAPI is the first API level that keeps exit info (Android 11).
 	exitInfoAPI = 30
-	// deathSlack is how far the time of an exit record may be outside of the
-	// interval between the last time the process was seen and the first time it
-	// was missing.
+	// deathSlack is the tolerance for the time of an exit record: the record
+	// may be this much earlier than the last time the process was seen, or
+	// later than the first time it was missing.
 	deathSlack = time.Minute
-	// maxPast bounds the ended incarnations whose lines in the log are kept.
+	// maxPast bounds the number of ended incarnations whose log lines are kept.
 	maxPast = 100
 	// maxDeathLines bounds the log lines recorded for a death.
 	maxDeathLines = 6
 )
 
-// readDeath reads how a process ended that was last seen a device time of since
-// ago. It reads exit info (Android 11 and later) and the log. Exit info
-// survives a reboot and takes precedence: an app may have crashed just before
-// the reboot.
+// readDeath reads how a process ended. since is the device time that has passed
+// since the process was last seen. It reads exit info (Android 11 and later)
+// and the log. Exit info survives a reboot and takes precedence: an app may
+// have crashed just before the reboot.
 func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Duration) (record.Death, error) {
 	p, m := e.process, shell.NewMarker()
 	parts := []shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}}
@@ -75,8 +76,8 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	return d, nil
 }
 
-// reasonOfName returns the reason of the latest death of a process with the
-// same name and another pid since the process was last seen: a process that
+// reasonOfName returns the reason of the latest death, since the process was
+// last seen, of a process with the same name and another pid: a process that
 // ends every few seconds may have died several times.
 func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death,
 	bool) {
@@ -111,7 +112,8 @@ func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, s
 const exitTime = "2006-01-02 15:04:05"
 
 // logSince returns the lines of a log in threadtime format that are not earlier
-// than a time of the device's wall clock. Their times have no year.
+// than the given time of the device's wall clock. The timestamps of the lines
+// have no year.
 func logSince(log []byte, from time.Time) []byte {
 	var out []byte
 	for line := range bytes.Lines(log) {
@@ -129,25 +131,26 @@ func logSince(log []byte, from time.Time) []byte {
 	return out
 }
 
-// rebooted is the death of every process of a device that reboots.
+// rebooted is the death recorded for every process of a device that reboots.
 var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 
 // restartSlack is the minimum time between the boot of a device and the first
 // sight of one of its processes: no app starts earlier.
 const restartSlack = 5 * time.Second
 
-// restartedSince reports whether a device with this /proc/uptime has rebooted
-// since ago, when its uptime was then. Both comparisons are needed: a device
-// that rebooted twice within minutes has a longer uptime than then.
+// restartedSince reports whether the device has rebooted within the last ago.
+// uptime is the present content of /proc/uptime, and then is the uptime at the
+// beginning of that time. Both comparisons are needed: a device that rebooted
+// twice within minutes may have an uptime longer than then.
 func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
 	return err == nil && seconds >= 0 && (seconds < then.Seconds() || seconds < (ago+restartSlack).Seconds())
 }
 
-// exitOf returns the exit record of a process, nil if there is none. An earlier
-// process may have had the same pid and name. Times are those of the device's
-// wall clock.
+// exitOf returns the exit record of a process, nil if there is none. It
+// compares times, because an earlier process may have had the same pid and
+// name. The times are readings of the device's wall clock.
 func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duration) *dumpsys.Exit {
 	info, err := dumpsys.ParseExitInfo(answer)
 	if err != nil {
@@ -164,8 +167,8 @@ func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duratio
 	return nil
 }
 
-// exitWords translates the reasons of exit info (ApplicationExitInfo.java); all
-// others are kills by the system.
+// exitWords translates the reasons of exit info (ApplicationExitInfo.java); any
+// other reason is a kill by the system.
 var exitWords = map[string]string{
 	"EXIT_SELF": "exit", "LOW_MEMORY": "low_memory", "CRASH": "crash", "CRASH_NATIVE": "native_crash", "ANR": "anr",
 	"INITIALIZATION_FAILURE": "crash", "UNKNOWN": "",
@@ -254,7 +257,7 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 }
 
 // withLimit returns the text of a death. If the memory limiter killed the
-// process and the log does not contain the limit, the limit of the latest
+// process and the log does not contain the limit, the limit from the latest
 // reading is added.
 func withLimit(d record.Death, headroom capture.Headroom) string {
 	rest, ok := strings.CutPrefix(d.Text, limiterName)

@@ -17,10 +17,10 @@ type deaths struct {
 	*port
 	call call[record.Death]
 	// queue are the incarnations whose reasons are still to be read; current is
-	// the incarnation being read.
+	// the one being read.
 	queue   []endedProcess
 	current endedProcess
-	// past are the latest incarnations that have ended.
+	// past are the incarnations that ended most recently.
 	past []pastProcess
 }
 
@@ -40,16 +40,16 @@ func (q *deaths) nextWake(next time.Duration) time.Duration {
 type endedProcess struct {
 	subject *subject
 	process capture.Process
-	// seen is when the process was last seen, missed when it was first missing,
-	// both on the session's clock.
+	// seen is when the process was last seen; missed is when it was first
+	// missing. Both are times of the session's clock.
 	seen, missed time.Duration
 	// up is the device's uptime when the process was last seen, 0 if it is
 	// unknown.
 	up time.Duration
 	// rebooted is set if the device has rebooted since.
 	rebooted bool
-	// retried is set if the device did not respond to the first attempt; it may
-	// have been about to reboot.
+	// retried is set if the device did not respond to the first attempt,
+	// possibly because it was about to reboot.
 	retried bool
 	// boots is the number of reboots when the end was noted; the times refer to
 	// the clock of that boot.
@@ -83,7 +83,7 @@ func (q *deaths) note(x *subject, p capture.Process) {
 	q.queue = append(q.queue, e)
 }
 
-// undo removes an incarnation that has not ended after all.
+// undo removes an incarnation that turned out not to have ended.
 func (q *deaths) undo(p capture.Process) {
 	q.queue = slices.DeleteFunc(q.queue,
 		func(e endedProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
@@ -142,8 +142,8 @@ func (q *deaths) readAll(ctx context.Context) {
 	}
 }
 
-// findLost checks once more whether the processes run: some may have died since
-// they were last sampled, up to a minute ago.
+// findLost checks once more which processes run: some may have died since their
+// latest sample, which can be a minute old.
 func (q *deaths) findLost(ctx context.Context) {
 	if ctx.Err() != nil || !q.silence.available() {
 		return
@@ -159,7 +159,7 @@ func (q *deaths) findLost(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deathTimeout)
 	defer cancel()
-	// an earlier round may still use Fast of the session
+	// an earlier round may still be using the session's Fast
 	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets))
 	if err != nil {
 		return // nothing is known, so no end is recorded

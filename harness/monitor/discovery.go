@@ -14,11 +14,11 @@ import (
 const (
 	// probeWait is the real time for which a scan waits until the device has
 	// reported how each process can be read. Processes without an answer are
-	// then read by their status, which every build allows, and probed in the
-	// background: neither a suite with a thousand processes nor an su that
-	// waits for a confirmation may delay the first sample.
+	// then read by their status, which every build allows, and are probed in
+	// the background. Otherwise a thousand processes, or an su that waits for a
+	// confirmation, would delay the first sample.
 	probeWait = time.Second
-	// probesPerTrip bounds the processes that are probed in one request, so
+	// probesPerTrip bounds the number of processes that one request probes, so
 	// that answers arrive early.
 	probesPerTrip = 50
 	// childAfter is the device time after which a child process that still has
@@ -33,15 +33,15 @@ const (
 // scan is the result of one search for processes.
 type scan struct {
 	found capture.Found
-	// similar are running names similar to the watched ones, if the first scans
-	// found no process.
+	// similar are names of running processes that resemble the watched names;
+	// it is set if the first scans found no process.
 	similar []string
 }
 
 // openScan is a scan whose processes have not all been probed yet.
 type openScan struct {
 	scan
-	// processes are the processes found, with the numbers of twins.
+	// processes are the processes found, with their twin numbers.
 	processes []capture.Process
 	probes    map[capture.Process]capture.Probe
 	// until is the host's time at which the scan ends without the missing
@@ -58,7 +58,8 @@ type discovery struct {
 	due time.Duration
 	// waiters wait for the next scan, currentWaiters for the scan in progress.
 	waiters, currentWaiters []chan<- error
-	// waitingRecorded is set once it is recorded that no process runs yet.
+	// waitingRecorded is set once it is recorded that no watched process is
+	// running yet.
 	waitingRecorded bool
 	// listed is set if a scan has succeeded. failing is the time of the first
 	// failure since then, failure is its error.
@@ -232,7 +233,8 @@ func (d *discovery) reprobe(p capture.Process) {
 	d.scanBy(d.clock.now() + rescanDelay)
 }
 
-// request schedules a scan now and sends its error to answer when it has ended.
+// request schedules a scan now. When the scan has ended, its error is sent to
+// answer.
 func (d *discovery) request(answer chan<- error) {
 	if d.silence.on() {
 		answer <- errNotResponding
@@ -284,9 +286,9 @@ func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// listingError returns an error if the device never listed its processes, or if
-// no watched process is left and the list has failed since: in this case it is
-// unknown which processes run now.
+// listingError returns an error if the device never listed its processes. It
+// also returns an error if no watched process is left and listing has failed
+// since then: it is unknown which processes are running now.
 func (d *discovery) listingError() error {
 	since := d.clock.now() - d.failing
 	switch {
@@ -311,8 +313,8 @@ func (d *discovery) recordUnnamed(found capture.Found) {
 	}
 }
 
-// recordChildren records that a process has a long-lived child with its own
-// name. The memory of that child is not sampled.
+// recordChildren records that a process has a long-lived child with the same
+// name as itself. The memory of that child is not sampled.
 func (d *discovery) recordChildren(found capture.Found) {
 	for _, p := range found.Children {
 		if d.twins.seenFor(p) < childAfter {
@@ -328,7 +330,8 @@ func (d *discovery) recordChildren(found capture.Found) {
 	}
 }
 
-// recordWaiting records that no process runs yet: its name may be misspelled.
+// recordWaiting records that no watched process is running yet: the name may be
+// misspelled.
 func (d *discovery) recordWaiting(similar []string) {
 	if d.waitingRecorded {
 		return
@@ -352,7 +355,7 @@ func words(patterns []capture.Pattern) string {
 }
 
 // answerWaiters notifies the callers that wait for the scan that has ended. A
-// process that the scan did not find is gone; the fast channel would detect
+// process that the scan did not find has ended; the fast channel would detect
 // that up to half a minute later.
 func (d *discovery) answerWaiters(err error) {
 	for _, l := range d.currentWaiters {

@@ -19,11 +19,11 @@ type dumpWait struct {
 	mu      sync.Mutex
 	pending int
 	missing []string
-	// requested is set if the run dumps at marks; taken counts the dumps that
-	// were taken.
+	// requested is set if the run dumps at marks; taken is the number of dumps
+	// that were taken.
 	requested bool
 	taken     int
-	// done is called once.
+	// done is called once, with the result.
 	done func(markDumps)
 }
 
@@ -31,7 +31,7 @@ type dumpWait struct {
 type markDumps struct {
 	// missing has a line for each dump that was not taken.
 	missing []string
-	// none is set if the run dumps at marks and took no dump of any process.
+	// none is set if the run dumps at marks and no process could be dumped.
 	none bool
 }
 
@@ -78,9 +78,9 @@ func (a *dumpWait) finishOne() {
 	}
 }
 
-// takeMark sets a mark of another process on the time axis of every device. If
-// answer is not nil, it is called when every process has been dumped, or
-// immediately if the run does not dump at marks.
+// takeMark records a mark that another process sent on the time axis of every
+// device. If answer is not nil, it is called when every process has been
+// dumped, or immediately if the run does not dump at marks.
 func (m *run) takeMark(text string, answer func(markDumps) error) {
 	if text == "" {
 		m.workloads.mark("", text)
@@ -104,8 +104,8 @@ func (m *run) takeMark(text string, answer func(markDumps) error) {
 	}
 }
 
-// atMarks reports whether the run dumps heaps at marks, atEnd whether it dumps
-// them at the end.
+// atMarks reports whether the run dumps heaps at marks; atEnd reports whether
+// it dumps them at the end.
 func (m *run) atMarks() bool {
 	return m.responder != nil && m.responder.Options().Dump == response.AtMarks
 }
@@ -125,13 +125,13 @@ const (
 )
 
 // settlingCounts are the counts of dumpsys meminfo that must become stable. The
-// process collects its garbage before it counts: ActivityThread.dumpMemInfo
-// (AOSP frameworks/base) calls Runtime.gc before it counts instances.
+// counts do not include garbage: ActivityThread.dumpMemInfo (AOSP
+// frameworks/base) calls Runtime.gc before it counts instances.
 var settlingCounts = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
 // settle waits until an app that has been left alone since the given time has
-// released its unfinished work. It returns false if the counts of its objects
-// did not become stable.
+// released the objects of its unfinished work. It returns false if the object
+// counts did not become stable.
 func settle(ctx context.Context, dev Device, c clock, p capture.Process, since time.Time) bool {
 	before, err := countObjects(ctx, dev, p)
 	if err != nil {

@@ -21,8 +21,7 @@ func (s *session) end(ctx, responding context.Context, giveUp func()) {
 	} else {
 		s.silence.finalProbe(responding)
 	}
-	// Nothing is sampled from here on, while the remaining diagnoses are
-	// completed.
+	// From here on nothing is sampled; the remaining diagnoses are completed.
 	for _, x := range s.subjects.order {
 		s.sampling.recordTrailingGap(x)
 	}
@@ -35,8 +34,8 @@ func (s *session) end(ctx, responding context.Context, giveUp func()) {
 	close(s.gone)
 }
 
-// finishResponses completes the diagnoses in progress, and those that the end
-// of the run requires.
+// finishResponses completes the diagnoses in progress and those that are
+// required at the end of the run.
 func (s *session) finishResponses(ctx context.Context, over error) {
 	if s.run.responder == nil {
 		return
@@ -77,9 +76,9 @@ func (s *session) finishResponses(ctx context.Context, over error) {
 	}
 }
 
-// orderLastMarks orders the dumps of the marks that are pending at the end of
-// the run. One more scan finds their processes; if the device does not respond,
-// the previous scan is used.
+// orderLastMarks orders the dumps for the marks that are pending at the end of
+// the run. One more scan finds the processes to dump; if the device does not
+// respond, the result of the previous scan is used.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
 	if s.marks.waiting() && s.silence.available() && completed(over) && ctx.Err() == nil {
 		s.discovery.awaitScan()
@@ -90,7 +89,7 @@ func (s *session) orderLastMarks(ctx context.Context, over error) {
 	s.marks.orderAll()
 }
 
-// completed reports whether a run has ended regularly and was not aborted.
+// completed reports whether a run has ended regularly rather than by an abort.
 func completed(over error) bool {
 	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
 }

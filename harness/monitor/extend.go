@@ -13,7 +13,8 @@ const (
 	// repeated workload.
 	minRepeatInterval = 5 * time.Second
 	// decidedAfter is the device time after which a process without a suspicion
-	// counts as decided: one evaluation may miss what the next one detects.
+	// counts as decided. It spans more than one evaluation, because one may
+	// miss what the next one detects.
 	decidedAfter = time.Minute
 )
 
@@ -67,8 +68,8 @@ func (e *extension) remaining() time.Duration {
 	return left
 }
 
-// extends reports whether a run whose workload has ended continues because of a
-// suspicion.
+// extends reports whether a suspicion keeps the run going although its workload
+// has ended.
 func (e *extension) extends(ctx context.Context) bool {
 	return e.longest() > 0 && e.remaining() > 0 && e.suspicious(ctx)
 }
@@ -83,8 +84,8 @@ func (e *extension) suspicious(ctx context.Context) bool {
 	return why != ""
 }
 
-// suspicion returns what looks like a leak and is undecided, "" if there is
-// nothing, and whether a leak is proved.
+// suspicion describes what looks like a leak and is undecided, "" if nothing
+// does. It also returns whether a leak is proved.
 func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	for _, s := range e.run.sessions {
 		text, leak := s.suspicion(ctx)

@@ -15,8 +15,8 @@ const (
 )
 
 // takeFinalSamples samples every process at the end of the run. Otherwise a run
-// would end up to one interval after its last sample, and a run with exactly
-// the duration that a verdict needs would have no verdict.
+// would end up to one interval after its last sample, and a run whose duration
+// is exactly what a verdict needs would have no verdict.
 func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {
@@ -26,7 +26,7 @@ func (m *run) takeFinalSamples(ctx context.Context) {
 }
 
 // sampleFinally samples the processes without a recent sample. It returns when
-// they are sampled, or at the time limit.
+// they are sampled or the time limit is reached.
 func (s *session) sampleFinally(ctx context.Context) {
 	done := make(chan struct{})
 	// Do not use ask, which waits for the end of the run: the run waits for

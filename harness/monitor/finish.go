@@ -14,8 +14,8 @@ import (
 // leftovers are prefixes of the names of files that exist only during a run.
 var leftovers = []string{inboxName, record.SamplesName + ".new", ".run.json-", "." + record.SamplesName + ".new-"}
 
-// Finish removes the files that a killed run has left in its directory in
-// addition to its record.
+// Finish removes files that a killed run has left in its directory and that are
+// not part of its record.
 func Finish(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -14,9 +14,9 @@ const (
 	// longer than 100 ms.
 	eventBurst = 10
 	eventRate  = 10.0
-	// After eventQuota events the rate is slowEventRate per second: the marks
-	// of a night stay below 10 MB, and a suite with loops of a second or more
-	// is recorded completely.
+	// After eventQuota events the rate is limited to slowEventRate per second.
+	// The marks of one night then stay below 10 MB, and the loops of a suite
+	// are still recorded completely if each takes a second or more.
 	eventQuota    = 10_000
 	slowEventRate = 1.0
 	// skippedEvery is the real time between two records of the number of
@@ -30,9 +30,9 @@ const (
 // host.
 type rateLimit struct {
 	began time.Time
-	// fullUntil is the time since began until which events are rejected,
-	// skipped the number of rejected events. Both are read without a lock,
-	// because that happens for each line of a workload that prints only marks.
+	// fullUntil is the time since began until which events are rejected;
+	// skipped is the number of rejected events. Both are read without a lock,
+	// because they are read for each line of a workload that prints only marks.
 	fullUntil, skipped atomic.Int64
 
 	mu     sync.Mutex
@@ -43,8 +43,8 @@ type rateLimit struct {
 
 func newRateLimit() *rateLimit { return &rateLimit{began: time.Now(), tokens: eventBurst} }
 
-// allow reports whether an event is within the limit; if not, it is counted as
-// skipped.
+// allow reports whether an event is within the limit. If it is not, allow
+// counts it as skipped.
 func (l *rateLimit) allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,17 +69,18 @@ func (l *rateLimit) allow() bool {
 func (l *rateLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.fullUntil.Load() }
 
 const (
-	// paceBurst is the number of output bytes read at full speed, as many as
-	// workload.log keeps; paceRate is the number of bytes per second of real
-	// time after that.
+	// paceBurst is the number of output bytes that are read at full speed,
+	// which is as many as workload.log keeps. paceRate is the number of bytes
+	// per second of real time after that.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
-	// maxPacePause bounds one pause; later writes pause for the remaining time.
+	// maxPacePause bounds one pause; later writes wait for the rest of the
+	// time.
 	maxPacePause = time.Second
 )
 
 // pace slows down a writer that exceeds paceRate for a long time. Otherwise the
-// host would read and search the endless output of a workload for marks instead
+// host would spend its time searching endless workload output for marks instead
 // of sampling. A pause blocks the workload in its write, as a slow terminal
 // does, without losing output.
 type pace struct {

@@ -8,13 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// Collect defines at which marks the run forces garbage collections and counts
-// the remaining objects.
+// Collect defines the marks at which the run forces garbage collections and
+// counts the remaining objects.
 type Collect string
 
 // The values of Collect. CollectAuto, the default, collects at the marks of a
-// loop, at most every 10 s. It does so in runs shorter than 2 h, in runs that
-// end with their workload, and in runs that dump heaps at marks.
+// loop, at most every 10 s, in three kinds of runs: those shorter than 2 h,
+// those that end with their workload, and those that dump heaps at marks.
 const (
 	CollectAuto    Collect = "auto"
 	CollectAtMarks Collect = "at_marks"
@@ -31,10 +31,11 @@ const (
 	// collections: an app that spends most of its time collecting no longer
 	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration above which a run has a trend without forced
-	// collections.
+	// collectShort is the duration above which a run has a trend even without
+	// forced collections.
 	collectShort = 2 * time.Hour
-	// maxLoopFamilies bounds the mark families that may turn out to be a loop.
+	// maxLoopFamilies bounds the number of mark families that are considered
+	// for a loop.
 	maxLoopFamilies = 8
 	// collectDeadline bounds the real time for forcing the collections.
 	collectDeadline = 10 * time.Second
@@ -45,7 +46,7 @@ type garbage struct {
 	*port
 	call call[collection]
 	// loopFamily is the first family of marks that occurred twice; families are
-	// those that occurred before it.
+	// those that occurred before a loop was recognized.
 	loopFamily string
 	families   map[string]bool
 	// wanted is the mark of a pending collection, "" if there is none.
@@ -79,9 +80,9 @@ func (g *garbage) requestAt(mark string) {
 	}
 }
 
-// addMark notes a mark and reports whether it may begin a loop: either it
-// belongs to the first family that occurred twice, or no family has occurred
-// twice yet and the family of the mark is new.
+// addMark notes a mark and reports whether it may begin a loop. It may if its
+// family is the first that occurred twice, or if no family has occurred twice
+// yet and its family is new.
 func (g *garbage) addMark(family string) bool {
 	switch {
 	case g.loopFamily != "":
@@ -136,7 +137,7 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	}
 	g.silence.requestSucceeded(requestGarbage)
 	g.silence.advance(ctx, a.value.up, a.after)
-	if stale(g.port, a) { // the clock has shown the reboot only now
+	if stale(g.port, a) { // the clock has shown the reboot only after the request was sent
 		return
 	}
 	settled := g.clock.now() + collectSettle
@@ -156,8 +157,8 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.limits.readBy(settled)
 }
 
-// nextDue returns when the next sample is due: no later than the time at which
-// a forced collection has settled.
+// nextDue returns when the next sample is due, which is at the latest when a
+// forced collection has settled.
 func (x *subject) nextDue(due, now time.Duration) time.Duration {
 	if x.sampling.settlesAt > now {
 		return min(due, x.sampling.settlesAt)

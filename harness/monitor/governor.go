@@ -10,17 +10,18 @@ import (
 const (
 	// minWeighed is the minimum number of readings between two changes of the
 	// period: CPU time has a resolution of 10 ms, and a single reading may
-	// coincide with other work. If there are more processes than this, each
-	// must have been read once, because their costs differ.
+	// coincide with other work. If there are more processes than minWeighed,
+	// each must have been read once, because their costs differ.
 	minWeighed = 4
 	// smoothing is the weight of the latest reading in the moving average of
 	// costs.
 	smoothing = 0.3
 	// thickenBelow is the share of the budget below which a lengthened period
-	// is halved again. Halving the period doubles the cost, so a share of one
-	// half would oscillate.
+	// is halved again. Halving the period doubles the cost, so with a share of
+	// one half the period would oscillate.
 	thickenBelow = 1.0 / 3
-	// maxThinning is the maximum period, as a multiple of the configured one.
+	// maxThinning is the maximum length of the period, as a multiple of the
+	// configured one.
 	maxThinning = 16
 )
 
@@ -30,13 +31,14 @@ const (
 type governor struct {
 	factor  int // multiple of the configured period; 0 counts as 1
 	thinned int
-	// dumps counts the readings since the latest change; server is their cost
-	// in system_server.
+	// dumps is the number of readings since the latest change; server is their
+	// cost in system_server.
 	dumps  int
 	server time.Duration
 }
 
-// dumpCost is the largest cost of a reading in one process, with its budget.
+// dumpCost is the largest cost of readings in one process, and the budget for
+// that process.
 type dumpCost struct {
 	who             string
 	percent, budget float64
@@ -45,8 +47,8 @@ type dumpCost struct {
 func (l dumpCost) ratio() float64 { return l.percent / l.budget }
 
 // weigh returns the largest cost of readings at the present period, relative to
-// its budget: the cost in system_server per period, and the cost in each
-// process per round. It is zero without a budget.
+// its budget. It compares the cost in system_server per period and the cost in
+// each process per round. It returns zero without a budget.
 func (b *breakdowns) weigh() dumpCost {
 	worst := dumpCost{budget: 1}
 	consider := func(who string, cost, every time.Duration, budget float64) {
@@ -68,7 +70,8 @@ func (b *breakdowns) weigh() dumpCost {
 	return worst
 }
 
-// govern adds the latest reading and changes the period if necessary.
+// govern adds the latest reading and changes the period if the cost requires
+// it.
 func (b *breakdowns) govern(now time.Duration) {
 	g := &b.governor
 	if g.factor == 0 {

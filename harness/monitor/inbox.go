@@ -17,9 +17,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// inbox receives marks of other processes. It is a folder in the run directory
-// with one file per mark, which the run takes and removes. Files work the same
-// on every system and need no port.
+// inbox receives marks that other processes send. It is a folder in the run
+// directory with one file per mark, which the run takes and removes. Files work
+// the same on every system and need no port.
 //
 // A mark whose sender waits for its dumps is named ID.wait. The run renames it
 // to ID.taken, updates its modification time regularly, and writes ID.done when
@@ -29,8 +29,8 @@ import (
 // recreated so that only its owner can use it, and only regular files in it are
 // opened: a link could lead elsewhere, and a pipe would block.
 type inbox struct {
-	// dir is the path of the folder; run and files are the opened run directory
-	// and folder.
+	// dir is the path of the folder; run is the opened run directory and files
+	// is the opened folder.
 	dir        string
 	run, files *os.Root
 	// folder is the folder itself: its modification time is read five times a
@@ -38,17 +38,17 @@ type inbox struct {
 	folder *os.File
 
 	mu sync.Mutex
-	// taken has the marks whose senders wait.
+	// taken has the marks whose senders are waiting.
 	taken map[string]bool
 	stop  func()
 }
 
-// inboxName is the name of the folder, which exists only during the run. It
-// also holds the reserve.
+// inboxName is the name of the folder, which exists only during the run. The
+// folder also holds the reserve.
 const inboxName = ".live"
 
-// reserveBytes are reserved on the disk, so that run.json can be written when
-// the disk is full. 100 processes need less.
+// reserveBytes is the disk space reserved so that run.json can still be written
+// when the disk is full. A run.json with 100 processes is smaller.
 const reserveBytes = 2 << 20
 
 const (
@@ -231,8 +231,8 @@ const (
 	answerNone = "no dump"
 )
 
-// answer reports to the sender of a mark that its dumps are complete, and which
-// dumps are missing.
+// answer reports to the sender of a mark that its dumps are complete, or which
+// of them are missing.
 func (b *inbox) answer(id string, d markDumps) error {
 	lines := []string{answerDone}
 	if d.none {
@@ -263,11 +263,11 @@ var errNoRun = errors.New("no run in progress in that directory")
 var errNoDump = errors.New("no process was dumped")
 
 // SendMark sends a mark to the run in progress in dir and waits until the run
-// takes it. With wait, it returns when every process has settled and is dumped,
-// if the run dumps at marks, and returns which dumps are missing. An error with
-// missing dumps means that the mark is recorded and no process was dumped. An
-// error without missing dumps means that the run did not take the mark or did
-// not answer.
+// takes it. If wait is set and the run dumps at marks, it returns when every
+// process has settled and is dumped; the result lists the missing dumps. An
+// error with missing dumps means that the mark is recorded and no process was
+// dumped. An error without missing dumps means that the run did not take the
+// mark or did not answer.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -330,11 +330,11 @@ func awaitTaken(ctx context.Context, name string) error {
 // awaitDumps waits until the run reports that the dumps of a mark are complete.
 func awaitDumps(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // modification time of the mark in the inbox
-	seen := time.Now()  // local time at which it changed
+	seen := time.Now()  // local time at which that modification time was first seen
 	for {
 		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {
-			_ = os.Remove(id + doneFile) // the run removes the remaining files
+			_ = os.Remove(id + doneFile) // the run removes the files that remain
 			head, missing, _ := strings.Cut(string(answer), "\n")
 			return markDumps{strings.FieldsFunc(missing, func(c rune) bool { return c == '\n' }), head == answerNone},
 				nil

@@ -29,25 +29,25 @@ type Instrument struct {
 	Component string
 	// Arguments are the values of -e, except delay_msec, which is Delay.
 	Arguments map[string]string
-	// Delay is the device time after each test. If zero, it is DefaultDelay
-	// plus the time that the host needs.
+	// Delay is the device time after each test. If it is zero, the delay is
+	// DefaultDelay plus the time that the host needs.
 	Delay time.Duration
-	// Options are the options of the check of each test; name and device are
-	// set by the workload.
+	// Options are the options for the check of each test; the workload sets the
+	// name and the device.
 	Options CheckOptions
 }
 
 const (
-	// DefaultDelay is the device time after a test in which objects are
-	// counted, the app settles (5 s) and its heap dump begins. While the dump
+	// DefaultDelay is the device time that is needed after a test to count
+	// objects, let the app settle (5 s) and start its heap dump. While the dump
 	// is written, the process is suspended.
 	DefaultDelay = 10 * time.Second
 	// hostDelay is the real time that the host needs within the delay. On a
-	// device whose time runs faster it is more device time.
+	// device whose time runs faster, it corresponds to more device time.
 	hostDelay = 2 * time.Second
 	// finishDelay is the device time in which activities are finished after the
-	// end of a test is reported. An object count that comes too early is
-	// repeated.
+	// end of a test is reported. An object count that was taken before they are
+	// finished is repeated.
 	finishDelay = 500 * time.Millisecond
 )
 
@@ -92,7 +92,7 @@ func (i Instrument) command(delay time.Duration) string {
 	return strings.Join(append(words, text.ShellQuote(i.Component)), " ")
 }
 
-// warnings returns which parts of the checks do not work because of the
+// warnings describes the parts of the checks that do not work because of the
 // arguments.
 func (i Instrument) warnings() []string {
 	var out []string
@@ -183,7 +183,7 @@ type testChecks struct {
 	*checkQueue
 	orchestratorRecorded bool // the warning about the orchestrator
 
-	// first has the incarnations that ran before the tests, delayCounts the
+	// first has the incarnations that ran before the tests; delayCounts has the
 	// counts in the latest delay that no other test has affected.
 	first       map[incarnation]bool
 	delayCounts map[incarnation]map[string]int64
@@ -219,7 +219,8 @@ func (c *testChecks) endDelay() {
 	}
 }
 
-// testBegan opens the check of a test. The previous test may not be read yet.
+// testBegan opens the check of a test. The check of the previous test may not
+// have been read yet.
 func (c *testChecks) testBegan(t instrument.Test) {
 	c.endDelay()
 	began := c.open(t.Name())
@@ -280,12 +281,12 @@ func (c *testChecks) check(t *checkedTest, outcome instrument.Outcome, stack str
 		t.check.unread = "not checked: the test is ignored"
 	default:
 		t.check.unread = "not checked: the process did not outlive the test"
-		_, _ = t.check.findProcesses(c.ctx) // notes the end of the test now
+		_, _ = t.check.findProcesses(c.ctx) // this notes the end of the test now
 	}
 	c.close(t, string(outcome), stack)
 }
 
-// collect reads what a test has left behind, shortly after its activities are
+// collect reads the processes after a test, shortly after its activities are
 // finished.
 func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 	if sleep(c.ctx, time.Until(ended.Add(c.session.clock.real(finishDelay)))) != nil {
@@ -312,8 +313,8 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 const raiseDelay = ": increase it (" + delayArgument + ")"
 
 // before returns the counts of a process before a test: the counts in the delay
-// before it. A process that started after the tests began had no screen at
-// first.
+// before that test. A process that started after the tests began had no screen
+// at first.
 func (c *testChecks) before(of incarnation) map[string]int64 {
 	if counts := c.delayCounts[of]; counts != nil {
 		return counts

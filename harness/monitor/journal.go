@@ -9,7 +9,7 @@ import (
 )
 
 // journal records the events and samples of one device. A line is judged only
-// after it is written.
+// after it has been written.
 type journal struct {
 	run    *run
 	device string
@@ -65,8 +65,8 @@ func (j *journal) recordEventAt(e record.Event, up time.Duration) {
 }
 
 // write writes an event and shows it. It returns false if the event could not
-// be written; such an event is not judged, because the result of a run is
-// derived from its lines.
+// be written. Such an event is not judged, because the result of a run is
+// derived from the lines that were written.
 func (j *journal) write(e record.Event) bool {
 	e.Device, e.Text = j.device, j.run.paths.Text(e.Text)
 	if c := e.Check; c != nil {

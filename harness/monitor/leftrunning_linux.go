@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxLeftRunning bounds the processes that are named.
+	// maxLeftRunning bounds the number of processes that are named.
 	maxLeftRunning = 20
-	// maxEnviron bounds the bytes read of an environment.
+	// maxEnviron bounds how many bytes of an environment are read.
 	maxEnviron = 256 << 10
 )
 
-// daemons are parts of the command lines of programs that outlive their callers
-// by design, such as the adb server and daemons of build tools.
+// daemons are substrings of the command lines of programs that outlive their
+// callers by design, such as the adb server and the daemons of build tools.
 var daemons = []string{"fork-server", "GradleDaemon", "KotlinCompileDaemon"}
 
 // leftRunning names the processes that a workload has left running outside of
-// its process group, which is killed when the workload ends. A process in a
-// session of its own can only be attributed by its environment; CI servers find
-// leftover processes of a build in the same way (Jenkins,
+// its process group; the group itself is killed when the workload ends. A
+// process in another session can only be attributed by its environment; CI
+// servers find leftover processes of a build in the same way (Jenkins,
 // hudson.util.ProcessTree).
 func leftRunning(variable string, group int) []string {
 	entries, err := os.ReadDir("/proc")
@@ -59,8 +59,8 @@ func hasVariable(pid int, variable string) bool {
 		slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return string(v) == variable })
 }
 
-// runningName returns the name of a process. It returns false for a process
-// that has ended, is about to end with its group, or is a daemon.
+// runningName returns the name of a process. It returns false if the process
+// has ended, is about to end with its group, or is a daemon.
 func runningName(pid, group int) (string, bool) {
 	stat, err := procFile(pid, "stat")
 	// The name, in parentheses, may contain any character (proc_pid_stat(5)).

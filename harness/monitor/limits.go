@@ -18,7 +18,8 @@ type limits struct {
 	// due is the time of the next reading on the session's clock.
 	due time.Duration
 
-	// requested serves the callers of a LiveRun; requestedMu guards it.
+	// requested has the callers of a LiveRun that wait for a reading;
+	// requestedMu guards it.
 	requestedMu sync.Mutex
 	requested   *capture.Headrooms
 }
@@ -32,7 +33,8 @@ func newLimits(p *port) *limits {
 	return l
 }
 
-// reset discards what depends on the boot and on the user of the shell.
+// reset discards the state that depends on the boot and on the user of the
+// shell.
 func (l *limits) reset() { l.headrooms = capture.NewHeadrooms(l.dev, l.dev.Facts) }
 
 // readBy schedules a reading by a time on the session's clock.
@@ -86,7 +88,7 @@ func (l *limits) take(ctx context.Context, a answer[[]capture.Headroom]) {
 	}
 }
 
-// record records how close a process is to its limits, and new warnings.
+// record records how close a process is to its limits, and any new warnings.
 func (l *limits) record(x *subject, h capture.Headroom) {
 	out := &record.Headroom{
 		Files: number(h.Files), FileLimit: number(h.FileLimit),
@@ -112,8 +114,8 @@ func (l *limits) record(x *subject, h capture.Headroom) {
 	l.recordWarnings(x)
 }
 
-// recordWarnings records the warnings that are not recorded yet. They are
-// derived from other lines, so a rebuild of the run ignores them.
+// recordWarnings records the warnings that are not recorded yet. Warnings are
+// derived from other lines, so a rebuild of the run ignores the recorded ones.
 func (l *limits) recordWarnings(x *subject) {
 	limits := x.Limits()
 	for _, w := range limits[min(x.limits.recorded, len(limits)):] {

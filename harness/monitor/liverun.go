@@ -40,8 +40,8 @@ type LiveRun struct {
 func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
-	// The inbox is removed first: on a full disk its reserve frees the space
-	// for the last lines.
+	// The inbox is removed first: on a full disk, its reserve frees space for
+	// the last lines.
 	berr := box.close()
 	displaced := !m.checkWrite(m.recorder.Check())
 	if displaced {
@@ -82,8 +82,8 @@ const maxReason = 500
 // Stop stops the run and waits for its end, like [LiveRun.Wait]. As at the end
 // of a duration, requested heap dumps are taken and analyzed, including those
 // at the end of the run. The reason is written to run.json. If the context has
-// ended, the run was interrupted and takes no final dumps. If Stop is called
-// more than once, the reason of the first call is used.
+// ended, the run counts as interrupted and takes no final dumps. If Stop is
+// called more than once, the reason of the first call is used.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
@@ -95,9 +95,9 @@ func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	return w.Wait()
 }
 
-// Now returns the present state of the processes with a name, or matching a
-// pattern such as com.shop*, on all devices. It returns nil after the end of
-// the run.
+// Now returns the present state of the processes with the given name, or with a
+// name that matches a pattern such as com.shop*, on all devices. It returns nil
+// after the end of the run.
 func (w *LiveRun) Now(process string) []Row {
 	var out []Row
 	for _, s := range w.run.sessions {
@@ -115,10 +115,10 @@ func (w *LiveRun) Now(process string) []Row {
 
 // Mark sets a mark on the time axis of every device, for example at the end of
 // a loop of a suite. If the run dumps heaps at marks, Mark returns when every
-// process has settled and is dumped, and returns which dumps are missing; the
-// app must be left alone until then. It waits up to 10 s of device time for a
-// process to appear. If the run does not dump at marks, the returned list says
-// so.
+// process has settled and is dumped, and it returns the dumps that are missing.
+// The app must be left alone until then. Mark waits up to 10 s of device time
+// for a process to appear. If the run does not dump at marks, the returned list
+// says so.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -195,7 +195,7 @@ func (w *LiveRun) windowOn(on []*session, name string) (*OpenWindow, error) {
 }
 
 // Close closes the window and returns its verdicts on each device, as in
-// run.json. A second call returns the same.
+// run.json. A second call returns the same verdicts.
 func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
@@ -214,10 +214,10 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	return w.closed, w.err
 }
 
-// Diagnose orders a diagnosis of a process and returns its result. device may
-// be "" if there is only one. recipe is java, native, gpu, thread, unknown,
-// snapshot or dump. The diagnosis becomes part of the record. It returns an
-// error if the process does not run or the diagnosis failed.
+// Diagnose orders a diagnosis of a process and returns its result, which
+// becomes part of the record. device may be "" if there is only one. recipe is
+// java, native, gpu, thread, unknown, snapshot or dump. Diagnose returns an
+// error if the process is not running or the diagnosis failed.
 func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
@@ -255,10 +255,10 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 	}
 }
 
-// Objects returns the present object counts of dumpsys meminfo for a process,
+// Objects returns the object counts that dumpsys meminfo prints for a process
 // after a garbage collection: Activities, Views, ViewRootImpl and so on. device
-// may be "" if there is only one. It returns an error if the process does not
-// run or the device does not respond.
+// may be "" if there is only one. It returns an error if the process is not
+// running or the device does not respond.
 func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -267,8 +267,8 @@ func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[stri
 	return readObjects(ctx, s.dev, target.Process)
 }
 
-// withProcess calls do with a process on the goroutine of its session, if the
-// process runs.
+// withProcess calls do with a process, on the goroutine of the process's
+// session, if the process is running.
 func (w *LiveRun) withProcess(device, process string, do func(*session, *subject)) error {
 	s, err := w.session(device)
 	if err != nil {

@@ -27,9 +27,9 @@ const (
 	stampLength = 18
 )
 
-// followMarks sets the marks that a test on the device logs, until ctx ends.
-// Such a test has no other way to set a mark. Lines logged before the run are
-// ignored.
+// followMarks sets the marks that a test on the device logs, until ctx ends. A
+// test on the device has no other way to set a mark. Lines logged before the
+// run are ignored.
 func (s *session) followMarks(ctx context.Context) {
 	if !s.run.atMarks() || s.dev.Facts.API < logTimeAPI {
 		return
@@ -48,8 +48,8 @@ func (s *session) followMarks(ctx context.Context) {
 	})
 }
 
-// deviceTime returns the device's wall clock in the format of its log, "" if
-// the device does not respond.
+// deviceTime returns the device's wall clock time in the format of its log, ""
+// if the device does not respond.
 func deviceTime(ctx context.Context, dev Device) string {
 	a, err := shell.Ask(ctx, dev, answerTimeout, "date '+%m-%d %H:%M:%S.000'")
 	stamp := strings.TrimSpace(string(a.Stdout))
@@ -59,9 +59,9 @@ func deviceTime(ctx context.Context, dev Device) string {
 	return stamp
 }
 
-// readMarks follows the log from a time on, until the device disconnects or ctx
-// ends, and returns the time of the last mark. If it is resumed at that time,
-// lines up to then are skipped.
+// readMarks follows the log from the given time on, until the device
+// disconnects or ctx ends, and returns the time of the last mark. When reading
+// resumes at that time, lines up to then are skipped.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
 	out := &lineReader{out: &pacedWriter{w: io.Discard}, onLine: func(line string) {
@@ -72,8 +72,8 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 		last = stamp
 		s.mailbox.post(message{Event: record.Event{Event: "mark", Text: mark}})
 	}}
-	// The exit status is meaningless: the command ends with ctx or with the
-	// device.
+	// The exit status has no meaning: the command ends with ctx or when the
+	// device disconnects.
 	_, _ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
 		":I </dev/null 2>/dev/null", out, io.Discard)
 	return last

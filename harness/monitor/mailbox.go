@@ -23,8 +23,8 @@ type messageQueue struct {
 	closed bool
 }
 
-// message is an event, or a function to run on the session's goroutine. For a
-// mark, a caller may wait for its dumps.
+// message is an event, or a function to run on the session's goroutine. If the
+// event is a mark, a caller may wait for its dumps.
 type message struct {
 	record.Event
 	dumps *dumpWait
@@ -42,8 +42,8 @@ func newMailbox() mailbox {
 	return mailbox{make(chan struct{}, 1), &messageQueue{}, newRateLimit(), newRateLimit()}
 }
 
-// post adds a message to the queue. If the message is rejected, a caller that
-// waits for its dumps is notified.
+// post adds a message to the queue. If it rejects the message, it notifies the
+// caller that waits for the dumps, if any.
 func (m mailbox) post(l message) {
 	if !m.enqueue(l) {
 		l.dumps.addMissing("the device is no longer watched, or too many marks came at the same time")

@@ -12,8 +12,8 @@ import (
 // marks handles the marks on the device.
 type marks struct {
 	*port
-	// count is the number of marks. scanCount is the number of marks when the
-	// scan in progress began, at scannedAt; foundCount is the number when the
+	// count is the number of marks so far. scanCount is that number when the
+	// scan in progress began, at scannedAt; foundCount is that number when the
 	// latest complete scan began.
 	count, foundCount, scanCount int
 	scannedAt                    time.Duration
@@ -30,36 +30,36 @@ type marks struct {
 
 const (
 	// maxAppearWait is the device time within which a process of the app must
-	// be found for a mark whose sender waits: `am start` may return before a
-	// slow phone has forked the process.
+	// be found for a mark whose sender waits. It is needed because `am start`
+	// may return before a slow phone has forked the process.
 	maxAppearWait = 10 * time.Second
 	// maxScanWait is the device time within which the scan for other marks must
-	// end. After that, the processes of the previous scan are dumped: a later
-	// dump shows less of the state at its mark.
+	// end. After that, the processes of the previous scan are dumped: the later
+	// a dump is taken, the less it shows the state at its mark.
 	maxScanWait = 5 * time.Second
 	// minScanInterval is the minimum device time between two scans for marks.
 	minScanInterval = time.Second
 )
 
-// pendingMark is a mark whose heap dumps are not ordered yet: a scan must first
-// find the processes that run. Since the regular scan, processes may have been
-// stopped and started.
+// pendingMark is a mark whose heap dumps are not ordered yet. A scan must first
+// find the processes that are running, because processes may have been stopped
+// and started since the regular scan.
 type pendingMark struct {
 	text string
-	// number is the position among the marks of the device, from 1.
+	// number is the position of the mark among the marks of the device, from 1.
 	number int
 	at     time.Time
 	// deadline is the device time, since the start of the session, until which
-	// the mark may wait.
+	// the mark may wait for a scan.
 	deadline time.Duration
 	// dumps collects the dumps of the mark if a caller waits for them.
 	dumps *dumpWait
 }
 
-// take handles a mark: if the run dumps at marks, every process that a scan
+// take handles a mark. If the run dumps at marks, every process that a scan
 // finds is dumped. If marks before this one were skipped, its position in a
-// loop is unknown. Then objects are neither counted nor dumped, unless a caller
-// waits for the dumps.
+// loop is unknown. In this case objects are neither counted nor dumped, unless
+// a caller waits for the dumps.
 func (m *marks) take(l message) {
 	mark, dumps := l.Text, l.dumps
 	skipped := m.add(l)
@@ -95,7 +95,7 @@ func (m *marks) order() {
 	}
 }
 
-// ready reports whether the wait for the processes of a mark is over.
+// ready reports whether the wait for the processes of a mark has ended.
 func (m *marks) ready(p pendingMark) bool {
 	if m.foundFor(p) && (p.dumps == nil || m.subjects.anyPresent()) {
 		return true
@@ -124,8 +124,8 @@ func (m *marks) nextWake(next time.Duration) time.Duration {
 	return min(next, m.pending[0].deadline)
 }
 
-// total returns the number of marks so far; waiting reports whether some wait
-// for their dumps.
+// total returns the number of marks so far; waiting reports whether any of them
+// wait for their dumps.
 func (m *marks) total() int    { return m.count }
 func (m *marks) waiting() bool { return len(m.pending) > 0 }
 
@@ -177,10 +177,11 @@ func laterOf(a, b time.Time) time.Time {
 
 // skips are the events that exceeded the rate limit.
 type skips struct {
-	// marks is the number of marks skipped before the latest mark taken.
+	// marks is the number of marks that were skipped before the latest mark
+	// that was taken.
 	marks int64
-	// recorded is the number of skipped events of each kind in the record, at
-	// the time of that event.
+	// recorded is the latest recorded number of skipped events of each kind; at
+	// is when it was recorded.
 	recorded [2]int64
 	at       [2]time.Time
 	// evidence is set once it is recorded that heap dumps are missing because
@@ -198,7 +199,8 @@ func (m *marks) add(l message) (skipped int64) {
 }
 
 // recordSkips records how many marks and events of the workload were skipped:
-// the first ones immediately, further ones every minute or, with all, now.
+// the first ones immediately, further ones once per minute, or all of them now
+// if all is set.
 func (m *marks) recordSkips(all bool) {
 	for i, k := range []struct {
 		event, one, many, advice string

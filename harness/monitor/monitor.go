@@ -27,7 +27,7 @@ var (
 	errWorkload = errors.New("workload is done")
 	// errDevices ends a run without remaining devices.
 	errDevices = errors.New("every device is lost")
-	// errFinished ends a run that its caller stopped.
+	// errDisk ends a run whose lines cannot be written.
 	errFinished = errors.New("run is finished")
 	// errDisk ends a run that cannot be written.
 	errDisk = errors.New("cannot write the run directory")
@@ -52,7 +52,7 @@ func stopReason(cause error) string {
 // Run watches the devices until the duration is over, the workload ends, every
 // device is lost, the run directory cannot be written or ctx ends. Then it
 // writes run.json and returns the record. If ctx ended, the record is complete
-// and marked as interrupted. It returns an error if the run could not start or
+// and marked as interrupted. Run returns an error if the run could not start or
 // could not be written; if the run failed later, the reason is in the record.
 func Run(ctx context.Context, o Options) (record.Run, error) {
 	w, err := Start(ctx, o)
@@ -63,8 +63,8 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 }
 
 // Start starts a run and returns it. The run ends like [Run], or by
-// [LiveRun.Stop]. It returns an error if the run could not start; it then
-// leaves no files behind.
+// [LiveRun.Stop]. Start returns an error if the run could not start; in this
+// case it leaves no files behind.
 func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func newRun(o Options) *run {
 }
 
 // header returns the first line of the run, which contains everything needed to
-// judge the other lines again.
+// judge the remaining lines again.
 func (m *run) header() record.Header {
 	h := record.Header{
 		Started: m.started.UTC(),
@@ -185,7 +185,7 @@ func (m *run) header() record.Header {
 }
 
 // watch runs the sessions and the workload until ctx ends, and returns the
-// cause of the end. Diagnoses continue until user ends.
+// cause of the end. Diagnoses continue until the context user ends.
 func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	stop := m.stop
 	defer stop(nil)
@@ -202,8 +202,8 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	}
 	others.Go(func() { m.checkDirectory(ctx) })
 	sessions.Wait()
-	// Sessions end with ctx, whose cause is returned, or because their devices
-	// are lost.
+	// Sessions end because ctx ends, whose cause is returned, or because their
+	// devices are lost.
 	stop(errDevices)
 	others.Wait()
 	m.recordGrowth()
@@ -257,7 +257,7 @@ func (m *run) end(cause error) {
 }
 
 // reasonOf returns the reason given by the caller that stopped the run, "" if
-// it ended otherwise.
+// the run ended otherwise.
 func (m *run) reasonOf(cause error) string {
 	if !errors.Is(cause, errFinished) {
 		return ""

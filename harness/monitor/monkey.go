@@ -82,9 +82,9 @@ func (m Monkey) runOnce(ctx context.Context, dev capture.Device, st Env) (sent, 
 }
 
 // recordFaults records the crashes and ANRs that monkey reports and is
-// configured to ignore. Other lines are passed on.
+// configured to ignore. It passes other lines on.
 func recordFaults(dev capture.Device, st Env, next func(string)) func(string) {
-	var crash record.Event // waits for its cause
+	var crash record.Event // a crash whose cause is not read yet
 	return func(line string) {
 		switch fault, ok := monkeyFault(line); {
 		case ok && fault.Reason == "crash":
@@ -128,8 +128,8 @@ func monkeyFault(line string) (record.Event, bool) {
 	return record.Event{}, false
 }
 
-// command makes monkey ignore crashes and ANRs of the app: a leak test
-// continues after a crash.
+// command returns the command line of monkey, with options that ignore crashes
+// and ANRs of the app: a leak test continues after a crash.
 func (m Monkey) command() string {
 	return strings.Join([]string{
 		"exec monkey", "-p", text.ShellQuote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
@@ -151,13 +151,15 @@ func eventCount(line string) (int, bool) {
 
 const (
 	// retryInterval is the real time between two requests to a disconnected
-	// device; answerTimeout is how long the device has to answer.
+	// device; answerTimeout is the real time within which the device must
+	// answer.
 	retryInterval = time.Second
 	answerTimeout = 10 * time.Second
 )
 
-// booted reports whether the device has finished booting, within a real-time
-// deadline. A device without that property counts as booted.
+// booted reports whether the device has finished booting. deadline is the real
+// time within which it must answer. A device without the property that is read
+// counts as booted.
 func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
 	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
 	text := strings.TrimSpace(string(a.Stdout))
@@ -165,7 +167,7 @@ func booted(ctx context.Context, dev capture.Device, deadline time.Duration) boo
 }
 
 // waitForDevice waits until a device responds and has booted. It returns false
-// if ctx ends first, which happens when the device is lost.
+// if ctx ends first, which also happens when the device is lost.
 func waitForDevice(ctx context.Context, dev capture.Device) bool {
 	for {
 		if _, err := capture.ReadPulse(ctx, dev, answerTimeout); err == nil && booted(ctx, dev, answerTimeout) {

@@ -30,9 +30,10 @@ type Options struct {
 	Dir string
 	// Observer is notified of events. It may be nil.
 	Observer Observer
-	// Respond defines what is collected about a leak; nil if nothing is.
+	// Respond defines what is collected about a leak; if it is nil, nothing is
+	// collected.
 	Respond *Response
-	// ForceStop may be closed after the context has ended: then the workload
+	// ForceStop may be closed after the context has ended. The workload then
 	// gets no grace period. It may be nil.
 	ForceStop <-chan struct{}
 	// JUnit controls whether junit.xml is written. If nil, it is written for a
@@ -64,12 +65,12 @@ type Sampling struct {
 	// CollectAuto if empty.
 	Collect Collect
 	// DeviceTimeout is the real time for which a device may be disconnected
-	// before its part of the run ends, 5 min if zero. A phone without a lock
+	// before its part of the run ends; 5 min if zero. A phone without a lock
 	// screen needs two minutes to reboot.
 	DeviceTimeout time.Duration
 }
 
-// DefaultSampling has the defaults of the commands.
+// DefaultSampling has the default values that the commands use.
 var DefaultSampling = Sampling{
 	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, DeviceTimeout: 5 * time.Minute,
 }
@@ -77,16 +78,16 @@ var DefaultSampling = Sampling{
 // ExitRules define when a run fails.
 type ExitRules struct {
 	// Assert is end or live. With end, a run fails if the gate at its end is
-	// leak; with live, if a process ever reached LEAKING.
+	// leak. With live, it fails if a process ever reached LEAKING.
 	Assert record.Assert
 	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool
-	// AllowUnjudged makes a run without any verdict, or without a requested
-	// heap dump, end with exit code 0 instead of 5.
+	// AllowUnjudged makes a run exit with code 0 instead of 5 if it has no
+	// verdict, or if a requested heap dump is missing.
 	AllowUnjudged bool
 	// MustSee is the rate in bytes per hour of the slowest leak that a pass
-	// must rule out: a process that could hide such a leak is inconclusive. 0
-	// if no rate is required.
+	// must rule out: a process that could hide such a leak is inconclusive. If
+	// it is 0, no rate is required.
 	MustSee float64
 }
 
@@ -123,9 +124,10 @@ const (
 	LogcatNone = response.LogcatNone
 )
 
-// NewStep returns a step for Response.Steps that keeps the output of a command
+// NewStep returns a step for Response.Steps that saves the output of a command
 // on the device as artifact name. In the command, {pid}, {process}, {package}
-// and {user} are replaced by those of the process. limit bounds its real time.
+// and {user} are replaced by the values of the process. limit bounds the real
+// time of the command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return response.NewStep(name, command, limit)
 }
@@ -151,8 +153,8 @@ type Observer interface {
 // Row is one process as a row of a table.
 type Row struct {
 	Device, Process string
-	// Name is the process name; Process is Name with any user other than the
-	// first appended.
+	// Name is the process name; Process is Name followed by the user, unless it
+	// is the first user.
 	Name      string
 	User, PID int
 	// Start is the start time in clock ticks of the device. Together with the

@@ -22,8 +22,8 @@ type order struct {
 	trigger string
 	mark    string
 	t       float64
-	// marks, age and memory are as in record.Diagnosis; 0 marks means the
-	// present number.
+	// marks, age and memory are as in record.Diagnosis; if marks is 0, the
+	// present number of marks is used.
 	marks       int
 	age, memory *float64
 	// unread is set if the dump was taken and could not be analyzed.
@@ -35,8 +35,8 @@ type order struct {
 	// answer is called once with the result of a diagnosis on demand, or with
 	// the reason why there is no result.
 	answer func(record.Diagnosis, error)
-	// requested is set if the run requested this heap dump; if the dump fails,
-	// evidence is missing.
+	// requested is set if the run requested this heap dump; if such a dump
+	// fails, evidence is missing.
 	requested bool
 }
 
@@ -98,8 +98,8 @@ func priority(trigger string) int {
 }
 
 // dropUnreachable drops the orders if no requests can be sent to the device any
-// more: the run was aborted, or the device does not respond at the end of the
-// run.
+// more, because the run was aborted or the device does not respond at the end
+// of the run.
 func (r *responses) dropUnreachable(ctx context.Context, over error) {
 	n := len(r.orders)
 	if n == 0 || r.silence.available() && ctx.Err() == nil && completed(over) {
@@ -133,9 +133,9 @@ func (r *responses) dropAll(why string) {
 	r.orders = nil
 }
 
-// orderFinal orders the diagnoses that the end of a run requires: a diagnosis
-// of every undiagnosed leak and of every process that is still suspicious, and
-// a heap dump of all processes if the run dumps at the end.
+// orderFinal orders the diagnoses that are required at the end of a run: one of
+// every undiagnosed leak and of every process that is still suspicious, and a
+// heap dump of all processes if the run dumps at the end.
 func (r *responses) orderFinal() {
 	r.orders = slices.DeleteFunc(r.orders, func(o order) bool {
 		return o.trigger == record.TriggerSuspicious || o.trigger == record.TriggerFirst
@@ -193,9 +193,9 @@ func (r *responses) recordMissing(o order, why string) {
 	}
 }
 
-// orderLoopSnapshots orders a snapshot of every process that has none after its
-// first loop. The snapshot is compared with the end of the run, even if nothing
-// was suspicious.
+// orderLoopSnapshots orders a snapshot, after the first loop, of every process
+// that has none. At the end of the run the snapshot is compared with the final
+// state, even if nothing was suspicious.
 func (r *responses) orderLoopSnapshots(mark string, number int) {
 	for _, x := range r.subjects.order {
 		if x.present && !x.response.marked {
@@ -210,8 +210,8 @@ func (r *responses) orderLoopSnapshots(mark string, number int) {
 const startupTime = 5 * time.Minute
 
 // orderStartupSnapshot orders the first snapshot of a process that has
-// completed its startup without a mark. A process that keeps restarting gets
-// one every snapshotEvery.
+// completed its startup without a mark. A process that keeps restarting gets at
+// most one such snapshot every snapshotEvery.
 func (r *responses) orderStartupSnapshot(x *subject) {
 	to, now := &x.response, r.clock.now()
 	if to.firstSampleAt == 0 {

@@ -20,8 +20,8 @@ type overhead struct {
 	breakdowns *breakdowns
 }
 
-// countRound and countBreakdown count the requests that ended, including failed
-// ones.
+// countRound and countBreakdown count the requests that ended, including those
+// that failed.
 func (u *overhead) countRound(err error)     { u.fast.count(err) }
 func (u *overhead) countBreakdown(err error) { u.detail.count(err) }
 
@@ -71,8 +71,9 @@ func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 // meter measures the CPU time of one process over device time, in total and
 // while dumpsys runs.
 type meter struct {
-	// at and used are the latest reading; total and over are the sums over all
-	// incarnations between their readings.
+	// at and used are the latest reading; total and over are sums, over all
+	// incarnations, of the CPU time used and the device time between their
+	// readings.
 	at          time.Duration
 	used        known.Duration
 	total, over time.Duration
@@ -84,8 +85,8 @@ type meter struct {
 	latest, recent time.Duration
 }
 
-// read adds a reading of the CPU time at a time of the device's clock. If
-// either decreases, the process has changed.
+// read adds a reading of the CPU time at a time of the device's clock. If the
+// time or the CPU time decreases, the process has changed.
 func (m *meter) read(up time.Duration, cpu known.Duration) {
 	if !cpu.Known {
 		return
@@ -147,7 +148,7 @@ func (m *meter) share() (all, cost *float64) {
 	return all, cost
 }
 
-// maxAppUsage bounds the processes in a usage event.
+// maxAppUsage bounds the number of processes in a usage event.
 const maxAppUsage = 500
 
 // usage returns the cost until now.

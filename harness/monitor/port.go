@@ -39,7 +39,7 @@ type loop interface {
 	scanBy(at time.Duration)
 	// reprobe determines again how a process can be read.
 	reprobe(p capture.Process)
-	// restarted handles a reboot: the device's clock starts again.
+	// restarted handles a reboot, after which the device's clock starts again.
 	restarted(up time.Duration)
 	// userChanged discards the state that depends on the user that the shell
 	// runs as.

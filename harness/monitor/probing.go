@@ -12,11 +12,11 @@ type probing struct {
 	*port
 	call   call[probed]
 	levels *capture.Levels
-	// queue are the processes to be probed, current those of the request in
+	// queue are the processes to be probed; current are those in the request in
 	// flight.
 	queue, current []capture.Process
-	// forget are the processes whose level may be wrong; renewed means every
-	// process, because the shell runs as another user.
+	// forget are the processes whose level may be wrong; renewed means that
+	// this applies to every process, because the shell runs as another user.
 	forget  []capture.Process
 	renewed bool
 }
@@ -27,7 +27,7 @@ func (q *probing) busy() bool { return q.call.inFlight }
 // reprobe probes a process again.
 func (q *probing) reprobe(p capture.Process) { q.forget = append(q.forget, p) }
 
-// dropQueue removes the processes that are not probed yet.
+// dropQueue removes the processes that have not been probed yet.
 func (q *probing) dropQueue() { q.queue = nil }
 
 // restarted discards the queue from before the reboot.
@@ -53,7 +53,7 @@ type probed struct {
 }
 
 // queueFound queues the processes of a scan: first new ones, up to the maximum,
-// then those whose answers may have changed.
+// then those for which another probe may have a different result.
 func (q *probing) queueFound(processes []capture.Process) {
 	var others []capture.Process
 	free := maxSubjects - len(q.subjects.order)
@@ -83,8 +83,8 @@ func (q *probing) inDoubt(p capture.Process) bool {
 		})
 }
 
-// missing counts the processes of a scan that should be watched and are not
-// probed yet.
+// missing returns how many processes of a scan should be watched and have not
+// been probed yet.
 func (q *probing) missing(l *openScan) (n int) {
 	waits := func(p capture.Process) bool {
 		_, ok := l.probes[p]
@@ -103,8 +103,8 @@ func (q *probing) missing(l *openScan) (n int) {
 	return n
 }
 
-// provisionalProbe is the probe used for a process for which the device has not
-// responded yet: every build lets the shell read its status.
+// provisionalProbe is the probe used for a process as long as the device has
+// not answered for it: every build lets the shell read its status.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},

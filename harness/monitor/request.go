@@ -17,8 +17,8 @@ import (
 var errNotResponding = errors.New("the device does not respond")
 
 // Discover scans every device for processes now. It returns when every process
-// found is watched and the end of missing ones is noted. It returns an error if
-// a device does not respond.
+// found is watched and the end of each missing process is noted. It returns an
+// error if a device does not respond.
 func (w *LiveRun) Discover(ctx context.Context) error {
 	return w.discover(ctx, w.run.sessions)
 }
@@ -58,9 +58,10 @@ type ProcessSnapshot struct {
 	// Objects are the object counts of dumpsys meminfo after a garbage
 	// collection: Activities, Views and so on; nil if unknown.
 	Objects map[string]int64
-	// Threads and Files count its threads and open file descriptors.
+	// Threads and Files are the numbers of its threads and open file
+	// descriptors.
 	Threads, Files *int64
-	// Breakdown is the memory of the process by kind, PSS its Pss including
+	// Breakdown is the memory of the process by kind; PSS is its Pss including
 	// swap in kB.
 	Breakdown record.Breakdown
 	PSS       *int64
@@ -68,7 +69,7 @@ type ProcessSnapshot struct {
 }
 
 // Snapshot reads the resources that a process holds now. device may be "" if
-// there is only one. It returns an error if the process does not run or the
+// there is only one. It returns an error if the process is not running or the
 // device does not respond.
 func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (ProcessSnapshot, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
@@ -126,8 +127,8 @@ func totalOf(b record.Breakdown) *int64 {
 // suspends a process.
 const pausePoll = 50 * time.Millisecond
 
-// runningProcess returns a process that runs and is not suspended by a heap
-// dump; it waits for the end of a dump.
+// runningProcess returns a process that is running and is not suspended by a
+// heap dump. If a dump is in progress, it waits for its end.
 func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*session, capture.Target, error) {
 	for {
 		var of *session
@@ -145,9 +146,9 @@ func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*
 }
 
 // Settle waits until a process that is left alone from now on has released its
-// work in progress: 5 s without interaction, then until the object counts are
-// stable, at most 10 s, in device time. It returns false if they do not become
-// stable.
+// work in progress. In device time, it waits for 5 s without interaction, then
+// at most 10 s for the object counts to become stable. It returns false if they
+// do not.
 func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled bool, err error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -160,9 +161,10 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 	return settled, nil
 }
 
-// RunWorkload runs another workload on one device, or on all if device is "",
-// until the workload ends or ctx ends. Its output is in a separate log in the
-// run directory. It returns an error if the workload failed or could not start.
+// RunWorkload runs another workload on one device, or on all if device is "".
+// It returns when the workload or ctx ends. The output is in a separate log in
+// the run directory. RunWorkload returns an error if the workload failed or
+// could not start.
 func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
 	env, err := w.run.workloads.newEnv()
 	if err != nil {

@@ -51,8 +51,8 @@ type responses struct {
 }
 
 func newResponses(p *port) *responses {
-	// A dump sends two values, also while the session waits for the dump to
-	// end.
+	// A dump sends two values, and can do so while the session waits for the
+	// dump to end.
 	return &responses{port: p, call: newCall[*response.Case](), pauses: make(chan bool, 4)}
 }
 
@@ -77,10 +77,10 @@ type responseState struct {
 	// firstSampleAt is the device time of the first sample since the start of
 	// the run, 0 before it.
 	firstSampleAt time.Duration
-	// settled and marked report that the first snapshot was ordered after
-	// startup, or at a mark; first is the later of the two. startupSnapshotAt
-	// is when the latest snapshot without a mark was ordered, for this or an
-	// earlier incarnation, 0 if there was none.
+	// settled reports that the first snapshot after startup was ordered, marked
+	// that the first one at a mark was ordered; first is the later of the two.
+	// startupSnapshotAt is when the latest snapshot without a mark was ordered,
+	// for this or an earlier incarnation, 0 if there was none.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot
@@ -111,7 +111,7 @@ func (r *responses) orderDemanded(x *subject, kind detector.LeakKind) {
 	x.response.ordered = r.enqueue(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: record.TriggerLeak})
 }
 
-// onTransition orders a snapshot when a process becomes suspicious, so that
+// onTransition orders a snapshot when a process becomes suspicious, so that its
 // growth can be determined later, and records a leak that recurs within the
 // cooldown.
 func (r *responses) onTransition(t ledger.Entry) {
@@ -154,15 +154,15 @@ func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Dura
 	return e
 }
 
-// send starts the next diagnosis, one at a time. Processes that have ended or
-// restarted are skipped.
+// send starts the next diagnosis. Only one runs at a time. Processes that have
+// ended or restarted are skipped.
 func (r *responses) send(ctx context.Context) {
 	// A sweep must not find a dump of this run.
 	for !r.call.inFlight && !r.sweeper.busy() && len(r.orders) > 0 {
 		o := r.orders[0]
 		r.orders = r.orders[1:]
 		if !r.run.checkWrite(r.run.recorder.Check()) {
-			// The responder would recreate the directory.
+			// The responder would recreate the run directory.
 			r.recordMissing(o, "the run directory is gone")
 			continue
 		}
@@ -259,8 +259,8 @@ func (r *responses) take(ctx context.Context, a answer[*response.Case]) {
 }
 
 // willRetry reports whether a diagnosis that ended with err will be retried.
-// Only the diagnosis of a leak is retried, because the detector continues to
-// demand it.
+// This applies to the diagnosis of a leak only, because the detector continues
+// to demand it.
 func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 	if o.trigger != record.TriggerLeak {
 		return false
@@ -287,7 +287,7 @@ func recordOf(c *response.Case) *record.Diagnosis {
 	return &d
 }
 
-// endPause ends a pause whose end was not reported.
+// endPause ends a pause whose end was not reported by the dump.
 func (r *responses) endPause(x *subject) {
 	if x.pause.on {
 		r.current.subject = x
@@ -296,8 +296,8 @@ func (r *responses) endPause(x *subject) {
 	}
 }
 
-// collectFailed records a diagnosis without a folder. When it is given up, it
-// still gets a record: a leak was found, and the detector waits for a
+// collectFailed records a diagnosis without a folder. A diagnosis that is given
+// up still gets a record: a leak was found, and the detector waits for a
 // diagnosis.
 func (r *responses) collectFailed(ctx context.Context, o order, err error) {
 	e := r.processEvent(o.subject.Account, "diagnose", "nothing was collected: "+r.run.paths.Error(err))
@@ -316,7 +316,8 @@ func (r *responses) collectFailed(ctx context.Context, o order, err error) {
 	r.recordMissing(o, r.run.paths.Error(err))
 }
 
-// drainPauses handles the remaining notifications of a dump.
+// drainPauses handles the notifications of a dump that have not been handled
+// yet.
 func (r *responses) drainPauses() {
 	for {
 		select {

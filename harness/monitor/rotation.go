@@ -27,12 +27,12 @@ type extraReading struct {
 	due time.Duration
 }
 
-// restState is how long a process that did not respond is skipped.
+// restState records for how long a process that did not respond is skipped.
 type restState struct {
 	turns, left int
 }
 
-// maxPause bounds that time, in turns of the process.
+// maxPause bounds this time, in turns of the process.
 const maxPause = 16
 
 // newRotation returns a rotation with one turn per period of device time.
@@ -53,7 +53,7 @@ func (r *rotation) SetPeriod(period, now time.Duration) {
 	r.slot = int64(now / r.Slot())
 }
 
-// Len returns the number of processes in the round.
+// Len returns the number of processes in a round.
 func (r *rotation) Len() int { return len(r.order) }
 
 // Round returns the time in which every process has one turn.
@@ -85,8 +85,8 @@ func (r *rotation) Remove(k capture.Key) {
 	delete(r.resting, k)
 }
 
-// Want requests extra readings of k until n are pending, spaced apart, the
-// first in the next free slot after now. A resting process gets none.
+// Want requests extra readings of k until n are pending. They are spaced apart,
+// the first in the next free slot after now. A resting process gets none.
 func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.resting[k] != nil {
@@ -120,8 +120,8 @@ func (r *rotation) Wanted(k capture.Key) int {
 }
 
 // Turn returns the process to read at the time now, counted from the start of
-// the run. It returns false if there is none; each slot has at most one
-// reading. Even slots belong to the round, odd slots to extra readings.
+// the run. It returns false if no process is to be read; each slot has at most
+// one reading. Even slots belong to the round, odd slots to extra readings.
 func (r *rotation) Turn(now time.Duration) (capture.Key, bool) {
 	slot := int64(now / r.Slot())
 	if slot <= r.slot {
@@ -163,8 +163,8 @@ func (r *rotation) takeNext() (capture.Key, bool) {
 	return capture.Key{}, false
 }
 
-// MarkUnanswered notes that k did not respond: it skips 1 turn, then 2, 4 and
-// so on, up to 16.
+// MarkUnanswered notes that k did not respond: k skips 1 turn, then 2, 4 and so
+// on, up to 16.
 func (r *rotation) MarkUnanswered(k capture.Key) {
 	p := r.resting[k]
 	if p == nil {
@@ -176,18 +176,18 @@ func (r *rotation) MarkUnanswered(k capture.Key) {
 	r.Cancel(k)
 }
 
-// Answered notes that k responded: it no longer rests.
+// Answered notes that k responded and ends its rest.
 func (r *rotation) Answered(k capture.Key) { delete(r.resting, k) }
 
 // Resting reports whether k is skipped because it did not respond.
 func (r *rotation) Resting(k capture.Key) bool { return r.resting[k] != nil }
 
-// maxBorrowed bounds the future slots that readings out of turn have taken, two
-// per period.
+// maxBorrowed bounds the number of future slots that readings out of turn may
+// have taken, two per period.
 const maxBorrowed = 8
 
-// Borrow takes the slots of one period, starting now, for an immediate reading:
-// as long as such readings come once per period, they replace those of the
+// Borrow takes the slots of one period, starting now, for an immediate reading.
+// If such readings come at most once per period, they replace those of the
 // round. It returns false if too many slots are taken already.
 func (r *rotation) Borrow(now time.Duration) bool {
 	slot := int64(now / r.Slot())
@@ -199,6 +199,6 @@ func (r *rotation) Borrow(now time.Duration) bool {
 	return true
 }
 
-// Skip skips the slot of now and the next one: an aborted reading keeps
-// system_server busy on the device for a while.
+// Skip skips the slot of now and the next slot: after an aborted reading,
+// system_server on the device stays busy for a while.
 func (r *rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }

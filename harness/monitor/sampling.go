@@ -19,7 +19,7 @@ type sampling struct {
 	rounds call[[]capture.Round]
 	// finalRounds are closed when the final samples of the run are recorded.
 	finalRounds []chan<- struct{}
-	// deviceClock is the device's clock as rounds show it.
+	// deviceClock is the device's clock as the rounds show it.
 	deviceClock deviceClock
 
 	overhead   *overhead
@@ -134,9 +134,9 @@ func (m *sampling) record(x *subject, line record.Sample) {
 	m.loop.sampled(x)
 }
 
-// recordGap records a gap in the series before the sample that ends it. If only
-// one or two samples are missing, a line can still be fitted, because the times
-// are correct; the policy decides about longer gaps.
+// recordGap records a gap in the series before the sample that ends the gap. If
+// only one or two samples are missing, a line can still be fitted, because the
+// times are correct; the policy decides about longer gaps.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
 	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
@@ -186,8 +186,8 @@ func (m *sampling) demand(x *subject, d detector.Demand, now time.Duration) {
 	}
 }
 
-// sampleAt schedules a sample and a count of objects at the time at which a
-// garbage collection has settled.
+// sampleAt schedules a sample and a count of objects at the time when a garbage
+// collection has settled.
 func (x *subject) sampleAt(at time.Duration) {
 	x.sampling.settlesAt, x.counts.due = at, at
 	x.sampling.due = min(x.sampling.due, at)
@@ -214,7 +214,8 @@ func (m *sampling) takeFailure(x *subject, err error) {
 }
 
 // pauseAfter returns the device time for which a process that does not respond
-// is left alone: half a minute, doubled each time, up to eight minutes.
+// is left alone: half a minute at first, doubled each time, up to eight
+// minutes.
 func pauseAfter(times int) time.Duration {
 	return 15 * time.Second << min(times, 5)
 }
@@ -230,8 +231,8 @@ func (m *sampling) recordFailure(x *subject, on channel, event string, err error
 	m.recordProcessEvent(x, event, text)
 }
 
-// checkClock records that the device's clock has stopped, and that it runs
-// again. Readings without a valid time are not judged.
+// checkClock records when the device's clock stops and when it runs again.
+// Readings without a valid time are not judged.
 func (m *sampling) checkClock(up time.Duration) {
 	c := &m.deviceClock
 	now := time.Now()
@@ -254,13 +255,14 @@ func (m *sampling) checkClock(up time.Duration) {
 }
 
 // stillAfter is the device time after which an unchanged clock counts as
-// stopped: at most two readings can fall on the same hundredth of a second.
+// stopped. If the clock is running, at most two readings are equal: those
+// within the same hundredth of a second.
 const stillAfter = 2 * scanInterval
 
 // deviceClock detects a clock that has stopped.
 type deviceClock struct {
 	up time.Duration
-	// since is the host's time at which the clock first showed up.
+	// since is the host's time at which the clock first showed the value of up.
 	since    time.Time
 	recorded bool
 }
@@ -285,7 +287,7 @@ func (m *sampling) recordTrailingGap(x *subject) {
 }
 
 // endFinalRound notifies the callers that wait for the final samples, whether
-// or not these were taken.
+// or not the samples were taken.
 func (m *sampling) endFinalRound(err error) {
 	if len(m.finalRounds) == 0 || err == nil && len(m.dueTargets(m.clock.now())) > 0 {
 		return

@@ -22,9 +22,9 @@ const (
 	reprobeAfter = 3
 )
 
-// session watches one device. Each part owns its state and is used only by the
-// session's goroutine. Requests to the device run in separate goroutines and
-// return their answers to the session's goroutine.
+// session watches one device. Each part of it owns its state, and only the
+// session's goroutine uses the parts. Requests to the device run in separate
+// goroutines and return their answers to the session's goroutine.
 type session struct {
 	*port
 	sampling   *sampling
@@ -168,8 +168,8 @@ func (s *session) ask(do func()) error {
 	}
 }
 
-// sendDue sends every request that is due. A device that does not respond gets
-// only pulse requests.
+// sendDue sends every request that is due. To a device that does not respond,
+// it sends only pulse requests.
 func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
@@ -190,7 +190,8 @@ func (s *session) sendDue(ctx context.Context) {
 	s.overhead.recordDue(now)
 }
 
-// nextWake returns the device time, since the start, of the next request.
+// nextWake returns the time of the next request as the device time since the
+// start.
 func (s *session) nextWake() time.Duration {
 	now := s.clock.now()
 	if s.silence.on() {
@@ -246,7 +247,8 @@ func (s *session) userChanged() {
 }
 
 // restarted implements loop. The time axis of the run continues at the time of
-// the host's clock, but never goes back: the clock of a suspended host is late.
+// the host's clock, but never goes back: the clock of a host that was suspended
+// is late.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{

@@ -14,11 +14,11 @@ import (
 
 const (
 	// minRetry is the real time before the first retry of a request without an
-	// answer. The pause doubles each time, up to maxRetry or half a sampling
-	// interval.
+	// answer. The pause doubles with each retry, up to maxRetry or half a
+	// sampling interval.
 	minRetry = 250 * time.Millisecond
 	maxRetry = 10 * time.Second
-	// reconnectDeadline is the real time for one attempt to reconnect.
+	// reconnectDeadline bounds the real time of one attempt to reconnect.
 	reconnectDeadline = 5 * time.Second
 )
 
@@ -35,10 +35,10 @@ type silence struct {
 	// is not suspicious.
 	sampleInterval time.Duration
 	// failing is the time of the first failed round since the latest successful
-	// one, failures is the number of failed rounds.
+	// one; failures is the number of failed rounds since then.
 	failing  time.Time
 	failures int
-	// err is why the device is lost.
+	// err is the reason why the device is lost.
 	err error
 }
 
@@ -62,7 +62,7 @@ func (q *silence) available() bool { return q.err == nil && !q.on() }
 // device that does not respond.
 func (q *silence) nextWake(now time.Duration) time.Duration {
 	if q.pulses.inFlight {
-		return now + scanInterval // its answer wakes the session
+		return now + scanInterval // the answer to the probe wakes the session
 	}
 	return now + time.Duration(float64(q.outage.untilRetry(time.Now()))*q.clock.scale)
 }
@@ -73,8 +73,8 @@ func (q *silence) restarted(up time.Duration) {
 	q.loop.restarted(up)
 }
 
-// retryState is how long a device has not responded and when the next request
-// is sent, in real time.
+// retryState records since when a device has not responded and when the next
+// request is sent, in real time.
 type retryState struct {
 	since, until time.Time
 	pause        time.Duration
@@ -97,13 +97,13 @@ func (o *retryState) fail(now time.Time, most time.Duration) time.Duration {
 		o.since, o.pause = now, minRetry/2
 	}
 	o.pause = min(2*o.pause, max(most, minRetry))
-	// Jitter keeps several devices behind one server from retrying at the same
+	// Jitter keeps several devices on one server from retrying at the same
 	// time.
 	o.until = now.Add(o.pause*3/4 + rand.N(o.pause/2))
 	return now.Sub(o.since)
 }
 
-// retryNow ends the pause.
+// retryNow ends the pause before the next retry.
 func (o *retryState) retryNow()                              { o.until = time.Time{} }
 func (o *retryState) retryDue(now time.Time) bool            { return !now.Before(o.until) }
 func (o *retryState) untilRetry(now time.Time) time.Duration { return max(0, o.until.Sub(now)) }
@@ -119,7 +119,7 @@ type resetter interface {
 	Reset(ctx context.Context) error
 }
 
-// requestFailed handles a request without an answer. From then on only pulse
+// requestFailed handles a request without an answer. From then on, only pulse
 // requests are sent to the device.
 func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error) {
 	if ctx.Err() != nil {
@@ -169,8 +169,8 @@ func (q *silence) requestSucceeded(kind requestKind) {
 	q.answered()
 }
 
-// waitForReturn waits for the device's return, if the device can report it, so
-// that the session continues immediately and not after a pause.
+// waitForReturn waits for the device's return, if the device can report it. The
+// session can then continue immediately instead of after a pause.
 func (q *silence) waitForReturn(ctx context.Context) {
 	dev, ok := q.dev.Device.(returner)
 	if !ok || q.returns.inFlight {
@@ -180,8 +180,8 @@ func (q *silence) waitForReturn(ctx context.Context) {
 	send(q.port, &q.returns, func() (struct{}, error) { return struct{}{}, dev.Return(ctx) })
 }
 
-// takeReturn handles the device's return, or the end of a wait that was started
-// by an earlier outage and is replaced now.
+// takeReturn handles the device's return. It also handles the end of a wait
+// that an earlier outage started and that must be replaced now.
 func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	q.returns.inFlight = false
 	switch {
@@ -261,8 +261,8 @@ func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 }
 
 // reconnect resets the connection to a device that is connected and does not
-// respond: one side may have lost its position in the stream of packets, and
-// waiting does not repair that.
+// respond. One side may have lost its position in the stream of packets, which
+// waiting does not repair.
 func (q *silence) reconnect(ctx context.Context, err error) {
 	dev, ok := q.dev.Device.(resetter)
 	if !ok || !q.on() || !errors.Is(err, context.DeadlineExceeded) {
@@ -288,7 +288,7 @@ func (q *silence) reconnect(ctx context.Context, err error) {
 // respond is reconnected: half a sampling interval. A new connection ends
 // everything that runs on the device over adb, including commands that a suite
 // on the host has started there. monkey is restarted afterwards. Other
-// workloads are not restarted, so for them the time is half of the device
+// workloads are not restarted, so with them the time is half of the device
 // timeout.
 func (q *silence) reconnectAfter() time.Duration {
 	switch q.run.Workload.(type) {
@@ -320,14 +320,15 @@ func (q *silence) answered() {
 		return // requests that became due in the outage are due now
 	}
 	for _, x := range q.subjects.order {
-		// The pulse succeeded while rounds failed: rounds keep their interval.
+		// The pulse succeeded while rounds failed, so rounds keep their
+		// interval.
 		x.sampling.due = align(q.clock.now(), x.Detector.Demand().Interval)
 	}
 }
 
 // finalProbe sends one more request to a device that does not respond. Data
-// that the end of the run needs from the device cannot be read later, and a run
-// that ends without its device is not clean.
+// that is needed from the device at the end of the run cannot be read later,
+// and a run that ends without its device is not clean.
 func (q *silence) finalProbe(ctx context.Context) {
 	if !q.on() || q.err != nil {
 		return
@@ -343,9 +344,10 @@ func (q *silence) finalProbe(ctx context.Context) {
 }
 
 // advance follows the device's clock. If the clock shows less than before the
-// request, the device has rebooted. The two channels overlap, so the comparison
-// does not use the latest reading. If the latest reading is lower than the one
-// before the request, the reboot is already known.
+// request, the device has rebooted. The comparison uses the reading before the
+// request and not the latest one, because the two channels overlap. If the
+// latest reading is lower than the one before the request, the reboot is
+// already known.
 func (q *silence) advance(ctx context.Context, up, after time.Duration) {
 	if up < after && after <= q.part.Up() {
 		q.restarted(up)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxSimilar bounds the similar process names that are shown.
+	// maxSimilar bounds the number of similar process names that are shown.
 	maxSimilar = 3
 	// minCommonLength is the minimum length of the common substring of similar
 	// names; "com." has four characters.
 	minCommonLength = 5
-	// maxNames bounds the names that are compared: phones have a thousand
-	// processes.
+	// maxNames bounds the number of names that are compared: phones have about
+	// a thousand processes.
 	maxNames = 5000
 	// namesTimeout is the real time within which a device must list its
 	// processes.

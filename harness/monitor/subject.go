@@ -42,13 +42,13 @@ type subject struct {
 // sampledSubject is the state of sampling. Times are device times since the
 // start.
 type sampledSubject struct {
-	// due is the time of the next sample, interval is the interval that the
-	// detector demanded after the latest one.
+	// due is the time of the next sample; interval is the interval that the
+	// detector demanded after the latest sample.
 	due, interval time.Duration
 	last          capture.Reading
 	costMS        float64
-	// failures counts failed readings in a row; unanswered counts rounds in a
-	// row in which only this process did not respond.
+	// failures is the number of failed readings in a row; unanswered is the
+	// number of rounds in a row in which only this process did not respond.
 	failures, unanswered int
 	// lastError is the latest error of each channel, so that an error is
 	// recorded once.
@@ -57,9 +57,9 @@ type sampledSubject struct {
 	settlesAt time.Duration
 }
 
-// countedSubject is when objects are due to be counted because a forced
-// collection has settled (0 if they are not), and when they were last counted
-// for that reason. Times are device times since the start.
+// countedSubject records when objects are due to be counted because a forced
+// collection has settled (0 if no count is due), and when they were last
+// counted for that reason. Times are device times since the start.
 type countedSubject struct{ due, latest time.Duration }
 
 // limitedSubject is the latest reading of the limits and the number of limit
@@ -69,9 +69,9 @@ type limitedSubject struct {
 	recorded int
 }
 
-// pausedSubject holds whether and since when, on the session's clock, a heap
-// dump has suspended the process, and the device time of all dumps since the
-// latest sample.
+// pausedSubject records whether a heap dump suspends the process, since when on
+// the session's clock, and the device time of all dumps since the latest
+// sample.
 type pausedSubject struct {
 	on           bool
 	since, total time.Duration

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxSubjects bounds the watched processes of one device.
+	// maxSubjects bounds the number of watched processes of one device.
 	maxSubjects = 500
 	// maxBacks bounds how often it is recorded that one incarnation disappeared
-	// and came back: a device may contradict itself all night.
+	// and came back: the answers of a device may contradict each other all
+	// night.
 	maxBacks = 3
 )
 
@@ -81,8 +82,8 @@ func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
 		x.Process, x.probe, x.returns, x.childRecorded = p, probe, 0, false
 		w.startTracking(x)
-		// The time of the latest reading, not the present time: no later
-		// reading can be before it.
+		// The time of the latest reading is used instead of the present time:
+		// no later reading can have an earlier time.
 		w.recordEventAt(w.identity(x, "restart",
 			fmt.Sprintf("pid %d replaced by pid %d; a new series begins", old, p.PID)), w.part.Up())
 	case !x.present:
@@ -150,7 +151,7 @@ func (w *subjects) anyPresent() bool {
 	return slices.ContainsFunc(w.order, func(x *subject) bool { return x.present })
 }
 
-// interval returns the shortest sampling interval that a detector demands at
+// interval returns the shortest sampling interval that any detector demands at
 // present, in device time.
 func (w *subjects) interval() time.Duration {
 	shortest := scanInterval
@@ -180,9 +181,10 @@ func goneText(pid int, err error) string {
 	return err.Error()
 }
 
-// deadline returns the real time that one round may take: smaps takes seconds
-// per process on an old phone, everything else milliseconds. It stays below the
-// sampling interval, so that an outage is detected within one interval.
+// deadline returns the real time that one round may take: reading smaps takes
+// seconds per process on an old phone, all other readings take milliseconds.
+// The deadline stays below the sampling interval, so that an outage is detected
+// within one interval.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {
 	d := min(max(w.clock.real(w.interval()), 3*time.Second), 10*time.Second)
 	for _, t := range targets {

@@ -14,8 +14,8 @@ type sweeper struct {
 	*port
 	call call[[]string]
 	// left is set if a diagnosis may have left a file on the device, because
-	// the device was disconnected or did not remove the file. A sweep is due at
-	// due, on the session's clock.
+	// the device was disconnected or did not remove the file. The next sweep is
+	// due at due, on the session's clock.
 	left bool
 	due  time.Duration
 }

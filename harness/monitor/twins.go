@@ -11,18 +11,18 @@ import (
 // twins numbers processes with the same user and name.
 type twins struct {
 	*port
-	// seen is the device time at which a scan first found an unwatched process:
-	// either the second process with a name, or a child with the name of its
-	// parent.
+	// seen is the device time at which a scan first found an unwatched process
+	// that is either the second process with a name, or a child with the name
+	// of its parent.
 	seen map[capture.Process]time.Duration
 }
 
 // number numbers the processes with the same user and name that run at the same
 // time, so that each has its own series. A process keeps its number as long as
-// it lives. The next process with that name gets a free number, preferably that
-// of a process with its uid. If a process with the same name already runs, the
-// new one must be seen twice: an incarnation that is about to end is not a
-// twin.
+// it lives. The next process with the same name gets a free number, preferably
+// that of a process with the same uid. If a process with the same name is
+// already running, the new one must be seen twice: an incarnation that is about
+// to end is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -32,7 +32,8 @@ func (t *twins) number(found capture.Found) []capture.Process {
 	return out
 }
 
-// groups yields the processes of each user and name, which are adjacent.
+// groups yields the processes of each user and name, which are adjacent in the
+// list.
 func groups(ps []capture.Process) func(func([]capture.Process) bool) {
 	return func(yield func([]capture.Process) bool) {
 		for len(ps) > 0 {
@@ -60,8 +61,8 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several new processes, the latest is the present incarnation of the
-	// app.
+	// Of several new processes, the latest one is the present incarnation of
+	// the app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})

@@ -48,8 +48,9 @@ func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnin
 }
 
 const (
-	// maxObjects bounds the kinds of objects in a line, maxObjectName the
-	// length of their names in characters. Android has about fifteen kinds.
+	// maxObjects bounds the number of kinds of objects in a line; maxObjectName
+	// bounds the length of their names in characters. Android has about fifteen
+	// kinds.
 	maxObjects    = 40
 	maxObjectName = 40
 )

@@ -13,14 +13,14 @@ import (
 // WindowRule finds tests in the output of a command, line by line, so that each
 // test is checked. docs/formats/config.md describes it.
 type WindowRule struct {
-	// Begin matches a line at which a test begins. The test's name is the group
-	// "name"; without that group it is the first group, and without any group
-	// the whole match. End matches a line at which a test ends: the latest open
-	// test, or with a group "name" the latest open test with that name; the
-	// group "outcome" is the outcome.
+	// Begin matches a line at which a test begins. The name of the test is the
+	// group "name"; without that group it is the first group, and without any
+	// group it is the whole match. End matches a line at which a test ends. The
+	// test is the latest open one or, with a group "name", the latest open one
+	// with that name. The group "outcome" is the outcome.
 	Begin, End *regexp.Regexp
-	// Options are the options of the check of each test; name and device are
-	// set by the workload.
+	// Options are the options for the check of each test; the workload sets the
+	// name and the device.
 	Options CheckOptions
 }
 
@@ -77,13 +77,14 @@ func outcomeOf(word string) string {
 	return record.OutcomeFailed
 }
 
-// foundTests are the tests in one output, on the devices that they run on.
+// foundTests are the tests found in one output, on the devices on which they
+// run.
 type foundTests struct {
 	mu     sync.Mutex
 	rule   *WindowRule
 	queues []*checkQueue
 	open   []*foundTest
-	// started and ended count the tests.
+	// started and ended are the numbers of tests that have started and ended.
 	started, ended int
 	// justEnded are the tests that have ended since the latest one began.
 	justEnded []*foundTest
@@ -174,7 +175,8 @@ func (f *foundTests) close(t *foundTest, outcome string) {
 	}
 }
 
-// readAndClose reads what a test has left behind and closes its check.
+// readAndClose reads the processes after a test and closes the check of the
+// test.
 func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
 	if err := t.check.Collect(q.ctx); err != nil {
 		t.check.unread = "not checked: " + text.Head(err.Error(), maxReason)
@@ -184,8 +186,8 @@ func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
 	q.close(t, outcome, "")
 }
 
-// finish closes open tests and waits until all are checked. Tests that end with
-// the output are read while the app may still run.
+// finish closes open tests and waits until all tests are checked. Tests that
+// end with the output are read while the app may still be running.
 func (f *foundTests) finish() {
 	if f == nil {
 		return

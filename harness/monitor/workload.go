@@ -20,9 +20,9 @@ import (
 type Workload interface {
 	// Describe returns the workload's description, without Exit and Error.
 	Describe() record.Workload
-	// Run runs the workload until it ends or ctx ends, and stops everything
-	// that it can stop. It returns what was done. It returns an error if the
-	// workload failed, but not if ctx ended it.
+	// Run runs the workload until the workload or ctx ends, and stops
+	// everything that it can stop. It returns what was done. It returns an
+	// error if the workload failed, but not if ctx ended it.
 	Run(ctx context.Context, env Env) (record.Workload, error)
 }
 
@@ -82,13 +82,13 @@ func newLog(dir string) (f *os.File, err error) {
 }
 
 // logFile keeps the first part of a log and drops the rest, so that a verbose
-// workload neither fails nor fills the disk.
+// workload does not fail or fill the disk.
 type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	left int
-	// failed is called with a write error, which is an error of the run and not
-	// of the workload.
+	// failed is called with a write error, which counts as an error of the run
+	// and not of the workload.
 	failed func(error)
 }
 
@@ -159,8 +159,8 @@ func (l *lineReader) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// end handles a complete line. A workload may print millions of lines: unused
-// ones allocate no memory.
+// end handles a complete line. A workload may print millions of lines, so lines
+// that are not used allocate no memory.
 func (l *lineReader) end() {
 	line := bytes.TrimRight(l.line, "\r")
 	l.line = l.line[:0]
@@ -238,9 +238,9 @@ func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
 	return &exit, nil
 }
 
-// onEach calls work for every device at the same time, until the device's part
-// of the run ends. It returns the first exit code that is not 0, nil if none is
-// known.
+// onEach calls work for every device at the same time and ends each call when
+// the device's part of the run ends. It returns the first exit code that is not
+// 0, nil if none is known.
 func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Device, Env) (*int, error)) (*int, error) {
 	errs := make([]error, len(st.Devices))
 	exits := make([]*int, len(st.Devices))
@@ -257,7 +257,7 @@ func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Dev
 				}
 			})
 			exits[i], errs[i] = work(within, dev, st)
-			// An interrupted command may continue on the device.
+			// An interrupted command may still be running on the device.
 			if within.Err() == nil && !errors.Is(errs[i], errDropped) && st.workloadEnded != nil {
 				st.workloadEnded(dev.Serial())
 			}

@@ -43,8 +43,8 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 }
 
 // runRepeatedly runs the workload, and repeats it as long as a suspicion
-// extends the run, because an unused app shows no leak. If a repetition fails,
-// the workload fails.
+// extends the run, because an app that is not used shows no leak. If a
+// repetition fails, the workload counts as failed.
 func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
@@ -118,8 +118,8 @@ func (w *workloads) newEnv() (Env, error) {
 // maxWorkloadLog bounds workload.log, in bytes.
 const maxWorkloadLog = 32 << 20
 
-// begin records that a workload begins on the devices of an Env, and sets its
-// workloadEnded.
+// begin records that a workload begins on the devices of an Env, and sets
+// workloadEnded of the Env.
 func (w *workloads) begin(st *Env, of record.Workload) {
 	running := map[string]bool{}
 	for _, d := range st.Devices {
@@ -153,15 +153,15 @@ func (w *workloads) mark(device, text string) {
 	})
 }
 
-// recordEvent records an event of a workload. The number of events is
-// unlimited, except for those about its outcome.
+// recordEvent records an event of a workload. A workload may cause any number
+// of events, so their rate is limited, except for events about its outcome.
 func (w *workloads) recordEvent(device string, e record.Event) {
 	w.run.post(device, message{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
 // skipMark reports whether a mark exceeds the rate limit on all of its devices,
 // and counts it there. It is called for each mark that a workload prints,
-// before any other processing.
+// before the mark is processed in any other way.
 func (w *workloads) skipMark(device string) bool {
 	now := time.Now()
 	for _, s := range w.run.sessions {
