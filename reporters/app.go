@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// together writes the result for all processes of an app: one line, unless only
-// the sum of their memory leaks.
+// together writes the result for all processes of an app: in full if their sum
+// leaks although none of them leaks by itself, otherwise in one line.
 func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	who := Together(a)
 	if several {

@@ -140,8 +140,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is a number of objects waiting for their finalizer that shows
-// that finalization does not keep up.
+// manyWaiting is the smallest number of objects waiting for their finalizer
+// that shows that finalization does not keep up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {

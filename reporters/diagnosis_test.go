@@ -143,8 +143,8 @@ func accumulationOf() analysis.Leak {
 	return l
 }
 
-// A leak and a place where memory accumulates, printed in several lines and in
-// a few words.
+// Tests a leak and a place where memory accumulates, printed in several lines
+// and in a few words.
 func TestWriteLeak(t *testing.T) {
 	own, pile := leakOf(), accumulationOf()
 	library := leakOf()
@@ -171,7 +171,7 @@ func TestWriteLeakOmitsExplained(t *testing.T) {
 	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {
 		t.Error(text)
 	}
-	// A trace that continues after its last object, which only an invalid
+	// Tests a trace that continues after its last object, which only an invalid
 	// report contains.
 	l.Trace[2].Suspect, l.Trace[2].Owner, l.Trace[1].Suspect = true, "com.shop.CartActivity", false
 	if name := LeakName(&l); !strings.Contains(name, "held by CartActivity") {

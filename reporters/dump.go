@@ -18,8 +18,8 @@ func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
 	out.notable(r)
-	// They are printed first because they change the meaning of everything that
-	// follows.
+	// The warnings are printed first because they change the meaning of
+	// everything that follows.
 	out.warnings(r.Warnings)
 	out.leaks(r, all)
 	for _, l := range r.Loaders {
@@ -90,8 +90,8 @@ func (out *page) dump(d *analysis.Dump) {
 
 const (
 	// manyAlike is larger than the number of threads of one kind in normal
-	// pools: Binder has 16, coroutines have as many as there are cores, and up
-	// to 64 that wait.
+	// pools: Binder has 16, and coroutines have one per core and up to 64 that
+	// wait.
 	manyAlike = 20
 	// shownGroups bounds the groups of threads in one line.
 	shownGroups = 3

@@ -157,8 +157,8 @@ func holder(p *growth.Place) string {
 	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
 }
 
-// ofApp returns the first class below that is not from a library, if no field
-// above belongs to the app.
+// ofApp returns the class of the first object below a place that is not from a
+// library. It is used if no field above the place belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsPlumbing(class) {

@@ -33,8 +33,8 @@ func dumpOf() analysis.Dump {
 	}
 }
 
-// Every section of the report of a dump, with one row more than a list prints;
-// the second report contains the rows that the first omits.
+// Tests every section of the report of a dump with one row more than a list
+// prints. The second report contains the rows that the first omits.
 func TestReportPages(t *testing.T) {
 	full := &analysis.Report{
 		Dump: dumpOf(), Leaks: []analysis.Leak{leakOf(), leakOf()},
@@ -188,8 +188,8 @@ func change(base, head int64) analysis.Change {
 	return analysis.Change{Base: base, Head: head, Delta: head - base}
 }
 
-// A diff with one leak more than its limit, paths that share their beginning,
-// and a diff of dumps that cannot be compared.
+// Tests a diff with one leak more than its limit, paths with the same
+// beginning, and a diff of dumps that cannot be compared.
 func TestDiffPages(t *testing.T) {
 	step := func(class string, base, head int64) analysis.PathStep {
 		return analysis.PathStep{Class: class, Objects: change(base/100, head/100), RetainedBytes: change(base, head)}
@@ -243,8 +243,8 @@ func TestDiffPages(t *testing.T) {
 	golden(t, "diff.golden", b.String())
 }
 
-// Places by their holders, with counts and paths that are short enough to be
-// printed and ones that are too long.
+// Tests places with their holders, with counts and paths that are short enough
+// to be printed, and with ones that are too long.
 func TestGrowthPages(t *testing.T) {
 	static := func(owner, name, class string) analysis.GrowthStep {
 		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}
@@ -291,7 +291,7 @@ func TestGrowthPages(t *testing.T) {
 	golden(t, "growth.golden", b.String())
 }
 
-// Paths up to the limit, with each kind of reference.
+// Tests paths up to the limit, with each kind of reference.
 func TestPathPages(t *testing.T) {
 	branch := func(kind, owner, reference, class string, below ...analysis.Branch) analysis.Branch {
 		return analysis.Branch{
@@ -318,8 +318,8 @@ func TestPathPages(t *testing.T) {
 	golden(t, "paths.golden", b.String())
 }
 
-// A run with everything that a run.json can contain, and each reason why a run
-// ends.
+// Tests a run with everything that a run.json can contain, and each reason why
+// a run ends.
 func TestRunPages(t *testing.T) {
 	p := record.Process{
 		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1,

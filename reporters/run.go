@@ -361,7 +361,7 @@ func sharesText(shares []record.Share) string {
 }
 
 // unseenBelow returns the detection limit, unless a leak was found or the
-// reason of the verdict has the limit.
+// reason of the verdict already contains the limit.
 func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil || p.Gate != detector.Pass && p.Gate != detector.Inconclusive ||
 		strings.Contains(p.Reason, "would have been detected") || strings.Contains(p.Reason, "cannot be ruled out") {
@@ -452,7 +452,7 @@ func states(p record.Process, policy string) string {
 }
 
 // leakProof returns what proved a leak that did not reach LEAKING, with its
-// states. One that was too slow for an alarm is proved by the entire run.
+// states. A leak that was too slow for an alarm is proved by the entire run.
 func leakProof(p record.Process) string {
 	switch {
 	case p.Worst == detector.Leaking:

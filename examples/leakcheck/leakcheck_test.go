@@ -32,8 +32,8 @@ func needPhone(t *testing.T) {
 	}
 }
 
-// leaks watches the app while the suite runs. The first checked spec needs the
-// phone.
+// leaks watches the app while the suite runs. No phone is needed before the
+// first checked spec.
 var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"),
 	harness.Wait(), harness.StandIn())
 

@@ -148,8 +148,8 @@ func MonkeyCrash(process string, pid int) string {
 	return fmt.Sprintf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", process, pid)
 }
 
-// Aborted returns the texts that a run that ends at a crash prints to standard
-// output and standard error.
+// Aborted returns what a run that ends at a crash prints to standard output and
+// to standard error.
 func (m *Monkey) Aborted(done int) (out, errs string) {
 	return fmt.Sprintf("** Monkey aborted due to error.\nEvents injected: %d\n", done),
 		fmt.Sprintf("** System appears to have crashed at event %d of %d using seed %d\n", done, m.Events, m.Seed)

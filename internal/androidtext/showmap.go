@@ -172,7 +172,7 @@ func (o ShowmapOptions) span(m Mapping, api int) string {
 }
 
 // noSpan returns blanks for the address columns of the line with the total. In
-// two releases these are narrower than the columns.
+// two releases the blanks are narrower than the columns.
 func (o ShowmapOptions) noSpan(api int) string {
 	switch {
 	case !o.Addresses:

@@ -17,8 +17,9 @@ import (
 // nevertheless, with the package whose tests run them with the race detector.
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
-// TestSerialPackages checks that packages that the Makefile tests without the
-// race detector, because they use one goroutine, do not start any.
+// TestSerialPackages checks that the packages that the Makefile tests without
+// the race detector, because they use a single goroutine, contain no go
+// statement.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {

@@ -81,8 +81,8 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	}
 }
 
-// checkExits compares the device's exit-info after the exits in the text were
-// added to the device.
+// checkExits adds the exits in the text to the device and compares the device's
+// exit-info with the text.
 func checkExits(t *testing.T, d *Device, api int, want string) {
 	t.Helper()
 	if api < androidtext.ExitInfoSince {

@@ -125,9 +125,9 @@ func shorten(text, dir string) string {
 	})
 }
 
-// each calls with for each occurrence of a path in a text that is not the end
-// of a longer path. with returns the replacement, and the rest of the text to
-// continue with.
+// each finds the occurrences of a path in a text, except at the end of a longer
+// path, and calls the function with for each. That function returns the
+// replacement, and the rest of the text to continue with.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
 	for {

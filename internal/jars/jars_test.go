@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestOtherBytes: a folder with a file of a different hash is rejected.
+// TestOtherBytes checks that a folder with a file of a different hash is
+// rejected.
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Shark.Have(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +30,8 @@ func TestOtherBytes(t *testing.T) {
 	}
 }
 
-// TestSums: each file of the class path has a hash, and no name occurs twice.
+// TestSums checks that each file of the class path has a hash and that no name
+// occurs twice.
 func TestSums(t *testing.T) {
 	for _, s := range []*Set{&Shark, &App} {
 		met := map[string]bool{}
@@ -45,7 +47,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestWithoutMaven: without mvn there is no folder, not even an incomplete one.
+// TestWithoutMaven checks that without mvn no folder is created, not even an
+// incomplete one.
 func TestWithoutMaven(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "shark")
@@ -57,8 +60,8 @@ func TestWithoutMaven(t *testing.T) {
 	}
 }
 
-// TestAtOnce: several goroutines fetch into one folder, and all get the
-// complete set.
+// TestAtOnce checks that several goroutines that fetch into one folder all get
+// the complete set.
 func TestAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Maven")

@@ -89,7 +89,8 @@ func fetchKotlin(t *testing.T, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	// to a temporary directory, which is renamed when it is complete
+	// The download goes to a temporary directory, which is renamed when it is
+	// complete.
 	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package retired recognizes files that a leakgate from before the first
-// release wrote. Their keys had other names; decoding such a file would skip
-// these without a word, so it is refused.
+// release wrote. Some keys had other names in these files. Decoding would
+// silently skip such keys, so the files are rejected.
 package retired
 
 import (
@@ -9,12 +9,12 @@ import (
 	"fmt"
 )
 
-// Err is in the chain of every error of [Check].
+// Err is wrapped by every error of [Check].
 var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
 
-// Check returns an error that names the first of the keys that occurs in raw,
-// JSON as leakgate writes it, with anything but a list as its value: maps whose
-// keys are class names have lists.
+// Check returns an error that names the first of keys that occurs in raw, which
+// is JSON as leakgate writes it. A key whose value is a list does not count,
+// because maps whose keys are class names have lists as values.
 func Check(raw []byte, keys ...string) error {
 	for _, key := range keys {
 		if has(raw, []byte(`"`+key+`":`)) {

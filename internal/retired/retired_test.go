@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds that no text can look like a key.
+// FuzzCheck checks that no text is mistaken for a key.
 func FuzzCheck(f *testing.F) {
 	f.Add(`"because":1`)
 	f.Add(`\"because": "x`)

@@ -1,7 +1,8 @@
-// Package stall measures how long this machine kept a process from running: by
-// a suspended virtual machine, a long disk flush or high load. A real-time test
-// tolerates exactly that much more, so that a stall does not fail it and a
-// generous constant does not hide a delay of its own.
+// Package stall measures how long this machine kept a process from running, for
+// example because of a suspended virtual machine, a long disk flush or high
+// load. A real-time test allows exactly that much additional time. A stall then
+// does not fail the test, and no generous constant hides a delay of the tested
+// program.
 package stall
 
 import (
@@ -10,8 +11,8 @@ import (
 	"time"
 )
 
-// every is the interval of the ticks; a tick that is late by less is not a
-// stall.
+// every is the interval of the ticks; a tick that is late by less than this is
+// not a stall.
 const every = 100 * time.Millisecond
 
 // Meter adds up stalls.

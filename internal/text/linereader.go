@@ -26,8 +26,8 @@ var ErrLongLine = errors.New("line is too long")
 // write.
 var ErrUTF16 = errors.New("it is UTF-16; save it as UTF-8")
 
-// maxSkipped bounds the bytes that are skipped as one damaged line: a disk may
-// leave zeros, but not without end.
+// maxSkipped bounds the bytes that are skipped as one damaged line, such as the
+// zeros that a disk may leave.
 const maxSkipped = 64 << 20
 
 // NewLineReader returns a reader for lines of at most max bytes. It skips a

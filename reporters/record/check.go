@@ -52,7 +52,7 @@ const (
 // CheckVerdict is the result of a check for leaks.
 type CheckVerdict string
 
-// The verdicts: a new leak was found; the only leaks are covered by exceptions;
+// The verdicts: a new leak was found; all leaks are covered by exceptions;
 // evidence is missing; no process was readable; none of these.
 const (
 	VerdictLeak         CheckVerdict = "leak"

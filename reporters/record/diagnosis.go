@@ -52,12 +52,12 @@ type Diagnosis struct {
 	// Undecided is the reason why there may be leaks that are not in the list,
 	// or "".
 	Undecided string `json:"leaks_undecided,omitempty"`
-	// Marks is the number of marks that the device had, including the mark of
-	// this diagnosis, when the diagnosis was requested: the number of loops
-	// that the process had done.
+	// Marks is the number of marks on the device when the diagnosis was
+	// requested, including the mark of this diagnosis. It is the number of
+	// loops that the process had done.
 	Marks int `json:"marks,omitempty"`
-	// Age is how long the process had run at that time, in seconds of the
-	// device. Memory is its latest sample before, in MB, as measured by its
+	// Age is how long the process had run at that time, in seconds of device
+	// time. Memory is its latest sample before then, in MB, as measured by its
 	// source. Both are nil if unknown.
 	Age    *float64 `json:"process_age_s,omitempty"`
 	Memory *float64 `json:"memory_mb,omitempty"`

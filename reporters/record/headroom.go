@@ -57,7 +57,7 @@ type Standing struct {
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
 	// Share is the used part of the limit; for a Java heap, only what is left
-	// after garbage collections counts. Rate is its growth per hour.
+	// after garbage collections counts. Rate is the growth of the use per hour.
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`

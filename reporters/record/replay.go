@@ -31,8 +31,9 @@ type ReplayProcess struct {
 	// nil.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
-	// Unjudged explains why there is no verdict on the process and what is at
-	// least needed for one; "" if there is a verdict or if it does not matter.
+	// Unjudged explains why there is no verdict on the process and what a
+	// verdict requires at least. It is "" if there is a verdict or if it does
+	// not matter that there is none.
 	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is the number of marks on its time axis.
 	Marks int `json:"marks"`

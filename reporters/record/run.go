@@ -68,8 +68,8 @@ type Unjudged struct {
 	User   int    `json:"user"`
 	// Process is "" for the entire device.
 	Process string `json:"process"`
-	// Text describes what happened, why it is not evidence, and what is at
-	// least needed.
+	// Text describes what happened, why it is not evidence, and what a verdict
+	// requires at least.
 	Text string `json:"text"`
 }
 
@@ -96,9 +96,9 @@ const (
 	// ExitUnread means that a requested heap dump could not be analyzed.
 	ExitUnread   = 6
 	ExitWorkload = 4
-	// ExitInconclusive means that a verdict is missing on the run, on a device
-	// or on a process that was present for long, that a heap dump is missing,
-	// or that with strict a process is inconclusive.
+	// ExitInconclusive means that there is no verdict on the run, on a device
+	// or on a process that was present for long; that a heap dump is missing;
+	// or, with strict, that a process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
@@ -113,7 +113,7 @@ func Round(x float64, decimals int) float64 {
 // its result is unknown.
 type Interruption struct {
 	Device string `json:"device"`
-	// T is the time, in seconds of the device since the start of the run.
+	// T is seconds since the start of the run, on the device's clock.
 	T float64 `json:"t_s"`
 }
 
@@ -129,8 +129,8 @@ type Workload struct {
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	// Repeats is how often the workload was started again because a suspicion
-	// extended the run; Pass is how long it took the first time, in seconds of
-	// the device.
+	// extended the run. Pass is how long the first pass took, in seconds of
+	// device time.
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
@@ -259,8 +259,8 @@ type Process struct {
 	Restarts int      `json:"restarts"`
 	Samples  int      `json:"samples"`
 	Details  int      `json:"breakdowns"`
-	// Missed counts short gaps in the series, and Gaps counts gaps that no
-	// trend spans; Absent is their total time in seconds.
+	// Missed counts short gaps in the series, and Gaps counts the gaps that no
+	// trend spans. Absent is the total time of the latter, in seconds.
 	Missed  int     `json:"missed"`
 	Gaps    int     `json:"gaps"`
 	Missing float64 `json:"missing_s"`

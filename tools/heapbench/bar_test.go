@@ -11,8 +11,8 @@ import (
 )
 
 // measured returns the full plan with two Android dumps. Every row has three
-// figures of the same cost; leakgate's times and memory are the peers' times
-// factor.
+// figures of the same cost. The times and the memory of leakgate are those of
+// its peers, multiplied by factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
 	p := newPlan(options{rounds: 3, testdata: android(t)})

@@ -81,7 +81,7 @@ type Base struct {
 	Store string `json:"store,omitempty"`
 	// Incomparable is the reason why no run of the baseline is compared with
 	// this run, such as "different workload" or "the baseline has only this
-	// run". It is "" if some are compared, or if there are no base runs.
+	// run". It is "" if some runs are compared, or if there are no base runs.
 	Incomparable string `json:"incomparable,omitempty"`
 	// Others is the number of baseline runs that were not compared for that
 	// reason.
@@ -197,11 +197,11 @@ type Row struct {
 	// Accepted records who accepted the leak, why and until when.
 	Accepted *Acceptance `json:"accepted,omitempty"`
 	// Pinned describes how the leak compares with the pinned release if it is
-	// worse than there, otherwise "".
+	// worse than in that release, otherwise "".
 	Pinned string `json:"pinned,omitempty"`
 }
 
-// Sides is one number in base and head; nil if unknown.
+// Sides holds the values of one figure in base and head; nil if unknown.
 type Sides struct {
 	Base *float64 `json:"base"`
 	Head *float64 `json:"head"`

@@ -498,9 +498,8 @@ func (c *Comparison) deviceName(serial string) string {
 	return name + number
 }
 
-// device returns the model of a device, and a number if several devices have
-// the same model, such as "
-// #2".
+// device returns the model of a device, followed by a number, such as #2, if
+// several devices have the same model.
 func (c *Comparison) device(serial string) (name, ordinal string) {
 	name, number, same := unnamedDevice, 0, 0
 	for _, d := range c.Head.Devices {

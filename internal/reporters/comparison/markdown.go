@@ -104,7 +104,8 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted counts by name what was skipped even before parts are dropped.
+	// omitted counts, by name, the items that were skipped before any part is
+	// dropped.
 	omitted []omission
 }
 

@@ -25,7 +25,8 @@ func (c *Comparison) published() *Comparison {
 	if len(serials) == 0 {
 		return c
 	}
-	// If several match, the longest is replaced, because it comes first.
+	// If several serial numbers match, the longest is replaced, because it
+	// comes first.
 	slices.SortStableFunc(serials, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, serial := range serials {

@@ -115,8 +115,8 @@ func TestUnjudged(t *testing.T) {
 			t.Errorf("%q: the comment differs", test.want)
 		}
 	}
-	// If there are many, the page lists the first ones and reports the number
-	// of the others.
+	// If many leaks cannot be judged yet, the page lists the first ones and
+	// reports the number of the others.
 	c := many(100, 20)
 	for range 50 {
 		c.Leaks = append(c.Leaks, fewRuns().Leaks[1])

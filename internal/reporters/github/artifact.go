@@ -44,8 +44,8 @@ type Artifact struct {
 	Event string
 }
 
-// Artifacts returns up to limit artifacts with that name that runs for branch
-// uploaded, newest first. Expired artifacts and artifacts of forks and pull
+// Artifacts returns up to limit artifacts with the given name from runs for
+// branch, newest first. Expired artifacts and artifacts of forks and pull
 // requests are skipped. The run may have failed: the caller decides what its
 // contents prove. It needs `actions: read`.
 func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int) ([]Artifact, error) {

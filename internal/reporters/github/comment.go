@@ -21,7 +21,7 @@ const (
 	maxTries = 3
 )
 
-// Comment is a comment that a pull request has only once.
+// Comment is a comment that a pull request contains at most once.
 type Comment struct {
 	// Number is the number of the pull request.
 	Number int
@@ -110,7 +110,7 @@ type commentWriter struct {
 	created *gogithub.IssueComment
 	// sent reports that a creation was sent that no list has shown yet.
 	sent bool
-	// looks counts how often the list was read since then.
+	// looks counts how often the list was read since the creation was sent.
 	looks    int
 	tries    int
 	unknowns int

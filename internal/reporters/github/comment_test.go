@@ -46,7 +46,7 @@ func nth(method, part string, what ...trouble) func(int, *http.Request) trouble 
 	}
 }
 
-// always makes all such requests fail.
+// always makes all requests with a method and a part of the path fail.
 func always(method, part string, what trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) {

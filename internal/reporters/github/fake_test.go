@@ -269,7 +269,7 @@ func (w *fakeGitHub) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.answer(rw, r, body, what)
 }
 
-// answer executes r, as far as what permits.
+// answer executes r, as far as the fault permits.
 func (w *fakeGitHub) answer(rw http.ResponseWriter, r *http.Request, body []byte, what trouble) {
 	effect := func() *httptest.ResponseRecorder {
 		w.mu.Lock()
