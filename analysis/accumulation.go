@@ -10,10 +10,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Thresholds for an accumulation. Every app has tables of some thousand
-// strings, resources and classes, which take some hundred kilobytes. Reporting
+// Thresholds for an accumulation. Every app has tables of a few thousand
+// strings, resources and classes, which take a few hundred kilobytes. Reporting
 // anything below a megabyte, or below a twentieth of the reachable bytes, would
-// hide what matters. The minimum of ten objects is also that of Eclipse MAT.
+// hide what matters. Eclipse MAT uses the same minimum of ten objects.
 const (
 	leastAccumulated      = 1 << 20
 	leastAccumulatedShare = 20
@@ -57,9 +57,9 @@ type accumulation struct {
 	// Share is Size divided by the reachable bytes, from 0 to 1. No size
 	// includes the image and zygote heaps.
 	Share float64
-	// Dominators are those of Object, from the top down; nil if GC roots hold
-	// the objects. LeftOut is the number of dominators omitted after the first
-	// half of the list.
+	// Dominators are the dominators of Object, from the top down; nil if GC
+	// roots hold the objects. LeftOut is the number of dominators omitted after
+	// the first half of the list.
 	Dominators []heap.Object
 	LeftOut    int
 	// Cache is the class of the cache that contains the accumulation, or "" if
@@ -90,9 +90,9 @@ func placesOf(sharers []sharer) (list []heap.Object) {
 const shownDominators = 32
 
 // accumulations returns up to limit places where many objects of one class
-// accumulate, whether or not anything indicates that these should be gone. The
-// places that retain most come first. Only bytes count, even for threads:
-// android.Exhaustion reports many threads that retain little.
+// accumulate, whether or not anything indicates that the objects should be
+// gone. The places that retain most come first. Only bytes count, even for
+// threads: android.Exhaustion reports many threads that retain little.
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
 	g, reachable := d.graph, appReachable(d.graph)
 	o := heap.AccumulationOptions{
@@ -125,7 +125,7 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 // isSystemHeap reports whether a heap was filled before the app started.
 func isSystemHeap(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }
 
-// appReachable returns the reachable bytes without those of the system heaps.
+// appReachable returns the number of reachable bytes outside the system heaps.
 func appReachable(g *heap.Graph) int64 {
 	bytes := g.ReachableBytes().Total()
 	for h := range g.Heaps {
@@ -136,7 +136,8 @@ func appReachable(g *heap.Graph) int64 {
 	return bytes
 }
 
-// addDominators sets Dominators, and Cache if one of the nearest is a cache.
+// addDominators sets Dominators, and sets Cache if one of the nearest
+// dominators is a cache.
 func (a *accumulation) addDominators(g *heap.Graph) {
 	const half = shownDominators / 2
 	// near are the nearest dominators; far is a ring buffer of the dominators

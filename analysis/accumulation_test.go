@@ -237,8 +237,8 @@ func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
 	}
 }
 
-// couriers makes threads of one class, each of which holds a session by a field
-// and by a local variable.
+// couriers makes threads of one class, each of which holds a session through a
+// field and through a local variable.
 func couriers(h *hproftest.Heap, n int, field, local uint32) (list []hproftest.Ref) {
 	c := h.Declare("com.shop.Courier", h.Class("java.lang.Thread"), "object parcel")
 	for i := range n {

@@ -29,8 +29,8 @@ type Options struct {
 	// repeated strings. If it is false, each text is replaced by a short hash,
 	// keyed by the contents of the dump.
 	ShowTexts bool
-	// AllStrings compares all strings, even if there are more than a phone's
-	// dump has.
+	// AllStrings compares all strings, even if there are more strings than a
+	// dump of a phone has.
 	AllStrings bool
 	// Mapping translates the names of an obfuscated build; nil if there is no
 	// mapping.
@@ -335,7 +335,7 @@ func (d *dump) warnOfFile(damage []error, truncated int64) {
 	}
 }
 
-// warnOfGraph warns of what only the graph shows.
+// warnOfGraph warns of problems that only the graph shows.
 func (d *dump) warnOfGraph() {
 	g := d.graph
 	if g.ReachableBytes() == (heap.Size{}) {
@@ -398,8 +398,8 @@ func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
 	return list
 }
 
-// appHeap returns the index of the heap that the app filled, -1 if the dump
-// does not distinguish it from those that existed before.
+// appHeap returns the index of the heap that the app filled, or -1 if the dump
+// does not distinguish it from the heaps that existed before the app started.
 func (d *dump) appHeap() int {
 	if !slices.ContainsFunc(d.graph.Heaps, isSystemHeap) {
 		return -1
@@ -407,8 +407,8 @@ func (d *dump) appHeap() int {
 	return slices.IndexFunc(d.graph.Heaps, func(h heap.Heap) bool { return h.ID == appHeap })
 }
 
-// ranked returns the classes, those that retain most of the app's own heap
-// first.
+// ranked returns the classes; the ones that retain most of the app's own heap
+// come first.
 func (d *dump) ranked() []heap.Row {
 	rows, app := d.graph.Histogram(), d.appHeap()
 	if app < 0 {
@@ -422,16 +422,16 @@ func (d *dump) ranked() []heap.Row {
 }
 
 const (
-	// phoneObjects is more objects than a phone's dump has: up to this number,
-	// all classes are weighed exactly.
+	// phoneObjects is larger than the number of objects in any dump of a phone:
+	// up to this number, all classes are weighed exactly.
 	phoneObjects = 1 << 21
-	// mostAmong bounds the objects that are visited to weigh classes.
+	// mostAmong bounds the number of objects that are visited to weigh classes.
 	mostAmong = 1 << 26
 )
 
 // weighClasses computes what becomes unreachable without the instances of each
-// class, up to a limit of work. Rows beyond the limit have the union of what
-// their instances dominate.
+// class, up to a limit of work. Beyond the limit, a row counts the union of
+// what its instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class
@@ -475,8 +475,8 @@ const (
 	mostLoaded    = 5
 )
 
-// loaders returns the classes that several loaders have loaded, those that
-// retain most first.
+// loaders returns the classes that several loaders have loaded; the ones that
+// retain most come first.
 func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	found := d.graph.LoadedByMany(fewestLoaders)
 	found = found[:min(len(found), mostLoaded)]

@@ -27,7 +27,8 @@ type Diff struct {
 	ShallowBytes    Change   `json:"shallow_bytes"`
 	ReachableBytes  Change   `json:"reachable_bytes"`
 	ReachableNative Change   `json:"reachable_native_bytes"`
-	// Leaks and Suspects are those of both dumps; the changed ones come first.
+	// Leaks and Suspects are the leaks and suspects of both dumps; the changed
+	// ones come first.
 	Leaks    []LeakChange `json:"leaks"`
 	Suspects []LeakChange `json:"suspects"`
 	// Growth lists where the dominator tree grew, Shrinkage where it shrank.
@@ -56,8 +57,9 @@ const (
 	statusMoved  = "moved"
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
-	// statusUnpaired is the status of a leak if the names in the two dumps do
-	// not refer to the same things: the other dump may have the same leak.
+	// statusUnpaired is the status of a leak that cannot be paired, because the
+	// names in the two dumps do not refer to the same things: the other dump
+	// may have the same leak.
 	statusUnpaired = "unpaired"
 )
 
@@ -87,7 +89,7 @@ type LeakChange struct {
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
 	// Classes are the classes of the objects that leak or accumulate, at most
-	// ten; those with most objects in head come first.
+	// ten; the ones with the most objects in head come first.
 	Classes []LeakClassChange `json:"classes"`
 	// BaseFingerprints and HeadFingerprints are Shark's. They differ if names
 	// on the path differ.
@@ -108,7 +110,7 @@ type LeakClassChange struct {
 }
 
 // PathChange is a path down the dominator tree, as classes, and stands for all
-// objects on such a path. The numbers are those of its last step. Below are the
+// objects on such a path. The numbers describe its last step. Below lists the
 // next steps that changed most.
 type PathChange struct {
 	Change

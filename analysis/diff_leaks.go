@@ -19,7 +19,7 @@ type leakSum struct {
 	classes map[string]int64
 }
 
-// leaking returns the class of most of the objects.
+// leaking returns the class that most of the objects have.
 func (s *leakSum) leaking() string {
 	most := ""
 	for class, n := range s.classes {
@@ -64,7 +64,7 @@ func sumLeaks(leaks []Leak) []leakSum {
 	return list
 }
 
-// countClasses adds the classes of what leaks or accumulates.
+// countClasses adds the classes of the objects that leak or accumulate.
 func (s *leakSum) countClasses(l *Leak) {
 	switch {
 	case l.Accumulates != nil:
@@ -77,9 +77,9 @@ func (s *leakSum) countClasses(l *Leak) {
 	}
 }
 
-// compareLeaks returns the leaks of both dumps: new ones, then those that grew,
-// moved, shrank, are gone and did not change; leaks of the platform after those
-// of the app.
+// compareLeaks returns the leaks of both dumps in this order: new, grown,
+// moved, shrunk, gone and unchanged leaks. Leaks of the platform come after
+// leaks of the app.
 func compareLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	list := []LeakChange{}
 	byKey := map[string]*leakSum{}

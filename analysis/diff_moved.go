@@ -44,10 +44,11 @@ func (c loadedClasses) renamed(base, head string) bool {
 	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
 }
 
-// paired compares a leak that is gone with a new one. They may be the same if
-// the numbers of objects differ by at most one, or by a quarter of the larger
-// number, and the same class leaks; or if the keys differ in one line only, and
-// the class may have been renamed.
+// paired compares a leak that is gone with a new one. They may be the same leak
+// in two cases. In the first, the same class leaks, and the numbers of objects
+// differ by at most one or by at most a quarter of the larger number. In the
+// second, the keys differ in only one line, and the class may have been
+// renamed.
 func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
 	p := pairing{
 		base: base, head: head, count: distance(base.instances, head.instances),
@@ -139,7 +140,7 @@ func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class strin
 	return out
 }
 
-// heaviest returns the most leaks that retain most.
+// heaviest returns up to most leaks, the ones that retain the most bytes.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {
 		return list

@@ -215,7 +215,7 @@ func TestMovedOfMany(t *testing.T) {
 	}
 }
 
-// Obfuscated names refer to the same things in one build only.
+// Obfuscated names refer to the same things only in dumps of one build.
 func TestNameMismatches(t *testing.T) {
 	dump := func(of, digest string, shapes map[string]uint64) *Summary {
 		s := &Summary{

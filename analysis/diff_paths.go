@@ -71,17 +71,17 @@ type fork struct {
 }
 
 const (
-	// mostPaths bounds the paths; widest bounds the steps listed below the last
-	// one.
+	// mostPaths bounds the number of paths; widest bounds the number of steps
+	// listed below the last step of a path.
 	mostPaths = 10
 	widest    = 5
-	// worthShare is the divisor of the total growth: a path must have at least
-	// that part of it.
+	// worthShare determines the minimum growth of a path: 1/worthShare of the
+	// total growth.
 	worthShare = 10
 	// noise is the minimum growth of a path, in multiples of the smallest node
 	// size. A growth of one such size can be an error, because a step may be
-	// just below the threshold in one of the trees; ten are a thousandth of the
-	// reachable bytes.
+	// just below the threshold in one of the trees. Ten such sizes are a
+	// thousandth of the reachable bytes.
 	noise = 10
 )
 

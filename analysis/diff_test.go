@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// many is more entries than any test has.
+// many is larger than the number of entries in any test.
 const many = 1 << 20
 
 func summarized(t testing.TB, file []byte) *Summary {
@@ -177,7 +177,7 @@ func randomHeap(t testing.TB, seed uint64) []byte {
 	for i := range 4 {
 		classes = append(classes, h.Declare(fmt.Sprintf("com.shop.C%d", i), nil, "object a", "object b"))
 	}
-	// A lambda has another number in each dump.
+	// A lambda has a different number in each dump.
 	classes = append(classes, h.Declare(fmt.Sprintf("com.shop.Job$$Lambda$%d", 10+seed), nil, "object a", "object b"))
 	objects := make([]hproftest.Ref, 1, 80)
 	for range 20 + r.IntN(40) {
@@ -310,8 +310,8 @@ func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]m
 	c.ways[way] = w
 }
 
-// A second implementation, on random graphs: what changed for each class, and
-// for each step of each path.
+// This checks the changes of each class, and of each step of each path, against
+// a second implementation on random graphs.
 func TestDiffByBruteForce(t *testing.T) {
 	paths := 0
 	for seed := range uint64(60) {
@@ -396,7 +396,7 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	}
 }
 
-// Paths in given trees.
+// This checks the paths in given trees.
 func TestDiffPaths(t *testing.T) {
 	// Each line is a step, indented by its depth: its class, objects and bytes.
 	tree := func(text string) classTree {
@@ -462,7 +462,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// What the developer of an app wants to see.
+// This is what the developer of an app wants to see.
 func TestDiffOfApp(t *testing.T) {
 	app := func(n int, android bool) *Summary {
 		h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -509,8 +509,8 @@ func TestDiffOfApp(t *testing.T) {
 	}
 }
 
-// An incomplete dump may lack what identifies it as Android's, and that is not
-// a difference.
+// An incomplete dump may lack what identifies it as a dump of Android; this is
+// not a difference.
 func TestDiffOfIncompleteDumps(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	file, _, err := h.Dump(hproftest.Form{})

@@ -12,8 +12,8 @@ const (
 	// branches and levels bound the tree below each of the top dominators.
 	branches = 5
 	levels   = 6
-	// worth is the divisor of what a top dominator retains: a branch must
-	// retain at least that part of it.
+	// worth determines which branches are shown: a branch must retain at least
+	// 1/worth of what its top dominator retains.
 	worth = 20
 )
 
@@ -24,7 +24,8 @@ type node struct {
 	// least is the bytes that a child must retain to be shown.
 	least    int64
 	children []*node
-	// total is the number of all children; sum is the bytes that they retain.
+	// total is the number of all children; sum is the number of bytes that they
+	// retain.
 	total, sum int64
 }
 
@@ -112,8 +113,8 @@ func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error
 	return next, nil
 }
 
-// leaf adds what an object references as its child, if it is a leaf that
-// nothing else references.
+// leaf adds a referenced object as a child of the object that references it, if
+// the child is a leaf that nothing else references.
 func (d *dump) leaf(n *node, best *largest, o heap.Object) {
 	if !d.graph.HoldsAlone(n.object, o) {
 		return
@@ -137,7 +138,7 @@ func (d *dump) dominator(n *node) Dominator {
 	return r
 }
 
-// largest keeps the objects that retain most.
+// largest keeps the objects that retain the most bytes.
 type largest struct {
 	limit int
 	// floor is the number of bytes that an object must retain to be in the

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A leak explains a place if its objects are those of the place, but not if the
-// place also holds others.
+// A leak explains a place if its objects are the objects of the place, but not
+// if the place also holds other objects.
 func TestExplainedBy(t *testing.T) {
 	leak := Leak{
 		Key: "k", Class: "com.shop.CartActivity", Instances: 100,

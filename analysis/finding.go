@@ -33,9 +33,9 @@ type missing struct{ targets, places, garbage []heap.Object }
 
 func (f *finding) close() { f.graph.ForgetInbound() }
 
-// The bytes of memory that a search for paths needs: for each object that leads
-// to a target or a place, for each target until its leak is known, and a fixed
-// part.
+// A search for paths needs this number of bytes of memory: for each object that
+// leads to a target or a place, for each target until its leak is known, and a
+// fixed part.
 const (
 	searchPerObject = 64
 	searchPerTarget = 700
@@ -58,7 +58,7 @@ func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object
 	}
 	f.options.phase("find paths")
 	reader := trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
-	// The other core searches like Shark meanwhile.
+	// Meanwhile, the other core searches like Shark.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)

@@ -27,7 +27,7 @@ type Growth struct {
 	// shortened.
 	Found int `json:"found"`
 	// Accounting compares the growth of the heap, from the first dump to the
-	// last, with that of the places.
+	// last, with the growth of the places.
 	Accounting growthAccounting `json:"accounting"`
 	Growth     []growth.Place   `json:"growth"`
 	Warnings   []string         `json:"warnings"`
@@ -72,7 +72,7 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting has, for each dump, the class with most objects that wait for
+	// waiting has, for each dump, the class with the most objects that wait for
 	// their finalizer.
 	waiting []heap.Waiting
 	// jvm is true if the previous dump was from a JVM.
@@ -91,8 +91,8 @@ func NewGrowthSeries(loops int) *GrowthSeries {
 	}
 }
 
-// The most memory that a dump takes in addition to its graph, in bytes per
-// object and per reference.
+// These constants are the most memory that a dump takes in addition to its
+// graph, in bytes per object and per reference.
 const (
 	growthPerObject    = 26
 	growthPerReference = 4

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// few is enough iterations to count the leaking objects. many is enough objects
-// for each leak that accumulates in one place to hold more than a megabyte.
+// few iterations are enough to count the leaking objects. With many objects,
+// each leak that accumulates in one place holds more than a megabyte.
 const (
 	few  = 5
 	many = 4500
@@ -121,7 +121,7 @@ func suspected(l *analysis.Leak, k jvmtest.Leak) bool {
 }
 
 // checkRoots checks traces against a second reader of the dump: they begin at a
-// root of the kind, and each reference by a field exists.
+// root of the expected kind, and each reference by a field exists.
 func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	t.Helper()
 	g, err := d.graph()
@@ -255,8 +255,9 @@ type build struct {
 	jvmtest.Variant
 	jvmDump
 	mapping *analysis.Mapping
-	// All maps are keyed by class: keys are the keys of the leaks, texts are
-	// the lines that they hash, fingerprints are Shark's.
+	// All maps are keyed by class: keys has the keys of the leaks, texts has
+	// the lines from which the keys are computed, and fingerprints has Shark's
+	// fingerprints.
 	keys         map[string]string
 	texts        map[string][]string
 	fingerprints map[string][]string

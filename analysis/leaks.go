@@ -28,7 +28,7 @@ type tracing struct {
 	reading sync.Mutex
 }
 
-// number is Inspector.Number for several goroutines.
+// number does the same as Inspector.Number, and several goroutines may call it.
 func (t *tracing) number(o heap.Object, m trace.Member) (int64, bool) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -141,7 +141,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 		return err
 	}
 	d.watches = t.inspector.Watches()
-	// The other core searches for the holders meanwhile.
+	// Meanwhile, the other core searches for the holders.
 	o.phase("find accumulations")
 	found := make(chan holders, 1)
 	go func() { found <- t.holders(ctx, targets, o) }()
@@ -372,8 +372,8 @@ func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) 
 }
 
 const (
-	// worthPart is the divisor of what an object retains: a part must retain at
-	// least that much to be listed. mostParts bounds the list.
+	// worthPart determines which parts are listed: a part must retain at least
+	// 1/worthPart of what the object retains. mostParts bounds the list.
 	worthPart = 10
 	mostParts = 3
 )

@@ -175,7 +175,7 @@ func (d *dump) compareFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hpro
 }
 
 // shape records a hash of each class of the app whose name means nothing by
-// itself: two dumps of one build have the same ones.
+// itself: two dumps of one build have the same hashes.
 func (d *dump) shape(byID map[hprof.ID]string) {
 	if d.graph == nil {
 		return

@@ -164,7 +164,7 @@ func isTypo(a, b string) bool {
 	return len(b) <= 1
 }
 
-// below returns the classes with most instances that extend a class without
+// below returns the classes with the most instances that extend a class without
 // instances.
 func (d *dump) below(class string) (names []string) {
 	counts := map[string]int{}
@@ -289,7 +289,7 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	return nil
 }
 
-// platform returns the phone of a dump, nil for a JVM.
+// platform returns the phone of a dump, or nil for a JVM.
 func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 	m, err := android.ReadMetadata(ctx, d.graph, android.Options{})
 	if err != nil {

@@ -16,7 +16,7 @@ type sharkDifference struct {
 	name string
 	// dump shows it, and change is its kind.
 	dump, change string
-	// on enables it.
+	// on enables the difference.
 	on func(*rules)
 }
 

@@ -78,7 +78,7 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// The same with random heaps.
+// This checks the same with random heaps.
 func TestSummaryOfRandomDumps(t *testing.T) {
 	for seed := range uint64(200) {
 		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))

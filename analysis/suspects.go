@@ -47,8 +47,8 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 }
 
 // example returns a trace for an accumulation by GC roots: that of the object
-// that retains most. It has only that object, with their common kind of root,
-// even if other paths lead to it.
+// that retains most. The trace has only that object, with the kind of root that
+// all the objects have, even if other paths lead to it.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Where the pixels of bitmaps are, as in Bitmaps.Pixels.
+// These values of Bitmaps.Pixels say where the pixels of bitmaps are.
 const (
 	// PixelsInHeap: before Android 8, the pixels are in the byte[]
 	// Bitmap.mBuffer.
@@ -24,7 +24,7 @@ const (
 	PixelsDumped = "dumped"
 )
 
-// How duplicates were found, as in Bitmaps.DuplicatesBy.
+// These values of Bitmaps.DuplicatesBy say how duplicates were found.
 const (
 	ByContent = "content"
 	// BySource finds copies of one bitmap that came through Binder, because
