@@ -9,8 +9,8 @@ type articleRules struct {
 	tMin, r2Min float64
 	// consecutive is the number of consecutive windows that must agree (5.5).
 	consecutive int
-	// minPoints is the minimum number of points of a regression (8.1). The
-	// dimensions in CONFIRMING need three (8.2).
+	// minPoints is the minimum number of points of a regression (8.1). In
+	// CONFIRMING, three points are enough for a dimension (8.2).
 	minPoints int
 	// highWindow and lowWindow are the numbers of samples and breakdowns that
 	// are kept (4.3, 8.3).

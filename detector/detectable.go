@@ -10,14 +10,14 @@ import (
 
 const (
 	// The rates of the leaks that are tried are between slowestTried and
-	// fastestTried, in MB/h. rateStep is the factor between two rates.
+	// fastestTried, in MB/h. rateStep is the factor between two adjacent rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
 	// fasterFound is how many faster leaks must be found as well, because
 	// whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
-	// detectableSafety is a factor: a leak that is this much faster than one
-	// added to this run is found in 95 of 100 other runs, whose noise differs.
-	// Calibrated.
+	// detectableSafety is a factor: a leak that is this much faster than the
+	// slowest leak found in this run is found in 95 of 100 other runs, whose
+	// noise differs. Calibrated.
 	detectableSafety = 1.15
 	// A late leak begins latelyTime before the end.
 	latelyTime = time.Hour
@@ -87,7 +87,7 @@ type detectableCache struct {
 	rate, lately          float64
 }
 
-// is reports whether nothing has changed since.
+// is reports whether the cached limit is still valid.
 func (r *detectableCache) is(m *robustMachine, g Gate) bool {
 	return r.at == m.axis.closed/firstBin && r.stretches == m.stretches && r.family == m.family && r.gate == g
 }
@@ -95,8 +95,8 @@ func (r *detectableCache) is(m *robustMachine, g Gate) bool {
 // detectableWindow is a part of the stretch to which leaks are added.
 type detectableWindow struct {
 	finding
-	// lowest is the lowest level in MB that follows a part that ends early; at
-	// is when, in hours after its end.
+	// lowest is the lowest level in MB after the end of a part that ends early;
+	// at is the time of that level, in hours after this end.
 	lowest float64
 	// unexplained: the reason for the early end is unknown.
 	unexplained bool

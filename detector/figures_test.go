@@ -44,8 +44,8 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// floorsOf plays segments of five minutes with the given P25 values in MB,
-// after a steep start, and returns whether they confirm.
+// floorsOf adds segments of five minutes with the given P25 values in MB, after
+// a steep start, and returns whether they confirm a leak.
 func floorsOf(floors ...float64) bool {
 	p := play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious()
 	entered := p.steps[0].At
@@ -59,8 +59,8 @@ func floorsOf(floors ...float64) bool {
 	return p.d.Verdict().Worst == Confirming
 }
 
-// TestFloors53: "200, 208, 215, 224: 3 of 4 segments rise, at least N-1" and
-// the walk-through's "280, 328, 379: 2 of 3 segments rise".
+// TestFloors53 checks "200, 208, 215, 224: 3 of 4 segments rise, at least N-1"
+// and the walk-through's "280, 328, 379: 2 of 3 segments rise".
 func TestFloors53(t *testing.T) {
 	tests := []struct {
 		floors []float64
@@ -81,7 +81,8 @@ func TestFloors53(t *testing.T) {
 	}
 }
 
-// TestSpike54: spike > max(P25 * 50 %, 200 MB), from five samples on.
+// TestSpike54 checks the rule spike > max(P25 * 50 %, 200 MB), which needs at
+// least five samples.
 func TestSpike54(t *testing.T) {
 	tests := []struct {
 		floor, jump float64
@@ -89,7 +90,7 @@ func TestSpike54(t *testing.T) {
 		want        bool
 	}{
 		{260, 203, 10, true}, {260, 197, 10, false},
-		{100, 190, 10, false}, // 190 % of a small process, but measurement error
+		{100, 190, 10, false}, // 190 % of a small process, but a measurement error
 		{600, 290, 10, false}, {600, 310, 10, true},
 		{400, 203, 10, true}, {260, 250, 5, true}, {260, 250, 4, false}, {260, 250, 1, false},
 	}
@@ -123,8 +124,9 @@ func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	return trend.Fit(x, y)
 }
 
-// TestTwoProcesses52: the same 50 MB/h has t 8.5 in a quiet process and 0.85 in
-// a noisy one. Both match the printed values with 50 samples, 25 minutes.
+// TestTwoProcesses52 checks that the same 50 MB/h has t 8.5 in a quiet process
+// and 0.85 in a noisy one. Both values match the printed ones with 50 samples,
+// 25 minutes.
 func TestTwoProcesses52(t *testing.T) {
 	for sd, want := range map[float64]float64{5: 8.5, 50: 0.85} {
 		if l := noisyLine(50, 30, 50, sd); math.Abs(l.T-want) > 0.005*want {
@@ -161,8 +163,9 @@ func TestTable72(t *testing.T) {
 	}
 }
 
-// TestDoublingThePoints55: the article says that twice the points turn t 1.5
-// into 4.2. That holds for twice the time; at twice the density, t is 2.1.
+// TestDoublingThePoints55 checks the article's claim that twice the points turn
+// t 1.5 into 4.2. The claim holds for twice the time; at twice the density, t
+// is 2.1.
 func TestDoublingThePoints55(t *testing.T) {
 	const n = 60
 	rate := 1.5 / noisyLine(n, 30, 1, 5).T
@@ -177,9 +180,9 @@ func TestDoublingThePoints55(t *testing.T) {
 	}
 }
 
-// TestPrintedPairs55: t^2 = (n-2) R2/(1-R2), so the walk-through's pairs of t
-// and R2 cannot come from the points it has at 30 s, and t > 2 never decides
-// beside R2 > 0.6.
+// TestPrintedPairs55 checks the walk-through's pairs of t and R2. As t^2 =
+// (n-2) R2/(1-R2), they cannot come from the number of points that it has at 30
+// s, and t > 2 never decides beside R2 > 0.6.
 func TestPrintedPairs55(t *testing.T) {
 	tFor := func(n, r2 float64) float64 { return math.Sqrt((n - 2) * r2 / (1 - r2)) }
 	for _, tt := range []struct{ n, r2, printed, really float64 }{
@@ -196,8 +199,9 @@ func TestPrintedPairs55(t *testing.T) {
 	}
 }
 
-// TestStep: the article says that a step has R2 below 0.6. A clean step has
-// 3f(1-f) at the share f of the window, which is above 0.6 in its middle.
+// TestStep checks the article's claim that a step has R2 below 0.6. A clean
+// step at the fraction f of the window has R2 = 3f(1-f), which is above 0.6
+// near the middle.
 func TestStep(t *testing.T) {
 	const n = 240
 	for k := 1; k < n; k++ {

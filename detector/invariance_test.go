@@ -70,7 +70,7 @@ func later(by time.Duration) func(*seen) {
 	return func(x *seen) { x.sample.At += by; x.breakdown.At += by }
 }
 
-// moved is a verdict whose times are on another clock.
+// moved returns a verdict with its times moved to another clock.
 func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	for _, m := range []*known.Duration{&v.FirstSuspicious, &v.FirstLeaking} {
 		if m.Known {
@@ -84,14 +84,15 @@ func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	return v
 }
 
-// lively returns scenarios of the given number of hours in which much happens.
+// lively returns scenarios of the given number of hours in which many things
+// happen.
 func lively(hours float64) []scenario.Scenario {
 	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
 }
 
 // TestConstantAndClockDoNotMatter checks that neither constant memory, in any
 // dimension, nor the time since boot is evidence: every transition and every
-// number is the same.
+// number stays the same.
 func TestConstantAndClockDoNotMatter(t *testing.T) {
 	count := 0
 	for i, s := range lively(4) {
@@ -217,8 +218,8 @@ func overtaken(list []seen) []seen {
 	return list
 }
 
-// TestReadingsFromBefore checks that a reading older than a restart, another
-// quantity or a long hole is ignored and counted.
+// TestReadingsFromBefore checks that a reading older than a restart, a change
+// of the quantity or a long hole is ignored and counted.
 func TestReadingsFromBefore(t *testing.T) {
 	for name, endStretch := range map[string]func(d *detector.Detector, at time.Duration){
 		"restart": func(d *detector.Detector, at time.Duration) { d.Restart(at) },
@@ -247,8 +248,9 @@ func TestReadingsFromBefore(t *testing.T) {
 	}
 }
 
-// TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. If
-// the driver memory changes, a sample is raised by an older value then.
+// TestOrderDoesNotMatter checks that the order of a breakdown and a sample does
+// not matter: a breakdown takes seconds, so samples overtake it. If the driver
+// memory changes meanwhile, a sample is raised by an older value.
 func TestOrderDoesNotMatter(t *testing.T) {
 	still := func(x *seen) {
 		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = known.Of(35*detector.MB), known.Of(35*detector.MB)

@@ -77,7 +77,7 @@ func TestJump(t *testing.T) {
 			if len(list) != 1 || list[0].At != time.Hour || list[0].Stayed {
 				t.Fatalf("s%v: %+v after 29 min", sigma, list)
 			}
-			// One sample above a level of ten.
+			// One sample above a level of ten samples.
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}
@@ -129,7 +129,7 @@ func TestNoJumps(t *testing.T) {
 }
 
 // TestJumpAfterJump checks that one jump does not hide another, however far
-// apart they are.
+// apart the two are.
 func TestJumpAfterJump(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 30, 45, 60, 90} {
 		for first := 40.0; first < 170; first++ {
@@ -162,7 +162,7 @@ func TestManyJumps(t *testing.T) {
 }
 
 // TestEachJumpStays checks that whether a jump stayed does not depend on the
-// next one.
+// next jump.
 func TestEachJumpStays(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 29, 40} {
 		p := newRide(5, 3).until(200, risesAt(250, 61, 61+apart))
@@ -201,8 +201,8 @@ func TestNoiseIsNotAJump(t *testing.T) {
 	}
 }
 
-// TestLaunchCurve checks that a launch ends before there is a floor to compare
-// with, or is reported as at most one jump, and is not a leak.
+// TestLaunchCurve checks that a launch either ends before there is a floor to
+// compare with or is reported as at most one jump, and that it is not a leak.
 func TestLaunchCurve(t *testing.T) {
 	for _, launch := range []struct{ mb, tau float64 }{{150, 2}, {300, 2}, {400, 3}, {300, 0.5}, {600, 5}} {
 		reported := 0
@@ -221,8 +221,9 @@ func TestLaunchCurve(t *testing.T) {
 	}
 }
 
-// TestFirstDriverMemoryIsNotAJump: driver memory that is measured for the first
-// time existed before. Its later growth is a jump.
+// TestFirstDriverMemoryIsNotAJump checks that driver memory that is measured
+// for the first time counts as having existed before, and that its later growth
+// is a jump.
 func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	breakdown := func(p *ride, egl int64) {
 		b := detector.Breakdown{At: p.at, EGL: known.Of(egl * detector.MB), GL: known.Of(0)}

@@ -21,9 +21,8 @@ func (r rises) any() bool {
 	return slices.ContainsFunc(r[:], func(v rise) bool { return v.significant })
 }
 
-// decides reports whether a dimension can be the source of a leak. TOTAL is the
-// sum of all dimensions and System is the rest of Pss, including SwapPss.
-// Neither can.
+// decides reports whether a dimension can be the source of a leak. TOTAL, the
+// sum of all dimensions, and System, the rest of Pss including SwapPss, cannot.
 func (d Dimension) decides() bool { return d != Total && d != System }
 
 // kindOf is the kind of leak that a dimension indicates (5.6). Code and Private

@@ -25,7 +25,7 @@ func night(t testing.TB, name string) scenario.Night {
 	return all[i]
 }
 
-// spent is a night, watched to its end.
+// spent is a night that was watched to its end.
 func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict) {
 	r := rand.New(rand.NewPCG(seed, 191))
 	s := n.Draw(r)
@@ -194,9 +194,9 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 // rippled adds small noise that is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
-// TestMemoryDeaths checks that lives too short for any trend are a leak if
-// three of them died of memory. Kills because the device was low on memory
-// count if the process grew.
+// TestMemoryDeaths checks that lives that are too short for any trend are a
+// leak if three of them died because of memory. Kills because the device was
+// low on memory count if the process grew.
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }
@@ -241,8 +241,8 @@ func errorsOf(list ...error) error {
 }
 
 // TestLivesOfALeak checks that the rate of lives that grow evenly is that of
-// the leak, and its kind that of the dimension. Lives that slow down stay
-// undecided.
+// the leak, and that its kind is that of the dimension. Lives that slow down
+// stay undecided.
 func TestLivesOfALeak(t *testing.T) {
 	line := func(i int, age float64) float64 { return 200 + 4*age + rippled(i, age) }
 	curve := func(i int, age float64) float64 { return 200 + 60*(1-math.Exp(-age/5)) + rippled(i, age) }
@@ -259,8 +259,9 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can do that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// Lives that begin steeply warm up. The later part must certainly keep its
-	// pace, and these lives differ too much.
+	// Lives that begin steeply warm up. A leak requires that the later part
+	// certainly keeps its pace, which these lives do not show because they
+	// differ too much.
 	uncertain := func(i int, age float64) float64 {
 		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) +
 			rippled(i, age)
@@ -275,8 +276,8 @@ func TestLivesOfALeak(t *testing.T) {
 			t.Errorf("want %v: %v: %s", c.want, v.Gate, v.Because)
 		}
 	}
-	// What a collector does at the same age of each life is also growth, so a
-	// leak must have 20 MB per life.
+	// Collections at the same age of each life also look like growth, so a leak
+	// must have 20 MB per life.
 	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
 		slow := func(i int, age float64) float64 { return 200 + rate*age + rippled(i, age) }
 		if v := short(12, 10, detector.Killed, false, slow).Verdict(); v.Gate != want || !v.RateKnown {
@@ -288,7 +289,8 @@ func TestLivesOfALeak(t *testing.T) {
 		Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// A warm-up followed by a line. Lives of 20 min are long enough to show it.
+	// A warm-up followed by growth along a line. Lives of 20 min are long
+	// enough to show this growth.
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
@@ -309,8 +311,8 @@ func TestLivesOfALeak(t *testing.T) {
 }
 
 // TestDeathsAtOneLevel checks that a process that is killed whenever it reaches
-// 500 MB, after lives of any length, leaks. A process that is killed at varying
-// levels is not a leak for that reason.
+// 500 MB, after lives of any length, leaks. If a process is killed at varying
+// levels, the kills do not make it a leak.
 func TestDeathsAtOneLevel(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit func(r *rand.Rand) float64
@@ -327,8 +329,8 @@ func TestDeathsAtOneLevel(t *testing.T) {
 				d.Restart(at)
 				d.AddDeath(at-30*time.Second, detector.Killed)
 			}
-			// Each life grows at its own pace, faster at first: a warm-up that
-			// is not a leak by its shape.
+			// Each life grows at its own pace, faster at first. By this shape
+			// it is a warm-up and not a leak.
 			rate, limit := 20+30*r.Float64(), c.limit(r)
 			for age := 0.0; age < 20; age += 0.5 {
 				mb := 200 + rate*20*(1-math.Exp(-age/12)) + rippled(i, age)
@@ -389,7 +391,7 @@ func TestGrowthIsNotForgotten(t *testing.T) {
 }
 
 // TestMustSee checks that a pass that could have missed a leak of the required
-// rate becomes inconclusive and reports this.
+// rate becomes inconclusive and that the verdict reports this.
 func TestMustSee(t *testing.T) {
 	d, v := spent(night(t, "app, 0 MB/h"), 1)
 	if v.Gate != detector.Pass || v.MinDetectable <= 0 {
@@ -450,8 +452,8 @@ func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Ve
 }
 
 // TestOneLongLife checks that a crash loop at the start of a night is not a
-// leak if the life after it is flat once it has warmed up, and that flat
-// beginnings do not clear a long life that grows later.
+// leak if the life after it is flat once it has warmed up, and that flat short
+// lives do not clear a long life that grows later.
 func TestOneLongLife(t *testing.T) {
 	warm := func(minutes float64) func(float64) (float64, bool) {
 		return func(age float64) (float64, bool) { return 200 + 8*min(age, 12), age < minutes }
@@ -470,8 +472,8 @@ func TestOneLongLife(t *testing.T) {
 	}
 }
 
-// TestGraphicsLeakAfterCollections checks that memory outside of smaps is in
-// the levels after collections, too.
+// TestGraphicsLeakAfterCollections checks that the levels after collections
+// also include memory outside smaps.
 func TestGraphicsLeakAfterCollections(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime

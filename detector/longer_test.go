@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestLongerRun checks the advised duration: it is longer than the present run,
-// long enough to prove a leak of the given rate, and at most a quarter longer
-// than necessary.
+// TestLongerRun checks that the advised duration is longer than the present
+// run, long enough to prove a leak of the given rate, and at most a quarter
+// longer than necessary.
 func TestLongerRun(t *testing.T) {
 	for _, rate := range []float64{0, 1, 2.5, 5, 10, 20, 50, 120, 600} {
 		for _, present := range []time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour} {
@@ -30,8 +30,8 @@ func TestLongerRun(t *testing.T) {
 	}
 }
 
-// TestAdviceToSettle checks that a run that is flat from some time has settled
-// after the advised time, and not much sooner.
+// TestAdviceToSettle checks that a run that is flat from a given time on has
+// settled after the advised time, and not much sooner.
 func TestAdviceToSettle(t *testing.T) {
 	for _, since := range []time.Duration{
 		0, 17 * time.Minute, time.Hour, 4 * time.Hour, 6 * time.Hour, 20 * time.Hour,

@@ -10,15 +10,15 @@ import (
 )
 
 // loops holds the floors of the loops of a suite, or of the times after a
-// forced garbage collection. The same work between two marks leaves the same
-// memory, so these floors do not contain the load and sawtooth that the floors
-// by time still have.
+// forced garbage collection. The same work between two marks should leave the
+// same memory, so these floors do not contain the load and the sawtooth that
+// floors by time contain.
 type loops struct {
 	// family is the text of the marks without digits. known reports that there
-	// is one.
+	// is a family.
 	family string
 	known  bool
-	// others are the families of marks that came before one repeated.
+	// others are the families of marks that came before a family repeated.
 	others []string
 	// begun counts the marks of the family.
 	begun int
@@ -29,8 +29,8 @@ type loops struct {
 	from, began int
 	open        bool
 	floors      aligned
-	// The level after a collection is known after slot collected; 0 means that
-	// none is awaited. live holds these levels.
+	// The level after a collection is known once slot collected is complete; 0
+	// means that no level is awaited. live holds these levels.
 	collected, firstCollected int
 	live                      aligned
 	// after holds the levels after forced collections, used instead of live.
@@ -50,7 +50,7 @@ type aligned struct {
 
 const (
 	// maxAligned bounds the number of levels; when the list is full, each two
-	// levels are merged.
+	// adjacent levels are merged.
 	maxAligned = 256
 	// leastLoops is the minimum number of loops for a judgement by loops.
 	leastLoops = 12
@@ -198,9 +198,9 @@ func (l *loops) close(m *robustMachine) {
 }
 
 // judged returns the levels by loops or after collections, at most endBlocks,
-// and the hours that they cover. name says which kind of levels they are. ok is
-// false if the run must be judged by time because it has fewer than leastLoops
-// loops, or because the loops cover less than half of it.
+// and the hours that they cover. name describes the kind of levels. ok is false
+// if the run must be judged by time because it has fewer than leastLoops loops,
+// or because the loops cover less than half of it.
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
 	for _, c := range []struct {
 		a     *aligned
@@ -212,9 +212,9 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops &&
 			m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
-			// Neither levels skipped at the beginning nor pending ones at the
-			// end add to the time. Collections are points in time, so there is
-			// one interval fewer than collections.
+			// Levels that are skipped at the beginning and levels that are
+			// pending at the end do not add to the time. Collections are points
+			// in time, so there is one interval fewer than collections.
 			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
 			all := len(c.a.levels)*c.a.each + c.a.n
 			if c.name == "collections" {
@@ -227,7 +227,7 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 	return nil, 0, "", false
 }
 
-// raise moves all levels by so many MB.
+// raise adds the given number of MB to all levels.
 func (a *aligned) raise(mb float64) {
 	for i := range a.levels {
 		a.levels[i] += float32(mb)
@@ -268,7 +268,8 @@ func (a *aligned) blocks() []float64 {
 }
 
 // against returns the levels of a minus those of b, loop by loop, and the
-// fraction of a's loops that they cover, or nil if there are too few.
+// fraction of a's loops that the result covers, or nil if there are too few
+// loops.
 func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	each := max(a.each, b.each)
 	x, y := a.coarse(each), b.coarse(each)

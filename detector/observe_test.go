@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// observed are the processes that BenchmarkObserve watches. The limit is 2 µs
-// and no allocation per reading for the slowest of them.
+// observed are the processes that BenchmarkObserve watches. For the slowest of
+// them, the limit is 2 µs per reading and no allocation.
 var observed = []scenario.Scenario{
 	{Name: "flat", Hours: 8, Sigma: 20, Rho: 0.7},
 	{Name: "flat, loud", Hours: 8, Sigma: 50, Rho: 0.9},
@@ -20,9 +20,8 @@ var observed = []scenario.Scenario{
 }
 
 // BenchmarkObserve adds a sample every 30 s and a breakdown every 90 s. One
-// operation is one sample with a third of a breakdown, and the looks at the
-// total and at the six dimensions with their own series that these inputs
-// cause.
+// operation is one sample and a third of a breakdown, with the looks that these
+// inputs cause at the total and at the six dimensions with their own series.
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {

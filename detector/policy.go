@@ -28,7 +28,8 @@ type Policy struct {
 	// Revision counts the changes of the rules, so that a recorded run states
 	// the rules that judged it.
 	Revision int
-	// The sampling intervals per state; CONFIRMING uses that of SUSPICIOUS.
+	// The sampling intervals per state; CONFIRMING uses the interval of
+	// SUSPICIOUS.
 	NormalInterval, SuspiciousInterval, LeakingInterval time.Duration
 	// Cooldown is the minimum time between two diagnoses.
 	Cooldown time.Duration
@@ -43,14 +44,15 @@ const policyRevision = 1
 // DefaultPolicy returns [RobustPolicy].
 func DefaultPolicy() Policy { return RobustPolicy() }
 
-// RobustPolicy returns the policy "robust" with its default constants.
+// RobustPolicy returns policy "robust" with its default constants.
 func RobustPolicy() Policy { return named(PolicyRobust) }
 
-// ArticlePolicy returns the policy "article" with the article's intervals and
+// ArticlePolicy returns policy "article" with the article's intervals and
 // cooldown.
 func ArticlePolicy() Policy { return named(PolicyArticle) }
 
-// named returns a policy with the default constants, which both policies share.
+// named returns the policy of the given name with the default constants, which
+// both policies share.
 func named(name string) Policy {
 	return Policy{
 		Name: name, Revision: policyRevision,
@@ -59,7 +61,7 @@ func named(name string) Policy {
 	}
 }
 
-// Validate returns an error with everything that makes a policy unusable.
+// Validate returns an error that lists everything that makes a policy unusable.
 func (p Policy) Validate() error {
 	if p.Name != PolicyRobust && p.Name != PolicyArticle {
 		return fmt.Errorf("unknown policy %q: want %s or %s", p.Name, PolicyArticle, PolicyRobust)

@@ -6,11 +6,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives that died of memory, so that a life that is about
-// to die the same way is recognized.
+// relapse describes the lives that died because of memory, so that a life that
+// is about to die for the same reason is recognized.
 type relapse struct {
-	// deaths is the number of deaths of memory; fewer than leastMemoryDeaths
-	// raise no alarm.
+	// deaths is the number of deaths because of memory; if there are fewer than
+	// leastMemoryDeaths, no alarm is raised.
 	deaths int
 	// begins and ends are the median levels in MB at which these lives began
 	// and ended.
@@ -20,8 +20,8 @@ type relapse struct {
 
 const (
 	// relapseHeight is the fraction of the way from begins to ends that a life
-	// must have grown to be a relapse: far enough that a heap dump contains
-	// most of the leak, and early enough that there is time for a dump.
+	// must have grown to be a relapse: large enough that a heap dump contains
+	// most of the leak, and small enough that there is time for a dump.
 	relapseHeight = 0.75
 	// The levels are taken from the latest relapseLives lives, because a suite
 	// may change its behavior.
@@ -46,16 +46,17 @@ func (m *robustMachine) relapseOf() relapse {
 	return r
 }
 
-// near reports whether a process at a level in MB is close to another death of
-// memory.
+// near reports whether a process at a level in MB is close to another death
+// because of memory.
 func (r *relapse) near(mb float64) bool {
 	height := r.ends - r.begins
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed raises the alarm for a process that repeatedly died of memory and is
-// close to the next such death. Its lives may be too short for any look. It
-// does so once per life, and not during the cooldown after a diagnosis.
+// relapsed raises the alarm for a process that repeatedly died because of
+// memory and is close to the next such death. Its lives may be too short for
+// any look. It raises the alarm once per life, and not during the cooldown
+// after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {

@@ -26,7 +26,7 @@ func newRelapses() *relapses {
 	return &relapses{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// live plays one life of the given number of minutes and its end. The level in
+// live adds one life of the given number of minutes, and its end. The level in
 // MB is a function of the age in minutes.
 func (r *relapses) live(minutes int, cause detector.Cause, level func(age float64) float64) {
 	begin := r.at
@@ -58,8 +58,8 @@ func (r *relapses) alarms() []detector.Transition {
 		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse counts the alarms of processes that died of memory, and of other
-// processes.
+// TestRelapse counts the alarms of processes that died because of memory, and
+// of other processes.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	flat := func(float64) float64 { return 200 }
@@ -121,8 +121,8 @@ func TestRelapseText(t *testing.T) {
 		r.live(20, detector.OutOfMemory, func(age float64) float64 { return 200 + 10*age })
 	}
 	begin := r.at
-	// It rises until a minute before the age at which the others died, and
-	// stays at that level for an hour.
+	// Memory rises until a minute before the age at which the other lives died,
+	// and stays at that level for an hour.
 	r.live(60, detector.Exited, func(age float64) float64 { return 200 + 10*min(age, 18) })
 	got := r.alarms()
 	if len(got) != 1 || got[0].Rule != "relapse" {
@@ -150,7 +150,7 @@ func TestRelapseText(t *testing.T) {
 }
 
 // TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, that
-// the next life does too if that diagnosis did not finish, and that no
+// the fifth life does too if the first diagnosis did not finish, and that no
 // diagnosis is demanded during the cooldown.
 func TestRelapseIsDiagnosed(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }

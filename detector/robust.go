@@ -2,21 +2,21 @@ package detector
 
 import "time"
 
-// Constants of the live tier. "Calibrated" means: chosen on simulated runs of
-// the scenarios of docs/detector.md with one set of seeds, and measured there
-// with another.
+// Constants of the live tier. "Calibrated" means that the value was chosen on
+// simulated runs of the scenarios of docs/detector.md with one set of seeds and
+// measured on runs with another set.
 const (
 	// lookP is the probability, for one look and before all other tests, that a
-	// window of pure noise (correlated or not) rises as steeply. keepP is that
-	// of the looks after a first one, which need not find the growth again
-	// independently.
+	// window of pure noise (correlated or not) rises as steeply as observed.
+	// keepP is the same for the looks after a first one, which need not find
+	// the growth again independently.
 	lookP, keepP = 1e-3, 1e-2
 	// noiseRaise is by how many standard errors the noise is assumed to be more
 	// correlated than measured. If it is too small, noise becomes significant;
 	// if it is too large, leaks are found later. Calibrated.
 	noiseRaise = 1.0
-	// pooledRaise is the same where the noise is known from more than the
-	// window.
+	// pooledRaise is the same as noiseRaise if the noise is known from more
+	// than the window.
 	pooledRaise = 1.5
 	// pooledWindows is the number of windows before the present one that show
 	// how the noise is correlated. They are used for windows up to
@@ -27,32 +27,33 @@ const (
 	// and Raftery 1995); 1 finds leaks sooner, and the later looks make up for
 	// it.
 	lineBetter = 1.0
-	// keepBetter is the same for the later looks; in windows of keepLong
-	// minutes and more, another shape may be better by up to keepWorse.
+	// keepBetter is the same as lineBetter for the later looks; in windows of
+	// keepLong minutes and more, another shape may be better by up to
+	// keepWorse.
 	keepBetter, keepLong, keepWorse = 0.7, 90, 1.5
 	// keepSteps is by how much steps may be better than the line in later
 	// looks, because correlated noise looks like steps. threeStepsCost is added
 	// to the BIC of three steps, because their positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
-	// A curve does not matter if the rise is at least steadyT significant and
-	// the pace of the last quarter is at least steadyPace of that of the
-	// second.
+	// A better curve does not matter if the rise is at least steadyT
+	// significant and the pace of the last quarter is at least steadyPace of
+	// the pace of the second quarter.
 	steadyT, steadyPace = 30.0, 0.85
 	// The end must be above every level from before the window by recordPart of
-	// the growth and by recordSigmas of how much the level has changed before.
+	// the growth, and by recordSigmas times the earlier variation of the level.
 	// A level that memory had before, left and reached again is not a leak.
 	recordPart, recordSigmas = 0.4, 2.0
 	// explained is the share of the variance of the floors that the line must
 	// explain to reach LEAKING. Calibrated on "realistic 2".
 	explained = 0.675
-	// By the third look, pacePart of the growth that the first look predicted
-	// must have come, less paceSigmas of how much the floors vary: a warm-up
-	// slows down. Windows up to pooledMinutes have too few floors for this
-	// test.
+	// By the third look, memory must have grown by pacePart of the growth that
+	// the first look predicted, minus paceSigmas times the variation of the
+	// floors, because a warm-up slows down. Windows up to pooledMinutes have
+	// too few floors for this test.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
 	// shortProof is the factor by which the required growth is larger at the
-	// third look, in windows up to shortMinutes. The rise of a wave is over by
-	// then.
+	// third look, in windows up to shortMinutes. By then the rise of a wave is
+	// over.
 	shortProof, shortMinutes = 1.15, 40
 	// fadedLooks consecutive looks without evidence end LEAKING.
 	fadedLooks = 3
@@ -96,17 +97,18 @@ const (
 	// 100 MB and more grow like a leak for an hour or two.
 	leastGrowth, shortGrowth, hourGrowth = 20.0, 140.0, 20.0
 	// leastPace is the minimum growth of the last quarter, and leastStart that
-	// of the second compared with the first, relative to an even rise.
+	// of the second quarter compared with the first, relative to an even rise.
 	leastPace, leastStart = 0.4, 0.15
-	// One rise may have largestRise of the growth, and two rises together one
-	// and a half times as much. More growth in so few rises means steps.
+	// A single rise may account for at most largestRise of the growth, and two
+	// rises together for one and a half times as much. If they account for
+	// more, the growth consists of steps.
 	largestRise = 0.38
 	// endExplained is the same as explained, for the end verdict.
 	endExplained = 0.63
 	// curveBetter is by how much a curve that levels off may be better than the
 	// line by the BIC. 6 to 10 is "strong evidence" (Kass and Raftery 1995).
 	curveBetter = 6.0
-	// stepsBetter is the same for two and three steps.
+	// stepsBetter is the same as curveBetter for two and three steps.
 	stepsBetter = 6.0
 	// shortest is the length of the shortest run that is judged at all, and of
 	// the shortest part of a run. A run of 30 min has a minute less of complete
@@ -118,14 +120,16 @@ const (
 	// stillThere is the fraction of the growth of a window that must remain in
 	// all later levels.
 	stillThere = 0.8
-	// uncached is a growth in MB, over uncachedTime, that no cache reaches. It
-	// is a leak even if it ended before the run for an unknown reason.
+	// uncached is a growth in MB, over uncachedTime, that no cache reaches.
+	// Such growth is a leak even if it ended before the run for an unknown
+	// reason.
 	uncached, uncachedTime = 250.0, 2 * time.Hour
 	// ratchetTime is the shortest window that is tested for lumps. A rise is at
-	// least leastRise MB and ratchetSigmas of the noise. The falls may be at
+	// least leastRise MB and ratchetSigmas times the noise. The falls may be at
 	// most ratchetFalls of the rises, and ratchetKept of the rises must remain
-	// at the end. undecidedRises rises, or two of undecidedSteps MB in all,
-	// make the verdict undecided; provedRises are a leak. Calibrated.
+	// at the end. undecidedRises rises, or two rises of undecidedSteps MB in
+	// all, make the verdict undecided; provedRises rises are a leak.
+	// Calibrated.
 	ratchetTime                 = 3 * time.Hour
 	leastRise, ratchetSigmas    = 10.0, 3.0
 	ratchetFalls, ratchetKept   = 0.1, 0.5
@@ -149,8 +153,7 @@ const (
 	// Levels after forced collections must grow by leastCollected MB and by
 	// perLoop MB per loop.
 	leastCollected, perLoop = 2.0, 0.2
-	// At most keptPart of a growth remains where the growth is reported as
-	// gone.
+	// Growth is reported as gone if at most keptPart of it remains.
 	keptPart = 0.25
 	// A run has settled if its end is flat for at least settledTime and for
 	// settledPart of the run.
@@ -163,6 +166,6 @@ const (
 var earlyEnds = [...]float64{0.875, 0.75}
 
 // endParts are the points at which the windows of the end verdict begin, as
-// fractions of the run. A warm-up or a flat time before it does not hide a
-// leak.
+// fractions of the run. So a warm-up, or a flat time before a leak, does not
+// hide the leak.
 var endParts = [...]float64{0.25, 0.5, 0.75, 0.875}

@@ -17,16 +17,16 @@ const (
 	// A base run has the same leak if its rate is at least matchingPart of the
 	// rate.
 	matchingPart = 0.5
-	// With runsForSpread base runs it is known how much runs of one build
-	// differ. A difference must exceed that with spreadCertainty; above 1-endP
-	// it is a leak by itself.
+	// With at least runsForSpread base runs it is known how much runs of one
+	// build differ. A difference must exceed this spread with probability
+	// spreadCertainty; with a probability above 1-endP it is a leak by itself.
 	runsForSpread   = 3
 	spreadCertainty = 0.95
 )
 
 // compareTo judges the difference between a process and the same process of
-// base runs. It never finds less than the run alone: a leak that no base run
-// has remains a leak.
+// base runs. A leak that the run shows by itself and that no base run has
+// remains a leak.
 func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	v := m.verdict()
 	alone := m.whole()
@@ -93,10 +93,12 @@ func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 type contrast struct {
 	finding
 	t float64
-	// how states how the runs were aligned; bases and does name the base runs.
+	// how describes how the runs were aligned; bases and does name the base
+	// runs.
 	how, bases, does string
-	// proved: a leak, apart from what the process does itself. headRises: the
-	// process itself grows. matched: the base runs grow in the same way.
+	// proved: the difference shows a leak, apart from the process's own growth.
+	// headRises: the process itself grows. matched: the base runs grow in the
+	// same way.
 	proved, headRises, matched bool
 	shares                     shares
 }
@@ -188,10 +190,11 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 }
 
 // beyondSpread returns by how many standard deviations, and for how many
-// degrees of freedom, a rate is above those of base runs with known standard
-// errors. A few runs may agree by chance, and no run is known more exactly than
-// its own noise allows. If runs differ by no more than that, their difference
-// carries no further information, and their noise is known from many levels.
+// degrees of freedom, a rate is above the rates of base runs with known
+// standard errors. A few runs may agree by chance, and no run is known more
+// exactly than its own noise allows. If the runs differ by no more than their
+// noise, their spread carries no further information, and the noise is known
+// from many levels.
 func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	k := float64(len(rates))
 	noise := 0.0
@@ -207,7 +210,7 @@ func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	return t, k - 1
 }
 
-// differences returns the levels of a process minus the mean of those of base
+// differences returns the levels of a process minus the mean levels of the base
 // runs.
 func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, hours float64, how string) {
 	var sum []float64
@@ -233,7 +236,7 @@ func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, h
 }
 
 // compareLives compares processes that restart by the rates of their lives. A
-// warm-up that each life has is in both runs.
+// warm-up that every life has is in both runs.
 func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
 	p, ok := m.poolLives()
 	if !ok {
@@ -272,7 +275,8 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// Deaths of memory that no base run has are not explained by a warm-up.
+	// Deaths because of memory that no base run has are not explained by a
+	// warm-up.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares

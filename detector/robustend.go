@@ -168,7 +168,7 @@ func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	return lowest
 }
 
-// part judges the slots between two slots.
+// part judges the part of a track between two slots.
 func (m *robustMachine) part(t *track, others *track, from, to int, family float64) finding {
 	f, scratch := finding{}, [maxLevels]float64{}
 	y, at, ok := m.levelsOf(t, scratch[:], from, to, &f)
@@ -258,8 +258,8 @@ func (f *finding) judge(y []float64, s scale) {
 	}
 }
 
-// inLumps counts the growth steps of the series and reports whether there are
-// many.
+// inLumps counts the rises of the series and reports whether enough of them
+// show a leak.
 func (f *finding) inLumps(y []float64, s scale) bool {
 	if s.hours < ratchetTime.Hours() {
 		return false

@@ -12,8 +12,8 @@ import (
 // maxLevels is the largest number of levels of a window.
 const maxLevels = 64
 
-// quantiles are those of Student's t, by the number of levels. Computing one
-// costs as much as an entire look.
+// quantiles are the quantiles of Student's t, by the number of levels.
+// Computing one quantile takes as long as an entire look.
 type quantiles struct {
 	look, keep, end, rate, share [maxLevels + 1]float64
 }
@@ -75,7 +75,7 @@ type lookResult struct {
 	window time.Duration
 	reason reason
 	drift  trend.Drift
-	// growth over the window and required growth, in MB.
+	// growth is the growth over the window and need the required growth, in MB.
 	growth, need float64
 	// blocks is the number of blocks in the window.
 	blocks int
@@ -104,10 +104,10 @@ func (s lookResult) text(series string) string {
 // stage is the number of consecutive looks that fired before this one.
 type stage int
 
-// look tests all windows of one track and returns the first that shows a leak,
-// or the one that came closest to it. A dimension is tested for growth that is
-// not visible in the total, others. Its readings are too rare for short
-// windows.
+// look tests all windows of one track and returns the result of the first that
+// shows a leak, or of the one that came closest to showing one. A dimension is
+// tested for growth that is not visible in the total, others; it has too few
+// readings for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
 	if others != nil {
@@ -212,8 +212,8 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 }
 
 // pooled tests a short window again with the noise of the windows before it. If
-// the noise is as slow as the window is short, the window itself cannot show
-// it.
+// the noise changes as slowly as the window is long, the window itself cannot
+// show the noise.
 func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *lookResult) bool {
 	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots ||
 		(1+pooledWindows)*slots > ringSlots {
@@ -238,8 +238,8 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 	return true
 }
 
-// record reports whether the end of a window is above every earlier level, each
-// taken over a sixth of the window.
+// record reports whether the end of a window is above every earlier level,
+// where each level is taken over a sixth of the window.
 func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
@@ -279,8 +279,8 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 }
 
 // hidden reports whether the growth of a dimension is not visible in the total
-// because other memory shrank. Growth that is visible in the total is found
-// there.
+// because other memory shrank. Growth that is visible in the total is found in
+// the total.
 func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
 	var scratch [maxLevels]float64
 	y, ok := total.levels(scratch[:], at, n)
@@ -315,8 +315,9 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	return fires
 }
 
-// steady reports whether levels that fit some curve better still grow evenly.
-// If there is little noise, even an invisible curvature wins by the BIC.
+// steady reports whether levels that fit some curve better than a line still
+// grow evenly. If there is little noise, even an invisible curvature wins by
+// the BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4
 	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])
@@ -328,7 +329,7 @@ func stepsBIC(s trend.Shapes) float64 {
 }
 
 // keepsPace reports whether the floors since the first look have grown as that
-// look predicted. Missing floors are not evidence against it.
+// look predicted. Missing floors do not count as slower growth.
 func (m *robustMachine) keepsPace(t *track) bool {
 	n := len(t.bins)
 	if n < 5 || m.axis.binSlots != firstBin {

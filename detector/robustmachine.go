@@ -46,16 +46,17 @@ type robustMachine struct {
 	// stretchWorst is the worst state of this stretch.
 	stretchWorst State
 	kind         LeakKind
-	// row counts the consecutive looks that fired; faded counts those that did
-	// not fire in LEAKING.
+	// row counts the consecutive looks that fired; faded counts the consecutive
+	// looks in LEAKING that did not fire.
 	row, faded int
-	// first is the result of the first of these looks; firstSigma is how much
-	// pairs of floors vary.
+	// first is the result of the first look that row counts; firstSigma is how
+	// much pairs of floors vary.
 	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// relapsing: LEAKING because of earlier deaths, so looks do not clear it.
+	// relapsing: the state is LEAKING because of earlier deaths, so looks do
+	// not clear it.
 	relapsing bool
 
 	now, epoch                time.Duration
@@ -96,7 +97,7 @@ func newRobustMachine(p Policy) *robustMachine {
 	return m
 }
 
-// holeBegins is the age of the latest sample from which a look is no longer
+// holeBegins is the age of the latest sample above which a look is no longer
 // possible.
 const holeBegins = 2 * time.Minute
 
@@ -216,8 +217,8 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 		return steps
 	}
 	var steps []Transition
-	// The axis may drop its beginning meanwhile, which changes the number of
-	// the slot.
+	// Closing slots may drop the beginning of the axis, which changes the
+	// number of the slot.
 	for m.axis.closed < m.axis.slot(at) {
 		steps = append(steps, m.closeSlot()...)
 	}
@@ -270,8 +271,8 @@ func (m *robustMachine) compact() {
 	m.workEnd = max(0, m.workEnd-gone)
 }
 
-// observe looks at all series once. It does not look during a hole; the data
-// after it will decide.
+// observe looks at all series once. It does not look during a hole; the samples
+// after the hole will decide.
 func (m *robustMachine) observe() []Transition {
 	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
 		return nil

@@ -31,8 +31,8 @@ type judgement struct {
 	loops int
 	// fell is the size of a recent sudden fall in MB.
 	fell float64
-	// rising: undecided because memory grew, not because there is too little
-	// data.
+	// rising: the verdict is undecided because memory grew, not because there
+	// is too little data.
 	rising bool
 }
 
@@ -131,7 +131,7 @@ func (m *robustMachine) judge() judgement {
 }
 
 // judgeCollected judges the levels after forced collections. The same work
-// leaves the same memory, so what counts is the growth per loop, and twelve
+// should leave the same memory, so the growth per loop counts, and twelve
 // minutes can be enough. The first third is the warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
@@ -252,8 +252,8 @@ func (j *judgement) gaveBack() bool {
 	return !j.rises && j.higher < max(leastGrowth, keptPart*(top-begin))
 }
 
-// fellLately reports whether a leak was freed suddenly, and so shortly before
-// the end that it may grow again.
+// fellLately reports whether a leak was freed suddenly, so shortly before the
+// end that it may grow again.
 func (m *robustMachine) fellLately(j *judgement) bool {
 	if m.stretchWorst != Leaking {
 		return false
@@ -270,12 +270,12 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 	return true
 }
 
-// grows reports growth that is large enough to count and, by the interval of
-// its rate, not chance.
+// grows reports whether growth is large enough to count and, by the interval of
+// its rate, is not due to chance.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
-// settled reports whether levels that grew have been flat for long at their
-// end, and records for how long.
+// settled reports whether levels that grew have been flat for a long time at
+// their end, and records this time.
 func (j *judgement) settled() bool {
 	lumps := j.ratchet >= undecidedRises || j.ratchet >= 2 && j.higher >= undecidedSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {
@@ -299,7 +299,8 @@ func (j *judgement) settled() bool {
 }
 
 // isFlat reports whether levels do not grow: they rise by less than a leak
-// would, also when measured from end to end, and by no more than noise.
+// would, even when the last level is compared with the first, and by no more
+// than noise.
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))

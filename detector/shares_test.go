@@ -108,7 +108,7 @@ func TestLineOfLongWindows(t *testing.T) {
 }
 
 // TestSpread checks that the error of a slope grows with the correlation of the
-// noise, so that it matches how much slopes really vary.
+// noise, so that the error matches how much slopes really vary.
 func TestSpread(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.8} {
 		r := rand.New(rand.NewPCG(44, 3))
@@ -130,8 +130,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// leakingBy watches a process for some hours that leaks at the given rates in
-// MB/h.
+// leakingBy watches a process that leaks at the given rates in MB/h for some
+// hours.
 func leakingBy(seed uint64, sigma float64, length time.Duration, rates map[Dimension]float64) (*Detector,
 	[]Transition) {
 	s := simulation{policy: RobustPolicy(), seed: seed, length: length, sigma: sigma}

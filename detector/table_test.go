@@ -35,8 +35,8 @@ func articleDetector(change func(*articleRules)) *Detector {
 	return d
 }
 
-// feed adds samples for a duration, at a rate in MB/h, with breakdowns if
-// requested.
+// feed adds samples for the given duration, at a rate in MB/h, with breakdowns
+// if requested.
 func (p *player) feed(length time.Duration, rate float64, breakdowns bool) *player {
 	end := p.t + length
 	var due time.Duration

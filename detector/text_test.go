@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words are parsed back to the values that they stand for, and anything else is
-// an error, so that an invalid verdict is never accepted.
+// Words are parsed back to their values, and any other word is an error, so
+// that an invalid verdict is never accepted.
 func TestWordsOfAVerdict(t *testing.T) {
 	type words struct {
 		State State
@@ -66,7 +66,7 @@ func TestMinutesText(t *testing.T) {
 	}
 }
 
-// TestIntervalText checks that no interval is printed with two equal ends.
+// TestIntervalText checks that no interval is printed with two equal bounds.
 func TestIntervalText(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64

@@ -129,14 +129,14 @@ type Mark struct {
 	Text string
 }
 
-// Look is one look of policy "robust" at one series, for users who want to know
-// the reason for a verdict.
+// Look is the result of one look of policy "robust" at one series, for users
+// who want to know the reason for a verdict.
 type Look struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
 	// Series is "memory" for the total, or the name of a dimension.
 	Series string
-	// Window is the length of the window that decided.
+	// Window is the length of the window that decided the look.
 	Window time.Duration
 	// Fired reports that the window shows a leak.
 	Fired bool
@@ -150,10 +150,10 @@ type Transition struct {
 	At       time.Duration
 	From, To State
 	Kind     LeakKind
-	// Rule names the row of the policy's table: the section of the article and
-	// a word, such as "5.4 spike".
+	// Rule names the row of the policy's table by the section of the article
+	// and a word, such as "5.4 spike".
 	Rule string
-	// Because is one sentence with the numbers, readable by a tester.
+	// Because is one sentence with the numbers, written for a tester.
 	Because string
 }
 

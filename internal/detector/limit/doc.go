@@ -6,13 +6,13 @@
 // A [Watch] records readings and warns by distance (80 % and 95 % of the limit)
 // and by time (the limit will be reached within the hour if the growth of the
 // last hour continues). A late warning is better than a false one. A warning
-// requires a level that lasted for more than one reading, and growth that is
-// even and continues. For the Java heap it uses what is left after collections,
-// since a heap that is full just before a collection is normal, or what remains
-// after subtracting all possible garbage.
+// requires a level that lasted for more than one reading; a warning by time
+// also requires growth that is even and continues. For the Java heap the level
+// is what is left after collections, since a heap that is full just before a
+// collection is normal, or what remains after subtracting all possible garbage.
 //
-// It does no I/O; time is the device's and comes with the readings. Impossible
-// readings are ignored. If a limit has been exceeded, it is not the real limit
-// and is not used. Leaks that end below the limit are found by package
-// detector.
+// The package does no I/O; time is the device's and comes with the readings.
+// Impossible readings are ignored. If the use exceeds a limit, that is not the
+// real limit, and nothing is judged by it. Leaks that end below the limit are
+// found by package detector.
 package limit

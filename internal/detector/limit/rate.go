@@ -35,8 +35,9 @@ func sen(x, y []float64) Rate {
 	}
 	slices.Sort(slopes)
 	middle, _ := trend.Quantile(slopes, 0.5)
-	// The normal quantile of 99.5 %, and the variance of Kendall's S without
-	// ties: with ties the variance is smaller, so the interval is too wide.
+	// z is the normal quantile of 99.5 %. Under the root is the variance of
+	// Kendall's S without ties; with ties the variance is smaller, so the
+	// interval is wider than necessary.
 	const z = 2.5758
 	m := float64(n)
 	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)
@@ -48,9 +49,9 @@ func sen(x, y []float64) Rate {
 }
 
 const (
-	// Growth is divided into eighths of its time; at least risingParts of them
-	// are above the previous one. A load, or a few loads, rises in only a few
-	// steps.
+	// Growth is divided into eighths of its time, of which at least risingParts
+	// must be above the previous eighth. One load, or a few loads, rise in only
+	// a few steps.
 	risingParts = 6
 	// Every quarter must grow by at least leastShare of the mean step.
 	leastShare = 0.25

@@ -32,7 +32,7 @@ func (c *climb) add(used int64) (fell bool) {
 }
 
 // steady reports that a Java heap has grown by more than the garbage that it
-// can contain. So there were collections, but each freed less than was
+// can contain, although there were collections: each freed less than was
 // allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
@@ -61,8 +61,8 @@ type shape struct {
 const (
 	// maxBlocks bounds the number of blocks; an hour of counts has 30.
 	maxBlocks = 40
-	// A rate needs leastSpan of time, reliable growth needs growthSpan:
-	// something that fills up in a few minutes has slowed down by then.
+	// A rate needs leastSpan of time, reliable growth needs growthSpan: growth
+	// that only lasts for a few minutes has slowed down by then.
 	leastSpan  = 10 * time.Minute
 	growthSpan = 20 * time.Minute
 )
@@ -84,13 +84,13 @@ func (u Use) garbage() int64 {
 
 func shapeOf(r Resource, u Use) shape {
 	if r == JavaHeap {
-		// The floor is only visible in the few readings soon after a
+		// The floor is only visible in the few readings that come soon after a
 		// collection.
 		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
 	if r == AnonymousMemory {
-		// It rises and falls with the Java heap, and is read as often as the
-		// process is sampled.
+		// Anonymous memory rises and falls with the Java heap, and is read as
+		// often as the process is sampled.
 		return shape{length: 5 * time.Minute, n: 4, window: 2 * time.Hour}
 	}
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
@@ -158,7 +158,7 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// Earlier levels as high as this came down again, so this is not unlimited
+	// Earlier levels of this height fell again, so this is not unlimited
 	// growth.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
@@ -205,9 +205,9 @@ type minute struct {
 }
 
 // The floor of a Java heap is the minimum of floorMinutes minutes, or of as
-// many readings if they are further apart. For a sawtooth between 70 and 95 %
-// of the limit, the highest that occurs, all of these readings are above 80 %
-// once in 27,000 times.
+// many readings if readings are more than a minute apart. For a sawtooth
+// between 70 and 95 % of the limit, the highest sawtooth that occurs, all of
+// these readings are above 80 % once in 27,000 times.
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {
@@ -238,7 +238,7 @@ func (r *recent) least(n int) int64 {
 }
 
 // level returns the certain level: for counts the lower of two readings, for
-// the Java heap the floor, which is known once a collection was seen.
+// the Java heap the floor, which is known once there was a collection.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {

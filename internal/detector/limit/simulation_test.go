@@ -12,10 +12,9 @@ import (
 // life is a process: its use, as a share of the limit, at a time in minutes.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
-// Processes that never reach the limit. Each is high enough to be near its
-// limit at times. The number is how many of a thousand runs may have a warning:
-// an hour of a slow wave, or of steps that happen to come evenly, looks like an
-// hour of a leak.
+// These processes never reach the limit, but each is sometimes close to it. The
+// number is how many runs in a thousand may have a warning: an hour of a slow
+// wave, or of steps that happen to come evenly, looks like an hour of a leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int
@@ -82,8 +81,8 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 		pause = 30 + (javaPause-30)*rng.Float64()
 	}
 	const limit = 100000 << 10
-	// No collection in these processes frees more; half of the phones report
-	// this amount.
+	// No collection in these processes frees more than this; half of the phones
+	// report this amount.
 	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
@@ -236,14 +235,14 @@ func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHea
 }
 
 // A heap that fills within an hour or two causes a warning before its floors
-// show a trend, even if a process retains everything that it allocates, so that
-// nothing is freed.
+// show a trend, even if the process retains everything that it allocates, so
+// that collections free nothing.
 func TestSteepHeaps(t *testing.T) {
 	for _, c := range []struct {
 		limit, maxFree, perHour float64 // in MB
-		// bare is for a process that retains everything that it allocates, busy
-		// for one that additionally allocates 1 MB of garbage per second: the
-		// median time from the warning to the end.
+		// bare is the median time from the warning to the end for a process
+		// that retains everything that it allocates; busy is the same for a
+		// process that additionally allocates 1 MB of garbage per second.
 		bare, busy time.Duration
 	}{
 		{192, 8, 100, 15 * time.Minute, 25 * time.Minute}, {192, 8, 200, 10 * time.Minute, 8 * time.Minute},
@@ -284,7 +283,7 @@ func TestSteepHeaps(t *testing.T) {
 
 // A heap that fills and then stays constant causes no warning, whatever is
 // collected, in at least 99 of 100 cases. The exceptions fill evenly for half
-// an hour, or have collections in step with the readings.
+// an hour, or their collections coincide with the readings.
 func TestHeapsThatStay(t *testing.T) {
 	seeds := 300
 	if os.Getenv("LEAKGATE_E2E") == "long" {

@@ -23,7 +23,8 @@ func (w Warning) text() string {
 	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), most, held,
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
-		// The time left is that of the growth that is certain, which is slower.
+		// The time left follows from the growth that is certain, which is
+		// slower than the growth shown.
 		s += fmt.Sprintf(", +%s per hour, limit in %s at most", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
 	}
 	return s + "; " + name.end

@@ -20,14 +20,15 @@ type Use struct {
 type Warning struct {
 	At       time.Duration
 	Resource Resource
-	// Used is what counts against the limit. For the Java heap it is what is
-	// left after collections. Both values are in bytes for memory, and are
-	// counts otherwise.
+	// Used is what counts against Limit. For the Java heap it is what is left
+	// after collections. Both values are in bytes for memory, and are counts
+	// otherwise.
 	Used, Limit int64
 	// Rate is the growth of the last hour (for the Java heap: of the last four
 	// hours).
 	Rate Rate
-	// TimeLeft is the time until the limit at that growth, if TimeKnown.
+	// TimeLeft is the time until the limit is reached at that growth, if
+	// TimeKnown.
 	TimeLeft  time.Duration
 	TimeKnown bool
 	// Urgent reports that 95 % of the limit is used.
@@ -54,8 +55,8 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports that more than the limit was used. So it is not the real
-	// limit, and nothing is judged by it.
+	// Exceeded reports that the use was above the limit. So this is not the
+	// real limit, and nothing is judged by it.
 	Exceeded bool
 	// Warned reports that a warning is active.
 	Warned bool
@@ -66,8 +67,7 @@ type Standing struct {
 const (
 	near   = 0.80
 	urgent = 0.95
-	// A distance warning may be repeated after the level was below these
-	// values.
+	// A distance warning may be repeated once the level was below these values.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
 	// A time warning is given if less than soon is left and at least soonShare
@@ -112,7 +112,7 @@ type track struct {
 	soon   alarm
 }
 
-// alarm is a warning that is issued once.
+// alarm is a warning that is issued once until it is cleared.
 type alarm struct {
 	on bool
 	at time.Duration
@@ -182,8 +182,8 @@ func (t *track) outlook() outlook {
 	return t.floors
 }
 
-// exceeded reports that the use is above the limit, which therefore is not the
-// real one.
+// exceeded reports whether the use is above the limit, which therefore is not
+// the real one.
 func (t *track) exceeded() bool { return t.peak > t.last.Limit }
 
 // judge checks distance and time.

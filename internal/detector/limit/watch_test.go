@@ -97,8 +97,8 @@ func TestDistanceAgain(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	// 400 of 1000 and 300 more per hour: the limit is reached after 2 h, and
-	// the last hour before it begins at 700.
+	// The process uses 400 of 1000 and adds 300 per hour: it reaches the limit
+	// after 2 h, and the last hour before that begins at 700.
 	w := new(Watch)
 	got := add(w, Threads, time.Hour, 3*time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 400 + 5*m })
 	if len(got) != 3 || got[0].Urgent || !got[0].TimeKnown {
@@ -114,7 +114,7 @@ func TestTime(t *testing.T) {
 			"+300 per hour, limit in 1 h at most; reaching it is an OutOfMemoryError: pthread_create failed") {
 		t.Errorf("%q", first.Text)
 	}
-	// The distance warnings come after it.
+	// The distance warnings come after the time warning.
 	if got[1].Urgent || !got[2].Urgent {
 		t.Errorf("%+v", got[1:])
 	}
@@ -146,8 +146,8 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	if !got[len(got)-1].Urgent {
 		t.Errorf("%+v", got)
 	}
-	// Without a collection the floor is unknown, until more was allocated than
-	// could be garbage.
+	// Without a collection the floor is unknown until the heap has grown by
+	// more than could be garbage.
 	for m, want := range map[int]int{60: 0, 130: 0, 290: 1} {
 		w, warned := new(Watch), 0
 		for i := range m {
@@ -165,7 +165,7 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	}
 }
 
-// If a limit has been exceeded, it is not the real limit.
+// If the use exceeds a limit, that is not the real limit.
 func TestExceeded(t *testing.T) {
 	w := new(Watch)
 	used := func(m float64) float64 { return 1000 + m }
@@ -235,7 +235,7 @@ func TestHostileReadings(t *testing.T) {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 			check(t, a, got)
-			// A reading that is not later than the last one.
+			// A reading that is not later than the previous one.
 			if u.Used >= 0 && u.Limit > 0 {
 				a.Add(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
 			}
@@ -307,9 +307,9 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
-// Anonymous memory rises and falls with the Java heap, which is not growth. An
-// underlying leak causes a warning before the memory limiter kills, and a limit
-// that was not read is reported as assumed.
+// Anonymous memory rises and falls with the Java heap, which is not growth. A
+// leak below these movements causes a warning before the memory limiter kills
+// the process, and a limit that was not read is reported as assumed.
 func TestAnonymousMemory(t *testing.T) {
 	const mb = 1 << 20
 	saw := func(m float64) float64 { return 60 * mb * math.Mod(m, 7) / 7 }

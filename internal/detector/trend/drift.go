@@ -32,9 +32,9 @@ const leastValues = 6
 // 2009), with one lag. It uses the autocorrelation of the detrended values,
 // corrected for its bias after Roy and Fuller, raised by the given number of
 // its standard errors, and taken as 1 if it cannot be distinguished from 1. So
-// the t value is near normal for stationary noise, and not far from it for
-// random walks (the tests have the rates). Fewer than 6 values have no drift:
-// only N is set then.
+// the t value is close to normal for stationary noise, and not far from normal
+// for random walks (the tests have the rates). If there are fewer than 6
+// values, only N is set.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {

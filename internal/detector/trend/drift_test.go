@@ -17,7 +17,7 @@ func project(y []float64, columns ...[]float64) (left []float64, own, coefficien
 	var units [][]float64
 	for _, column := range columns {
 		q := slices.Clone(column)
-		for range 2 { // once more, to remove rounding errors
+		for range 2 { // repeated to remove rounding errors
 			for _, u := range units {
 				take(q, u, dot(q, u))
 			}
@@ -128,7 +128,7 @@ func royAndFuller(tau, n float64) float64 {
 }
 
 // plainDrift is a second implementation of FitDrift. sure is false if rounding
-// could decide whether the noise is a random walk.
+// errors could decide whether the noise is a random walk.
 func plainDrift(y []float64, raise float64) (d Drift, sure bool) {
 	n := float64(len(y))
 	alpha, se := roughness(y)
@@ -141,8 +141,8 @@ func plainDrift(y []float64, raise float64) (d Drift, sure bool) {
 	return generalized(y, max(alpha, -0.9)), sure
 }
 
-// noisy is AR(1) noise of standard deviation sigma, or a random walk with such
-// steps.
+// noisy returns AR(1) noise of standard deviation sigma, or a random walk whose
+// steps have that standard deviation.
 func noisy(r *rand.Rand, n int, rho, sigma float64) []float64 {
 	y := make([]float64, n)
 	fresh, e := math.Sqrt(1-rho*rho), r.NormFloat64()
@@ -223,8 +223,8 @@ func TestRoyFuller(t *testing.T) {
 		{-12, -0.12 + 0.25, 100},
 		{-17, -0.17 + 3.0/17, 100},
 		{-18, 0, 100},
-		// The root of 3*24 is 8.49, which is before -a: the formula ends there
-		// anyway.
+		// The root of 3*24 is 8.49. The value -8.49 lies before -a, where the
+		// formula ends anyway.
 		{-8, -8.0/24 + 3/(8-2*0.06102142), 24},
 	}
 	for _, tt := range tests {
@@ -282,8 +282,8 @@ func TestNoise(t *testing.T) {
 }
 
 // TestNoiseFindsItsCorrelation checks that over many stretches the pooled
-// estimate comes close to the true value, from below if the stretches are
-// short.
+// estimate comes close to the true value, and that it is too low if the
+// stretches are short.
 func TestNoiseFindsItsCorrelation(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 3))
 	for _, rho := range []float64{0, 0.5, 0.8} {
@@ -297,8 +297,8 @@ func TestNoiseFindsItsCorrelation(t *testing.T) {
 	}
 }
 
-// TestRoyFullerOfWalks checks that the correction alone identifies a little
-// more than a third of all random walks, at any length.
+// TestRoyFullerOfWalks checks that the correction alone identifies slightly
+// more than a third of all random walks, whatever their length.
 func TestRoyFullerOfWalks(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 9))
 	for _, n := range []int{24, 60, 240} {
@@ -378,7 +378,7 @@ func TestDriftSize(t *testing.T) {
 	}
 }
 
-// TestDriftIsFound is the opposite of TestDriftSize: a drift of several
+// TestDriftIsFound is the counterpart of TestDriftSize: a drift of several
 // standard errors is found, whatever the noise.
 func TestDriftIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 5))
@@ -530,7 +530,7 @@ func seedValues(f *testing.F) {
 }
 
 // FuzzDrift checks that the results for finite values are in their ranges, and
-// that neither the sign nor a unit that is a power of two changes a digit.
+// that changing the sign, or the unit by a power of two, changes no digit.
 func FuzzDrift(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

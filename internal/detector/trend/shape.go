@@ -13,7 +13,7 @@ type Shapes struct {
 	Onset float64
 	// OnsetAt is the step at which it begins to rise.
 	OnsetAt int
-	// Step is a sudden rise or fall. TwoSteps has two of them, and ThreeSteps
+	// Step is a sudden rise or fall. TwoSteps has two steps, and ThreeSteps
 	// adds a third at the best place.
 	Step, TwoSteps, ThreeSteps float64
 	// Saturating rises as 1-exp(-t/tau). Filled rises up to some place and is
@@ -50,8 +50,8 @@ func FitShapes(y []float64) Shapes {
 }
 
 // BIC returns the Bayesian information criterion of a curve with the given
-// number of parameters for independent noise; smaller is better. If every curve
-// fits to a billionth of the spread, none is better than another.
+// number of parameters for independent noise; smaller is better. Curves that
+// all fit to a billionth of the spread count as equally good.
 func (s Shapes) BIC(sse float64, parameters int) float64 {
 	n := float64(s.N)
 	return n*math.Log(max(sse, 1e-18*s.Constant, math.SmallestNonzeroFloat64)/n) + float64(parameters)*math.Log(n)
@@ -124,8 +124,8 @@ func (p *prefix) filled(k int) (sse, slope float64) {
 	return p.regress(z, zz, zy)
 }
 
-// steps returns the best single step, the best pair, and that pair with one
-// more step; every level has at least two values.
+// steps returns the best single step, the best pair, and that pair with another
+// step; every level has at least two values.
 func (p *prefix) steps() (one, two, three float64) {
 	one, two = math.Inf(1), math.Inf(1)
 	var places [4]int

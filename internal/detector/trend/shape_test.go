@@ -14,7 +14,7 @@ func leaves(y []float64, columns ...[]float64) float64 {
 }
 
 // rising returns the residual of y after a fit of a regressor and a constant,
-// or of the constant alone if the coefficient is not positive.
+// or of the constant alone if the coefficient of the regressor is not positive.
 func rising(y, column []float64) float64 {
 	left, _, slope := project(y, ones(len(y)), column)
 	if slope <= 0 {
@@ -48,7 +48,7 @@ func stepPlaces(n, count int) (all [][]int) {
 	return all
 }
 
-// bestSteps returns the best of all ways.
+// bestSteps returns the best of all these ways.
 func bestSteps(y []float64, count int) (sse float64, places []int) {
 	sse = math.Inf(1)
 	for _, p := range stepPlaces(len(y), count) {
@@ -59,7 +59,7 @@ func bestSteps(y []float64, count int) (sse float64, places []int) {
 	return sse, places
 }
 
-// oneMore returns the best way to add one place.
+// oneMore returns the best way to add one place to the given ones.
 func oneMore(y []float64, places []int) float64 {
 	best := levelled(y, places...)
 	for k := 2; k <= len(y)-2; k++ {
@@ -105,8 +105,8 @@ func stepAt(n int, places ...int) []float64 {
 	})
 }
 
-// plainShapes is FitShapes by brute force; best3 is the best of all that have
-// up to three steps.
+// plainShapes is FitShapes by brute force; best3 is the best fit of all that
+// have up to three steps.
 func plainShapes(y []float64) (s Shapes, best3 float64) {
 	n := len(y)
 	s = Shapes{N: n, Constant: leaves(y, ones(n)), Line: leaves(y, ones(n), steps(n))}
@@ -180,7 +180,8 @@ func TestShapesAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// TestLongShapes is the same for the longest series, without triples of steps.
+// TestLongShapes is the same test for the longest series, without triples of
+// steps.
 func TestLongShapes(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 2))
 	for _, n := range []int{24, 36, 63, 64} {
@@ -365,8 +366,8 @@ func TestParametersCost(t *testing.T) {
 	}
 }
 
-// TestPerfectShapes checks that rounding does not decide if a curve fits to the
-// last digit.
+// TestPerfectShapes checks that rounding does not decide which curve is best if
+// a curve fits to the last digit.
 func TestPerfectShapes(t *testing.T) {
 	for _, n := range []int{8, 24, 36, 64} {
 		constant := FitShapes(columnOf(n, func(int) float64 { return 0.1 }))

@@ -17,8 +17,8 @@ type Window struct {
 	columns []Column
 }
 
-// room is the capacity in rows for size points per column. With a sixteenth to
-// spare, a push copies 16 values of each column on average.
+// room is the capacity in rows for size points per column. With an extra
+// sixteenth, a push copies 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 
 // NewWindow returns a window of columns with size points each; both must be at
@@ -66,7 +66,8 @@ func anyKnown(values []float64) bool {
 }
 
 // makeRoom moves the latest rows to the front when the capacity is used up.
-// With the new row there is one too many, so the oldest is no longer used.
+// With the new row, a full column has one row too many, so its oldest row is no
+// longer used.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return
