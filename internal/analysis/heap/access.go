@@ -65,9 +65,9 @@ func (g *Graph) masks(families []*Family) []uint64 {
 			}
 			k = list[k].super
 		}
-		// Families were already inherited by the classes before the path; going
-		// down from its top, each class adds its own families to the inherited
-		// ones.
+		// The superclass above the path already has all its families; going
+		// down from the top of the path, each class adds its own families to
+		// those of its superclass.
 		above := uint64(0)
 		if known[k] {
 			above = masks[k]
@@ -124,14 +124,14 @@ func compare64(a, b, c, d int64) int {
 }
 
 // Field is an instance field as declared by one class; a field of the same name
-// in a subclass is a different one. It is not safe for concurrent use.
+// in a subclass is a different field. It is not safe for concurrent use.
 type Field struct {
 	graph *Graph
 	// own is the position of the field among those that its class declares
 	// itself.
 	own map[slot]fieldPlace
-	// places caches its position in the instances of each class; last is the
-	// latest one.
+	// places caches the field's position in the instances of each class; last
+	// is the most recently used entry.
 	places map[slot]fieldPlace
 	last   slot
 	place  fieldPlace
@@ -220,8 +220,8 @@ func (r *Record) RefOf(f *Field) (Object, bool) {
 	return r.graph.find(readID(b, r.graph.IDSize))
 }
 
-// IsNull reports whether a field of references is null. ok is false if the
-// object has no such field.
+// IsNull reports whether a reference field is null. ok is false if the object
+// has no such field.
 func (r *Record) IsNull(f *Field) (null, ok bool) {
 	b, t := r.value(f)
 	if t != hprof.Object {
@@ -247,8 +247,9 @@ func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool
 	return g.registry.fieldName(g.file.Strings, owner, id, t)
 }
 
-// Declared calls f with the record of each class of the dump, with the names of
-// the dump rather than those of Options.Names. f must not keep or change it.
+// Declared calls f with the record of each class of the dump. The names are
+// those of the dump rather than those of Options.Names. f must not keep or
+// change the record.
 func (g *Graph) Declared(f func(c *hprof.Class)) {
 	for s := range g.registry.list {
 		if dump := g.registry.list[s].dump; dump != nil {
@@ -324,7 +325,8 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	return list
 }
 
-// frames returns a frame, or the frames that were inlined into it.
+// frames returns the translated frame, preceded by the frames that were inlined
+// into it, if any.
 func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
 	method, _ := g.file.Strings.Get(f.Method)
 	source, _ := g.file.Strings.Get(f.Source)

@@ -12,8 +12,8 @@ import (
 // Accumulation is a place of the dominator tree where memory accumulates in
 // many objects of one class. The idea is Eclipse MAT's "accumulation point":
 // going down from the roots, the place where the retained memory splits into
-// many parts. The place may be above the tree: objects that are each held by a
-// GC root of their own.
+// many parts. The place may also be above the tree, if a separate GC root holds
+// each of the objects.
 type Accumulation struct {
 	// Object is the place; Retained is its retained size. If GC roots hold the
 	// objects, Object is the one with the largest retained size, and Retained
@@ -26,8 +26,9 @@ type Accumulation struct {
 	// Class is the class of the accumulated objects, Count is their number.
 	Class string
 	Count int64
-	// If Linked, Object itself is one of them, and each dominates the next, as
-	// in a list or tree of nodes. Otherwise Object dominates them.
+	// If Linked, Object itself is one of the accumulated objects, and each of
+	// them dominates the next, as in a list or tree of nodes. Otherwise Object
+	// dominates all of them.
 	Linked bool
 	// Size is the number of bytes that the objects retain together.
 	Size Size
@@ -38,19 +39,20 @@ type Accumulation struct {
 	Held     int64
 	HeldSize Size
 	// Beside lists other classes of objects that Object dominates; HeldBeside
-	// lists classes other than Holds that the objects dominate. Both contain up
-	// to three classes, largest first; each has at least
-	// AccumulationOptions.Fewest objects, which retain at least a fifth of
-	// Retained.
+	// lists classes other than Holds that the accumulated objects dominate.
+	// Each list contains up to three classes, largest first. Each class has at
+	// least AccumulationOptions.Fewest objects, which retain at least a fifth
+	// of Retained.
 	Beside, HeldBeside []ClassSum
 	// If AccumulationOptions.Through selects Holds, Behind is the class with
-	// most bytes among the objects that the instances of Holds reference,
-	// provided that there are about as many of those; otherwise it is zero.
+	// the most bytes among the objects that the instances of Holds reference,
+	// provided that there are about as many objects of that class as instances
+	// of Holds; otherwise Behind is zero.
 	Behind ClassSum
 }
 
-// ClassSum is a number of objects of one class, and the size that they retain
-// together.
+// ClassSum is the number of some objects of one class, and the size that they
+// retain together.
 type ClassSum struct {
 	Class string
 	Count int64
@@ -70,8 +72,8 @@ type AccumulationOptions struct {
 	// Least is the minimum number of bytes, Java and native together, that an
 	// object must retain.
 	Least int64
-	// Fewest is the minimum number of objects of one class that counts as many;
-	// at least two.
+	// Fewest is the minimum number of objects of one class that form an
+	// accumulation; at least two.
 	Fewest int64
 	// Leave selects the heaps of Graph.Heaps whose bytes are ignored; nil
 	// selects no heap.
@@ -80,31 +82,31 @@ type AccumulationOptions struct {
 	// the most informative kind first: an object with several roots counts for
 	// the first kind.
 	Roots []hprof.SubTag
-	// Through selects, by name, classes that do not describe their contents;
-	// nil selects no class.
+	// Through selects, by name, classes whose names do not say what their
+	// objects contain; nil selects no class.
 	Through func(class string) bool
 }
 
 // Accumulations searches down from the tops for the first objects that retain
 // at least Least and meet one of two conditions:
-//   - no child retains more than half of the object's retained size, but Fewest
-//     or more children of one class together do; or
-//   - the object, together with the objects of its class that it dominates
-//     through this class only, makes Fewest or more, and none of them accounts
-//     for more than half by itself.
+//   - no child retains more than half of the object's retained size, but at
+//     least Fewest children of one class together do; or
+//   - the object and the objects of its class that it dominates only through
+//     this class number at least Fewest, and none of them alone accounts for
+//     more than half of the bytes.
 //
 // No accumulation is below another. Class objects do not accumulate: programs
-// normally have many with static fields. An object without references that only
-// one other object references is ignored only when deciding whether objects are
-// linked.
+// normally have many with static fields. When deciding whether objects are
+// linked, an object without references that only one other object references is
+// ignored.
 //
-// Fewest or more objects of one class that GC roots of one kind hold are also
-// an accumulation, if they retain at least Least together and none of them
-// retains more than half of that by itself. An object that contains an
+// At least Fewest objects of one class that GC roots of one kind hold are also
+// an accumulation, if they together retain at least Least bytes and none of
+// them alone retains more than half of that. An object that contains an
 // accumulation of the first two kinds does not count, nor does one in a heap
 // that Leave selects. Local variables of a thread (JAVA_FRAME) count with their
-// thread if Roots has THREAD_OBJECT: which of them a dump names depends on what
-// the runtime compiled.
+// thread if Roots has THREAD_OBJECT: which local variables a dump contains
+// depends on what the runtime has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //
@@ -151,22 +153,24 @@ type accumulator struct {
 	// heaps are those whose bytes count.
 	heaps         []int
 	least, fewest int64
-	// names are the class names of the rows, through the rows that
+	// names are the class names of the rows; through are the rows that
 	// AccumulationOptions.Through selects.
 	names   []string
 	through []bool
-	// found are the accumulations; unsure are the vertices for which leaves
-	// without a vertex decide.
+	// found are the accumulations; unsure are the vertices that can only be
+	// decided once leaves without a vertex are counted.
 	found, unsure []pile
 	steps         []step
 	sums          groups
-	// rooted are the objects that GC roots hold, accumulation or not; members
-	// are the objects of the accumulations among them.
+	// rooted are the objects that GC roots hold, whether they form an
+	// accumulation or not; members are the objects of the accumulations among
+	// them.
 	rooted  []rootPile
 	members []member
 }
 
-// pile is a candidate for an accumulation: its vertex, and the class.
+// pile is a candidate for an accumulation: its vertex, and the class of the
+// objects.
 type pile struct {
 	vertex uint32
 	row    uint32
@@ -178,18 +182,18 @@ type pile struct {
 	inTree  int
 	count   int64
 	size    Size
-	// beside are the classes of objects at the place other than row.
+	// beside are the classes of the other objects at the place.
 	beside groups
-	// behind are the classes behind what the objects hold.
+	// behind are the classes of the objects that the held objects reference.
 	behind groups
-	// If counted, count, size and beside are already known, and the objects
-	// hold nothing.
+	// If counted, the fields count, size and beside are already set, and the
+	// objects hold nothing.
 	counted bool
 }
 
-// step is a vertex to visit. An ancestor has already checked its class for
-// linked objects: they are not linked down to the vertex settled, which alone
-// accounts for more than half.
+// step is a vertex to visit. An ancestor has already checked whether objects of
+// its class are linked: they are not linked down to the vertex settled, which
+// alone accounts for more than half of the bytes.
 type step struct {
 	vertex, settled uint32
 }
@@ -279,7 +283,7 @@ func (a *accumulator) many(sum group, whole Size) bool {
 }
 
 // link reports whether a vertex and the vertices of its class that it dominates
-// through this class only are an accumulation. It returns unsettled if they
+// only through this class are an accumulation. It returns unsettled if they
 // are; otherwise it returns the vertex down to which they are not.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
@@ -408,9 +412,9 @@ func (a *accumulator) within(i int, v uint32) bool {
 	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
 }
 
-// enter counts the vertices of an accumulation, with those of its class that
-// one of them dominates, such as nodes in the same bucket of a map. It marks
-// those that may have leaves.
+// enter counts the vertices of an accumulation, together with the vertices of
+// its class that one of them dominates, such as nodes in the same bucket of a
+// map. It marks the vertices that may have leaves.
 func (a *accumulator) enter(p *pile, marked bitset) {
 	u := p.vertex
 	if p.linked {
@@ -441,9 +445,10 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects behind a vertex that objects of an
-// accumulation hold, and marks the vertices that it looks through. It does not
-// count objects behind another object of the accumulation's class.
+// lookThrough counts the objects that a vertex references, where an object of
+// an accumulation holds that vertex; it marks the vertices that it looks
+// through. It does not count what another object of the accumulation's class
+// holds.
 func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
@@ -510,8 +515,8 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the main one, for a place
-// whose retained size is whole.
+// others returns the classes to report in addition to the main class, for a
+// place whose retained size is whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
 		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
@@ -544,7 +549,8 @@ func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uin
 
 func (a *accumulator) slot(v uint32) slot { return a.g.slots.at(a.t.objects[v]) }
 
-// row distinguishes classes of different names.
+// row returns the row of a class; classes with different names have different
+// rows.
 func (a *accumulator) row(v uint32) uint32 { return a.g.registry.list[a.slot(v)].row }
 
 // rowNames returns the name of each row.
@@ -562,7 +568,7 @@ func (g *Graph) rowNames() (names []string) {
 	return names
 }
 
-// weigh returns the retained size of a vertex in the heaps that count.
+// weigh returns the retained size of a vertex in the heaps whose bytes count.
 func (a *accumulator) weigh(v uint32) (s Size) {
 	for _, h := range a.heaps {
 		s.Java += a.t.retained[h][v]
@@ -573,7 +579,7 @@ func (a *accumulator) weigh(v uint32) (s Size) {
 	return s
 }
 
-// shallow returns the size of an object itself, in the heaps that count.
+// shallow returns the size of an object itself, in the heaps whose bytes count.
 func (a *accumulator) shallow(o uint32) (s Size) {
 	if len(a.g.native) > 0 {
 		s.Native = a.g.native[o]
@@ -592,8 +598,9 @@ func (a *accumulator) counts(o uint32) bool {
 	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
-// best returns the class with most bytes. If several have the same size, it
-// returns the one with most objects, then the first by name.
+// best returns the class with the most bytes. If several classes have equally
+// many bytes, it returns the class with the most objects; among those, the
+// first by name.
 func (a *accumulator) best(t *groups) (best group) {
 	for i, s := range t.list {
 		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))
@@ -604,7 +611,8 @@ func (a *accumulator) best(t *groups) (best group) {
 	return best
 }
 
-// group is the objects of a class, and the size that they retain together.
+// group is the number of some objects of a class, and the size that they retain
+// together.
 type group struct {
 	row   uint32
 	count int64

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plainTree is a dominator tree as lists of children, built by visiting each
-// object once.
+// plainTree is a dominator tree stored as lists of children, built by visiting
+// each object once.
 type plainTree struct {
 	*heap.Graph
 	options  heap.AccumulationOptions
@@ -45,7 +45,7 @@ func newPlainTree(g *heap.Graph, o heap.AccumulationOptions) *plainTree {
 	return p
 }
 
-// weight returns the retained size of an object in the heaps that count.
+// weight returns the retained size of an object in the heaps whose bytes count.
 func (p *plainTree) weight(o heap.Object) heap.Size {
 	s := heap.Size{Native: p.Retained(o).Native}
 	for h := range p.Heaps {
@@ -90,7 +90,7 @@ func (p *plainTree) down(o heap.Object, list []heap.Accumulation) []heap.Accumul
 	return list
 }
 
-// many is the first rule.
+// many is a second implementation of the first condition of Accumulations.
 func (p *plainTree) many(o heap.Object) (string, bool) {
 	whole := p.weight(o).Total()
 	counts, sums := map[string]int64{}, map[string]int64{}
@@ -112,7 +112,7 @@ func (p *plainTree) many(o heap.Object) (string, bool) {
 	return "", false
 }
 
-// linked is the second rule.
+// linked is a second implementation of the second condition of Accumulations.
 func (p *plainTree) linked(o heap.Object) bool {
 	if p.IsClass(o) {
 		return false
@@ -173,7 +173,7 @@ func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accu
 	return a
 }
 
-// lookThrough counts the first objects on each path that are not looked
+// lookThrough counts, on each path, the first object whose class is not looked
 // through.
 func (p *plainTree) lookThrough(o heap.Object, class string, behind plainSums) {
 	if p.options.Through == nil || p.Class(o) == class {
@@ -196,7 +196,7 @@ func (t plainSums) add(class string, size heap.Size) {
 	t[class] = heap.ClassSum{Class: class, Count: s.Count + 1, Size: plus(s.Size, size)}
 }
 
-// sorted returns the classes, the one with most bytes first.
+// sorted returns the classes, the one with the most bytes first.
 func (t plainSums) sorted() []heap.ClassSum {
 	return slices.SortedFunc(maps.Values(t), func(a, b heap.ClassSum) int {
 		return cmp.Or(cmp.Compare(b.Size.Total(), a.Size.Total()), cmp.Compare(b.Count, a.Count),
@@ -226,7 +226,7 @@ func (p *plainTree) holds(a *heap.Accumulation, held plainSums) {
 	a.HeldBeside = p.worth(held, a.Retained)
 }
 
-// rooted is the third rule.
+// rooted is a second implementation of the rule for objects that GC roots hold.
 func (p *plainTree) rooted(found []heap.Accumulation) (list []heap.Accumulation) {
 	owners := p.owners(found)
 	type group struct {
@@ -546,7 +546,7 @@ func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	return sum
 }
 
-// The same objects and GC roots in another order have the same answer.
+// The result must be the same if objects and GC roots are in another order.
 func TestAccumulationsInAnyOrder(t *testing.T) {
 	seeds := uint64(1500)
 	if racing {

@@ -19,8 +19,7 @@ type number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | edge | cell
 }
 
-// smallest is the size from which arrays get pages of their own from the
-// system.
+// smallest is the size from which an array gets its own pages from the system.
 const smallest = 1 << 20
 
 // array returns an array of n zeros.

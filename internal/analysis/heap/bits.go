@@ -13,8 +13,8 @@ func newBitset(a *arena, n int64) (bitset, error) { return array[uint64](a, (n+6
 func (b bitset) has(i uint32) bool { return b[i>>6]>>(i&63)&1 != 0 }
 func (b bitset) set(i uint32)      { b[i>>6] |= 1 << (i & 63) }
 
-// setShared sets a bit, safe for concurrent use, and reports whether it was set
-// before.
+// setShared sets a bit and reports whether it was already set. It is safe for
+// concurrent use.
 func (b bitset) setShared(i uint32) bool {
 	mask := uint64(1) << (i & 63)
 	if atomic.LoadUint64(&b[i>>6])&mask != 0 {
@@ -30,8 +30,8 @@ func (b bitset) count() (n int64) {
 	return n
 }
 
-// ranks numbers the members of a bitset in order: the number of a member is the
-// count of the members below it. sums holds the count before each word.
+// ranks numbers the members of a bitset in order: each member's number is the
+// count of lower members. sums holds the count before each word.
 type ranks struct {
 	bits bitset
 	sums []uint32

@@ -19,12 +19,12 @@ type Census struct {
 	RootCounts map[hprof.SubTag]int64
 	// Damage lists what was skipped because of Options.Partial.
 	Damage []error
-	// Rows have no reachable or retained counts. The class with most bytes is
-	// first.
+	// Rows have no reachable or retained counts. The class with the most bytes
+	// is first.
 	Rows []Row
 }
 
-// tally is the objects of one slot.
+// tally is the number and size of the objects of one slot.
 type tally struct {
 	objects, elements int64
 }

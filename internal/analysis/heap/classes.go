@@ -43,7 +43,7 @@ type class struct {
 	// offsets.
 	referent int32
 	strength Reachability
-	// part and parts are for native.go.
+	// part and parts describe the class's role in native memory (native.go).
 	part  part
 	parts []partField
 	// link is the number of the class object that objects of this class
@@ -61,7 +61,8 @@ type class struct {
 type Names interface {
 	// Class translates a class or an array of it, as Java writes it.
 	Class(name string) string
-	// Field translates a field that a class with a translated name declares.
+	// Field translates the name of a field that a class with a translated name
+	// declares.
 	Field(class, name string, t hprof.Type) string
 	// Frame translates a frame of a stack trace, inlined frames first.
 	Frame(StackFrame) []StackFrame
@@ -101,8 +102,8 @@ func (r *registry) locked(id hprof.ID) slot {
 	return s
 }
 
-// dumped records a CLASS_DUMP at an offset of the file. If a class has two of
-// them, the last one counts.
+// dumped records a CLASS_DUMP at an offset of the file. If a class has several
+// such records, the last one counts.
 func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)
@@ -262,8 +263,8 @@ type layouts struct {
 }
 
 const (
-	// longestChain bounds the number of superclasses, so that a cycle in a
-	// damaged dump terminates.
+	// longestChain bounds the number of superclasses of a class, so that
+	// following a cycle in a damaged dump ends.
 	longestChain = 1 << 10
 	// mostPlaces bounds the number of references that all classes declare, with
 	// the references of superclasses counted for each class: a large app has a
@@ -314,8 +315,8 @@ func (l *layouts) lay(s slot) error {
 	return nil
 }
 
-// unify ensures that classes of the same name, which were loaded several times,
-// are all leaves or all not. Sums by name count leaves separately.
+// unify ensures that classes of the same name are either all leaves or all not:
+// a class may be loaded several times. Sums by name count leaves separately.
 func (l *layouts) unify() {
 	inner := map[string]bool{}
 	for i := range l.list {

@@ -13,7 +13,8 @@ type classLinks struct {
 	// A reference to a root does not affect what is retained.
 	rooted func(hprof.ID) bool
 	// find returns the number of an object, or none if the dump lacks it. find
-	// is nil under the model Ahat, which has no such references.
+	// is nil under the model Ahat, which does not count the references of class
+	// records.
 	find func(hprof.ID) uint32
 }
 
@@ -36,9 +37,9 @@ func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
 }
 
-// recorded reports whether the references of ofClass count. They do not if
-// static fields have the same references, as ART has written them since Android
-// 7.
+// recorded reports whether the references of ofClass count. They do not if the
+// class has static fields with the same references, as ART has written since
+// Android 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {
 		return false

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ClassNode is the set of objects of the dominator tree with the same path:
+// ClassNode is a set of objects whose paths in the dominator tree are the same:
 // their dominators, from the root down, have the same classes. An object of the
 // same class as its dominator counts with its dominator, so that a list of any
 // length is one step.
@@ -65,8 +65,8 @@ func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode,
 	return m.list(), nil
 }
 
-// classKey is the key by which objects are merged: the row of a class, doubled,
-// plus one for the class objects themselves.
+// classKey is the key by which objects are merged: twice the row of a class,
+// plus one for class objects.
 type classKey uint64
 
 const noKey = ^classKey(0)

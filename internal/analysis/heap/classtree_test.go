@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// way is a ClassNode; sure counts the objects that have bytes or are not
-// leaves.
+// way is a ClassNode; sure is the number of its objects that have bytes or are
+// not leaves.
 type way struct {
 	heap.ClassNode
 	sure int64

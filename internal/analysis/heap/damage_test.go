@@ -183,8 +183,9 @@ func survives(t *testing.T, dump []byte) {
 }
 
 // weighAll computes the cost of several sets of objects. Each cost must be at
-// least the union of the subtrees that the objects dominate, and at most
-// everything reachable; the costs as groups must not be higher.
+// least the size of the union of the subtrees that the objects dominate, and at
+// most the size of everything reachable; the costs as groups must not be
+// higher.
 func weighAll(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	ctx := context.Background()
@@ -245,8 +246,8 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm damages a dump like storage, transports and editors do: every 4 bytes of
-// edits encode a position, an operation and a value.
+// harm damages a dump in the ways that storage, transports and editors do:
+// every 4 bytes of edits encode a position, an operation and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
 	dump = slices.Clone(dump)
@@ -297,8 +298,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// FuzzLoad damages dumps that are generated from a seed. Their edits are short,
-// so that the fuzzer can minimize them in time.
+// FuzzLoad damages dumps that are generated from a seed. The edits are short,
+// so that the fuzzer can minimize an input within its time limit.
 func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})

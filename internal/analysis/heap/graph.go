@@ -19,11 +19,11 @@ import (
 type SizeModel string
 
 const (
-	// Leakgate adds the references that a JVM, and ART up to Android 6, write
-	// only into class records: from an instance or an object array to its
-	// class, and from a class to its superclass, loader, signers and protection
-	// domain. The boot loader's classes are never unloaded, so they are roots,
-	// declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
+	// Leakgate counts additional references that a JVM, and ART up to Android
+	// 6, write only into class records: from an instance or an object array to
+	// its class, and from a class to its superclass, loader, signers and
+	// protection domain. The boot loader's classes are never unloaded, so they
+	// are roots, declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
 	Leakgate SizeModel = "leakgate"
 	// Ahat counts only the references of fields and elements.
 	Ahat SizeModel = "ahat"
@@ -83,8 +83,8 @@ type Graph struct {
 	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes count the
 	// contents of the dump, reachable or not.
 	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
-	// Duplicates counts objects whose ID occurred before; Dangling counts
-	// references to objects that are not in the dump.
+	// Duplicates is the number of objects whose ID occurred before; Dangling is
+	// the number of references to objects that are not in the dump.
 	Duplicates, Dangling int64
 	// Model is the size model of the graph.
 	Model SizeModel
@@ -100,8 +100,8 @@ type Graph struct {
 	workers int
 	// stretches are the positions of objects in the file, used by Read.
 	stretches []stretch
-	// twice has the position of the last record of each object that has several
-	// records.
+	// twice holds, for each object that has several records, the position of
+	// the last one.
 	twice    map[uint32]int64
 	fields   map[fieldKey]fieldPlace
 	ids      *ids
@@ -122,7 +122,7 @@ type Graph struct {
 	empty   []string
 }
 
-// mostClasses is the number of values that fit into three bytes.
+// mostClasses is the number of values that three bytes can hold.
 const mostClasses = 1 << 24
 
 // slotArray holds a slot for each object in two bytes, or in three if a dump

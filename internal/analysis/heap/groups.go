@@ -51,7 +51,7 @@ func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, er
 // objects does.
 type quotient struct {
 	*Graph
-	// group is indexed by vertex of the dominator tree.
+	// group is the group of each vertex of the dominator tree.
 	group []uint32
 	// costs are initially the bytes of the groups' own objects, and finally the
 	// groups' costs.
@@ -78,7 +78,7 @@ func (q *quotient) assign(of func(Object) uint32) (err error) {
 	return nil
 }
 
-// connect finds the references between groups, and records each once.
+// connect finds the references between groups, and records each reference once.
 func (q *quotient) connect(ctx context.Context) error {
 	met, b := newPairs(), &q.inbound
 	locals := q.locals()
@@ -210,7 +210,7 @@ func (q *quotient) search() (groups, parents []uint32) {
 	return groups, parents
 }
 
-// pairs is a set of pairs of different numbers: a hash table with open
+// pairs is a set of pairs of two different numbers: a hash table with open
 // addressing.
 type pairs struct {
 	table []uint64

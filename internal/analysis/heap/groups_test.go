@@ -8,8 +8,8 @@ import (
 )
 
 // TestGroupCostsByBruteForce compares the costs of random groups with the bytes
-// lost when their objects are removed: costs are never higher, and exact in at
-// least half of the cases.
+// that become unreachable when the objects are removed: a cost is never higher,
+// and is exact in at least half of the cases.
 func TestGroupCostsByBruteForce(t *testing.T) {
 	exact, all, graphs := 0, 0, uint64(2000)
 	if racing {

@@ -23,12 +23,12 @@ type ids struct {
 	// are stored plus 1.
 	regions []uint32
 	cells   []cell
-	// firsts is the count of objects before each stretch that has cells. Its
-	// index is stored in regions.
+	// firsts is the number of objects before each stretch that has cells; the
+	// index of a stretch is stored in regions.
 	firsts, starts []uint32
 	// dense is the number of objects in cells. Objects at addresses between
-	// grains are numbered after them, in the order of odd: ART identifies the
-	// overhead of a class by the class's address plus 1.
+	// grains are numbered after the objects in cells, in the order of odd: ART
+	// identifies the overhead of a class by the class's address plus 1.
 	dense uint32
 	odd   []uint64
 }
@@ -42,7 +42,8 @@ const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
 	// sparse is the maximum number of bytes that an object may cost in cells;
-	// least is the number of stretches that is always acceptable: 12 MB.
+	// least is the number of stretches that is always acceptable, which take 12
+	// MB.
 	sparse = 12
 	least  = 1 << 10
 )

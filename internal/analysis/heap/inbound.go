@@ -7,13 +7,14 @@ import (
 )
 
 // inbound holds the strong and soft references to each vertex, by depth-first
-// number: the reference by which the vertex was found, and the sources of
-// joins.
+// number: the reference by which the search found the vertex, and the sources
+// of its joins.
 type inbound struct {
-	// parents holds the parents of vertices that were not found from the
-	// preceding number; most vertices were.
+	// parents holds the parents of those vertices whose parent is not the
+	// vertex with the preceding number; most vertices have that parent.
 	parents scattered
-	// starts is where the sources of each vertex that has any begin.
+	// starts holds the positions at which the sources of vertices begin, for
+	// vertices that have sources.
 	starts  scattered
 	sources []uint32
 	// place maps a depth-first number to its vertex in the dominator tree.
@@ -73,8 +74,8 @@ func (b *inbound) keep(a *arena, o *order) (err error) {
 	return err
 }
 
-// parent returns the number from which a number was found; 0 stands for a GC
-// root.
+// parent returns the number of the object from which the search found the
+// object with the given number; 0 means that a GC root holds it.
 func (b *inbound) parent(d uint32) uint32 {
 	if !b.parents.bits.has(d) {
 		return d - 1
@@ -82,7 +83,8 @@ func (b *inbound) parent(d uint32) uint32 {
 	return b.parents.values[b.parents.of(d)]
 }
 
-// of returns the sources of a number except its parent.
+// of returns the numbers of the objects that reference the object with the
+// given number, except its parent.
 func (b *inbound) of(d uint32) []uint32 {
 	if !b.starts.bits.has(d) {
 		return nil
@@ -153,7 +155,7 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 		if err := g.climb(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
-		// The referent of a Reference does not keep it alive, but some
+		// The referent of a Reference is not kept alive by it, but some
 		// referents are followed anyway.
 		objects = objects[:0:0]
 		for _, w := range g.weaker.links {
@@ -185,7 +187,7 @@ func (g *Graph) addWeak(s *Set, objects []Object) {
 }
 
 // seeds returns the depth-first numbers of objects. An object without a vertex
-// gets the number of the object that references it.
+// has the number of the object that references it.
 func (g *Graph) seeds(objects []Object) (list []uint32) {
 	wanted := map[uint32]bool{}
 	for _, o := range objects {
@@ -209,7 +211,8 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 }
 
 // notByRecord returns a function that reports whether a vertex references
-// another by more than its class record. A nil function accepts all references.
+// another vertex by something other than its class record. A nil function
+// accepts all references.
 func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 	if records || g.Model != Leakgate {
 		return nil
@@ -235,8 +238,8 @@ func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 			return true
 		}
 		if g.slots.at(o) != classSlot {
-			// An object with a field for its own class is treated like one
-			// without.
+			// An object that has a field for its own class is treated like an
+			// object without such a field.
 			return g.registry.list[g.slots.at(o)].link != x
 		}
 		return g.hasStatic(Object(o), Object(x))

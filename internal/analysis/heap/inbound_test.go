@@ -72,9 +72,9 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	return a.askAncestors(g, targets, is)
 }
 
-// TestCostByBruteForce compares the cost of random sets with the bytes lost
-// when they are removed, once with sweeps only, and once with references
-// followed one by one.
+// TestCostByBruteForce compares the cost of random sets with the bytes that
+// become unreachable when the sets are removed, once with sweeps only, and once
+// with references followed one by one.
 func TestCostByBruteForce(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -107,8 +107,8 @@ func TestCostByBruteForce(t *testing.T) {
 }
 
 // TestSharesByBruteForce compares the shares of sets with brute force: the
-// objects that are lost when all sets are removed, but not when any single one
-// is, counted for each set that leads to them.
+// objects that become unreachable when all sets are removed, but not when any
+// single set is, counted for each set that leads to them.
 func TestSharesByBruteForce(t *testing.T) {
 	shared, graphs := 0, uint64(1600)
 	if racing {
@@ -195,7 +195,8 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 	return shares
 }
 
-// askCost removes the targets: the size of all lost objects is their cost.
+// askCost removes the targets: the size of all objects that become unreachable
+// is their cost.
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {

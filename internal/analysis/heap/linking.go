@@ -179,7 +179,8 @@ func (l *loader) census(inner bitset) (most int64) {
 }
 
 // linkClasses builds the table of references to classes. In a damaged dump the
-// ID of a class may belong to another object: such references do not count.
+// ID of a class may belong to another object: references to such an object do
+// not count.
 func (l *loader) linkClasses() {
 	l.links.classes = make([]uint32, len(l.registry.list))
 	for s := range l.registry.list {
@@ -211,7 +212,7 @@ type linker struct {
 	// is the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
-	// last is the last object that it referenced.
+	// last is the object that the current object referenced last.
 	last            uint32
 	dangling, count int64
 	weak            []weakLink
@@ -347,7 +348,7 @@ func (w *linker) elements(s *hprof.Scanner) {
 }
 
 // begin reserves space for n references of the object of a record; it returns
-// false if they do not count.
+// false if the references do not count.
 func (w *linker) begin(s *hprof.Scanner, n int) bool {
 	w.object = w.ids.find(s.Object)
 	if w.superseded(w.object, s.Offset) || !w.links.inner.bits.has(w.object) {

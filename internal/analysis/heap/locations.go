@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Locations are the positions of some objects in the file. They serve callers
+// Locations are the positions of some objects in the file. They are for callers
 // that follow references one by one, for whom Read would need too many passes.
 type Locations struct {
 	graph   *Graph
@@ -17,7 +17,7 @@ type Locations struct {
 }
 
 // Locate finds the wanted objects, except classes, in one pass over the file.
-// It takes 8 bytes for each until Close.
+// It uses 8 bytes per wanted object until Close.
 func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Locations, error) {
 	l := &Locations{graph: g}
 	set, err := newBitset(&g.arena, g.Objects)

@@ -19,15 +19,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// synthetic is a dump that is generated while it is read: a sequence of parts,
-// each a repeated pattern.
+// synthetic is a dump that is generated while it is read. It is a sequence of
+// parts, each of which repeats a pattern.
 type synthetic struct {
 	parts []part
 	size  int64
 }
 
 // part is a repeated pattern. If counted is set, the number of preceding
-// patterns is added to the last 4 bytes of each.
+// repetitions is added to the last 4 bytes of each repetition.
 type part struct {
 	at, length int64
 	pattern    []byte
@@ -98,8 +98,8 @@ func (s *synthetic) array(id uint32, class uint32, count uint32, element []byte)
 	s.add(bytes.Repeat(element, 1<<14), int64(count)>>14)
 }
 
-// giants are dumps of 500 MB with almost no objects, or of 100 MB that Load
-// must refuse although everything is in one segment.
+// giants are dumps of 500 MB with almost no objects, and dumps of 100 MB that
+// Load must refuse although everything is in one segment.
 var giants = map[string]struct {
 	make func(tb testing.TB, s *synthetic)
 	// most is the peak of the whole process, in MB.
@@ -133,8 +133,9 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs are one small record, repeated, in one segment. In an array, the last
-// word is counted, so that each array has a different class.
+// crumbs are dumps of one small record, repeated, in one segment. If the record
+// is an array, its last word is counted, so that each array has a different
+// class.
 func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)

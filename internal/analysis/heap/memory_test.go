@@ -19,8 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// watched is a dump that counts the bytes read and whose reads can be made to
-// fail.
+// watched is a dump that counts the bytes read and can make reads fail.
 type watched struct {
 	*bytes.Reader
 	read atomic.Int64
@@ -119,7 +118,8 @@ func TestLimitReferences(t *testing.T) {
 	}
 	var refused *heap.MemoryError
 	errors.As(err, &refused)
-	// Inbound references take additional memory, which counts.
+	// Inbound references need additional memory, which counts towards the
+	// limit.
 	_, err = heap.Load(t.Context(), f, heap.Options{Limit: refused.Need, Inbound: true})
 	checkRefused(t, err, refused.Need)
 	g, err := heap.Load(t.Context(), f, heap.Options{Limit: refused.Need})

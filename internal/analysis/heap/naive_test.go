@@ -20,8 +20,8 @@ type answer struct {
 	starts []int
 	sizes  []heap.Size
 	reach  []heap.Reachability
-	// lost are the objects that become unreachable when each object is removed,
-	// the object itself first; nil if it is not in the tree.
+	// lost holds, for each object, the objects that become unreachable when it
+	// is removed, the object itself first; nil if it is not in the tree.
 	lost [][]int
 	// dominators are the immediate dominators, -1 for none.
 	dominators           []int
@@ -127,8 +127,8 @@ func (a *answer) record(o *object) (list []*object) {
 	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
 }
 
-// boot reports whether a class is one of the boot loader's, if the model makes
-// these roots.
+// boot reports whether a class is one of the boot loader's, if the model treats
+// these classes as roots.
 func (a *answer) boot(c *class) bool {
 	return a.model == heap.Leakgate && c.loader == nil &&
 		slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
@@ -140,8 +140,9 @@ func (w *world) declaredRoot(o *object) bool {
 		func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
 }
 
-// known is the layout of a class as far as classes were dumped: the fields of
-// other classes, and those of their superclasses, are unknown.
+// known is the layout of a class as far as the dump has the classes: the fields
+// of missing classes, and those of the superclasses of missing classes, are
+// unknown.
 func (a *answer) known(c *class) []placed {
 	list := c.layout()
 	for k := c; k != nil; k = k.super {
@@ -381,8 +382,8 @@ func (a *answer) rows() map[string]*heap.Row {
 	return rows
 }
 
-// lostClass returns the objects that become unreachable with the instances of a
-// class, or with a single instance.
+// lostClass returns the objects that become unreachable when all instances of a
+// class, or a single instance, are removed.
 func (a *answer) lostClass(name string) (list []int) {
 	met := map[int]bool{}
 	for i, o := range a.objects {

@@ -40,7 +40,8 @@ var partFields = map[string]struct {
 // NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
-// mostNative is more bytes than any object can have: a larger size is damage.
+// mostNative is more bytes than any object can own: a larger size means that
+// the dump is damaged.
 const mostNative = 1 << 40
 
 // nativeParts are the parts found.

@@ -96,7 +96,8 @@ func (d *dice) double() {
 	}
 }
 
-// TestDuplicates writes objects twice: in every respect, the last one counts.
+// TestDuplicates writes objects twice: the last record must count in every
+// respect.
 func TestDuplicates(t *testing.T) {
 	worlds := uint64(2000)
 	if racing {
@@ -209,7 +210,7 @@ func TestOneSegment(t *testing.T) {
 }
 
 // TestSuperclassCycle has classes that are their own superclasses, and checks
-// that the traversal terminates.
+// that Load still ends.
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)

@@ -43,7 +43,8 @@ type Outbound struct {
 type Place struct {
 	// Class is the class that declares the field.
 	Class, Name string
-	// Record is true if it is not a field but a reference in the class record.
+	// Record is true if the place is not a field but a reference in the class
+	// record.
 	Record bool
 	// at is the position in an instance, or the index among a class's static
 	// fields.
@@ -109,7 +110,7 @@ func (b *Outbound) chunks() [][]hprof.Segment {
 	return b.graph.chunksOf(ids)
 }
 
-// Len returns the number of objects that it covers, which Number numbers.
+// Len returns the number of objects that Number numbers.
 func (b *Outbound) Len() int64 {
 	if b.whole {
 		return b.graph.Objects
@@ -248,7 +249,7 @@ type outboundWriter struct {
 	// the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
-	// gap is the number of places without a reference since the last one.
+	// gap is the number of places without a reference since the last reference.
 	gap uint64
 }
 
@@ -270,7 +271,7 @@ func (w *outboundWriter) visit(s *hprof.Scanner) error {
 	return nil
 }
 
-// has reports whether a class has any members, which is cheaper to check than
+// has reports whether a class has any members. It is cheaper than checking
 // whether an object is a member.
 func (w *outboundWriter) has(class hprof.ID) bool {
 	s := w.lookup.of(class)

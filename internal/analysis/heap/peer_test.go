@@ -41,9 +41,9 @@ var madeDumps = []struct {
 }
 
 // TestPeer compares the trees of JVM dumps with hprof-analyzer's. A textbook
-// tree is in between: under the engine's rules it agrees with the engine, under
-// the peer's rules with the peer, object by object and class by class. So the
-// tools differ only in their rules.
+// tree links the two: under the engine's rules it agrees with the engine, and
+// under the peer's rules with the peer, object by object and class by class. So
+// the tools differ only in their rules.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("builds hprof-analyzer if it is missing; LEAKGATE_E2E=long")
@@ -129,8 +129,8 @@ func isPeer(path string) bool {
 	return err == nil && len(words) > 1 && words[1] == peerVersion
 }
 
-// ruleSteps lead from the engine's rules to the peer's, one rule per step. All
-// rules count the same bytes, so that only references and roots make a
+// ruleSteps lead from the engine's rules to the peer's, one rule per step.
+// Sizes are the same under all rules, so that only references and roots make a
 // difference.
 var ruleSteps = []struct {
 	name string

@@ -68,7 +68,7 @@ type rules struct {
 	// layout: sizes are those of HotSpot's layout, with headers and padding, as
 	// computed by Eclipse MAT. Otherwise sizes are as declared in the dump.
 	layout bool
-	// referents, records: these references are followed.
+	// referents, records: the references of this kind are followed.
 	referents, records bool
 	// frames: an object that a frame holds is referenced by its thread.
 	// Otherwise it is a GC root.
@@ -240,8 +240,8 @@ func (p *plain) className(o plainObject) string {
 	return p.names[o.class]
 }
 
-// This marks an object that only the roots together dominate, or that is
-// unreachable.
+// These constants stand for the dominator of an object that only the roots
+// together dominate, or that is unreachable.
 const (
 	topLevel  = int32(-1)
 	unreached = int32(-2)
@@ -578,7 +578,7 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 }
 
 // byName adds up the objects of the classes of one name: an object below
-// another one of the same name counts there.
+// another object of the same name counts with that object.
 func (t *ruledTree) byName() map[string]int64 {
 	rows, above := map[string]int64{}, map[string]int{}
 	for _, o := range t.objects {

@@ -257,7 +257,7 @@ func (d *dice) value(o *object, f placed, end func() *object) value {
 	case f.name == "this$0" && !d.one(8):
 		return value{object: d.any("libcore.util.NativeAllocationRegistry")}
 	case f.name == "referent":
-		// A missing referent is not counted anywhere.
+		// A referent that is missing from the dump is not counted anywhere.
 		for {
 			if e := end(); e == nil || d.has(e) {
 				return value{object: e}

@@ -80,7 +80,8 @@ type reader struct {
 	slots   []slot
 	counts  []uint32
 	heaps   []run
-	// weight is what was found and not yet reported to the loader, in objects.
+	// weight is the memory of what was found and not yet reported to the
+	// loader, measured in objects.
 	weight int64
 }
 
@@ -91,8 +92,8 @@ const (
 	// shortPatience is the number of records between two checks of the context
 	// and the memory limit.
 	shortPatience = 1 << 16
-	// rootWeight and classWeight are the memory of a root and of a class, in
-	// objects.
+	// rootWeight and classWeight are the memory of a root and of a class,
+	// measured in objects.
 	rootWeight  = 6
 	classWeight = 40
 )
@@ -479,7 +480,7 @@ func (l *loader) findLast(ctx context.Context) error {
 				}
 				mu.Unlock()
 			}
-			// Damage was reported, or skipped, in the first pass.
+			// Damage was already reported, or skipped, in the first pass.
 			if errors.As(s.Err(), new(*hprof.DamageError)) {
 				return nil
 			}
@@ -488,7 +489,7 @@ func (l *loader) findLast(ctx context.Context) error {
 	})
 }
 
-// superseded reports whether a later record is of the same object.
+// superseded reports whether a later record describes the same object.
 func (g *Graph) superseded(n uint32, offset int64) bool {
 	if g.twice == nil {
 		return false

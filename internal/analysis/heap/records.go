@@ -260,7 +260,7 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 }
 
 // static searches all classes of a name: if a class was loaded twice, the
-// fields of the stale copy may have no values.
+// fields of the copy that is no longer used may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump

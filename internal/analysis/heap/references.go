@@ -28,7 +28,7 @@ type links struct {
 	// classes are the class objects that the objects of each slot reference in
 	// addition to their fields, or none.
 	classes []uint32
-	// used is the part of bytes that is reserved.
+	// used is the number of bytes that are reserved.
 	used atomic.Int64
 }
 

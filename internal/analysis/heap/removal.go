@@ -17,17 +17,17 @@ type removal struct {
 	cut []uint32
 	// below are the subtrees of the search below the removed objects.
 	below []subtree
-	// gone are the numbers that are not known to stay; fixed are the numbers of
-	// cut, which are always gone.
+	// gone are the numbers of the objects that are not known to stay; fixed are
+	// the numbers in cut, which are always gone.
 	gone, fixed bitset
 }
 
 // subtree is the numbers from first up to, but not including, end.
 type subtree struct{ first, end uint32 }
 
-// maxSweeps is the maximum number of sweeps over the subtrees. After these,
-// references are followed one by one, which takes more memory. Most heaps need
-// two or three sweeps.
+// maxSweeps is the maximum number of sweeps over the subtrees. After that many
+// sweeps, references are followed one by one, which takes more memory. Most
+// heaps need two or three sweeps.
 var maxSweeps = 12
 
 // newRemoval returns a removal of the objects with the given numbers, which it
@@ -42,7 +42,7 @@ func (g *Graph) newRemoval(cut []uint32) (r *removal, err error) {
 			continue
 		}
 		// Numbers are in preorder: a subtree ends at the first number whose
-		// parent is outside.
+		// parent is outside the subtree.
 		end = d + 1
 		for end <= count && g.inbound.parent(end) >= d {
 			end++
@@ -97,7 +97,7 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep visits each number that is not known to stay once, upwards or
+// sweep visits each object that is not known to stay once, upwards or
 // downwards, and reports whether it found any that stays.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
@@ -118,7 +118,8 @@ func (r *removal) sweep(down bool) (changed bool) {
 	return changed
 }
 
-// stays reports whether an object that stays references a number.
+// stays reports whether an object that stays references the object with the
+// given number.
 func (r *removal) stays(d uint32) bool {
 	if !r.gone.has(r.inbound.parent(d)) {
 		return true

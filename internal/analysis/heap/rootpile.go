@@ -22,8 +22,8 @@ type rootPile struct {
 }
 
 // holding records that a GC root holds an object, by its vertex. The owner is
-// the object itself, or the thread whose local variable it is. The rank is the
-// index of the kind of root in AccumulationOptions.Roots, from 1.
+// the object itself, or the thread if the root is a local variable. The rank is
+// the index of the kind of root in AccumulationOptions.Roots, from 1.
 type holding struct {
 	vertex, owner uint32
 	rank          uint8
@@ -119,10 +119,10 @@ func (a *accumulator) threads() (list []thread) {
 	return slices.CompactFunc(list, func(x, y thread) bool { return x.serial == y.serial })
 }
 
-// single keeps one holding per object, the one with the lowest rank. They are
-// grouped by owner, the owner's own holding first. A local variable of several
-// threads belongs to none of them; an object that contains an accumulation is
-// not repeated, because the accumulation is reported.
+// single keeps one holding per object, the one with the lowest rank. Holdings
+// are grouped by owner, the owner's own holding first. A local variable of
+// several threads belongs to none of them. An object that contains an
+// accumulation is skipped, because that accumulation is already reported.
 func (a *accumulator) single(list []holding) []holding {
 	slices.SortFunc(list, byObject)
 	kept, locals := list[:0], false
@@ -186,8 +186,8 @@ func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	}
 }
 
-// together returns what an owner and its local variables retain: none of them
-// is below another, as each is a GC root.
+// together returns the size that an owner and its local variables retain
+// together. None of them is below another, as each is a GC root.
 func (a *accumulator) together(own []holding) (sum Size) {
 	for _, h := range own {
 		sum.add(a.weigh(h.vertex))

@@ -9,7 +9,8 @@ import (
 // it reaches, numbered in preorder from 1; 0 is above all GC roots.
 type order struct {
 	count uint32
-	// parents is the vertex from which each vertex was found.
+	// parents holds, for each vertex, the vertex from which the search found
+	// it.
 	parents []uint32
 	// joins are the references that the search did not follow because their
 	// targets had already been found. Most objects have none, so there are far
@@ -145,7 +146,7 @@ type joins struct {
 	log         []byte
 	used, count int64
 	last        uint32
-	// starts is where the sources of each target begin.
+	// starts holds the positions at which the sources of each target begin.
 	starts  []uint32
 	sources []uint32
 }
@@ -188,7 +189,8 @@ func (j *joins) sort(a *arena, workers int, count uint32) (err error) {
 	if j.sources, err = array[uint32](a, j.count); err != nil {
 		return err
 	}
-	// Each goroutine reads the whole log, for its own share of the targets.
+	// Each goroutine reads the whole log and handles its own share of the
+	// targets.
 	part := count/uint32(workers) + 1
 	parallel(workers, workers, func(i int) {
 		least, most := uint32(i)*part, min(uint32(i+1)*part, count+1)

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Share is what one of several sets holds together with other sets: it stays in
-// memory until those are removed, too.
+// Share is the size of what one of several sets holds only together with other
+// sets: it stays in memory until those other sets are removed, too.
 type Share struct {
 	Size Size
-	// With is the number of other sets that hold parts of these objects.
+	// With is the number of other sets that also hold some of these objects.
 	With int
 }
 
@@ -54,14 +54,14 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *Patience) ([]Sha
 // sharing is what several sets hold together.
 type sharing struct {
 	*removal
-	// lead are, as bits, the sets that lead to each number that no single set
-	// holds.
+	// lead holds, for each number that no single set holds, the sets that lead
+	// to it, as bits.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }
 
 func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
-	// alone are the numbers that a single set holds.
+	// alone are the numbers of the objects that a single set holds.
 	alone, err := newBitset(&s.arena, int64(len(s.inbound.place)))
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
 	return ctx.Err()
 }
 
-// removed are the numbers that become unreachable when only this set is
-// removed.
+// removed are the numbers of the objects that become unreachable when only this
+// set is removed.
 func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32, err error) {
 	r, err := s.newRemoval(slices.Clone(numbers))
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	}
 }
 
-// shares adds up the sizes. A shared number below another shared number counts
+// shares adds up the sizes. A shared object below another shared object counts
 // separately.
 func (s *sharing) shares(sets int) []Share {
 	shares, with := make([]Share, sets), make([]uint64, sets)

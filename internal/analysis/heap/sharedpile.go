@@ -15,7 +15,7 @@ type SharedPile struct {
 	Accumulation
 
 	Top bool
-	// Sample are some of the objects, at equal distances from the first to the
+	// Sample contains some of the objects, evenly spaced from the first to the
 	// last.
 	Sample []Object
 
@@ -26,12 +26,12 @@ type SharedPile struct {
 // sampled is the maximum length of SharedPile.Sample.
 const sampled = 32
 
-// SharedPiles finds the classes of which at least Fewest objects retain Least
-// together, none of them with more than half, if the immediate dominator of
-// these objects is a class, also dominates classes, or does not exist. GC roots
-// and classes are not counted. The accumulation with the largest retained size
-// comes first. The contents of the objects are not filled in yet. The error is
-// ctx's.
+// SharedPiles finds the classes of which at least Fewest objects together
+// retain at least Least bytes, and no single object retains more than half of
+// that. The immediate dominator of these objects must be a class, must also
+// dominate classes, or must not exist. GC roots and classes are not counted.
+// The accumulation with the largest retained size comes first. FillPiles fills
+// in the contents of the objects. The error is ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedPile
@@ -98,8 +98,8 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 		func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
 }
 
-// eachBelow calls f with the children of a vertex that are neither classes nor
-// GC roots, and their classes.
+// eachBelow calls f with those children of a vertex that are neither classes
+// nor GC roots, and with their classes.
 func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	roots := a.rootVertices(v)
 	for c := v + 1; c < a.end(v); c = a.t.ends[c] {
@@ -145,8 +145,8 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 	return piles
 }
 
-// sample selects objects of piles below a vertex, by their classes, at equal
-// distances.
+// sample selects evenly spaced objects of the piles below a vertex, by their
+// classes.
 func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {
@@ -169,8 +169,8 @@ func (a *accumulator) end(v uint32) uint32 {
 	return a.t.ends[v]
 }
 
-// rootVertices are the vertices of objects that are GC roots; only 0 has such
-// children.
+// rootVertices are the vertices of objects that are GC roots. Only vertex 0 has
+// such children.
 func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 	if v != 0 {
 		return nil

@@ -135,8 +135,8 @@ func (l *loader) countClasses() {
 }
 
 // sumClasses adds up the retained sizes of the instances of each class. In
-// preorder, an instance is below another of the same class if it comes before
-// the end of the last outermost instance.
+// preorder, an instance is below another instance of the same class if it comes
+// before the end of the last outermost one.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))

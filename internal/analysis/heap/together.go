@@ -13,8 +13,8 @@ type SetCost struct {
 	// only one heap.
 	In []int64
 	// AtLeast is true if the search would have taken too long: Size is then the
-	// union of what the objects dominate, without what only several of them
-	// hold together.
+	// size of the union of what each object dominates, without the objects that
+	// only several of them hold together.
 	AtLeast bool
 }
 
@@ -125,8 +125,8 @@ func (g *Graph) cost(ctx context.Context, objects []Object, numbers []uint32, p 
 	defer drop(&g.arena, (*[]uint64)(&gone))
 	c = g.newCost()
 	r.eachGone(func(v uint32) {
-		// The objects that it dominates are removed with it, and included in
-		// its size.
+		// The objects that a removed vertex dominates are removed with it, and
+		// included in its size.
 		if !gone.has(g.tree.parents[v]) {
 			g.addVertex(&c, v)
 		}

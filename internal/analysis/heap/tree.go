@@ -34,8 +34,9 @@ func (l *loader) plant(idoms []uint32) (err error) {
 		sizes[idoms[v]] += sizes[v]
 	}
 	sizes[0]++
-	// next is the position of the next child of each vertex. When all children
-	// have positions, it is reused for the vertex's own position and its size.
+	// next is the position of the next child of each vertex. Once all children
+	// have positions, the array is reused for the vertex's own position and its
+	// size.
 	place, err := array[uint32](&l.arena, n)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 // FieldValue is the value of a field or of an array element.
 type FieldValue struct {
-	// Class declares the field; it is "" for an element. Name is the field's
-	// name, or "[3]" for an element.
+	// Class is the class that declares the field; it is "" for an element. Name
+	// is the field's name, or "[3]" for an element.
 	Class, Name string
 	Type        hprof.Type
 	// ID is the ID of the referenced object, 0 for null; Object is that object
@@ -20,7 +20,7 @@ type FieldValue struct {
 	ID     hprof.ID
 	Object Object
 	There  bool
-	// Text is the value of any other type, as Java writes it.
+	// Text is a value of any other type, as Java writes it.
 	Text string
 }
 
@@ -136,7 +136,7 @@ func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error
 	if v := g.tree.vertices[o]; v == 0 {
 		return nil, 0, nil
 	} else if !g.ownVertex(uint32(o)) {
-		// It has the vertex of the one object that references it.
+		// The leaf shares the vertex of the one object that references it.
 		return []Object{Object(g.tree.objects[v])}, 1, nil
 	}
 	b := &g.inbound

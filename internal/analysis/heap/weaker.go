@@ -17,8 +17,8 @@ type weakLink struct {
 type weaker struct {
 	// links are sorted by from.
 	links []weakLink
-	// sets are the objects whose best reachability is each strength; nil if
-	// there are none.
+	// sets are, for each strength, the objects whose best reachability it is;
+	// nil if there are none.
 	sets [Unreachable]bitset
 }
 
