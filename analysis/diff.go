@@ -173,7 +173,7 @@ func mismatches(base, head *Dump) []string {
 			fmt.Sprintf("base has %d-byte IDs and head %d-byte IDs: every reference differs in size, so differences "+
 				"in bytes mean little; compare dumps of one type of device", base.IDSize, head.IDSize))
 	}
-	// An incomplete dump may lack the classes that decide this.
+	// An incomplete dump may lack the classes that identify Android.
 	whole := !base.Truncated && !base.Partial && !head.Truncated && !head.Partial
 	if whole && (base.Android == nil) != (head.Android == nil) {
 		list = append(list,

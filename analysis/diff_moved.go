@@ -44,11 +44,12 @@ func (c loadedClasses) renamed(base, head string) bool {
 	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
 }
 
-// paired compares a leak that is gone with a new one. They may be the same leak
-// in two cases. In the first, the same class leaks, and the numbers of objects
-// differ by at most one or by at most a quarter of the larger number. In the
-// second, the keys differ in only one line, and the class may have been
-// renamed.
+// paired compares a leak that is gone with a new one. They can be the same leak
+// only if they are leaks of the app and the numbers of objects differ by at
+// most one, or by at most a quarter of the larger number. In addition, they
+// need a common fingerprint, the same leaking class, or keys that differ in
+// only one line. With different classes, the keys count only if the class may
+// have been renamed.
 func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
 	p := pairing{
 		base: base, head: head, count: distance(base.instances, head.instances),

@@ -58,7 +58,7 @@ type GrowthDump struct {
 	Paths    int   `json:"paths"`
 }
 
-// growthAccounting is how much of the reachable heap grew, and how much of that
+// growthAccounting is by how much the reachable heap grew, and how much of that
 // growth is in the reported places.
 type growthAccounting struct {
 	ReachableDelta int64 `json:"reachable_delta_bytes"`
@@ -204,7 +204,7 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 				before.Name, before.Process)
 		}
 		part, partBefore := now.Truncated || now.Partial, before.Truncated || before.Partial
-		// An incomplete dump may lack the classes that decide this.
+		// An incomplete dump may lack the classes that identify Android.
 		if jvm != s.jvm && !part && !partBefore {
 			warn("either it or %s is from Android, the other from a JVM; all dumps of a series must be from one "+
 				"process", before.Name)

@@ -89,9 +89,9 @@ type Leak struct {
 	// RetainedBytes is what becomes unreachable if all Objects are released,
 	// Java and native bytes; it is a lower bound if RetainedIsBound is true.
 	// CreditedBytes is the size that Shark attributes to this leak: each object
-	// counts once over all leaks. SharedBytes is the size of what this leak
-	// also holds, but what is freed only once SharedWith other leaks are fixed
-	// as well.
+	// counts once over all leaks. SharedBytes is the size of the objects that
+	// this leak also holds, but that are freed only once SharedWith other leaks
+	// are fixed as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`

@@ -62,8 +62,8 @@ type Bitmaps struct {
 	// DumpBytes is the size of the pictures in Bitmap.dumpData, which the dump
 	// itself created.
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
-	// List has the bitmaps with most bytes; LeftOut is the number of bitmaps
-	// that are not listed.
+	// List has the bitmaps with the most bytes; LeftOut is the number of
+	// bitmaps that are not listed.
 	List     []Bitmap `json:"list"`
 	Omitted  int64    `json:"omitted,omitempty"`
 	Warnings []error  `json:"-"`
@@ -90,7 +90,7 @@ type Bitmap struct {
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
-	// Owner is nil if only GC roots hold it.
+	// Owner is nil if only GC roots hold the bitmap.
 	Owner *Owner `json:"owner,omitempty"`
 }
 

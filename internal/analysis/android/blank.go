@@ -175,9 +175,10 @@ func (i *Inspector) place() map[heap.Object]string {
 }
 
 // Matchers returns the matchers of an edition that apply to the phone of this
-// dump. If the manufacturer's name was stripped, these are the matchers of each
-// manufacturer that may have had this name, if the classes of this dump have
-// the fields: only Androids of that manufacturer have them.
+// dump. If the manufacturer's name was stripped, it returns the matchers of
+// each manufacturer that may have had this name. Of these matchers, it omits
+// those whose fields the classes of this dump lack: only Androids of that
+// manufacturer have the fields.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)

@@ -15,22 +15,23 @@ type Finalizers struct {
 	// Registered is the number of objects that are not finalized yet.
 	Registered int64 `json:"registered"`
 	// Pending is the number of objects that are held only by their finalizer:
-	// they are freed after it has run. Queued is the number of those that come
-	// next, because the garbage collector has found them. A large number means
-	// that the finalizer thread is behind.
+	// they are freed after it has run. Queued is the number of pending objects
+	// that come next, because the garbage collector has found them. Many
+	// pending objects mean that the finalizer thread is behind.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
 	// PendingBytes is the size of the pending objects, Java and native, with
 	// everything that only they hold; for a class, it is the size of the
 	// objects alone.
 	PendingBytes int64 `json:"pending_bytes"`
-	// Classes has the classes with most pending objects first.
+	// Classes lists the classes; the ones with the most pending objects come
+	// first.
 	Classes  []FinalizerClass `json:"classes"`
 	Omitted  int64            `json:"omitted,omitempty"`
 	Warnings []error          `json:"-"`
 }
 
-// FinalizerClass is the objects of one class that have a finalizer.
+// FinalizerClass stands for the objects of one class that have a finalizer.
 type FinalizerClass struct {
 	Class        string `json:"class"`
 	Registered   int64  `json:"registered"`
@@ -49,8 +50,8 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is, on a JVM, the value of a Finalizer's queue once it is
-	// enqueued.
+	// enqueued is the value that the queue field of a JVM's Finalizer has once
+	// the Finalizer is enqueued.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass

@@ -172,7 +172,7 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 // TestInspectorAsShark checks, for each object of many dumps, that the rules of
 // Shark 2.14 have the same result as Shark 2.14.
 func TestInspectorAsShark(t *testing.T) {
-	// The omitted cases have the same objects behind other references.
+	// The omitted cases have the same objects, reached by other references.
 	cases := slices.DeleteFunc(hproftest.LeakCases(), func(c hproftest.LeakCase) bool {
 		return strings.HasPrefix(c.Name, "known/") || strings.HasPrefix(c.Name, "mix/1")
 	})

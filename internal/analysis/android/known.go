@@ -20,9 +20,9 @@ const (
 
 // matchersOf returns the references by which the platform, its manufacturers
 // and a few libraries are known to leak, and the references that never explain
-// what holds an object. It returns those of an edition that apply to a build,
-// in Shark's order, so that the later of two with the same pattern counts. If
-// the build is not known, it returns those that apply to every build.
+// what holds an object. The result has the references of an edition that apply
+// to a build, in Shark's order, so that the later of two with the same pattern
+// counts. If the build is not known, it has those that apply to every build.
 // Conditions are shared and must not be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
@@ -116,7 +116,7 @@ var changes214 = map[trace.Pattern]*trace.Matcher{
 // sharkFile names the enum entries of Shark that are themselves a source.
 const sharkFile = "LeakCanary AndroidReferenceMatchers.kt "
 
-// Helpers with which the tables define matchers.
+// The tables define matchers with these helpers.
 
 func leak(p trace.Pattern, description, source string, where ...trace.Condition) trace.Matcher {
 	return trace.Matcher{Pattern: p, Description: description, Source: source, Where: where}

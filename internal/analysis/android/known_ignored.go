@@ -53,8 +53,8 @@ var ignoredByJDK = []trace.Matcher{
 		jdkFile+"MAIN"),
 }
 
-// ignoredByAndroid are such references of Android, and of LeakCanary in the
-// app.
+// ignoredByAndroid are the references of Android, and of LeakCanary in the app,
+// that never explain what holds an object.
 var ignoredByAndroid = []trace.Matcher{
 	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),

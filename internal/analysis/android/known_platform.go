@@ -182,7 +182,7 @@ var platformLeaks = []trace.Matcher{
 		"The callback of a player is an inner class and a binder stub, and keeps the player. Fixed in Android 9.",
 		"https://cs.android.com/android/_/android/platform/frameworks/base/+/aee6ee94675d56e71a42d52b16b8d8e5fa6ea3ff",
 		between(24, 27)),
-	// Only Developer Preview 2 of Android 13.
+	// This applies only to Developer Preview 2 of Android 13.
 	leak(instanceField("android.window.WindowOnBackInvokedDispatcher$OnBackInvokedCallbackWrapper", "mCallback"),
 		"Another process holds the binder stub of a back callback long after its view root is detached.",
 		"https://issuetracker.google.com/issues/229007483",

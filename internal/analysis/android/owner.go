@@ -21,7 +21,8 @@ type Owner struct {
 	Static bool `json:"static,omitempty"`
 }
 
-// highest bounds the dominators that are visited: a list may be a million long.
+// highest bounds the number of dominators that are visited: a list may have a
+// million nodes.
 const highest = 1024
 
 // owner returns nil for objects that only GC roots hold, and for unreachable

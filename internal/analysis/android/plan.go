@@ -13,7 +13,8 @@ import (
 type topic interface {
 	// families returns the families of objects that the topic needs.
 	families() []*heap.Family
-	// begin requests the first records. At that time, the families are filled.
+	// begin requests the first records. The families are filled before it is
+	// called.
 	begin(p *plan)
 	// visit receives a requested record, with the tag and number of the
 	// request. New requests belong to the next level. A large array comes in
@@ -21,7 +22,8 @@ type topic interface {
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
 	// advance ends a level.
 	advance(p *plan)
-	// finish sets the answer. Topics earlier in the plan are finished before.
+	// finish sets the answer. It is called after the topics earlier in the plan
+	// are finished.
 	finish(p *plan)
 }
 

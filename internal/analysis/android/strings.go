@@ -25,8 +25,8 @@ type Strings struct {
 	WithoutText int64 `json:"without_text,omitempty"`
 	// WastedBytes is the size of all but one String of each text.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated are the texts that most Strings have; Wasteful are the texts
-	// that waste most bytes.
+	// Repeated are the texts that the most Strings have; Wasteful are the texts
+	// that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
 	// LeftOut is the number of further texts that several Strings have.
@@ -46,9 +46,9 @@ type RepeatedString struct {
 }
 
 const (
-	// mostStrings bounds the strings that are compared by default: more than
-	// apps have. On a JVM the bound is mostJVMStrings, because comparing the
-	// strings of a server takes seconds.
+	// mostStrings bounds the number of strings that are compared by default;
+	// apps have fewer. On a JVM the bound is mostJVMStrings, because comparing
+	// the strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
 	// mostOpen bounds the texts that continue after a piece of an array.

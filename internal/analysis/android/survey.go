@@ -13,8 +13,8 @@ import (
 type Options struct {
 	// Top bounds the lists; counts include everything. 0 means 30.
 	Top int
-	// AllStrings compares all strings, even if there are more than a phone has;
-	// this takes 24 bytes for each string.
+	// AllStrings compares all strings, even if there are more strings than an
+	// app on a phone has; this takes 24 bytes for each string.
 	AllStrings bool
 }
 

@@ -61,8 +61,8 @@ type LargestLocal struct {
 }
 
 const (
-	// mostThreads bounds the threads that are read; a process has at most some
-	// thousands.
+	// mostThreads bounds the threads that are read; a process has at most a few
+	// thousand.
 	mostThreads = 1 << 14
 	// mostFrames bounds the frames of a stack that are shown.
 	mostFrames = 64

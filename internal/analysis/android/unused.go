@@ -21,8 +21,8 @@ type UnusedSlots struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// sparse is the divisor of a collection's slots: a collection is sparse if it
-// uses at most that part. This is half of what a HashMap uses right after it
+// sparse determines which collections are sparse: those that use at most
+// 1/sparse of their slots. This is half of what a HashMap uses right after it
 // grew.
 const sparse = 4
 

@@ -133,8 +133,9 @@ func TestImportedBuffers(t *testing.T) {
 	if lines := g.Lines(5); len(lines) < 2 || !slices.Equal(lines[:2], want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// If one snapshot lacks this list, it is not compared, because it has more
-	// buffers than the other list.
+	// If one snapshot lacks the list of imported buffers, that list is not
+	// compared, because it has more buffers than the list of the other
+	// snapshot.
 	for _, c := range [][2]bool{{true, false}, {false, true}} {
 		before, after := reading(4), reading(24)
 		before.ImportedRead, after.ImportedRead = c[0], c[1]

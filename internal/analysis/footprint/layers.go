@@ -40,9 +40,9 @@ func (p *pile) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween returns the layers of the better list that was read both times.
-// Only one list is used, because most buffers of one are also in the other. It
-// returns nil if no list was read both times.
+// layersBetween returns the layers of the better list, out of the lists that
+// were read both times. Only one list is used, because most buffers of one are
+// also in the other. It returns nil if no list was read both times.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:

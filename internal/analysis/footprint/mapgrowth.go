@@ -48,7 +48,8 @@ func (c *Change) add(d Change) {
 type MapRow struct {
 	// Name is the name without the parts that differ in each mapping.
 	// "(anonymous)" is memory without a name, and "(others)" is everything
-	// beyond the cap. [bss] after a file is the memory behind it.
+	// beyond the cap. [bss] after the name of a file is the memory that follows
+	// the file.
 	Name string
 	Kind Kind
 	// File is the mapped file to which the row belongs, or "" for other memory.
@@ -79,7 +80,7 @@ type MapGrowth struct {
 	Files []FileRow
 	Total Change
 	// Grew is the sum of the rows that grew, and Shrank that of the rows that
-	// shrank, in kB. Both together are the delta of Total.
+	// shrank, in kB. The sum of both is the delta of Total.
 	Grew   int64
 	Shrank int64
 	// Warnings describe what is unknown or not comparable.

@@ -47,7 +47,7 @@ func recordedMappings(tb testing.TB, file string) (list []Mapping) {
 	return list
 }
 
-// The totals of real files, as recorded in their MANIFEST.
+// This checks the totals of real files, which are recorded in their MANIFEST.
 func TestRecordedTotals(t *testing.T) {
 	for file, want := range map[string]Sum{
 		"api36-memorylab-smaps.txt.gz":           {Mappings: 4068, PSS: 282363, SwapPSS: 162, PrivateDirty: 238524},
@@ -86,7 +86,7 @@ func TestRecordedKinds(t *testing.T) {
 		}
 	}
 	// System properties are shared by all processes, so the part of this
-	// process changes by a kB within a minute.
+	// process changes by one kB within a minute.
 	if other := pss[Device] - 1908 - 460; pss[Heap] != 80860 || pss[Stack] != 2072 || other < -1 || other > 1 {
 		t.Errorf("%v", pss)
 	}

@@ -223,8 +223,8 @@ func (t *tree) path(names *names, n uint32) string {
 	return t.path(names, t.parents[n]) + "\n" + name
 }
 
-// lowRules makes references in fields of one name low, and in half of the
-// classes those of another.
+// lowRules makes references in fields of one name low and, in half of the
+// classes, references in fields of another name.
 func lowRules() trace.Rules {
 	var rules trace.Rules
 	for i := range 4 {

@@ -50,8 +50,8 @@ func newNames() *names {
 func (n *names) edge(e edge) uint32 {
 	id, ok := n.edges[e]
 	if !ok {
-		// Cloned, because a part of a text would keep all texts of a dump in
-		// memory.
+		// The text is cloned, because a substring would keep all texts of a
+		// dump in memory.
 		e.owner, e.name = strings.Clone(e.owner), strings.Clone(e.name)
 		id = uint32(len(n.edgeList))
 		n.edges[e] = id

@@ -94,9 +94,9 @@ const (
 	mostChildren = 100
 )
 
-// Places returns the places that hold what has grown in every dump, ordered by
-// their growth in bytes, but at most top of them, and the total number of
-// places. There are no places before the second dump.
+// Places returns up to top places that hold what has grown in every dump,
+// ordered by their growth in bytes, and the total number of such places. There
+// are no places before the second dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0
@@ -135,7 +135,7 @@ type reading struct {
 }
 
 // findGrown finds the children. The internals of a collection grow with its
-// elements, and are omitted if those do.
+// elements, and are omitted if the elements grow.
 func (r *reading) findGrown() {
 	for _, inside := range []bool{false, true} {
 		for n := 1; n < r.len(); n++ {
@@ -221,7 +221,7 @@ func slowing(increments []int64) bool {
 }
 
 // Explained returns the growth in bytes of all places together. A place below
-// another place is counted only with that one.
+// another place is counted only as a part of that place.
 func (s *Series) Explained() (sum int64) {
 	if s.dumps < 2 {
 		return 0

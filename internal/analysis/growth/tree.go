@@ -153,10 +153,10 @@ func (t *tree) compare(before *tree, least uint32) {
 	t.counts, t.bytes, t.own = append(series, counts), sizes, own
 }
 
-// The growth in size that a node needs to be reported if it does not grow in
-// number: buffers and tables change by some hundred bytes all the time. A node
-// that grows in steps, like a buffer that doubles, needs more growth than one
-// that grows in each dump.
+// These constants are the growth in size that a node needs to be reported if it
+// does not grow in number: buffers and tables change by a few hundred bytes all
+// the time. A node that grows in steps, like a buffer that doubles, needs more
+// growth than one that grows in each dump.
 const (
 	leastSwell  = 16 << 10
 	leastStride = 64 << 10

@@ -75,8 +75,8 @@ type line struct {
 	next, base, tail int64
 	batches          []batch
 	taken            int
-	// first is the key of the first batch being made, and made that of the
-	// last. opened are the keys of the latest batch of each node.
+	// first is the key of the first batch being made, and made is the key of
+	// the last one. opened are the keys of the latest batch of each node.
 	first, made uint32
 	opened      []uint32
 	// unsorted and ends are buffers used by end.

@@ -64,7 +64,7 @@ type SignedLeak struct {
 	// Traces is the number of objects that leak this way, over all reports.
 	// LeakCanary stops watching an object once it has reported it
 	// (ObjectWatcher.clearObjectsWatchedBefore), so each is counted once.
-	// Analyses is the number of reports.
+	// Analyses is the number of reports that have the leak.
 	Traces   int
 	Analyses int
 	// RetainedBytes is what the objects retain together; nil if a report lacks

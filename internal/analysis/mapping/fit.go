@@ -33,8 +33,8 @@ type Fit struct {
 const (
 	fewClasses = 10
 	fewFields  = 3
-	// missingShare is the divisor of the number of fields: more missing fields
-	// than this part lead to a doubt.
+	// missingShare determines how many missing fields lead to a doubt: more
+	// than 1/missingShare of the fields.
 	missingShare = 10
 	maxExamples  = 5
 )
@@ -166,8 +166,8 @@ func examples(names []string) []string {
 	return names[:min(len(names), maxExamples)]
 }
 
-// OfApp reports whether a class, which is not an array, is one that a build may
-// rename.
+// OfApp reports whether a build may rename a class. The class must not be an
+// array.
 func OfApp(name string) bool { return len(apps([]string{name})) > 0 }
 
 // apps yields, once, each class that does not belong to the platform.
@@ -191,9 +191,8 @@ var platforms = []string{
 	"org.json.", "org.apache.", "org.ccil.", "com.google.android.", "com.google.firebase.", "WV.", "j$.",
 }
 
-// shipped are the packages of libraries in nearly every app. Without
-// obfuscation, these classes are no evidence about the app; if they are
-// renamed, they are.
+// shipped are the packages of libraries in nearly every app. Classes of these
+// packages are evidence about the app only if they are renamed.
 var shipped = []string{"androidx.", "android.support.", "kotlin.", "kotlinx."}
 
 // platform reports whether a class is one that no build of an app renames.
@@ -208,9 +207,9 @@ func has(prefixes []string, name string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// short reports whether a name looks like an obfuscator's: a, a0, ab, a.a.b,
-// and nested in such a class. Unobfuscated names this short begin with two
-// capitals or are R.
+// short reports whether a name looks like an obfuscator's: a, a0, ab, a.a.b, or
+// the name of a class nested in such a class. Unobfuscated names this short
+// begin with two capitals or are R.
 func short(name string) bool {
 	simple := name[strings.LastIndexByte(name, '.')+1:]
 	simple, _, _ = strings.Cut(simple, "$")

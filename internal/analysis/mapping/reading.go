@@ -13,7 +13,7 @@ import (
 )
 
 // Limits of a mapping. The largest known app writes a third of a gigabyte,
-// 200,000 classes and some million names.
+// 200,000 classes and millions of names.
 const (
 	maxLine    = 256 << 10
 	maxText    = 1 << 30
