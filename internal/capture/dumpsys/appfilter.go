@@ -20,15 +20,15 @@ type Lifetime struct {
 	PID  int64
 	Name string
 	// From and To bound the time in which the process had the pid, on the
-	// device's wall clock; zero is unknown. Another app may have had the pid
-	// before, or may have it now.
+	// device's wall clock; zero is unknown. Another app may have had the same
+	// pid before From, or may have it after To.
 	From, To time.Time
 }
 
 // Part is the part of a text that is about an app.
 type Part struct {
 	Text []byte
-	// Kept is how many of the All lines are in it.
+	// Kept is how many of the All lines of the text are in the part.
 	Kept, All int
 }
 
@@ -79,11 +79,11 @@ type logFilter struct {
 	all   int
 	lines []filteredLine
 
-	// anr is the thread that reports an ANR of the app.
+	// anr is the thread that is reporting an ANR of the app.
 	anr *logEntry
-	// fatal is the entry FATAL EXCEPTION whose process is not yet known;
-	// fatalAt is its index in lines. crashing are the pids of the app that are
-	// known only from a crash.
+	// fatal is the FATAL EXCEPTION entry whose process is not yet known;
+	// fatalAt is its index in lines. crashing contains the pids of the app that
+	// are known only from a crash.
 	fatal    *logEntry
 	fatalAt  int
 	crashing map[int64]bool
@@ -134,8 +134,8 @@ func (f *logFilter) own(e logEntry) bool {
 	return f.life(e.pid, "", e.time)
 }
 
-// life reports whether a pid belonged to a process of the app at a time; the
-// process must have that name, unless the name is empty.
+// life reports whether a pid belonged to a process of the app at a time. Unless
+// name is empty, the process must also have that name.
 func (f *logFilter) life(pid int64, name, stamp string) bool {
 	for _, l := range f.app.Lifetimes {
 		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
@@ -161,7 +161,7 @@ func (f *logFilter) within(stamp string, l Lifetime) bool {
 	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
 }
 
-// aboutPID are the system's messages about a process that have its pid and
+// aboutPID matches the system's messages about a process that have its pid and
 // either no name, or a name that the kernel has truncated: lmkd.cpp (killinfo),
 // com_android_internal_os_Zygote.cpp (SigChldHandler), android_util_Process.cpp
 // (signalQuiet's neighbor) and crash_dump.cpp.
@@ -174,8 +174,8 @@ var aboutPID = map[string]*regexp.Regexp{
 	"crash_dump64": regexp.MustCompile(`^performing dump of process ([0-9]+) `),
 }
 
-// about reports whether a line of the system is about a process of the app by
-// its pid.
+// about reports whether a line of the system contains the pid of a process of
+// the app.
 func (f *logFilter) about(e logEntry, msg string) bool {
 	if pid, name, _, ok := victimOf(msg); ok && lowMemoryTag(e.tag) {
 		return f.life(pid, name, e.time)
@@ -192,7 +192,7 @@ func (f *logFilter) about(e logEntry, msg string) bool {
 	return ok && f.life(pid, "", e.time)
 }
 
-// report tracks reports of several lines, of which one names the process.
+// report tracks reports of several lines, only one of which names the process.
 func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	switch e.tag {
 	case "AndroidRuntime":

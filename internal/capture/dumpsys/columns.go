@@ -31,8 +31,8 @@ var columnNames = [numColumns]string{
 	"Swap", "SwapPss", "Rss", "Heap Size", "Heap Alloc", "Heap Free",
 }
 
-// columnWords joins the two header lines of a column. 4.3 has no "Total", 4.4
-// to 6 print Swapped; 5.0 -a omits a "Dirty".
+// columnWords maps the joined words of the two header lines to a column. 4.3
+// has no "Total", 4.4 to 6 print Swapped, and 5.0 -a omits one "Dirty".
 var columnWords = map[string]columnKind{
 	"pss": pss, "pss total": pss, "pss clean": pssClean,
 	"shared dirty": sharedDirty, "private dirty": privateDirty, "private": privateDirty,
@@ -139,9 +139,9 @@ func (c *columns) has(kind columnKind) bool {
 	return false
 }
 
-// beforeSummary reports whether the table is of a release up to Android 6,
-// which prints no App Summary, or one that follows exactly from the rows. A
-// later text without an App Summary is truncated.
+// beforeSummary reports whether the table is from a release up to Android 6,
+// which prints no App Summary, or one that follows exactly from the rows. On
+// later releases, a text without an App Summary is truncated.
 func (c *columns) beforeSummary() bool {
 	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
 }
@@ -161,7 +161,7 @@ func splitRow(ts []token) (name string, cells []token) {
 }
 
 // assign returns the cell of each column, or "". The reason describes which
-// cells are ambiguous or missing; those are "".
+// cells are ambiguous or missing; for such cells "" is returned.
 func (c *columns) assign(line string, cells []token) (assigned []string, reason string) {
 	assigned = make([]string, len(c.kinds))
 	whole := true
@@ -182,8 +182,9 @@ func (c *columns) assign(line string, cells []token) (assigned []string, reason 
 	case len(cells) > len(c.kinds), whole && !c.fits(len(cells)):
 		return assigned, "the number of cells fits no columns"
 	}
-	// A number wider than its column shifts the others to the right. They are
-	// still in order, and only the heap columns at the end may be empty.
+	// A number wider than its column shifts the other numbers to the right. The
+	// numbers are still in order, and only the heap columns at the end may be
+	// empty.
 	for i, cell := range cells {
 		assigned[i] = cell.text
 	}
@@ -237,7 +238,7 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 		if at[i] = indexOf(c.edges, cell.end); at[i] < 0 {
 			return false
 		}
-		// A cell over two columns is two cells that touch.
+		// A cell over two columns is really two cells that touch.
 		if at[i] > 0 && cell.start < c.edges[at[i]-1] {
 			return false
 		}

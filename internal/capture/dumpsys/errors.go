@@ -13,7 +13,7 @@ type Kind string
 const (
 	NoProcess      Kind = "no_process"      // the process is gone, or never existed
 	Permission     Kind = "permission"      // not allowed for this user: a user build, another app's process
-	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap require android:debuggable
+	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap accept only apps that are android:debuggable
 	UnknownPackage Kind = "unknown_package" // run-as does not know the package
 	RunAs          Kind = "run_as"          // run-as failed for another reason, e.g. not allowed for this user
 	Timeout        Kind = "timeout"         // the dump took longer than dumpsys waits
@@ -37,7 +37,7 @@ const (
 	Format       Kind = "format"       // nothing is known
 )
 
-// DeviceError is the error message of a device instead of an answer.
+// DeviceError is an error message that a device printed instead of an answer.
 type DeviceError struct {
 	Kind Kind
 	Text string // the line with the message, at most 256 bytes
@@ -130,7 +130,7 @@ var phrases = []phrase{
 
 const (
 	maxErrorLine = 256
-	maxErrorHead = 16 << 10 // of a long text only the head and the tail are searched
+	maxErrorHead = 16 << 10 // a long text is searched only at its head and its tail
 	maxErrorTail = 4 << 10
 )
 
@@ -166,7 +166,8 @@ func rankOf(line string) int {
 }
 
 // notAnAnswer describes a text that has none of the expected content. began
-// means that the expected text has begun but was truncated early.
+// means that the expected text has begun but is truncated before the first
+// value.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
 		return e

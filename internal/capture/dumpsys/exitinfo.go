@@ -63,7 +63,7 @@ const (
 	exitOther exitMeaning = iota // the app's or the user's own decision, or unknown
 	exitCrash
 	exitKill
-	exitSignal // depends on the signal
+	exitSignal // whether it was the app's own fault depends on the signal
 )
 
 // The numbers of the reasons of Android 17. They are public since API 37.2;
@@ -77,9 +77,9 @@ const (
 	memoryLimiter       = "MemoryLimiter"
 )
 
-// exitReasons are the constants REASON_* of frameworks/base
-// core/java/android/app/ApplicationExitInfo.java, by number. An ANR is neither
-// a crash nor a kill because of resources.
+// exitReasons contains the constants REASON_* of frameworks/base
+// core/java/android/app/ApplicationExitInfo.java, by number. An ANR counts
+// neither as a crash nor as a kill because of resources.
 var exitReasons = []struct {
 	name    string
 	meaning exitMeaning
@@ -119,8 +119,8 @@ var exitSignals = map[int64]exitMeaning{
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
 // Kill reports whether the system killed the process: low memory, too many
-// cached processes, an update, ... SIGKILL counts, because of devices that
-// cannot report LOW_MEMORY. User requests do not count.
+// cached processes, an update, ... A signal SIGKILL counts too, because some
+// devices cannot report LOW_MEMORY. User requests do not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
 
 // MemoryLimiter reports whether the memory limiter of Android 17 killed the
@@ -134,8 +134,8 @@ func (e Exit) MemoryLimiter() bool {
 }
 
 // MemoryAnomaly reports whether the system killed the process for an anomaly of
-// its memory. Rules may also be about another resource; only the text of the
-// record shows which one.
+// its memory. Anomaly rules may also be about other resources; only the text of
+// the record shows the resource.
 func (e Exit) MemoryAnomaly() bool {
 	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
 		return false
@@ -205,7 +205,7 @@ type exitScan struct {
 	began    bool
 	pkg      string
 	cur      *Exit
-	seen     map[string]bool // fields of cur: the first one counts
+	seen     map[string]bool // the fields of cur so far; of equal fields the first counts
 	open     bool            // the description of cur continues in the next line
 }
 
@@ -293,8 +293,8 @@ func (p *exitScan) fields(line string, whole bool) {
 		case next < 0 && !whole: // the value may be truncated
 		case next < 0 && key == "description":
 			p.field(key, value)
-			// In Android 11 the next line has state=; otherwise this is the
-			// next line of the description.
+			// In Android 11 the line after the description has state=; any
+			// other line continues the description.
 			p.open = !strings.HasPrefix(strings.TrimSpace(p.in.rest), "state=")
 		default:
 			p.field(key, value)
@@ -310,8 +310,8 @@ func (p *exitScan) fields(line string, whole bool) {
 // -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
-		// This is the system's text, which may include an app's text: the last
-		// occurrence is the device's own.
+		// The system's text may include an app's text, so only the last
+		// occurrence is certainly the device's own.
 		if i := strings.LastIndex(line, " state="); i >= 0 {
 			return i, at + 1
 		}

@@ -10,8 +10,8 @@ import (
 // Gfxinfo is the answer of dumpsys gfxinfo.
 type Gfxinfo struct {
 	Processes []GfxProcess
-	// Interrupted contains the device's message if the answer began and then
-	// failed.
+	// Interrupted contains the device's message if the service failed after it
+	// had begun to answer.
 	Interrupted *DeviceError
 	// Truncated reports that the text is visibly truncated.
 	Truncated bool
@@ -29,8 +29,8 @@ type GfxProcess struct {
 // GfxValues are the sizes and counts of one process of gfxinfo.
 type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
-	// usage"): it covers only the caches of the renderer, not the app's
-	// allocations.
+	// usage"): it covers only the renderer's caches, not what the app itself
+	// allocates.
 	GPUBytes known.Int `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
 	// maps (Android 12 and later, but not on every device).
@@ -274,8 +274,9 @@ type SurfaceFlinger struct {
 	// those of the windows. The buffers of the windows are allocated by the
 	// apps since Android 12.
 	Imported []Buffer `json:"imported"`
-	// Truncated reports that the text is visibly truncated. It is false if only
-	// the list of imported buffers has no end: then their number is unknown.
+	// Truncated reports that the text is visibly truncated. If only the list of
+	// imported buffers is truncated, Truncated is false, and the number of
+	// imported buffers is unknown.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
@@ -291,8 +292,8 @@ const maxBuffers = 1 << 14
 
 // ParseSurfaceFlinger parses the list of GraphicBufferAllocator
 // (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release, and
-// that of imported buffers after it (Gralloc4.cpp, Gralloc5.cpp). The error is
-// a DeviceError.
+// the list of imported buffers that follows it (Gralloc4.cpp, Gralloc5.cpp).
+// The error is a DeviceError.
 func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}

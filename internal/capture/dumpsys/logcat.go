@@ -296,10 +296,10 @@ func (s *logScan) isTarget(pid int64, name string) bool {
 	return s.pid > 0 || s.process == "" || name != "" || s.knows(pid)
 }
 
-// nameFits compares a possibly truncated name with that of a process: the
-// kernel and ART keep the last 15 bytes of a name with a dot, and otherwise the
-// first 15 (com_android_internal_os_Zygote.cpp, SetThreadName). Some prefixes
-// are longer.
+// nameFits compares a possibly truncated name with the name of a process. The
+// kernel and ART keep the last 15 bytes of a name that contains a dot, and the
+// first 15 bytes of any other name (com_android_internal_os_Zygote.cpp,
+// SetThreadName). Some prefixes are longer.
 func nameFits(name, process string) bool {
 	return name == process || len(name) >= maxComm &&
 		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))

@@ -14,8 +14,9 @@ type Meminfo struct {
 	// Uptime and Realtime are the device's clocks in ms: without and with the
 	// time asleep.
 	Uptime, Realtime known.Int
-	// Interrupted contains the device's message if the answer began and then
-	// failed (a dump timeout in the middle). The affected blocks are Truncated.
+	// Interrupted contains the device's message if the service failed after it
+	// had begun to answer, for example because of a dump timeout. The affected
+	// blocks are Truncated.
 	Interrupted *DeviceError
 	// Warnings are the warnings outside of blocks.
 	Warnings []error
@@ -32,12 +33,13 @@ type Block struct {
 	// set.
 	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
-	// such shares, and is never included in TotalPss. A text has one of the
-	// two, depending on whether the kernel reports SwapPss at run time.
+	// proportional sharing, and is never included in TotalPss. A text has
+	// either SwapPss or Swap, depending on whether the running kernel reports
+	// SwapPss.
 	SwapPss     known.Int `json:"swap_pss_kb"`
 	Swap        known.Int `json:"-"`
 	SwapInTotal Answer    `json:"swap_in_total"`
-	// TotalRss comes with Android 11.
+	// TotalRss exists since Android 11.
 	TotalRss known.Int `json:"rss_kb"`
 
 	// The seven dimensions, as printed in the App Summary (since Android 6).

@@ -28,10 +28,10 @@ const (
 
 // ParsePackage parses the block of an app in the answer of dumpsys package NAME
 // (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base).
-// versionCode and versionName have a line each, and flags=[ ... ] contains
-// DEBUGGABLE. The first block of the name is used: hidden system packages,
-// which an update replaced, come later. It returns false if there is no such
-// block.
+// versionCode and versionName are on a line each, and flags=[ ... ] contains
+// DEBUGGABLE. The first block of the name is used, because the hidden system
+// packages that an update has replaced come later. ParsePackage returns false
+// if there is no such block.
 func ParsePackage(text []byte, name string) (p Package, ok bool) {
 	head := []byte("Package [" + name + "]")
 	for line := range bytes.Lines(text) {

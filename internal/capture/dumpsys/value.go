@@ -41,13 +41,13 @@ func (a Answer) String() string {
 
 const (
 	maxText = 4 << 20 // of one answer; meminfo of one process has 5 kB
-	maxName = 256     // bytes of a process name, a row name or an object name
+	maxName = 256     // maximum length in bytes of a process name, a row name or an object name
 )
 
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
-// number parses a decimal number. A minus sign is accepted: if drivers
-// misreport, System and Private Other, which are remainders, become negative.
+// number parses a decimal number. A minus sign is accepted: System and Private
+// Other are remainders, and become negative if drivers misreport.
 func number(s string) (int64, bool) {
 	if len(s) > 18 || strings.HasPrefix(s, "+") {
 		return 0, false
@@ -109,8 +109,8 @@ func foldDigit(r rune) rune {
 	if r < 0x80 || !unicode.Is(unicode.Nd, r) {
 		return r
 	}
-	// In Unicode the digits of a script are consecutive and start at zero, so
-	// the loop counts back to the start of the run of tens.
+	// In Unicode, the ten digits of a script are consecutive and start at zero.
+	// A range may contain several such tens, so the digit is the remainder.
 	for _, span := range unicode.Nd.R16 {
 		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
 			return '0' + (r-rune(span.Lo))%10

@@ -8,8 +8,8 @@ const MaxKB = 1 << 30
 // swapPerMemory bounds the swapped memory of a process, as a multiple of its
 // device's memory. zram stores swapped memory in RAM, compressed to a third or
 // a half, and swap files of phones are up to twice as large as RAM. SwapTotal
-// cannot be used as a bound: init may enable swap after it was read (swapon_all
-// at sys.boot_completed).
+// cannot be used as a bound, because init may enable swap after SwapTotal was
+// read (swapon_all at sys.boot_completed).
 const swapPerMemory = 4
 
 // Bounds returns the maximum Pss or RssAnon, and the maximum SwapPss or VmSwap,

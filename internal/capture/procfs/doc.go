@@ -7,10 +7,10 @@
 // unknown and named in Warnings; the other fields are valid. The last line of a
 // truncated text may contain the first digits of a longer number: a value
 // counts only if what follows it (a space, the unit, the end of the line)
-// proves that it is complete. Smaps truncated exactly between two mappings
-// looks complete; only the transport can detect that.
+// proves that it is complete. A text of smaps that is truncated exactly between
+// two mappings looks complete; only the transport can detect this.
 //
-// Sizes are in kB of 1024 bytes, as printed. A text of any other kind is an
-// error; package dumpsys classifies error messages (Permission denied, No such
-// process).
+// Sizes are in kB of 1024 bytes, as printed. For any other kind of text an
+// error is returned; package dumpsys classifies error messages (Permission
+// denied, No such process).
 package procfs

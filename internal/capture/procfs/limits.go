@@ -7,11 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Limits contains the rows of /proc/PID/limits that matter for an app. Every
-// build of Android lets the shell read the file.
+// Limits contains the rows of /proc/PID/limits that are relevant for an app. On
+// every build of Android, the shell may read the file.
 type Limits struct {
 	OpenFiles Limit
-	// Processes counts the threads of all processes of the uid together.
+	// Processes limits the number of threads of all processes of the uid
+	// together.
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit

@@ -50,7 +50,7 @@ func ParseRollup(text []byte) (Memory, error) {
 			}
 			continue
 		}
-		// Of the lines that every kernel prints, Locked is the last.
+		// Locked is the last of the lines that every kernel prints.
 		sawLast = sawLast || string(key) == "Locked"
 		f, ok := fieldOf(key)
 		if !ok {

@@ -75,15 +75,14 @@ type smapsScan struct {
 
 	lastKey  []byte // of the first mapping so far, and later of the whole first mapping
 	first    []byte // first unrecognized line, for the error
-	stray    bool   // the last line is not one of smaps
+	stray    bool   // the last line does not belong to smaps
 	cut      bool   // the last line has no end
 	headless bool   // fields precede the first header
 	warnings field.Warnings
 }
 
 func (s *smapsScan) line(n int, line []byte, whole bool) error {
-	// If there is no final line end, more than the rest of one line may be
-	// missing.
+	// If the final line end is missing, later lines may be missing too.
 	s.cut = s.cut || !whole
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -313,8 +312,8 @@ func hexNumber(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, nil, i > 0 && i <= 16
 }
 
-// scanLines passes each line to f, without its end; a line longer than maxLine
-// is truncated. whole is false for a last line without an end.
+// scanLines passes each line, without its end, to f; it truncates lines that
+// are longer than maxLine. whole is false for a last line without an end.
 func scanLines(r io.Reader, f func(n int, line []byte, whole bool) error) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {

@@ -11,7 +11,8 @@ import (
 )
 
 // Stat contains the fields of /proc/PID/stat (proc(5)) that identify a process
-// and its usage. Every build of Android lets the shell read the file.
+// and describe its usage. On every build of Android, the shell may read the
+// file.
 type Stat struct {
 	PID  int64  `json:"pid"`
 	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
@@ -21,9 +22,9 @@ type Stat struct {
 	Utime   known.Int `json:"utime_ticks"` // clock ticks, 100 a second on Android
 	Stime   known.Int `json:"stime_ticks"`
 	Threads known.Int `json:"threads"`
-	// StartTicks is the time of the start in clock ticks since boot. Together
-	// with the pid it identifies a process: pids are reused, but not with the
-	// same start time.
+	// StartTicks is the time at which the process started, in clock ticks since
+	// boot. Together with the pid it identifies a process: a pid may be reused,
+	// but not with the same start time.
 	StartTicks known.Int `json:"start_ticks"`
 	// Truncated reports that the text ends before StartTicks.
 	Truncated bool    `json:"-"`
@@ -32,7 +33,7 @@ type Stat struct {
 
 const (
 	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android
-	// kernel.
+	// kernel, so a tick is 10 ms.
 	tick = 10 * time.Millisecond
 	// maxTicks corresponds to 292 years.
 	maxTicks = math.MaxInt64 / int64(tick)

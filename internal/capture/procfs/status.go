@@ -7,10 +7,10 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Status is /proc/PID/status. Every build of Android lets the shell read it, so
-// RssAnon + VmSwap can be used to measure memory if smaps is denied. Sizes are
-// in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads and
-// zombies have no Vm lines.
+// Status is /proc/PID/status. On every build of Android, the shell may read the
+// file, so memory can be measured as RssAnon + VmSwap if smaps is denied. Sizes
+// are in kB; RssAnon, RssFile and RssShmem exist since Linux 4.5. Kernel
+// threads and zombies have no Vm lines.
 type Status struct {
 	Name     field.Text `json:"name"`
 	PID      known.Int  `json:"pid"`

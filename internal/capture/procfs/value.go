@@ -9,12 +9,13 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/field"
 )
 
-// ErrEmpty is an empty text, as read from a process that disappeared between
-// open and read. It is not a sample, and not a zero.
+// ErrEmpty is returned for an empty text. A text is empty if the process
+// disappeared between open and read. An empty text is not a sample, and its
+// values are not zero.
 var ErrEmpty = errors.New("empty text")
 
-// ErrFormat is a text of a different kind, such as the error message of the
-// command that should have printed it.
+// ErrFormat is returned for a text of a different kind, such as the error
+// message of the command that should have printed the file.
 var ErrFormat = errors.New("unexpected text")
 
 func formatError(what string, text []byte) error {
@@ -27,7 +28,7 @@ func formatError(what string, text []byte) error {
 }
 
 // number parses a plain decimal number of at most 18 digits: a longer number
-// would not fit an int64, and does not occur on phones.
+// might not fit an int64, and does not occur on phones.
 func number(text []byte) (int64, bool) {
 	if len(text) == 0 || len(text) > 18 {
 		return 0, false

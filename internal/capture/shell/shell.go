@@ -1,6 +1,6 @@
-// Package shell runs short commands in a device's shell: a command line with a
-// deadline, an output limit, and markers that separate the outputs of several
-// commands and prove that they are complete.
+// Package shell runs short commands in a device's shell. A command line has a
+// deadline and an output limit; markers separate the outputs of several
+// commands and prove that the outputs are complete.
 package shell
 
 import (
@@ -29,11 +29,13 @@ type Output struct {
 // legitimate output is the grep over smaps of 50 processes.
 const MaxOutput = 32 << 20
 
-// ErrDevice is a device that did not answer a request: it is gone, or its
-// answer was not read completely. It says nothing about a process.
+// ErrDevice means that a device did not answer a request: it is gone, or its
+// answer was not read completely. The error does not mean that anything is
+// wrong with a process.
 var ErrDevice = errors.New("device does not respond")
 
-// errTooLong is for output that is longer than that of any short command.
+// errTooLong is the error for output that is longer than the output of any
+// short command.
 var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
 
 // Ask runs one command and returns its output. The deadline is in real time.
@@ -50,9 +52,9 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: exit}, nil
 }
 
-// Failure returns an ErrDevice that explains an error of dev.Shell after a
-// command with that deadline, because errors of contexts and buffers are not
-// meant for users.
+// Failure returns an ErrDevice that explains an error of dev.Shell for a
+// command with that deadline. It is needed because the error texts of contexts
+// and buffers are not meant for users.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):

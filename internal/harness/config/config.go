@@ -62,9 +62,9 @@ type Config struct {
 	Baseline        BaselineSource
 	Report          Report
 	GitHub          GitHub
-	// Strict makes the run exit with 5 if any process is inconclusive.
-	// AllowUnjudged makes it exit with 0 even if nothing could be judged or a
-	// heap dump is missing.
+	// If Strict is set, the exit code of the run is 5 if any process is
+	// inconclusive. If AllowUnjudged is set, the exit code is 0 even if nothing
+	// could be judged or a heap dump is missing.
 	Strict        bool
 	AllowUnjudged bool
 
@@ -173,8 +173,8 @@ type Sample struct {
 	// channel in the states of the same names; the state Confirming uses
 	// Suspicious.
 	Normal, Suspicious, Leaking time.Duration
-	// Detail is the time between two breakdowns; each is of the next process in
-	// turn.
+	// Detail is the time between two breakdowns of memory; each breakdown is of
+	// the next process in turn.
 	Detail time.Duration
 	// MaxSystemServer and MaxApp bound the cost of sampling in the process
 	// system_server and in the app, in percent of one core.
@@ -195,36 +195,37 @@ type Detect struct {
 
 // Diagnose configures what is captured from a leaking process.
 type Diagnose struct {
-	// Dump is when a heap dump is made: on_leak, at_end (of the run) or
-	// at_marks. With at_end and at_marks, a dump is also made on a leak.
+	// Dump determines when a heap dump is made: on_leak, at_end (of the run) or
+	// at_marks. With at_end and at_marks, a heap dump is also made when a leak
+	// is detected.
 	Dump string
 	// Cooldown is the minimum time between two diagnoses of one process, in
 	// device time.
 	Cooldown time.Duration
-	// Keep is what is kept of a heap dump after its analysis: stripped (the
-	// graph without the contents of primitive arrays), raw or none.
+	// Keep determines what is kept of a heap dump after its analysis: stripped
+	// (the graph without the contents of primitive arrays), raw or none.
 	Keep string
-	// Collect is when garbage collections are forced and the remaining objects
-	// counted: at_marks, never, or auto. auto does this in short runs, at marks
-	// that begin a loop.
+	// Collect determines when garbage collections are forced and the remaining
+	// objects are counted: at_marks, never, or auto. In short runs, auto does
+	// so at marks that begin a loop.
 	Collect string
-	// Logcat is what is kept of the device's log: app (the app's lines and the
-	// system's lines about it), all or none.
+	// Logcat determines what is kept of the device's log: app (the app's lines
+	// and the system's lines about it), all or none.
 	Logcat string
 	// Texts is hidden or shown. With hidden, each text of the app is replaced
 	// by a hash.
 	Texts string
-	// Steps are added to the recipe of the kind that is the key: java, native,
-	// gpu, thread, unknown, or all for each of them. Kinds without steps are
-	// absent; nil means that there are no steps.
+	// Steps maps each kind of recipe (java, native, gpu, thread or unknown; all
+	// stands for every kind) to the steps that are added to it. Kinds without
+	// steps are absent; nil means that there are no steps.
 	Steps map[string][]Step
 }
 
 // Step is a command from the file whose output is kept with a diagnosis.
 type Step struct {
-	// Name is the name of the output file without the extension. It is unique
-	// within its kind and all, and differs from the names of leakgate's own
-	// steps.
+	// Name is the name of the output file without the extension. A step of the
+	// same kind or of kind all must have a different name, and so must
+	// leakgate's own steps.
 	Name string
 	// Command is one command line for the shell of the device, as written:
 	// {pid}, {process}, {package} and {user} are placeholders for quoted
@@ -334,7 +335,8 @@ func WithProfile(name string) Choice {
 }
 
 // WithFlag sets the value at a path, or the values of a list, on behalf of a
-// command-line flag such as --for. Without a value the path is unchanged.
+// command-line flag such as --for. If no value is passed, the path is
+// unchanged.
 func WithFlag(flag, path string, values ...string) Choice {
 	return func(c *chosen) {
 		if len(values) > 0 {
