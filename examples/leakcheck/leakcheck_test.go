@@ -32,8 +32,8 @@ func needPhone(t *testing.T) {
 	}
 }
 
-// leaks watches the app while the suite runs. No phone is needed before the
-// first checked spec.
+// leaks watches the app while the suite runs. It needs the phone from Start on,
+// or without Start from the first checked spec on.
 var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"),
 	harness.Wait(), harness.StandIn())
 

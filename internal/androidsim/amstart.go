@@ -204,8 +204,8 @@ func (p *startParser) operand() {
 	}
 }
 
-// launches turns the intent into that of a launcher icon, unless its arguments
-// differ.
+// launches sets the action and the category of a launcher icon, unless the
+// intent has its own.
 func (in *intent) launches() {
 	if in.action == "" {
 		in.action = "android.intent.action.MAIN"
@@ -273,7 +273,7 @@ const (
 )
 
 // startScreen is am start for an app with screens (ActivityManagerShellCommand.
-// runStartActivity). For other apps ours is false.
+// runStartActivity). ours is false for other apps.
 func (c *call) startScreen(args []string) (status int, ours bool) {
 	o, thrown := parseStart(args[1:])
 	pkg := o.intent.target()

@@ -15,8 +15,8 @@
 //
 // so with a scale of 200 an hour of device time passes in 18 seconds.
 // Everything that takes time on the phone takes device time: sleep, dumpsys,
-// monkey, am dumpheap. What a host wants to do every 30 device seconds it must
-// do every 30/Scale real seconds; it reads the scale with
+// monkey, am dumpheap. To do something every 30 device seconds, a host must do
+// it every 30/Scale real seconds; it reads the scale with
 //
 //	getprop leakgate.time_scale
 //
@@ -36,28 +36,28 @@
 //
 // # Heap dumps
 //
-// am dumpheap writes a dump like ART. What the Java leaks of the process hold
-// by then are destroyed Activities in a static list: as many as dumpsys meminfo
-// counts, which retain as many bytes as the model says. A few megabytes stand
-// for the rest of the heap. The file is generated on each read, so its size
-// costs no memory: ProcessSpec.DumpBytes makes it as large as a test needs.
+// am dumpheap writes a dump like ART. The Java leaks of the process are
+// destroyed Activities in a static list: as many as dumpsys meminfo counts.
+// They retain as many bytes as the model says. A few megabytes stand for the
+// rest of the heap. The file is generated on each read, so its size costs no
+// memory: ProcessSpec.DumpBytes makes it as large as a test needs.
 //
 // # Screens
 //
 // An app with App.Screens can be driven by a suite: am start opens a screen,
 // the keys BACK and HOME of input close and leave it, and am force-stop ends
-// all. dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process
-// agree on what screens hold: in a dump ActivityThread.mActivities holds open
-// screens, a static list those that leak, and a Message of the main thread
-// those that linger.
+// the app. dumpsys meminfo, gfxinfo, the memory and the heap dumps of the
+// process agree on what screens hold: in a dump ActivityThread.mActivities
+// holds open screens, a static list those that leak, and a Message of the main
+// thread those that linger.
 //
 // # Faults
 //
 // Everything that can go wrong with a phone can be switched on and off while it
-// runs. Each fault is a method that returns its end; several add up, and none
-// costs anything while it is off. Times are device times. Faults of the cable
-// are those of an adbd.Line. Faults lists all of them for tests that choose at
-// random.
+// runs. Each fault is a method that returns a function to end it. Faults
+// combine, and a fault that is off costs nothing. Times are device times.
+// Faults of the cable are those of an adbd.Line. Faults lists all of them for
+// tests that choose at random.
 //
 // # Isolation
 //

@@ -36,11 +36,11 @@ type fault struct {
 	dies *doom
 	// cut is the final size of a heap dump.
 	cut *int64
-	// asked is called for each request of adb.
+	// asked is called for each adb request.
 	asked func(Request)
 }
 
-// faults returns the present faults, in the order in which they started.
+// faults returns the active faults, in the order in which they started.
 func (p *Phone) faults() []*fault {
 	if all := p.wrong.Load(); all != nil {
 		return *all
@@ -70,7 +70,7 @@ func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.notify()
 }
 
-// notify wakes all that wait for Changed. The caller must hold altering.
+// notify wakes all waiters of Changed. The caller must hold altering.
 func (p *Phone) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -88,14 +88,14 @@ func (p *Phone) Changed() <-chan struct{} {
 // ends commands.
 func (p *Phone) Become(state string) (end func()) { return p.hold(&fault{state: state}) }
 
-// LoseRoot restarts adbd as the shell user, like `adb unroot`, which drops
-// connections, and restarts it again at the end. On a phone without
-// Options.Root it only drops them.
+// LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
+// again at the end; both drop connections. Without Options.Root it only drops
+// them.
 func (p *Phone) LoseRoot() (end func()) { return p.restartADBD(&fault{rootless: true}) }
 
 // OldShell removes the features that adbd got with Android 7: outputs are
-// mixed, lines end in \r\n and there is no exit code. It restarts adbd, which
-// drops connections, and again at the end.
+// mixed, lines end in \r\n and there is no exit code. It restarts adbd now and
+// at the end, which drops connections.
 func (p *Phone) OldShell() (end func()) { return p.restartADBD(&fault{oldShell: true}) }
 
 // restartADBD holds a fault that starts and ends with a restart of adbd.
@@ -270,7 +270,7 @@ func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &doom{name: process, how: how, left: max(n, 1)}})
 }
 
-// witness counts a read of a file of a process.
+// witness counts one read of a process's file.
 func (d *doom) witness(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return
@@ -305,9 +305,9 @@ func (d *doom) haunts(pid int) FileFault {
 const stranger = "logcat"
 
 // ReusePID ends a process and starts another one under the same pid at the same
-// time; if the other one is already running, it is ended first. Every phone has
-// a native process "logcat" for this, which does not run before. It returns
-// false if the process does not run or the other one does not exist.
+// time; if the other one is already running, it is ended first. For this, every
+// phone has a native process "logcat" that is not running. It returns false if
+// the process does not run or the other one does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -42,8 +42,8 @@ type node struct {
 	uid  int
 	data []byte
 	mod  time.Time
-	// counted means that the data is part of store.used, which ends when the
-	// node is removed.
+	// counted means that the data is part of store.used until the node is
+	// removed.
 	counted bool
 	// A file with until set is being written by the system: from the device
 	// time since until then it grows evenly.
@@ -67,8 +67,8 @@ type store struct {
 	phone *Phone
 	mu    sync.Mutex
 	nodes map[string]*node
-	// used and room are bytes of file contents: the present number and its
-	// limit. made is the part of used that is generated.
+	// used is the size of all file contents in bytes, room its limit. made is
+	// the part of used that is generated.
 	used, room, made int64
 }
 

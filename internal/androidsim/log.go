@@ -39,7 +39,7 @@ const (
 	collectionInterval = time.Minute
 )
 
-// lmkdPID and uidLMKD are those of lmkd.
+// lmkdPID and uidLMKD are the pid and the uid of lmkd.
 const lmkdPID, uidLMKD = 479, 1069
 
 // add adds an entry to the log. The caller holds the lock.

@@ -23,7 +23,7 @@ type MemoryLimiter struct {
 const (
 	memoryLimiterAPI = 37
 	// limiterPeriod is the time between two checks of a process; limiterDelay
-	// is the time for a profiler before it kills (MemoryLimiter.java,
+	// is the time that a profiler has before the kill (MemoryLimiter.java,
 	// KILL_DELAY_MS).
 	limiterPeriod = 5 * time.Second
 	limiterDelay  = 30 * time.Second

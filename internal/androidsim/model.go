@@ -156,8 +156,8 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Peaks adds mb to the Java heap for a while, like a user who opens many large
-// pages: once in each period every, at a time that leaves room for lasting.
+// Peaks adds mb to the Java heap for the time lasting, once in each period
+// every, at a random time in it, like a user who opens many large pages.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
 	return curve(JavaHeap, func(at moment) float64 {
@@ -170,7 +170,7 @@ func Peaks(mb float64, lasting, every time.Duration) Model {
 	})
 }
 
-// Step adds mb to the Java heap from the age at on.
+// Step adds mb to the Java heap when the age reaches at.
 func Step(at time.Duration, mb float64) Model {
 	return curve(JavaHeap, func(now moment) float64 {
 		if now.age < at {
@@ -191,9 +191,9 @@ func CacheFill(mb float64, over time.Duration) Model {
 // mbPerThread is the memory of a leaked thread: the touched part of its stack.
 const mbPerThread = 0.1
 
-// Leak grows at mbPerHour from the age onset on. GPU leaks grow outside smaps
-// (EGL); On(GfxDev) moves one into smaps. Thread leaks grow by whole threads of
-// 0.1 MB of stack each.
+// Leak grows at mbPerHour once the age exceeds onset. GPU leaks grow outside
+// smaps (EGL); On(GfxDev) moves one into smaps. Thread leaks grow by whole
+// threads of 0.1 MB of stack each.
 func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	grown := func(at moment) float64 {
 		return mbPerHour * math.Max(0, (at.age-onset).Hours())
@@ -216,17 +216,17 @@ func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	}}
 }
 
-// LeakFiles opens perHour file descriptors an hour from the age onset on and
-// closes none. They end at the limit in /proc/PID/limits.
+// LeakFiles opens perHour file descriptors an hour, once the age exceeds onset,
+// and closes none. It stops at the limit in /proc/PID/limits.
 func LeakFiles(perHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.files += int(math.Min(perHour*math.Max(0, (at.age-onset).Hours()), maxFDs))
 	}}
 }
 
-// LeakAddresses maps mbPerHour MB an hour from the age onset on and touches
-// none of it: VmSize grows, memory does not. It ends at the limit of the
-// address space.
+// LeakAddresses maps mbPerHour MB an hour, once the age exceeds onset, and
+// touches none of it: VmSize grows, memory does not. It stops at the limit of
+// the address space.
 func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.reserved += mbPerHour * math.Max(0, (at.age-onset).Hours())

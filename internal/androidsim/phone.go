@@ -40,7 +40,7 @@ type Options struct {
 	// MemoryLimiter contains the memory limiter's limits, from API 37 on; nil
 	// means that there is none.
 	MemoryLimiter *MemoryLimiter
-	// NoGPUMemory is a GPU driver that does not report the memory of processes.
+	// NoGPUMemory means that the GPU driver does not report process memory.
 	NoGPUMemory bool
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
@@ -126,8 +126,8 @@ type Phone struct {
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// wrong contains the present faults, or is nil. altering guards changes of
-	// it and changed, which each change closes.
+	// wrong contains the active faults, or is nil. altering guards changes of
+	// wrong and of changed, which each change closes.
 	wrong    atomic.Pointer[[]*fault]
 	altering sync.Mutex
 	changed  chan struct{}

@@ -571,7 +571,7 @@ func TestMonkey(t *testing.T) {
 			!strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
 			t.Errorf("a crash after 100 s: %+v", a)
 		}
-		// It does not report a stopped app, but restarts it.
+		// Monkey restarts a stopped app and does not report it.
 		time.AfterFunc(time.Second, func() { ask(t, p, "am force-stop com.shop") })
 		if a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 200; pidof com.shop"); a.exit != 0 ||
 			strings.Contains(a.out, "CRASH") || !strings.Contains(a.out, "Events injected: 200\n") {

@@ -20,7 +20,7 @@ type App struct {
 	Processes             []ProcessSpec
 	// Screens are what `am start` opens, first the one of the launcher icon.
 	// They belong to the process with the name of the package. A process that
-	// starts by itself shows none. Without any, each process always has one
+	// starts by itself shows none. Without screens, each process always has one
 	// Activity in front.
 	Screens []Screen
 }

@@ -34,9 +34,8 @@ type Fault struct {
 }
 
 // Faults returns the faults of a phone, of the adbd.Daemon or adbd.Server in
-// front of it, and of its line. A nil line has no faults, nor have the
-// processes of a phone without apps: they happen to the first process of the
-// first app.
+// front of it, and of its line. A nil line has no faults. Faults of processes
+// happen to the first process of the first app, if there is one.
 //
 // OldShell is missing because no phone changes to it during a run.
 func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {

@@ -18,8 +18,7 @@ import (
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
 // TestSerialPackages checks that the packages that the Makefile tests without
-// the race detector, because they use a single goroutine, contain no go
-// statement.
+// the race detector, because they use a single goroutine, start no other one.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {

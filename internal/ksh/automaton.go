@@ -11,8 +11,8 @@ import (
 // line: the sets of states of Thompson's construction, made in advance (Aho,
 // Hopcroft, Ullman: The Design and Analysis of Computer Algorithms, section
 // 9.1). It reports whether the pattern is in a line of ASCII, not where.
-// Package regexp takes thirty times as long, which was most of the time to read
-// the smaps of a process.
+// Package regexp takes thirty times as long and dominated the time to read the
+// smaps of a process.
 type automaton struct {
 	next [][utf8.RuneSelf]uint8
 	// ends reports for each state whether a line that ends there matches.

@@ -43,9 +43,8 @@ func Shells(t testing.TB) [][]string {
 	return out
 }
 
-// Inject is the command that hostile names try to run. It creates a file in the
-// canary's folder, which exists on a real shell, and one in a folder that
-// phones have.
+// Inject is the command that hostile names try to run. It creates the file
+// $CANARY on a real shell, and a file in a folder that phones have.
 const Inject = `touch $CANARY /data/local/tmp/canary`
 
 // HostileNames are names that an app or the author of a configuration may
