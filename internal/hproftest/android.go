@@ -9,7 +9,7 @@ import (
 // Phone describes the phone and the process of an Android heap. Zero values
 // select a Pixel on Android 14 that runs com.example.
 type Phone struct {
-	// SDK is the API level, at least 23. Before 26, strings are char[] and
+	// SDK is the API level, at least 23. Below 26, strings are char[] and
 	// bitmaps are in the Java heap.
 	SDK                          int
 	Seed                         uint64
@@ -247,7 +247,7 @@ func (m *arrayMap) put(key, value Ref) {
 type State uint8
 
 // The states of activities, fragments and services. An Attached component is
-// alive, a NotYet component has not been created yet.
+// alive; a NotYet component has not been created yet.
 const (
 	Attached State = iota
 	Destroyed

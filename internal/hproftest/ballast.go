@@ -12,10 +12,11 @@ import (
 // few percent of them are garbage. It is generated while it is written and
 // needs only a few kilobytes of memory, regardless of its size.
 type Ballast struct {
-	// Bytes is the size that it adds to a dump, with a tolerance of the size of
-	// one structure.
+	// Bytes is the size that the ballast adds to a dump, with a tolerance of
+	// the size of one structure.
 	Bytes int64
-	// Seed selects different ballast of the same kind.
+	// The same Seed creates the same ballast; another Seed creates different
+	// ballast of the same kind.
 	Seed uint64
 	// Package is the package of the ballast's classes; "" means "ballast".
 	Package string
@@ -60,8 +61,8 @@ func (b *Ballast) chunks() int64 {
 	return b.Bytes/chunkBytes + 2
 }
 
-// room is the maximum size of the address range. A record is longer than its
-// object.
+// room is the maximum size of the address range. A record takes more bytes than
+// its object.
 func (b *Ballast) room() int64 {
 	if b.Bytes <= 0 {
 		return 0
@@ -74,8 +75,8 @@ type kind struct {
 	id     hprof.ID
 	layout []slot
 	size   hprof.ID
-	// names are the fields of the class and of its superclasses; slots are the
-	// positions of these fields.
+	// names are the names of the fields of the class and of its superclasses;
+	// slots are the positions of these fields.
 	names []string
 	slots []int
 }
@@ -163,8 +164,8 @@ func (m *mass) kindOf(c *Class) kind {
 	return k
 }
 
-// part writes a structure or, if there are enough structures, the chunk with
-// the latest ones. It returns false after the last chunk.
+// part writes a structure or, once there are enough structures, the chunk that
+// contains the latest ones. It returns false after the last chunk.
 func (m *mass) part() bool {
 	written := m.w.Written()
 	last := written-m.start >= m.ballast.Bytes

@@ -66,7 +66,7 @@ func recordAt(dump []byte, n int) (Record, error) {
 }
 
 // Strip removes the elements of primitive arrays and keeps the lengths of all
-// records, like KOOM's fork dump: everything after such an array is at the
+// records, like KOOM's fork dump: everything after a stripped array is at the
 // wrong offset.
 func Strip(dump []byte) ([]byte, error) {
 	_, records, err := Parse(dump)

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestLikeART checks that properties measured on a dump of Android 8 hold for
-// generated dumps.
+// TestLikeART checks that generated dumps have the properties measured on a
+// dump of Android 8.
 func TestLikeART(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	h.Fill(Ballast{Bytes: 3 << 20})
@@ -79,7 +79,8 @@ type artShape struct {
 	vm      map[hprof.ID]bool
 	classes map[hprof.ID]*hprof.Class
 	seen    map[string]int
-	// head is the number of bytes of a segment that do not count.
+	// head is the number of bytes of a segment that do not count towards its
+	// limit.
 	head int
 }
 

@@ -41,7 +41,8 @@ type Form struct {
 	// HeapFirst writes the heap before the strings and classes.
 	HeapFirst bool
 	// Converted writes ART's dump as AOSP's hprof-conv converts it: version
-	// 1.0.2 without heaps, with ART's own kinds of roots as unknown roots.
+	// 1.0.2 without heaps, and with the kinds of roots that only ART has as
+	// unknown roots.
 	Converted bool
 	// NoEnd omits HEAP_DUMP_END.
 	NoEnd bool
@@ -68,7 +69,7 @@ func (f Form) withDefaults() Form {
 	return f
 }
 
-// IDs are the object IDs of a heap in one dump.
+// IDs are the IDs of a heap's objects in one dump.
 type IDs struct {
 	ids []hprof.ID
 	// values are the IDs of the arrays with the text of strings.
@@ -122,7 +123,7 @@ func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	return b.Bytes(), ids, err
 }
 
-// Measure returns the number of bytes that Write writes in a form. It is
+// Measure returns the number of bytes that Write would write in a form. It is
 // faster, because the elements of large arrays are not generated.
 func (h *Heap) Measure(f Form) (int64, error) {
 	f.measure = true
@@ -379,8 +380,8 @@ type slot struct {
 	kind hprof.Type
 }
 
-// made is the position of a field that ART makes up: an array whose ID follows
-// from the object's address.
+// made is the position of a field that ART makes up. The field holds an array
+// whose ID follows from the object's address.
 const made = -1
 
 // layout returns the order in which the values of an instance are written: the

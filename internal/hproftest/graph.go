@@ -277,8 +277,8 @@ func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 }
 
 // Retained returns the bytes that would be freed together with the given
-// objects: the bytes of these and of objects that are reachable only through
-// them.
+// objects: the bytes of the given objects and of all objects that are reachable
+// only through them.
 func (g *Graph) Retained(ids ...hprof.ID) (bytes int64) {
 	rest := g.Reachable(ids...)
 	for id := range g.Reachable() {

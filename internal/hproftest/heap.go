@@ -397,7 +397,7 @@ func (h *Heap) SetStatic(c *Class, name string, v any) {
 	h.fail("%s has no static field %q", c.name, name)
 }
 
-// bits returns the bits of a value; for an object these are its Ref.
+// bits returns the bits of a value; for an object, the bits are its Ref.
 func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
 	size := 8 * kind.Size(8)
 	low := uint64(math.MaxUint64) >> (64 - size)
@@ -524,7 +524,7 @@ func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 
 // NoData creates a primitive array without elements, as old versions of Android
-// dumped it.
+// dumped such arrays.
 func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("elements of %v", t)

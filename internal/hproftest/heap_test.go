@@ -370,8 +370,9 @@ func FuzzHeap(f *testing.F) {
 	})
 }
 
-// checkRecords checks rules for the records of every dump: one per object, a
-// LOAD_CLASS and a name per class, a name per field, an end.
+// checkRecords checks rules for the records of every dump: one record per
+// object, a LOAD_CLASS and a name per class, a name per field, and an end
+// record.
 func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	t.Helper()
 	_, records, err := Parse(data)

@@ -379,8 +379,8 @@ func (h *Heap) Phantom(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.PhantomReference"), Fields{"referent": referent, "queue": h.queue()})
 }
 
-// Finalizable adds a finalizer to an object: a list of FinalizerReferences
-// holds the object, or a list of Finalizers in a heap of Java.
+// Finalizable adds a finalizer to an object: the object is then held by a list
+// of FinalizerReferences, or, in a heap of Java, by a list of Finalizers.
 func (h *Heap) Finalizable(object Ref) {
 	class, head := h.Class("java.lang.ref.Finalizer"), "unfinalized"
 	if h.android.on {

@@ -95,8 +95,9 @@ func (m *mixer) end() Ref {
 
 func (m *mixer) shape() leakShape { return m.shapes[m.rng.IntN(len(m.shapes))] }
 
-// soup creates a graph of plain objects with random references, also to objects
-// of the paths. Some of these can only be reached through the graph.
+// soup creates a graph of plain objects with random references, some of which
+// lead to objects of the paths. Some of those objects can only be reached
+// through the graph.
 func (m *mixer) soup(n int) {
 	if n == 0 {
 		return

@@ -2,8 +2,8 @@ package hproftest
 
 import "fmt"
 
-// leakShape is an object whose kind determines its status, or that paths pass
-// in a special way. It holds another object, which may be null.
+// leakShape is an object whose status follows from its kind, or which paths
+// pass in a special way. It holds another object, which may be null.
 type leakShape struct {
 	name string
 	// leaks means that the object itself should be gone.

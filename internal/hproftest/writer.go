@@ -60,7 +60,7 @@ type Writer struct {
 	open bool
 	head int64
 	// sealed means that the head of the open segment already has the right
-	// length, so that the head may be written out.
+	// length, so that the head may be written to the output.
 	sealed bool
 	// seeker is used to fill in the head of a single segment later; base is its
 	// position before the first byte.

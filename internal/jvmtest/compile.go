@@ -40,8 +40,9 @@ type build struct {
 // builds maps the inputs of builds to the builds.
 var builds sync.Map
 
-// built returns a result, and makes it unless this process or another one has
-// made it before: results are kept in the user's cache. Failures are not kept.
+// built returns the result of a build. It runs the build unless this process or
+// another one has run it before: results are kept in the user's cache. Failures
+// are not kept.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
 	b := value.(*build)
@@ -94,7 +95,7 @@ func keep(path string, data []byte) {
 	}
 }
 
-// known reports whether a result was made before.
+// known reports whether a result already exists.
 func known(key string) bool {
 	if _, err := os.Stat(cached(key)); err == nil {
 		return true

@@ -58,8 +58,8 @@ func references(t *testing.T, g *heap.Graph, objects []heap.Object) map[heap.Obj
 	return m
 }
 
-// held returns the objects that a field references, in the class or in all its
-// objects.
+// held returns the objects that a field references, in the class or in all
+// objects of the class.
 func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	t.Helper()
 	if o, ok := g.Static(owner, field); ok {

@@ -54,8 +54,8 @@ func find(tb testing.TB, program string) string {
 const patience = 2 * time.Minute
 
 // small are the options of a JVM for one short task: only the first compiler,
-// and one thread for garbage collection. The last option prevents files in /tmp
-// from being left behind when the JVM is killed.
+// and one thread for garbage collection. With the last option, a JVM that is
+// killed leaves no files in /tmp.
 var small = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"}
 
 // environment returns the environment without the variables that add options to

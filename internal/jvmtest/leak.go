@@ -11,8 +11,8 @@ type Leak struct {
 	// all objects of Owner, fixes the leak. In Mall, it may belong to a running
 	// thread, whose stack has another reference to the object.
 	Owner, Field string
-	// Each is the number of objects of Class that an iteration adds; 0 if it
-	// replaces the only one.
+	// Each is the number of objects of Class that an iteration adds; 0 if an
+	// iteration replaces the only object.
 	Each int
 }
 

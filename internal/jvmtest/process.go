@@ -184,7 +184,7 @@ func (p *Process) close() error {
 		// Discards output that nobody waited for.
 	}
 	err := p.cmd.Wait()
-	// A killed JVM leaves behind the socket of jcmd (HotSpot
+	// If a JVM is killed, the socket of jcmd remains (HotSpot
 	// attachListener_posix.cpp).
 	os.Remove(fmt.Sprintf("/tmp/.java_pid%d", p.cmd.Process.Pid))
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -22,19 +22,20 @@ const marketMain = "com.example.market.Market"
 type Refactoring struct {
 	Name string
 	// Added are the simple names of the screens that leak only after the
-	// change; Renamed maps the old names of other screens to their new ones.
+	// change. Renamed maps the old names of other screens to their new names.
 	Added   []string
 	Renamed map[string]string
 	// Joins is a screen that, after the change, leaks into a holder that other
 	// screens also leak into.
 	Joins string
 	// Changed are the leaks, other than those of Added, that differ after the
-	// change: each a status and the simple name of a screen, in order.
+	// change. Each entry is a status and the simple name of a screen; the
+	// entries are in order.
 	Changed []string
 	// Made is a class that has more objects after the change, or "".
 	Made string
-	// Reached is a screen for which, of several paths of equal length, a
-	// different one is found first, or "".
+	// Reached is a screen that several paths of equal length reach and for
+	// which the change makes a different path the first one found, or "".
 	Reached string
 	// Few marks the changes that a short test covers.
 	Few bool

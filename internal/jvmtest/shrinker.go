@@ -29,8 +29,8 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 
 // shrink renames everything in a jar except its main class, in a folder of its
 // own, and returns the paths of the new jar and of the mapping. Optimization is
-// off, because it merges classes and removes fields that are only written, and
-// leaks with them.
+// off, because it merges classes and removes fields that are never read, and
+// with them leaks.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)
@@ -121,8 +121,8 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 }
 
 // dictionaries returns rules that select names by a seed. The set of short
-// names is always the same, so that a name stands for different things in
-// different builds.
+// names is always the same, so that the same name stands for different things
+// in different builds.
 func dictionaries(dir string, seed uint64) ([]string, error) {
 	var names []string
 	for c := 'a'; c <= 'z'; c++ {

@@ -98,7 +98,8 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// Programs compiled together must be the same as when compiled alone.
+// A program that is compiled together with others must be the same as when it
+// is compiled alone.
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)

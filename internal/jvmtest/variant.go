@@ -36,8 +36,8 @@ type plan struct {
 	// seed and others are the arguments of MallMain.
 	seed, others, iterations int
 	options                  []string
-	// rules are ProGuard's rules; nil means not renamed. names is the seed of
-	// its dictionaries, or 0 for no dictionaries.
+	// rules are ProGuard's rules; nil means that the program is not renamed.
+	// names is the seed of ProGuard's dictionaries; 0 means no dictionaries.
 	rules []string
 	names uint64
 }
@@ -169,7 +169,7 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 	return v, nil
 }
 
-// recipe describes a jar: nil rules mean not renamed.
+// recipe describes a jar; if its rules are nil, the jar is not renamed.
 type recipe struct {
 	source Files
 	main   string

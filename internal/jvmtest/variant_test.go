@@ -64,8 +64,8 @@ type traits struct {
 	// holders are the classes that reference leaking objects, in order, by the
 	// name of the leaking class in the source.
 	holders map[string][]string
-	// classes are the names of the leaking classes; addresses are those of
-	// their objects.
+	// classes are the names of the leaking classes; addresses are those of the
+	// leaking objects.
 	classes   []string
 	addresses []hprof.ID
 	// order lists the leaking classes in the order in which their first objects
@@ -167,9 +167,9 @@ func unnumbered(s traits) map[string][]string {
 	return m
 }
 
-// checkRebuilt checks that lambdas and anonymous classes have other numbers: in
-// each variant for some classes, and in at least one variant for every class
-// that may follow inserted code.
+// checkRebuilt checks that lambdas and anonymous classes have different
+// numbers: in each variant for some classes, and in at least one variant for
+// every class that may follow inserted code.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
 	for i, v := range variants {
@@ -205,7 +205,7 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	}
 }
 
-// checkReordered checks that objects have other addresses, in a different
+// checkReordered checks that objects have different addresses, in a different
 // order.
 func checkReordered(t *testing.T, first traits, variants []traits) {
 	all := append([]traits{first}, variants...)

@@ -13,9 +13,9 @@ import (
 type Mode string
 
 // Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
-// for Android. JVM is for dumps without android.os.Build, on which these fail:
-// it uses the matchers for references, the FinalizerWatchdogDaemon and the
-// thread main, the inspectors of the JDK, and no metadata.
+// for Android. JVM is for dumps without android.os.Build, on which the Android
+// mode fails: it uses the matchers for references, the FinalizerWatchdogDaemon
+// and the thread main, the inspectors of the JDK, and no metadata.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"
@@ -46,8 +46,8 @@ type Request struct {
 // Answer is Shark's result.
 type Answer struct {
 	Request Request `json:"-"`
-	// Failure is the reason why there is no result, or "". If it is set, all
-	// other fields are empty.
+	// Failure is the reason why there is no result, or "". If Failure is set,
+	// all other fields are empty.
 	Failure string `json:"failure"`
 	// Leaking are the IDs of the objects that the finder selected, in its
 	// order.

@@ -1,8 +1,8 @@
 package hprof
 
-// blocks collects values whose number is not known in advance. A growing slice
-// would be copied repeatedly, and temporarily take more than twice the space of
-// its values.
+// blocks collects values whose number is not known in advance. Growing a slice
+// instead would copy the values repeatedly, and temporarily take more than
+// twice their space.
 type blocks[T any] struct {
 	full [][]T
 	last []T

@@ -15,7 +15,7 @@ import (
 // repeated record, in which the first ID is a counter.
 type repeating struct {
 	head, record []byte
-	// id is the position of the counter in the record, 0 if there is no
+	// id is the position of the counter in the record; 0 means that there is no
 	// counter.
 	id    int
 	times int64
@@ -40,7 +40,7 @@ func (r *repeating) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
-// Repeats the smallest records of all kinds: the memory must be a small
+// Repeats the smallest records of all kinds: memory use must be at most a small
 // multiple of the dump's bytes, and empty records must use no memory.
 func TestOpenMemory(t *testing.T) {
 	const size = 16 << 20
@@ -97,8 +97,8 @@ func TestOpenMemory(t *testing.T) {
 			if c.most < 4 {
 				return
 			}
-			// With a quarter of the memory that it needs, the dump is refused
-			// before that much is allocated.
+			// With a quarter of the memory that the dump needs, it must be
+			// refused before that much is allocated.
 			var refused *hprof.MemoryError
 			limit := int64(size / 2)
 			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||

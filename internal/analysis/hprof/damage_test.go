@@ -65,8 +65,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// topOffsets are the offsets of the header and the records of a valid dump, and
-// the offset of its end.
+// topOffsets are the offsets of the header and of the records of a valid dump,
+// and the offset of the dump's end.
 func topOffsets(data []byte) []int64 {
 	offsets := []int64{0}
 	for at := headerLen; at < len(data); {
@@ -115,7 +115,7 @@ func itemEnd(h naiveHeap, i int) int64 {
 }
 
 // TestShortSegment ends a segment inside each kind of record, after each byte,
-// and continues with another record: this must be damage.
+// and continues with another record: the result must be damage.
 func TestShortSegment(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		d := whole(hprof.Format103, ids)

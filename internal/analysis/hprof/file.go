@@ -81,8 +81,7 @@ type Thread struct {
 }
 
 const (
-	// maxTrace is the maximum number of frames that are kept of one stack
-	// trace.
+	// maxTrace is the maximum number of frames that are kept per stack trace.
 	maxTrace = 4096
 	// maxHeaps is the maximum number of heaps of one file: the hprof agent
 	// writes one heap per signal.
@@ -250,7 +249,7 @@ func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 		s.Length, s.Truncated = rest, true
 	}
 	if s.Length == 0 && !s.Truncated {
-		// The record is empty; a file may have any number of these.
+		// The record is empty; a file may have any number of empty records.
 		if len(w.Snapshots) == 0 {
 			w.begin()
 		}
@@ -311,9 +310,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	return length, nil
 }
 
-// plausible reports whether the file can continue with records at an offset, or
-// end there. It checks up to foresight records, and stops at a record with a
-// heap.
+// plausible reports whether, at an offset, the file can continue with records
+// or end. It checks up to foresight records, and stops at a record with a heap.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
 		head, err := w.bytes(at, recordHead+1)

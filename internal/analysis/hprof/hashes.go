@@ -7,15 +7,16 @@ import (
 )
 
 // hashFields finds the values in the records of one heap that were computed
-// from texts. java.lang.String keeps its hash code, a polynomial that is unique
-// for texts of up to 6 digits. So do the nodes of hash tables, which apply a
-// reversible function to it (java.util.HashMap.hash), and the caches of
-// libraries (okio.ByteString, java.net.URI). They are fields of a primitive
-// type with the word hash in their names; a field whose name is not in the dump
-// may be one of them.
+// from texts. java.lang.String stores its hash code, a polynomial that is
+// unique for texts of up to 6 digits. The nodes of hash tables store it after
+// applying a reversible function (java.util.HashMap.hash), and the caches of
+// libraries store it, too (okio.ByteString, java.net.URI). Such a value is in a
+// field of a primitive type whose name contains the word hash; a field whose
+// name is not in the dump may also be one.
 type hashFields struct {
 	file *File
-	// named reports whether the string with an ID is the name of such a field.
+	// named reports whether the string with an ID is the name of a field that
+	// may hold a hash.
 	named   map[ID]bool
 	classes map[ID]ownFields
 	layouts map[ID]*layout
@@ -29,7 +30,7 @@ type ownFields struct {
 }
 
 // layout lists the bytes of an instance to erase: the hashes, and everything
-// from offset size, which no class of the dump declares.
+// from offset size on, which no class of the dump declares.
 type layout struct {
 	hashes []span
 	size   int
@@ -85,7 +86,7 @@ func (h *hashFields) isHash(name ID, t Type) bool {
 }
 
 // namesHash reports whether a name contains the word hash. The letters alone do
-// not count, as in mHasHadFocus.
+// not count where two other words meet, as in mHasHadFocus.
 func namesHash(name string) bool {
 	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
 }
@@ -116,8 +117,8 @@ func (h *hashFields) of(class ID) *layout {
 	return l
 }
 
-// in calls erase with each range that must be erased in n bytes of fields, in
-// order.
+// in calls erase, in order, with each range that must be erased in n bytes of
+// fields.
 func (l *layout) in(n int, erase func(span) error) error {
 	for _, s := range l.hashes {
 		if s.from >= n {

@@ -48,7 +48,8 @@ type MemoryError struct {
 	// Need is the approximate number of bytes needed; Limit is the number that
 	// was allowed.
 	Need, Limit int64
-	// What is the part that needs the memory, "" for the graph of the objects.
+	// What is the part that needs the memory; "" means the graph of the
+	// objects.
 	What string
 }
 

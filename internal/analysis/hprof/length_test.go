@@ -229,7 +229,7 @@ func TestWrappedLength(t *testing.T) {
 		}
 	})
 	t.Run("cut", func(t *testing.T) {
-		// The heap declares 12 GiB, of which the file has fewer than 10.
+		// The heap declares 12 GiB, but the file has fewer than 10.
 		h := newHuge()
 		h.fill()
 		h.fill()
@@ -338,7 +338,7 @@ func TestUndeclaredLength(t *testing.T) {
 			}
 			agree(t, empty.b)
 		}
-		// Bytes with which no heap can begin are a record, or damage.
+		// Bytes that cannot begin a heap are a record, or damage.
 		cut := &dump{ids: 4, b: slices.Clone(d.b[:body])}
 		last = cut.record(hprof.TagControlSettings, "settings")
 		if f := open(t, cut.b[:cut.len()-1]); f.Truncated != last || len(f.Warnings) > 0 {

@@ -207,9 +207,9 @@ func isSubTag(t byte) bool {
 		t) >= 0
 }
 
-// goesOn reports whether the start of b is a heap of undeclared length rather
-// than top-level records. Top-level records need 16 that fit, or as many as
-// there are before the next heap.
+// goesOn reports whether b starts with a heap of undeclared length rather than
+// with top-level records. It assumes top-level records only if 16 of them fit,
+// or as many as there are before the next heap.
 func goesOn(b []byte) bool {
 	if len(b) == 0 || !isSubTag(b[0]) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// count maps each kind of record in a dump to its number.
+// count is the number of records of each kind in a dump.
 type count map[string]int
 
 // counts reads a dump and counts its contents. Records inside the heap are
@@ -71,7 +71,7 @@ func TestRecordedCounts(t *testing.T) {
 		ids          int
 		want         count
 	}{
-		// 492 more segments of this dump are empty.
+		// The other 492 segments of this dump are empty.
 		{
 			"ahat-O.hprof", hprof.Format103, 4,
 			with(objects(51470, 1512, 27335), count{"segments": 1288, "CLASS_DUMP": 2148, "app": 20875, "image": 61590,

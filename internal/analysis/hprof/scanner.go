@@ -66,13 +66,13 @@ const (
 	// bytes.
 	scanHead = 1 + 8 + 4 + 4 + 8
 	// maxRecord bounds a record that must be completely in the buffer. The
-	// largest ones are a CLASS_DUMP with three tables of 65535 entries, and an
-	// instance of eight classes with as many fields each.
+	// largest such records are a CLASS_DUMP with three tables of 65535 entries,
+	// and an instance of eight classes with as many fields each.
 	maxRecord = 4 << 20
 )
 
 // Scanner returns a scanner of segments of this file, in any order. The buffer
-// is not larger than the file, because each small dump is read by several
+// is not larger than the file, because a small dump is also read by several
 // scanners.
 func (f *File) Scanner(segments []Segment) *Scanner {
 	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
@@ -144,7 +144,7 @@ func (s *Scanner) Next() bool {
 		if s.err != nil {
 			return false
 		}
-		// Only this segment is finished; the next one follows.
+		// Only this segment is finished; the next segment follows.
 	}
 }
 

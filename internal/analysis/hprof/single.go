@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Single is one instance or array, read separately.
+// Single is one instance or array that is read on its own.
 type Single struct {
 	Kind SubTag
 	// Object is the object itself; Class is the class of an instance or object
@@ -18,7 +18,7 @@ type Single struct {
 	Count uint32
 	Type  Type
 	// Body is an instance's fields or an array's first complete elements. It is
-	// valid until the next reading into the same Single.
+	// valid until another object is read into the same Single.
 	Body []byte
 
 	buf []byte

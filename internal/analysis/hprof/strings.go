@@ -19,7 +19,8 @@ type Strings struct {
 	sorted  bool
 }
 
-// entry is one string: length bytes at blob[at:], or in the file at offset -at.
+// entry is one string: length bytes at blob[at:], or at offset -at of the file
+// if at is negative.
 type entry struct {
 	id ID
 	// place packs at in 48 bits and length in 16 bits.
@@ -53,8 +54,8 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 // join is called after the last string was added.
 func (s *Strings) join() { s.entries = s.added.join() }
 
-// memory returns the bytes that the strings take, apart from those whose number
-// is bounded.
+// memory returns the number of bytes that the strings take, excluding the part
+// that is bounded.
 func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
 // Len returns the number of strings.

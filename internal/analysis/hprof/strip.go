@@ -11,13 +11,14 @@ type Stripped struct {
 	// Arrays counts the primitive arrays that have elements; Bytes is their
 	// size. All their elements are zero in the copy.
 	Arrays, Bytes int64
-	// Hashes counts the fields that are zeroed because they may hold the hash
-	// of a text, or because no class declares what they hold.
+	// Hashes is the number of fields that are zeroed because they may hold the
+	// hash of a text, or because no class declares them.
 	Hashes int64
-	// Truncated is true if the dump ends inside a record, and so does the copy.
+	// Truncated is true if the dump ends inside a record; the copy then ends
+	// inside the same record.
 	Truncated bool
-	// Warnings are those of File: if the length of a heap was guessed, the
-	// positions of its arrays are uncertain, too.
+	// Warnings are those of File. If the length of a heap was guessed, the
+	// positions of its arrays are also uncertain.
 	Warnings []error
 }
 

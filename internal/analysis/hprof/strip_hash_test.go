@@ -26,7 +26,7 @@ type place struct {
 	class, name string
 }
 
-// hashes is a second implementation that finds the hashes of a heap.
+// hashes is a second implementation, which finds the hashes of a heap.
 func (n *naive) hashes(data []byte, h *naiveHeap) (all []place) {
 	type declared struct {
 		super  hprof.ID
@@ -160,14 +160,14 @@ func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	return found
 }
 
-// keepsHashes lists the classes with such hashes that are in every dump.
+// keepsHashes lists the classes with hashes of texts that occur in every dump.
 func keepsHashes(class string) bool {
 	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") &&
 		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
 }
 
-// dictionary maps the hashes of all numbers of 4 to 6 digits, and of words, to
-// these texts.
+// dictionary maps hashes back to their texts, for all numbers of 4 to 6 digits
+// and for common words.
 func dictionary() map[uint32]string {
 	all := map[uint32]string{}
 	for digits, end := 4, 10_000; digits <= 6; digits, end = digits+1, 10*end {
@@ -211,7 +211,8 @@ func TestStripTakesHashes(t *testing.T) {
 }
 
 // Every instance of the recorded dumps has exactly the fields that its classes
-// declare, so only hashes are erased: ints in fields with such names.
+// declare, so only hashes are erased: ints in fields whose names contain the
+// word hash.
 func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	fields, read := map[string]int64{}, 0
 	for _, name := range dumps {
@@ -240,9 +241,9 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	}
 }
 
-// secrets are texts that only their hashes would reveal, and least is the
-// number of hashes above which a dump certainly contains them. No other value
-// of a dump is equal to these hashes.
+// secrets are texts that only their hashes would reveal; least is the number of
+// hashes above which a dump certainly contains the texts. No other value of a
+// dump is equal to one of these hashes.
 func secrets() (all []string) {
 	for i := range 40 {
 		all = append(all, strconv.Itoa(493_817+i*12_011))
@@ -251,7 +252,7 @@ func secrets() (all []string) {
 }
 
 // traces counts the places of a dump, of any layout, that contain the hash of
-// one of the texts, either as computed or as hash tables spread it.
+// one of the texts, either the hash itself or the form that hash tables store.
 func traces(data []byte, texts []string) (count int) {
 	for _, text := range texts {
 		hash := hashOf(text)
@@ -264,7 +265,7 @@ func traces(data []byte, texts []string) (count int) {
 	return count
 }
 
-// Writes the keys of all hash tables, of every runtime and ID size.
+// Writes the keys of all hash tables, for every runtime and ID size.
 func TestStripTakesHashesOfKeys(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {
@@ -293,7 +294,8 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 	}
 }
 
-// The same for a JVM: the texts that a program reads are in its hash tables.
+// The same check for a JVM: the texts that a program reads are in its hash
+// tables.
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t,
@@ -386,12 +388,13 @@ func TestStripHashFields(t *testing.T) {
 			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
 			instance(node, "ccHHHHHHHHHH"+object+"HHHH", "cc"+zeros(10)+object+zeros(4))
-			// These are longer and shorter than their classes declare.
+			// The next instances are longer and shorter than their classes
+			// declare.
 			instance(text, object+"HHHHZccccZZZZ", object+zeros(5)+"cccc"+zeros(4))
 			instance(text, object+"HH", object+zeros(2))
 		})
 		d.record(hprof.TagHeapDumpEnd)
-		// The same ID is a different class in the second heap.
+		// In the second heap, the same ID identifies a different class.
 		d.segment(hprof.TagHeapDumpSegment, func() {
 			d.declareClass(text, base, nil, nameCount, hprof.Int)
 			// The superclass is missing.
@@ -422,8 +425,8 @@ func TestStripHashFields(t *testing.T) {
 	}
 }
 
-// A class that is its own superclass, which is possible in a damaged dump, has
-// an infinite number of fields.
+// A class that is its own superclass, as is possible in a damaged dump, has an
+// infinite number of fields.
 func TestStripCircle(t *testing.T) {
 	d := hashDump(4)
 	d.segment(hprof.TagHeapDumpSegment, func() {

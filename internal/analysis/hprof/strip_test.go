@@ -101,7 +101,7 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	return got, done
 }
 
-// checkStripped does the same as agreeStripped, and checks what must hold for
+// checkStripped does the same as agreeStripped, and checks what must be true of
 // every stripped dump.
 func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
@@ -140,16 +140,17 @@ func TestStripRecorded(t *testing.T) {
 	}
 }
 
-// Every small dump, and every prefix of it, must be stripped like the whole
-// dump. That includes the record in which the prefix ends, and fields whose
-// class is then missing.
+// Every small dump, and every prefix of one, must be stripped like the whole
+// dump. That includes the incomplete record at the end of the prefix, and
+// fields whose class is missing from the prefix.
 func TestStripCut(t *testing.T) {
 	for i, data := range seeds() {
 		whole, _ := checkStripped(t, data)
 		ends := 0
 		for n := 1; n < len(data); n++ {
 			got, done := checkStripped(t, data[:n])
-			// For a heap that ends with the file, truncation is not detectable.
+			// If a heap extends to the end of the file, truncation cannot be
+			// detected.
 			if whole != nil && got != nil {
 				for at, b := range got {
 					if b != whole[at] && b != 0 {
@@ -350,8 +351,8 @@ func TestStripFails(t *testing.T) {
 	}
 }
 
-// contents are the parts of a report about contents, which a stripped dump does
-// not have. Everything else must be the same.
+// contents are the parts of a report that describe the contents of arrays,
+// which a stripped dump does not have. Everything else must be the same.
 var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|omitted)`,
 	`\.threads\[\d+\]\.name`,
@@ -445,20 +446,22 @@ var words = []string{
 	"Google", "UP1A.231005.007",
 }
 
-// needWords are the cases whose leaks differ in a stripped dump because of
-// these words. Leaks of mixtures differ only because of the same cases.
+// needWords are the cases whose leaks differ in a stripped dump because one of
+// these words is missing. Leaks of mixtures may differ only because they
+// contain such a case.
 var needWords = []string{
 	// A thread that has only Android's name for it, in another place.
 	"holder/another thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
 	// Leaks that only another manufacturer or build has, with a name of the
 	// same length.
 	"known/last served view of another", "known/build of no preview",
-	// AOSP has the field too.
+	// In AOSP, the class has the field, too.
 	"resources of the WebView of Samsung",
 }
 
-// placedCases are leaks that depend on threads and fields. LeakCases has these
-// in other places; here they are in the places of Android and LeakCanary.
+// placedCases are leaks that depend on threads and fields. LeakCases has the
+// same leaks in other places; here they are in the places of Android and
+// LeakCanary.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone
@@ -522,9 +525,10 @@ func sameLeaks(a, b map[string]any) bool {
 
 var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
 
-// keepsLeaks strips a dump. The leaks that do not depend on words must be those
-// of the whole dump; with the hashes of its texts, which copies by older
-// versions have, all leaks must be. It reports whether they are the same.
+// keepsLeaks strips a dump and reports whether its leaks are the same. The
+// leaks that do not depend on words must be those of the whole dump. If the
+// copy has the hashes of its texts, as copies by older versions do, all leaks
+// must be those of the whole dump.
 func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	t.Helper()
 	stripped, _, err := strip(data)
@@ -559,7 +563,7 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 
 // Strips dumps with leaks of all kinds: the leaks of a stripped dump must be
 // those of the whole dump, so identities do not depend on any text, or on any
-// other array. Only the cases about the words differ.
+// other array. Only the cases that need words differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -764,8 +768,8 @@ func TestStripTakesTexts(t *testing.T) {
 	}
 }
 
-// distinctive returns 32 bytes of an array that have so many different values
-// that they do not occur elsewhere by chance.
+// distinctive returns 32 bytes of an array that contain so many different
+// values that the same bytes do not occur elsewhere by chance.
 func distinctive(body string) []byte {
 	for at := 0; at+32 <= len(body); at += 32 {
 		block, values := body[at:at+32], map[byte]bool{}

@@ -107,7 +107,7 @@ func TestBombs(t *testing.T) {
 			if used := after.TotalAlloc - before.TotalAlloc; used > bound {
 				t.Errorf("%d bytes of memory", used)
 			}
-			checkNoGoroutine(t) // it reads no further
+			checkNoGoroutine(t) // nothing more is read
 			if read := bomb.read.Load(); read > (1<<20)+(pieces+2)*max(pieceSize, readSize) {
 				t.Errorf("%d bytes of the bomb were read", read)
 			}

@@ -18,9 +18,9 @@ import (
 // output of decoders may differ by that much if the input ends inside a symbol.
 const symbol = 258
 
-// small returns several packed inputs, the content of each, the offsets at
-// which the input may end, and how much of the content is in the last block,
-// which zstd returns completely or not at all.
+// small returns several packed inputs. For each input it returns the content,
+// the offsets at which the input may end, and how much of the content is in the
+// last block, which zstd returns completely or not at all.
 func small(t testing.TB) []struct {
 	name    string
 	format  Format

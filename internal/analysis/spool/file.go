@@ -19,7 +19,7 @@ type File struct {
 	Truncated error
 	// Damage is nil, or a *DamageError: the packed input could not be unpacked
 	// to its end, or its checksum is wrong. The file then contains what was
-	// unpacked before, none of which is reliable.
+	// unpacked before the damage, none of which is reliable.
 	Damage error
 
 	name  string
@@ -31,8 +31,8 @@ type File struct {
 // DamageError reports where packed data cannot be unpacked.
 type DamageError struct {
 	Format Format
-	// At is the number of bytes read of the packed input; Kept is the number of
-	// bytes unpacked before the damage.
+	// At is the number of bytes of the packed input that were read; Kept is the
+	// number of bytes unpacked before the damage.
 	At, Kept int64
 	Err      error
 }

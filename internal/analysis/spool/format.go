@@ -100,7 +100,8 @@ func marked(head []byte) string {
 	return ""
 }
 
-// mistaken returns the kind of an input that must be a mistake; otherwise "".
+// mistaken returns the kind of an input that must have been named by mistake;
+// otherwise "".
 func mistaken(head []byte) string {
 	if what := marked(head); what != "" {
 		return what

@@ -13,9 +13,9 @@ import (
 // IdentifySize is the number of first bytes that Identify needs.
 const IdentifySize = 64 << 10
 
-// Identify describes a file by its first bytes, and names the command that
-// reads it, if it is a file that leakgate writes or reads, or another
-// well-known one. It returns "" for any other file, such as text.
+// Identify describes a file by its first bytes if leakgate writes or reads such
+// files, or if the file is of another well-known kind; it also names the
+// command that reads the file. It returns "" for any other file, such as text.
 func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
@@ -58,7 +58,7 @@ var (
 	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
-// recording returns which of a run's files a file is, or that it is a memory
+// recording returns which of a run's files the file is, or that it is a memory
 // table.
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
@@ -82,7 +82,7 @@ func recording(head []byte) string {
 }
 
 // noText reports whether more than a twentieth of the bytes are control
-// characters that do not occur in texts.
+// characters that do not occur in text.
 func noText(head []byte) bool {
 	n := 0
 	for _, c := range head {

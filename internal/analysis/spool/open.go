@@ -37,7 +37,7 @@ var ErrCap = errors.New("it is larger than the cap")
 
 // ErrRoom is wrapped by the error of Open for an input that would fill the
 // disk: a temporary file takes at most 90 % of the space that was free when it
-// was created, less what other processes use meanwhile.
+// was created, less the space that other processes use in the meantime.
 var ErrRoom = errors.New("it would fill the disk")
 
 // Errors for a path that cannot be an input.
@@ -47,12 +47,9 @@ var (
 )
 
 // Open opens the file at path, or stdin if path is "-", and unpacks it if
-// necessary. It returns when all of a stream was read, or soon after ctx is
-// done. In the latter case, and after other errors, a Read of stdin may still
-// be blocked, and stdin cannot be used any more.
-//
-// It is an error if an input is empty or nothing in it can be unpacked. If only
-// a part can be unpacked, the File reports this.
+// necessary. It returns when the whole stream was read, or soon after ctx is
+// done. If ctx is done, or after any other error, a Read of stdin may still be
+// blocked, and stdin cannot be used any more.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
 	o = o.withDefaults()
 	if path == "-" {
@@ -64,9 +61,9 @@ func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, 
 	return openPath(ctx, path, o)
 }
 
-// OpenFile is like Open for a file that the caller has already opened, which
-// avoids following symbolic links: name is only used in errors. It closes f, at
-// the latest when the File is closed.
+// OpenFile is like Open for a file that the caller has already opened, so that
+// symbolic links are not followed again: name is only used in errors. OpenFile
+// closes f, at the latest when the File is closed.
 func OpenFile(ctx context.Context, name string, f *os.File, o Options) (*File, error) {
 	return takeFile(ctx, name, f, o.withDefaults())
 }
@@ -110,8 +107,7 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	return takeFile(ctx, path, f, o)
 }
 
-// takeFile calls fromFile, and closes f if the returned File is a different
-// one.
+// takeFile calls fromFile, and closes f if the returned File does not use it.
 func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {

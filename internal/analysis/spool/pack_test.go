@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packed returns data packed by Pack, which are written in pieces.
+// packed returns data packed by Pack; it writes the data in pieces.
 func packed(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -28,8 +28,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// The system's program and Open must unpack Pack's output completely, and
-// report it as incomplete without its end.
+// The system's program and Open must unpack Pack's output completely; without
+// its end, they must report the output as incomplete.
 func TestPack(t *testing.T) {
 	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
 		data := dumpLike(n)
@@ -94,7 +94,8 @@ func TestPackMemory(t *testing.T) {
 }
 
 // A frame that declares more than the cap must be refused before anything is
-// written; declaring less must not help.
+// written; a frame that declares a wrong size must be refused, or reported as
+// truncated or damaged.
 func TestDeclaredSize(t *testing.T) {
 	data := dumpLike(300_000)
 	z := packed(t, data)
@@ -125,8 +126,8 @@ func TestDeclaredSize(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// OpenFile owns the file: it must close the file when it is no longer needed,
-// at the latest with the File.
+// OpenFile owns the file: it must close the file when the file is no longer
+// needed, at the latest when the File is closed.
 func TestOpenFile(t *testing.T) {
 	data := dumpLike(1000)
 	for _, c := range []struct {

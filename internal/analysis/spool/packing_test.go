@@ -37,7 +37,7 @@ func dumpLike(n int) []byte {
 	return b[:n]
 }
 
-// gzipped packs each part as a member, with another compressor than the one
+// gzipped packs each part as a member, using a compressor other than the one
 // under test.
 func gzipped(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
@@ -163,7 +163,7 @@ func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 	}
 }
 
-// common returns the number of equal first bytes.
+// common returns the number of leading bytes that are equal.
 func common(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

@@ -24,8 +24,8 @@ func (d *disk) left(string) (int64, bool) {
 	return free, true
 }
 
-// A tenth of the free space must stay free, however an input is packed, even
-// for an endless input.
+// A tenth of the free space must stay free, however an input is packed, even if
+// the input is endless.
 func TestRoom(t *testing.T) {
 	data := dumpLike(20 * pieceSize)
 	size := int64(len(data))
@@ -55,7 +55,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Bytes that other processes write meanwhile must count.
+// Bytes that other processes write in the meantime must count.
 func TestRoomOfOthers(t *testing.T) {
 	dir, d := folder(t), &disk{free: 100 * pieceSize, others: 10 * pieceSize}
 	f, err := open(t, gzipped(t, dumpLike(20*pieceSize)), Options{Dir: dir, free: d.left})

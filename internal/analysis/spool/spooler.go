@@ -55,7 +55,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 	}
 	close(stop)
 	if in.stop != nil {
-		_ = in.stop() // only to end the reading
+		_ = in.stop() // only used to stop the reading
 		u.wait()
 	}
 	return nil, errors.Join(err, w.discard())
@@ -66,13 +66,15 @@ type unpacking struct {
 	src  *source
 	stop <-chan struct{}
 	cap  int64
-	// filled is closed at the end. Buffers are returned through free.
+	// filled is closed at the end of the stream. Buffers are returned through
+	// free.
 	filled, free chan []byte
 
 	// The following fields are valid once filled is closed.
 
 	format Format
-	// refused is the kind of the content if it must be a mistake.
+	// refused is the kind of the content if the input must have been named by
+	// mistake.
 	refused string
 	// declared is the size of the content according to its header, if it
 	// exceeds the cap.

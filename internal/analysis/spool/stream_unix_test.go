@@ -39,8 +39,7 @@ func spoolForever(dir string) {
 	os.Exit(1)
 }
 
-// TestKilled kills a process while it spools, and checks that nothing is left
-// behind.
+// TestKilled kills a process while it spools, and checks that no file remains.
 func TestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {

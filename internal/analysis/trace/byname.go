@@ -12,8 +12,9 @@ import (
 )
 
 // meeting is one way in which the search reaches an object. If there are
-// several, the best one is kept: the path with the fewest references, then the
-// path whose names come first, compared from the root down.
+// several ways, the best one is kept: the path with the fewest references;
+// among paths of equal length, the one whose names come first, compared from
+// the root down.
 type meeting struct {
 	// depth is the length of the path; from is the rank of the path to the
 	// previous object.
@@ -128,8 +129,8 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort sorts a level. Its paths come in the order of depth and from: if an
-// object is reached again, it keeps its position only if both are the same.
+// sort sorts a level. The main order of its paths is by depth, then by from: if
+// an object is reached again, it keeps its position only if both are the same.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1
@@ -183,8 +184,7 @@ func namePlace(e Edge) uint32 {
 	return 0
 }
 
-// meet keeps the best path to each object that is not done, by the object's
-// number.
+// meet keeps the best path to each unfinished object, by the object's number.
 func (b *byName) meet(n uint32, m meeting, low bool) {
 	low = low && !b.lasting
 	switch at := b.at[n]; {
@@ -211,8 +211,8 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 		return
 	}
 	if len(b.next) == cap(b.next) {
-		// A level can be most of the heap: doubling the capacity copies less
-		// often than append does.
+		// A level can contain most of the heap: doubling the capacity copies
+		// less often than append does.
 		b.next = slices.Grow(b.next, len(b.next)+1)
 	}
 	b.next = append(b.next, m)

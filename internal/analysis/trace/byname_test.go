@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestByName compares a search by names with the plain one: it must find the
+// TestByName compares a search by names with the plain one: both must find the
 // same objects. Each path must be as short as the plain one, without worse
 // references, and its names must come first among all such paths.
 func TestByName(t *testing.T) {

@@ -45,14 +45,14 @@ const (
 	Table
 	// Pairs is a single chain of nodes with keys and values.
 	Pairs
-	// Referent is a Reference whose referent is followed nevertheless, such as
-	// an animator's target. It is followed last.
+	// Referent is a Reference whose referent is followed anyway, such as an
+	// animator's target. The referent is followed last.
 	Referent
 	// First is a field that is followed before all others; Matcher marks it as
 	// a known leak.
 	First
-	// FirstChain is a Chain that begins at the object itself, used if a First
-	// leads to this object.
+	// FirstChain is a Chain that begins at the object itself. It is used if a
+	// First leads to this object.
 	FirstChain
 )
 
@@ -63,11 +63,11 @@ type Member struct{ Class, Name string }
 // chain is its Value; if Value is "", the node itself is the item.
 type Node struct {
 	Class, Next, Key, Value string
-	// KeyClass is the class that declares Key if that is not Class; such a key
-	// is a referent, and a node whose key was cleared is stale.
+	// KeyClass is the class that declares Key if that class is not Class. Such
+	// a key is a referent, and a node whose key was cleared is stale.
 	KeyClass string
-	// First is the field that leads from a node that represents several, such
-	// as the bin of a tree, to the first of them.
+	// First is the field that leads from a node that represents several nodes,
+	// such as the bin of a tree, to the first of them.
 	First string
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// credits is the memory attributed to each leaking object that was found; this
-// is the second phase of Shark 3. Objects that the roots reach without passing
-// a leaking object are not attributed. All other objects are credited once, to
-// the first leaking object that leads to them.
+// credits is the memory attributed to each leaking object that was found. It is
+// computed in the second phase of Shark 3. Objects that the roots reach without
+// passing a leaking object are not attributed. All other objects are credited
+// once, to the first leaking object that leads to them.
 type credits struct {
 	of map[heap.Object]heap.Size
-	// also are leaking objects that only other leaking objects reach, by the
-	// first of these.
+	// also holds the leaking objects that only other leaking objects reach, by
+	// the first of those other objects.
 	also map[heap.Object][]heap.Object
 	seen bits
 }
@@ -73,8 +73,8 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 }
 
 // weigh adds an object's size, and the size of the contents of a string or a
-// boxed array: no search follows these, and nothing else holds them once their
-// holder is gone.
+// boxed array: no search follows the references to these contents, and nothing
+// else holds them once their holder is gone.
 func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	add := func(o heap.Object) {
 		own := s.graph.Shallow(o)

@@ -27,8 +27,8 @@ func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 			continue
 		}
 		for _, c := range r.collections[class] {
-			// An entry with a single class of the platform applies to that
-			// class only.
+			// An entry for a single class of the platform applies to that class
+			// only.
 			if above > 0 && c.Shape >= Referent {
 				continue
 			}
@@ -99,8 +99,8 @@ func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 }
 
 // sharing bounds the total number of nodes and elements of all collections, as
-// a multiple of the objects of the dump. A set has the same elements as its
-// map, and several lists may share one array.
+// a multiple of the number of objects in the dump. A set has the same elements
+// as its map, and several lists may share one array.
 const sharing = 16
 
 // elements calls visit with the contents of a collection. If many collections
@@ -190,8 +190,8 @@ type walk struct {
 	steps int64
 }
 
-// step counts a node or element; it returns false if the collection has more
-// than possible.
+// step counts a node or element; it returns false if the collection has more of
+// them than is possible.
 func (w *walk) step() bool {
 	w.steps++
 	return w.steps <= 4*w.graph.Objects

@@ -141,9 +141,9 @@ func parts(hierarchy []string, elements []Element) int {
 type change struct {
 	from *regexp.Regexp
 	to   string
-	// parts are texts such that every affected name contains at least one:
-	// searching for them is faster than the expression. If there are none, the
-	// expression is always used.
+	// parts are texts such that every affected name contains at least one of
+	// them: searching for them is faster than matching the expression. If there
+	// are none, the expression is always used.
 	parts []string
 }
 
@@ -196,8 +196,8 @@ var classChanges = []change{
 	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
-// changing are texts such that every name that may change contains at least
-// one.
+// changing are texts such that every name that may change contains at least one
+// of them.
 var changing = []string{
 	"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$",
 }
@@ -222,8 +222,8 @@ func StableReference(class, field string) string {
 	return StableClass(class) + "." + stableField(field)
 }
 
-// isCompiled reports whether a name contains such numbers, which means that a
-// compiler chose the name.
+// isCompiled reports whether a name contains numbers that a compiler assigned,
+// which means that the compiler chose the name.
 func isCompiled(name string) bool { return StableClass(name) != name }
 
 var fieldChanges = []change{

@@ -14,9 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// account runs all requests on a dump, which may be broken in any way, and
+// account runs all requests on a dump, which may be damaged in any way. It
 // returns the errors in the results: invalid paths, targets that are missing or
-// listed twice, invalid sums. It is not an error if a dump cannot be read;
+// listed twice, and invalid sums. A dump that cannot be read is not an error;
 // otherwise found is the number of paths.
 func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
 	g, b, err := opened(ctx, dump)
@@ -63,7 +63,8 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 }
 
 // accountByName searches by names, among all references: each target must be in
-// a leak, behind another target, or unreachable, and traces must be short.
+// a leak, reachable only through another target, or unreachable, and traces
+// must be short.
 func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
 	o trace.Options) error {
 	prints, err := shark.Prints(ctx, silent)
@@ -144,8 +145,8 @@ func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Sea
 	return nil
 }
 
-// accounted checks that each target is traced, behind another target, or
-// unreachable, and that no more memory is credited than exists.
+// accounted checks that each target is traced, reachable only through another
+// target, or unreachable, and that no more memory is credited than exists.
 func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, through bool) error {
 	var met []heap.Object
 	var sum, all int64
@@ -175,7 +176,7 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded is the time limit for any result.
+// bounded is the time limit for each result.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -332,8 +333,8 @@ func TestSharedChain(t *testing.T) {
 	}
 }
 
-// TestAllOfAList: if each node of a list is a target, all other nodes are
-// behind the first.
+// TestAllOfAList: if each node of a list is a target, all other nodes must be
+// attributed to the first node.
 func TestAllOfAList(t *testing.T) {
 	const links = 50000
 	h := hproftest.Java(1)

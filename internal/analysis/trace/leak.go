@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Leak is one cause: all objects whose traces have the same key, or that leak
-// by the same known leak of the platform.
+// Leak is one cause: all objects whose traces have the same key, or that the
+// same known leak of the platform holds.
 type Leak struct {
 	// Key is the identity of the leak. For leaks grouped by Shark's rules, it
 	// is the key of the first trace.
@@ -16,14 +16,16 @@ type Leak struct {
 	// Fingerprints are Shark's fingerprints, in the order in which they were
 	// found; nil if Shark does not find a path.
 	Fingerprints []string
-	// Objects are the leaking objects; Traces are the traces of the first ones.
+	// Objects are the leaking objects; Traces are the traces of the first of
+	// these objects.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is the memory that the search attributes to the leak, out of
-	// everything that only leaking objects reach; the sum over all leaks is the
-	// memory that they hold together.
+	// Credited is the part of the memory that the search attributes to this
+	// leak, out of everything that only leaking objects reach; the sum over all
+	// leaks is the memory that they hold together.
 	Credited heap.Size
-	// Also are objects that leak too, but only through one of Objects.
+	// Also lists objects that leak as well, but are reached only through one of
+	// Objects.
 	Also []heap.Object
 }
 
@@ -46,9 +48,9 @@ type Result struct {
 	Leaks []Leak
 	// Unreachable are targets that no path leads to: usually garbage.
 	Unreachable []heap.Object
-	// Unprinted counts objects without a fingerprint because their paths are
-	// too long; Untraced counts objects without a leak because the paths of all
-	// objects together are too long.
+	// Unprinted is the number of objects without a fingerprint because their
+	// paths are too long. Untraced is the number of objects without a leak
+	// because the paths of all objects together are too long.
 	Unprinted, Untraced int
 }
 
@@ -132,8 +134,8 @@ func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 }
 
 // LeaksByKey groups the found objects into leaks by their keys. shark supplies
-// their fingerprints, their credits, and the objects behind them; it is nil if
-// Shark finds nothing.
+// Shark's fingerprints, its credits, and the objects that leak only through the
+// found objects; it is nil if Shark finds nothing.
 func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Result, error) {
 	own, behind := s.apart()
 	if shark == nil {
@@ -166,7 +168,8 @@ func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Re
 	return &g.result, nil
 }
 
-// unreached are the targets that are unreachable and not behind another target.
+// unreached are the targets that no path leads to, not even through another
+// target.
 func (s *Search) unreached(c *credits) (list []heap.Object) {
 	for _, t := range s.targets {
 		if !s.reached(t) && !c.met(t) {
@@ -214,9 +217,10 @@ func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind [
 }
 
 // apart separates the found objects whose paths go through no other target from
-// those that are behind a target, grouped by the first target on their path:
-// they leak together with it. It runs before any path is made: for a list whose
-// nodes are all targets, the total length of the paths would be quadratic.
+// the objects whose paths do. It groups the latter by the first target on their
+// path: they leak together with that target. It runs before any path is made:
+// for a list whose nodes are all targets, the total length of the paths would
+// be quadratic.
 func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Object) {
 	if !s.options.Through {
 		return s.found, nil

@@ -43,22 +43,22 @@ type Build struct {
 	Manufacturer, ID string
 }
 
-// Matcher selects a reference that is a known leak of the platform, or one that
-// never explains what holds an object.
+// Matcher selects a reference that is a known leak of the platform, or a
+// reference that never explains what holds an object.
 type Matcher struct {
 	Pattern
-	// Ignored references are not followed. Others are followed last, and a leak
-	// through them is a library leak.
+	// Ignored references are not followed. Other matched references are
+	// followed last, and a leak through one of them is a library leak.
 	Ignored bool
 	// Description explains the leak; Source is the source of this information.
 	Description, Source string
-	// Where lists the affected builds: any one condition suffices, and an empty
-	// list means all builds.
+	// Where lists the affected builds: a build is affected if any one condition
+	// applies. An empty list means all builds.
 	Where []Condition
 }
 
-// Condition is a set of builds. A bound of zero does not apply, and an empty
-// list means all.
+// Condition is a set of builds. A zero field or an empty list does not restrict
+// the set.
 type Condition struct {
 	// MinSDK and MaxSDK are inclusive.
 	MinSDK, MaxSDK     int

@@ -106,7 +106,7 @@ func TestStableClass(t *testing.T) {
 		if got := trace.StableClass(c.name); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		// Arrays behave like their elements.
+		// The name of an array class changes like that of its elements.
 		if got, want := trace.StableClass(c.name+"[]"), c.want+"[]"; got != want {
 			t.Errorf("%s[]: %s, want %s", c.name, got, want)
 		}
@@ -145,8 +145,8 @@ func TestStableClassByExpressions(t *testing.T) {
 	}
 }
 
-// TestStableAgain checks that applying StableClass or StableField again changes
-// nothing.
+// TestStableAgain checks that applying StableClass or StableField to its own
+// result changes nothing.
 func TestStableAgain(t *testing.T) {
 	for _, c := range stable {
 		if got := trace.StableClass(c.want); got != c.want {

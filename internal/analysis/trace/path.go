@@ -12,10 +12,10 @@ type PathNode struct {
 	Edge   Edge
 	// Repeat is the number of further objects of the same class that follow,
 	// each referenced by the same field of the previous one: the nodes of a
-	// list. The reference of the last one is the same, too, and Edge.To is the
-	// second object.
+	// list. The reference of the last of these objects is by the same field,
+	// too, and Edge.To is the second object.
 	Repeat int
-	// Omitted is the number of omitted steps after this one.
+	// Omitted is the number of steps that are omitted after this one.
 	Omitted int
 }
 
@@ -30,8 +30,8 @@ type Path struct {
 // paths makes the paths to reached objects.
 type paths struct {
 	*Search
-	// edges are the references from objects that are read once for all paths:
-	// objects that may hold many others.
+	// edges are the references from objects that may hold many others; they are
+	// read once for all paths.
 	edges map[heap.Object]Edge
 	// plain reports whether the status of an object is unknown, so that it may
 	// be folded into a list of nodes; if nil, nothing is folded.
@@ -39,7 +39,7 @@ type paths struct {
 	// runs are the ends of known runs, so that each node is visited only once
 	// for a list in which every node holds a leak.
 	runs map[heap.Object]run
-	// walked is the number of objects that paths visited.
+	// walked is the number of objects visited so far for all paths.
 	walked int
 }
 
@@ -71,8 +71,8 @@ func (p *paths) single(o heap.Object) bool {
 	return k.collection == nil && !k.thread && p.reader.outbound.PlacesOf(p.graph.ClassNumber(o)) != nil
 }
 
-// edge returns the reference along which the search went to an object from its
-// parent.
+// edge returns the reference that the search followed from an object's parent
+// to the object.
 func (p *paths) edge(from, o heap.Object) Edge {
 	if !p.single(from) {
 		return p.edges[o]

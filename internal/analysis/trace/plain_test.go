@@ -73,7 +73,7 @@ func (p *plain) isA(id hprof.ID, class string) bool {
 	return slices.ContainsFunc(p.above(id), func(c hprof.Class) bool { return p.class(c.ID) == class })
 }
 
-// value returns the value of a field that one class declares.
+// value returns the value of a field that the given class declares.
 func (p *plain) value(id hprof.ID, field string) (uint64, bool) {
 	n := p.Nodes[id]
 	if n == nil || n.Kind != hprof.SubInstance {
@@ -114,7 +114,7 @@ func (p *plain) leaf(id hprof.ID) bool {
 }
 
 // matched returns the matcher of a field: the nearest class that a matcher
-// names decides, and the last of several matchers.
+// names decides; if several matchers name it, the last one does.
 func (p *plain) matched(classes []string, field string, kind trace.PatternKind) (pattern string, found, ignored bool) {
 	for _, class := range classes {
 		for _, m := range slices.Backward(p.rules.Matchers) {
@@ -422,8 +422,8 @@ type plainSearch struct {
 	visited   map[hprof.ID]bool
 	lasting   bool
 	found     []*plainNode
-	// credit is the memory credited to each seed, including the targets behind
-	// it.
+	// credit is the memory credited to each seed, including the targets that
+	// are reachable only through it.
 	credit map[hprof.ID][]hprof.ID
 	also   map[hprof.ID][]hprof.ID
 }

@@ -11,7 +11,7 @@ import (
 type EdgeKind uint8
 
 const (
-	// FieldEdge and StaticEdge are numbered like Outbound.Places; ElementEdge
+	// FieldEdge and StaticEdge have the indexes of Outbound.Places; ElementEdge
 	// is an element of an array.
 	FieldEdge EdgeKind = iota
 	StaticEdge
@@ -32,8 +32,8 @@ type Edge struct {
 	Kind EdgeKind
 	// Place is the index of the field or of the element.
 	Place uint32
-	// Low references are followed when no others are left: those that are known
-	// leaks of a platform, and local variables, which explain little.
+	// Low references are followed when no others are left: references that are
+	// known leaks of a platform, and local variables, which explain little.
 	Low bool
 	// Matcher is the matcher of a known leak, nil for other references.
 	Matcher *Matcher
@@ -66,14 +66,15 @@ type Rules struct {
 	// also treats queues, trees and wrappers of java.util as collections. Shark
 	// reads them like any other object.
 	Subclasses bool
-	// Records also follows the references of class records, after all others:
-	// from an object to its class, and from a class to its superclass and its
-	// loader. Shark does not.
+	// Records makes the search also follow the references of class records,
+	// after all other references: from an object to its class, and from a class
+	// to its superclass and its loader. Shark does not follow them.
 	Records bool
 	// Leaves also follows the references of strings and boxed values.
 	Leaves bool
-	// AllRoots also starts, after all others, at the GC roots that Shark skips:
-	// interned strings, unknown roots and those of the virtual machine.
+	// AllRoots makes the search start also, after all other roots, at the GC
+	// roots that Shark skips: interned strings, unknown roots and those of the
+	// virtual machine.
 	AllRoots bool
 }
 
@@ -86,14 +87,15 @@ type Reader struct {
 	rules    Rules
 	// kinds describe the classes, by number.
 	kinds []kind
-	// statics are the special static fields of a class object, by place.
+	// statics are the special static fields of each class object, by place.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
 	// matchers are the matchers of fields, which match the classes that they
 	// name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
-	// collections are the collections that each class may be, in their order.
+	// collections holds, for each class name, the collections that the class
+	// may be, in their order.
 	collections map[string][]*Collection
 	threads     map[heap.Object]thread
 	roots       []Root
@@ -193,8 +195,8 @@ func (r *Reader) kind(o heap.Object) *kind {
 }
 
 // actions finds the special places of a class. The nearest class of the
-// hierarchy that a matcher names decides, and if several matchers name it, the
-// last one.
+// hierarchy that a matcher names decides; if several matchers name that class,
+// the last one decides.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
 	names = r.named(names)

@@ -278,8 +278,8 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// TestWithoutSize checks that all elements of an array count if numbers are not
-// known, and that an excluded class is not a collection.
+// TestWithoutSize checks that all elements of an array count if the number of
+// valid elements is not known, and that an excluded class is not a collection.
 func TestWithoutSize(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	l := s.New(s.Class("java.util.ArrayList"),
@@ -373,8 +373,8 @@ func TestOwnCollections(t *testing.T) {
 }
 
 // TestMatchers checks precedence: the nearest class that a matcher names
-// decides, and the last of several matchers. Matchers select fields by name,
-// whichever class declares them.
+// decides; if several matchers name it, the last one does. Matchers select
+// fields by name, whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.New(h.Declare("a.Thing", nil, "int n"), nil)

@@ -12,9 +12,9 @@ import (
 // Options configure a search.
 type Options struct {
 	// Through allows paths to go through targets, as in Shark 2.14: a target
-	// behind another one on its shortest path then belongs to that target's
-	// leak. Otherwise paths end at a target, and a target only owns objects
-	// that nothing else reaches.
+	// whose shortest path goes through another target then belongs to that
+	// target's leak. Otherwise paths end at a target, and a target only owns
+	// objects that nothing else reaches.
 	Through bool
 	// ByName decides between paths of the same length by the names on them.
 	// Shark takes the path that it found first, which depends on the order of
@@ -37,17 +37,18 @@ type Search struct {
 	options Options
 	targets []heap.Object
 	target  bits
-	// parents is indexed by Outbound.Number: 0 for an object that was not
-	// reached; the previous object plus 1; or a root by its index in
-	// Reader.Roots, added to a number above all objects.
+	// parents is indexed by Outbound.Number. The value is 0 for an object that
+	// was not reached; the number of the previous object plus 1; or, for an
+	// object reached from a root, the root's index in Reader.Roots, added to a
+	// number above all objects.
 	parents []uint32
 	// waiting are objects in the second queue; late are objects that were taken
 	// from it.
 	waiting, late bits
 	first, last   queue
 	found         []heap.Object
-	// wanted are the objects that must be reached before an early end; left is
-	// the number of those that have not been reached.
+	// wanted are the objects that must be reached before the search may end
+	// early; left is the number of wanted objects that have not been reached.
 	wanted bits
 	left   int
 }
@@ -72,8 +73,8 @@ func (q *queue) push(o heap.Object) { q.list = append(q.list, uint32(o)) }
 func (q *queue) pop() heap.Object {
 	o := q.list[q.next]
 	q.next++
-	// The consumed part is dropped when it is most of the list, so that the
-	// queue only grows to the breadth of the heap, not to its size.
+	// The consumed part is dropped when it makes up most of the list, so that
+	// the queue only grows to the breadth of the heap, not to its size.
 	if q.next >= 1<<16 && q.next*2 > len(q.list) {
 		q.list = q.list[:copy(q.list, q.list[q.next:])]
 		q.next = 0
@@ -232,9 +233,9 @@ func (s *Search) root(o heap.Object) Root {
 	return s.reader.roots[int64(s.met(o))-s.graph.Objects-1]
 }
 
-// better reports whether the search followed the second of two references from
-// one object to another. It follows the first reference that is not Low, if
-// that made a difference. When searching by names, it follows the reference
+// better reports whether, of two references from one object to another, the
+// search followed the second. It follows the first reference that is not Low,
+// if that made a difference. When searching by names, it follows the reference
 // whose name comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
 	if a.Low != b.Low && !s.late.has(from) {

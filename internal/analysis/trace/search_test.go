@@ -17,8 +17,8 @@ const seeds = 250
 
 // TestRandom compares a search with the plain one on random heaps: the
 // references of each object, the order of roots, the order of found objects,
-// each path, the credits, which targets are behind which, and which are
-// unreachable.
+// each path, the credits, the first target on the path of each target that is
+// reached through others, and the unreachable targets.
 func TestRandom(t *testing.T) {
 	var met coverage
 	for seed := range uint64(seeds) {
@@ -174,9 +174,9 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 }
 
 // checkLess checks a search among some of the objects: the same targets must be
-// behind others, and no more memory may be credited. Less is credited if an
-// object is held by something that no search follows: the locals of an ignored
-// thread, or a root of the virtual machine itself.
+// reached only through others, and no more memory may be credited. Less is
+// credited if an object is held by something that no search follows: the locals
+// of an ignored thread, or a root of the virtual machine itself.
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
@@ -292,8 +292,8 @@ func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]b
 	}
 }
 
-// checkCredits compares sizes, the targets behind other targets, and the
-// unreachable targets.
+// checkCredits compares the sizes, the targets that are reached only through
+// other targets, and the unreachable targets.
 func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, met *coverage) {
 	w.Helper()
 	r := w.leaks(s)
@@ -348,8 +348,9 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 	w.checkUnreachable(seed, r, want, met)
 }
 
-// checkBehind compares the targets behind other targets if paths go through
-// targets: each belongs to the first target on its path.
+// checkBehind compares the targets that are reached only through other targets,
+// if paths go through targets: each is attributed to the first target on its
+// path.
 func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	w.Helper()
 	var got, expected []string
@@ -360,7 +361,8 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 			add(&sum, w.graph.Retained(o))
 			got = append(got, fmt.Sprintf("%#x", uint64(w.graph.ID(o))))
 		}
-		// Several traces of one leak share the targets behind them.
+		// Several traces of one leak share the targets that are reached through
+		// their objects.
 		for _, o := range l.Also {
 			got = append(got, fmt.Sprintf("%#x behind %s", uint64(w.graph.ID(o)), l.Fingerprint()))
 		}

@@ -141,7 +141,7 @@ func TestStatus(t *testing.T) {
 			"Class1↑ is leaking",
 		},
 		// Additional cases: how RealLeakTracerFactory treats an object without
-		// any reasons, and one with reasons of both kinds around it.
+		// any reasons, and an object with reasons of both kinds around it.
 		{"lastUnknown", short, says{}, false, false, 1, "YES", "This is the leaking object"},
 		{
 			"lastNotLeaking", short, says{needed: []string{"Leaking"}}, false, false, 1, "YES",

@@ -48,10 +48,10 @@ type Element struct {
 	Suspect bool
 	// Repeat is the number of further objects of the same class that follow,
 	// each referenced by the same field of the previous one; Omitted is the
-	// number of elements omitted after these.
+	// number of elements that are omitted after them.
 	Repeat, Omitted int
-	// Parts is the number of following elements that belong to the collection
-	// itself: tables and nodes.
+	// Parts is the number of following elements that are parts of the
+	// collection itself: tables and nodes.
 	Parts int
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // Branch is a node of merged paths: all objects of one class that paths reach
-// from the objects of the branch above by the same field. If these hold further
-// objects of their class, like nodes of a list or a tree, those belong to the
-// branch, too.
+// from the objects of the parent branch by the same field. If these objects
+// hold further objects of their class, like nodes of a list or a tree, the
+// further objects belong to the branch, too.
 type Branch struct {
 	// Root describes the kind of GC root of a branch at the top.
 	Root string
@@ -21,15 +21,15 @@ type Branch struct {
 	Owner, Field string
 	Kind         EdgeKind
 	// Class is the class of the objects, Type is "instance", "array" or
-	// "class", and Objects is the number of these objects on paths.
+	// "class", and Objects is the number of these objects that are on paths.
 	Class, Type string
 	Objects     int64
-	// Own is the number of targets among them; Targets and Size include
-	// everything below.
+	// Own is the number of targets among the objects; Targets and Size include
+	// all branches below.
 	Own, Targets int64
 	Size         heap.Size
 	// Branches are sorted by their number of targets, largest first. Cut is
-	// true if everything further down is omitted.
+	// true if everything below this branch is omitted.
 	Branches []*Branch
 	Cut      bool
 	// depth is the number of branches above.

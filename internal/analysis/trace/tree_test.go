@@ -188,7 +188,7 @@ func TestCutTree(t *testing.T) {
 	}
 }
 
-// TestWideTree does the same for a tree that is too wide.
+// TestWideTree does the same as TestCutTree for a tree that is too wide.
 func TestWideTree(t *testing.T) {
 	const wide = 1 << 16
 	h := hproftest.Java(1)

@@ -147,8 +147,8 @@ type dice struct {
 	*rand.Rand
 	*hproftest.Heap
 	classes []*hproftest.Class
-	// all are objects that may be referenced; made are those with fields that
-	// may be set.
+	// all are objects that may be referenced; made are those objects whose
+	// fields may be set.
 	all     []hproftest.Ref
 	made    []made
 	threads []hproftest.Thread
