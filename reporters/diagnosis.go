@@ -17,8 +17,8 @@ func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
 }
 
 // diagnosis writes what was collected and its findings. A snapshot, which only
-// serves for comparison, takes one line. The last line is the last line of the
-// summary; for a leak trace, it is the end of the trace.
+// serves for comparison, takes one line. Other diagnoses end with their
+// summary, whose last line is the end of the leak trace if there is one.
 func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)
 	if d.User != 0 {

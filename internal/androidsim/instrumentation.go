@@ -170,8 +170,8 @@ func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration
 	return r
 }
 
-// mainProcess returns the process of a package that has its name, or else its
-// first.
+// mainProcess returns the process with the name of its package, or else the
+// first process of the package.
 func (p *Phone) mainProcess(pkg string) *process {
 	var first *process
 	for _, proc := range p.procs {

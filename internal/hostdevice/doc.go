@@ -7,11 +7,11 @@
 //
 // A device can run faster than real time. At scale S its clock, as shown by
 // `cat /proc/uptime` and the head of dumpsys, runs S times as fast from its
-// start on, the app leaks S times as fast, and monkey sleeps S times as short.
-// The property leakgate.time_scale is S, and the only place where a device
-// reports it; a real phone has no such property. Start times in /proc/PID/stat
-// are still the machine's: they identify a process, but do not date it. If S is
-// 1, nothing replaces the real cat.
+// start on, the app leaks S times as fast, and monkey sleeps for 1/S of the
+// time. The property leakgate.time_scale contains S, which the device reports
+// nowhere else; a real phone has no such property. Start times in
+// /proc/PID/stat are still the machine's: they identify a process, but do not
+// date it. If S is 1, nothing replaces the real cat.
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
@@ -31,11 +31,11 @@
 //	          them for at most two seconds
 //	.Kept     does the same and keeps one screen
 //	.List, .Buffers, .Filling, .Steady
-//	          run one loop of a scenario at each signal 28, which keeps an object;
-//	          200 kB outside the Java heap; both, until a cache is full after five
-//	          loops; nothing
+//	          run one loop of a scenario at each signal 28. In this order, a loop
+//	          keeps an object; 200 kB outside the Java heap; both, until a cache
+//	          is full after five loops; nothing
 //
-// An analysis takes .Screens and .Kept for Android apps. A process that dies at
+// An analysis treats .Screens and .Kept as Android apps. A process that dies at
 // Options.HeapMB has a crash by an OutOfMemoryError in the log and in
 // exit-info, like an Android app.
 //

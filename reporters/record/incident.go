@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Incident is a kind of failure of a process that a rule of the gate can fail
-// for: a crash, an ANR, or a death caused by memory.
+// Incident is a kind of process failure that can violate a rule of the gate: a
+// crash, an ANR, or a death caused by memory.
 type Incident struct {
 	// Kind is crash, native_crash, anr, out_of_memory, memory_limiter, anomaly
 	// or low_memory.

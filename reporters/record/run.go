@@ -124,8 +124,8 @@ type Workload struct {
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
 	// Digest is the SHA-256 of the workload, in hexadecimal digits: two runs
-	// with the same digest have done the same. It does not include the seed and
-	// the number of events of monkey.
+	// with the same digest have run the same workload. It does not include the
+	// seed and the number of events of monkey.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	// Repeats is how often the workload was started again because a suspicion

@@ -169,8 +169,8 @@ func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, 
 	return nil
 }
 
-// repeats returns how often in a row a dump is measured in each of the given
-// number of rounds.
+// repeats returns how many times in a row a dump is measured in each round, for
+// the given number of rounds.
 func (d *dump) repeats(rounds int) int {
 	if d.asked > 0 {
 		return 1

@@ -18,8 +18,8 @@ const (
 	maxPerCall = 50
 	maxMessage = 60 << 10 // a message may have 64 KB
 	maxTitle   = 255
-	// maxAnnotations is our own limit, which corresponds to twenty requests a
-	// second apart. Nobody reads more annotations.
+	// maxAnnotations is our own limit. It corresponds to twenty requests, sent
+	// a second apart. Nobody reads more annotations.
 	maxAnnotations = 1000
 )
 
