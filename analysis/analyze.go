@@ -407,8 +407,8 @@ func (d *dump) appHeap() int {
 	return slices.IndexFunc(d.graph.Heaps, func(h heap.Heap) bool { return h.ID == appHeap })
 }
 
-// ranked returns the classes; the ones that retain most of the app's own heap
-// come first.
+// ranked returns the classes; the ones that retain the largest part of the
+// app's own heap come first.
 func (d *dump) ranked() []heap.Row {
 	rows, app := d.graph.Histogram(), d.appHeap()
 	if app < 0 {
@@ -476,7 +476,7 @@ const (
 )
 
 // loaders returns the classes that several loaders have loaded; the ones that
-// retain most come first.
+// retain the most bytes come first.
 func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	found := d.graph.LoadedByMany(fewestLoaders)
 	found = found[:min(len(found), mostLoaded)]

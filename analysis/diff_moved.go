@@ -9,7 +9,8 @@ import (
 )
 
 // mostMoved bounds how many new leaks, and how many leaks that are gone, are
-// compared to find moved ones. Those that retain most come first.
+// compared to find moved ones. The leaks that retain the most bytes are
+// compared first.
 const mostMoved = 1000
 
 // pairing is a leak of base and a leak of head that are the same, although the

@@ -18,8 +18,8 @@ func held(class string, count int, lines ...string) Leak {
 	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
 }
 
-// Pairs of leaks that are the same but held by something else, and pairs that
-// are not.
+// These pairs of leaks are the same but held by something else, or are not the
+// same.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
@@ -185,8 +185,8 @@ func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*lea
 	return true
 }
 
-// If there are very many leaks, those that retain most are compared, and the
-// diff has a warning.
+// If there are very many leaks, the ones that retain the most bytes are
+// compared, and the diff has a warning.
 func TestMovedOfMany(t *testing.T) {
 	var base, head []Leak
 	for i := range mostMoved + 1 {

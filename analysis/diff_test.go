@@ -146,7 +146,7 @@ func checkMirror(t *testing.T, d, m *Diff) {
 	}
 }
 
-// Each recorded dump compared with each other one.
+// This compares each recorded dump with each other one.
 func TestDiffOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, file := range []string{
@@ -215,8 +215,8 @@ type counted struct {
 	ways map[string]Change
 }
 
-// name returns the name of an object's class on a path; lambdas have one name
-// whatever their number.
+// name returns the name of an object's class on a path; all lambdas that differ
+// only in their number have one name.
 func name(n *hproftest.Node) string {
 	text := heap.NormalName(n.Class)
 	if n.Kind == hprof.SubClassDump {

@@ -29,8 +29,9 @@ type node struct {
 	total, sum int64
 }
 
-// dominators returns the objects that only the GC roots dominate, those that
-// retain most first, with the branches below them that retain a relevant part.
+// dominators returns the objects that only the GC roots dominate, with the
+// branches below them that retain a relevant part. The objects that retain the
+// most bytes come first.
 func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	var best largest
 	best.limit = top

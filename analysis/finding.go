@@ -382,8 +382,8 @@ func (l *Leak) explains(suspect *Leak) bool {
 }
 
 // Piled returns the number and the class of the accumulated objects. For a
-// collection these are what its nodes hold, which is more informative than the
-// nodes.
+// collection it counts what the nodes hold, which is more informative than the
+// nodes themselves.
 func (a *Accumulation) Piled() (n int, class string) {
 	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
 		return int(a.AppClass.Count), a.AppClass.Class

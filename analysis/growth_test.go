@@ -146,7 +146,7 @@ func grownHeap(t testing.TB, elements int, form hproftest.Form) []byte {
 	return dump
 }
 
-// Warnings about a series.
+// This checks the warnings about a series.
 func TestGrowthWarnings(t *testing.T) {
 	first, second := hproftest.Form{Runtime: hproftest.HotSpot}, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}
 	second.Time = hproftest.Form{}.Time.AddDate(2000, 0, 0)

@@ -44,7 +44,7 @@ var collections = []struct{ make, class string }{
 	{"new ConcurrentLinkedQueue<E>()", "java.util.concurrent.ConcurrentLinkedQueue"},
 	{"new ConcurrentLinkedDeque<E>()", "java.util.concurrent.ConcurrentLinkedDeque"},
 	{"new LinkedTransferQueue<E>()", "java.util.concurrent.LinkedTransferQueue"},
-	// Collections that contain another collection.
+	// These collections contain another collection.
 	{"new TreeSet<E>()", "java.util.TreeMap"},
 	{"new ConcurrentSkipListSet<E>()", "java.util.concurrent.ConcurrentSkipListMap"},
 	{"new CopyOnWriteArraySet<E>()", "java.util.concurrent.CopyOnWriteArrayList"},

@@ -211,8 +211,8 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 // through reports whether paths go through objects that leak.
 func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
 
-// order puts leaks of the app before those of the platform, and those that
-// retain most first.
+// order puts leaks of the app before leaks of the platform, and sorts each of
+// the two by retained bytes, largest first.
 func order(a, b *Leak) int {
 	library := func(l *Leak) int {
 		if l.Library {

@@ -23,7 +23,7 @@ type Report struct {
 	Suspects      []Leak `json:"suspects"`
 	// Unreachable are objects that leak by their own state but that nothing
 	// holds strongly: a garbage collection would have freed them. The class
-	// with most objects comes first.
+	// with the most objects comes first.
 	Unreachable []Garbage `json:"unreachable"`
 	// Undecided are the reasons why the dump cannot prove that nothing leaks;
 	// it is empty if the dump can.
@@ -132,7 +132,7 @@ type TraceElement struct {
 	Suspect bool   `json:"suspect"`
 	// Repeat is the number of further objects of the same class that follow,
 	// each referenced in the same way by the previous one; Omitted is the
-	// number of elements omitted after those.
+	// number of elements omitted after these objects.
 	Repeat  int `json:"repeat,omitempty"`
 	Omitted int `json:"omitted,omitempty"`
 	// Labels describe the object.
@@ -287,7 +287,8 @@ type Class struct {
 }
 
 // Dominator is an object and what it dominates. Children are the dominated
-// objects that retain most; Omitted is the number of further ones.
+// objects that retain the most bytes; Omitted is the number of further
+// dominated objects.
 type Dominator struct {
 	Object         string      `json:"object"`
 	Class          string      `json:"class"`

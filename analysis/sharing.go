@@ -26,9 +26,9 @@ type sharer struct {
 }
 
 const (
-	// mostSharers bounds the static fields that are named: if more of them
-	// share the objects, these are infrastructure, and the class loader is an
-	// equally good answer.
+	// mostSharers bounds the static fields that are named: if more static
+	// fields share the objects, the objects are infrastructure, and the class
+	// loader is an equally good answer.
 	mostSharers = 3
 	// sharerReach bounds the holders that are visited for one object, and
 	// sharerDegree the holders of one of them: only nearby static fields are

@@ -89,8 +89,8 @@ func TestSummaryOfRandomDumps(t *testing.T) {
 	}
 }
 
-// If there are very many leaks, those that retain most are written, and there
-// is a warning.
+// If there are very many leaks, the ones that retain the most bytes are
+// written, and there is a warning.
 func TestSummaryOfManyLeaks(t *testing.T) {
 	s := summarized(t, randomHeap(t, 1))
 	var leaks []Leak

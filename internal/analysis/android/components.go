@@ -46,8 +46,8 @@ type ComponentGroup struct {
 	// components that are Destroyed and reachable.
 	States map[string]int64 `json:"states"`
 	Held   int64            `json:"held"`
-	// List has the destroyed components first, then those that retain most;
-	// LeftOut is the number of components that are not listed.
+	// List has the destroyed components first, then the components that retain
+	// the most bytes; LeftOut is the number of components that are not listed.
 	List    []Component `json:"list"`
 	Omitted int64       `json:"omitted,omitempty"`
 }

@@ -104,7 +104,7 @@ func (i *Inspector) inspectLoadedApk(o heap.Object, r *report) {
 	}
 }
 
-// pair is a key of an android.util.ArrayMap with its value, if that is not
+// pair is a key of an android.util.ArrayMap with its value, if the value is not
 // null.
 type pair struct {
 	key, value heap.Object

@@ -57,11 +57,11 @@ func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// jobState returns how a job has ended, or "" if it is running or if this is
-// unknown. In the final state, the field is whatever the coroutine returned, or
-// a CompletedExceptionally (JobSupport.kt, "Internal states"). Before that, it
-// is an Incomplete, which is an interface, and a dump does not have interfaces.
-// Therefore only unambiguous states are reported.
+// jobState returns how a job has ended, or "" if the job is running or its
+// state is unknown. In the final state, the field is whatever the coroutine
+// returned, or a CompletedExceptionally (JobSupport.kt, "Internal states").
+// Before that, it is an Incomplete, which is an interface, and a dump does not
+// have interfaces. Therefore only unambiguous states are reported.
 func (i *Inspector) jobState(o heap.Object) string {
 	state, ok := i.atomic(o, jobVolatileState, jobPlainState)
 	switch {

@@ -54,8 +54,8 @@ func TestPictureSize(t *testing.T) {
 	}
 }
 
-// FuzzPictureSize checks that the size agrees with the standard library, if
-// that reads a size.
+// FuzzPictureSize checks that the size agrees with the standard library, if the
+// library reads a size.
 func FuzzPictureSize(f *testing.F) {
 	var b bytes.Buffer
 	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 5)))

@@ -109,8 +109,9 @@ func TestNoGraphics(t *testing.T) {
 	}
 }
 
-// If apps allocate the buffers of windows, these are in the list of imported
-// buffers, and SurfaceFlinger has allocated only the screen's.
+// If apps allocate the buffers of windows, the list of imported buffers has
+// these buffers, and SurfaceFlinger has allocated only the buffers of the
+// screen.
 func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
 	screen := slices.Repeat([]Buffer{{"FramebufferSurface", known.Of(10200)}}, 3)

@@ -48,8 +48,8 @@ func mapRows(m *Map) string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// The kinds of the names known to AOSP (androidprocheaps.cpp) and of unknown
-// ones.
+// This checks the kinds of the names known to AOSP (androidprocheaps.cpp) and
+// of unknown names.
 func TestMappingKinds(t *testing.T) {
 	for kind, names := range map[Kind][]string{
 		Heap: {
@@ -243,7 +243,7 @@ func testTotal(units []mappingUnit) (s Sum) {
 func flatMap(units []mappingUnit) *Map { return mapOf(slices.Concat(units...)...) }
 
 // The memory attributed to rows sums up to the measured memory, for any maps,
-// whatever the order of their parts and however they are split.
+// in any order of their parts and however the maps are split.
 func TestMapAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {

@@ -198,10 +198,10 @@ func naiveRoot(comm string, all []string) (root string, front bool) {
 	return own, false
 }
 
-// The groups by their definition, computed thread by thread: names that differ
-// only in numbers belong together, and a truncated name belongs to the longest
-// name of which it may be a part. A number becomes a star if two threads differ
-// in it, or may differ.
+// naivePatterns computes the groups by their definition, thread by thread:
+// names that differ only in numbers belong together, and a truncated name
+// belongs to the longest name of which it may be a part. A number becomes a
+// star if two threads differ in it, or may differ.
 func naivePatterns(all []string) map[string]int {
 	type aligned struct {
 		comm   string

@@ -216,8 +216,9 @@ func doubled(list []hproftest.Ref) (pairs []hproftest.Ref) {
 	return pairs
 }
 
-// The bytes of a series, calculated by hand. Each item has a reference of 4
-// bytes and holds an array; a large array is held only by all items together.
+// The expected bytes of this series are calculated by hand. Each item has a
+// reference of 4 bytes and holds an array; a large array is held only by all
+// items together.
 func TestBytes(t *testing.T) {
 	const own, array, shared = 8, 100, 5000
 	places := grown(t, 2, 3, func(h *hproftest.Heap, d int) {

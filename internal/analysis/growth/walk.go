@@ -309,8 +309,8 @@ func (w *walk) waits(o heap.Object, low bool) bool {
 	return low && key < w.low.first
 }
 
-// meet puts an object into the batch of a node, if that batch comes before the
-// one that the object is in.
+// meet puts an object into the batch of a node, unless the object is already in
+// a batch that comes earlier.
 func (w *walk) meet(o heap.Object, node uint32, low bool) {
 	l := &w.high
 	if low {

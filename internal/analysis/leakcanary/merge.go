@@ -38,8 +38,8 @@ func (c *collection) add(a *analysis) bool {
 }
 
 // identity returns the same text for duplicates of one report: its time or, if
-// that is missing, its test. It returns "" if nothing distinguishes the report
-// from others.
+// the time is missing, its test. It returns "" if nothing distinguishes the
+// report from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""

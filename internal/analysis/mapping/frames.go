@@ -279,8 +279,8 @@ func (f Frame) same(g Frame) bool {
 	return f == g
 }
 
-// lineOf returns the line in the source, or the original line if that is
-// unknown.
+// lineOf returns the line in the source, or the original line if the line in
+// the source is unknown.
 func (t *retrace) lineOf(e method) int32 {
 	if !e.obfuscated.known {
 		if e.original.known {
