@@ -23,9 +23,9 @@ type Requirements struct {
 	// relative path is relative to the folder of the file. It is empty if there
 	// is none.
 	Accepted string
-	// Rules are all rules in the order of [gate.RulePaths]. A path that is
-	// missing in the file has its default. The list is empty if the file
-	// removes all rules.
+	// Rules contains all rules in the order of [gate.RulePaths]. If a path is
+	// missing in the file, its default rules apply. The list is empty if the
+	// file removes all rules.
 	Rules []gate.Rule
 }
 
@@ -37,8 +37,8 @@ type BaselineSource struct {
 	Store string
 	// Window is how many good runs of one subject the baseline keeps.
 	Window int
-	// Match are the optional parts of a subject that must be equal, a subset of
-	// [gate.MatchAll].
+	// Match lists the optional parts of a subject that must be equal; it is a
+	// subset of [gate.MatchAll].
 	Match []string
 }
 
@@ -58,8 +58,9 @@ type GitHub struct {
 // DefaultCommentWhen is the default of github.comment.when.
 const DefaultCommentWhen = "changed || failed"
 
-// Gated reports whether the file or any layer over it has the key gate or
-// baseline, even with an empty value: only then do rules judge the run.
+// Gated reports whether the key gate or baseline is present, even with an empty
+// value, in the file or in any layer over it. Without these keys, no rules
+// judge the run.
 func (c *Config) Gated() bool { return c.gated }
 
 const (
@@ -68,7 +69,7 @@ const (
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
 	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
-	// storeText is the scheme of an address and the rest; for git a path
+	// storeText matches the scheme of an address and the rest; for git, a path
 	// follows the branch.
 	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
 )
@@ -176,7 +177,7 @@ func githubKey(g *GitHub) key {
 }
 
 // switchedOn reads a section that has an effect even if it is empty. It rejects
-// a section without a value, whose author may expect no effect.
+// a section without a value, because its author may expect no effect.
 func switchedOn(keys []key, instead string) reader {
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag == nullTag {

@@ -44,8 +44,9 @@ var (
 	}
 )
 
-// component parses PACKAGE/CLASS, like ComponentName.unflattenFromString, or a
-// package (AOSP cmds/am Instrument.java, parseComponentName).
+// component parses PACKAGE/CLASS in the same way as
+// ComponentName.unflattenFromString, or a package alone (AOSP cmds/am
+// Instrument.java, parseComponentName).
 func component(text string) (string, *fault) {
 	if len(text) > 2*longestName {
 		return "",
@@ -102,7 +103,7 @@ func expression(text string) (string, *fault) {
 }
 
 // instrumentKey describes the instrumented tests. A component alone is the
-// short form of a mapping with it.
+// short form of a mapping that contains only the component.
 func instrumentKey(into **Instrument) key {
 	i := *into
 	if i == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SchemaURL is where editors find the JSON Schema of the file; it is also the
-// schema's id.
+// SchemaURL is where editors find the JSON Schema of the configuration file; it
+// is also the schema's id.
 const SchemaURL = "https://raw.githubusercontent.com/leakgate/leakgate/main/docs/formats/leakgate.schema.json"
 
 // member is one member of a JSON object. object keeps the order of its members,
@@ -53,14 +53,14 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// referenceText matches a text with a reference or an escaped dollar, whose
-// value is unknown to a schema.
+// referenceText matches a text with a reference or an escaped dollar. A schema
+// cannot know the value of such a text.
 const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
 
 // JSONSchema returns the JSON Schema of the file, draft 2020-12, derived from
 // the table of keys that the reader uses. It accepts every file that the reader
 // accepts with an empty environment, and rejects the mistakes that a schema can
-// express; the documentation lists those that only the reader detects.
+// express; the documentation lists the mistakes that only the reader detects.
 func JSONSchema() ([]byte, error) {
 	keys := schema(defaults())
 	profiles, _ := find(keys, "profiles")
@@ -117,7 +117,7 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together returns the rules about several keys that a schema can express.
+// together returns those rules about several keys that a schema can express.
 var together = []object{
 	{
 		{"description", "Something to watch is required."},
@@ -217,8 +217,8 @@ func mappingOf(k key) object {
 	return o
 }
 
-// choiceOf returns the rules of a mapping with exactly one key, not counting
-// those that are allowed beside it.
+// choiceOf returns the rules of a mapping that must have exactly one key, not
+// counting keys that are allowed beside the chosen key.
 func choiceOf(k key) object {
 	var one []object
 	var last string

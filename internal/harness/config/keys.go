@@ -9,8 +9,8 @@ import (
 )
 
 // key is one key of the file and what may be below it: either a value or
-// mapping that read parses, or a mapping of keys. If a key has both, read
-// parses it and keys document it.
+// mapping that read parses, or a mapping of keys. If both read and keys are
+// set, read parses the mapping and keys only document it.
 type key struct {
 	name   string
 	read   reader
@@ -20,15 +20,16 @@ type key struct {
 	holds holding
 	form  form   // of the value, or of each entry of a list
 	is    traits // of a list
-	// shown returns the value in the Config that the table was made with: the
+	// shown returns the value in the Config for which the table was made: the
 	// texts of a list, the single text of a value, or nothing if there is no
 	// value.
 	shown func() []string
-	// hidden reports that a mapping is absent; if it is nil, the mapping never
-	// is. If unset is set, a comment is written in place of an absent mapping.
+	// hidden reports that a mapping is absent; if hidden is nil, the mapping is
+	// always present. If unset is set, a comment is written in place of an
+	// absent mapping.
 	hidden func() bool
-	// entries returns the keys of each entry of a list of mappings; it is like
-	// shown.
+	// entries returns the keys of each entry of a list of mappings, from the
+	// same Config as shown.
 	entries func() [][]key
 	// pairs returns the keys and values of a mapping whose keys the user
 	// chooses.
@@ -37,7 +38,7 @@ type key struct {
 	about   string   // a description in one sentence
 	example string   // a value, as YAML
 	unset   string   // the effect if there is no value, if that is possible
-	choice  bool     // exactly one of the keys below is present, not counting those with beside
+	choice  bool     // exactly one of the keys below is present, not counting keys with beside set
 	beside  bool     // the key is allowed beside the chosen key
 	brief   string   // the key below for which a single value is the short form
 	needed  []string // of the keys below
@@ -99,10 +100,10 @@ func listed(name string, into *[]string, of kind[string], is traits, read reader
 	}
 }
 
-// schema returns the keys of the file as this version defines them, with c to
-// hold the values. Ranges are the natural ones (of monkey, Android) where they
-// exist; the other ranges are wide enough for every sensible use. The order is
-// that of a written file.
+// schema returns the keys of the file as this version defines them; parsed
+// values are stored in c. Ranges are the natural ranges (of monkey, Android)
+// where these exist; the other ranges are wide enough for every sensible use.
+// The keys are in the order of a written file.
 func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
@@ -203,8 +204,8 @@ func schema(c *Config) []key {
 	}
 }
 
-// durationKey describes one duration, or two: the second is the maximum
-// duration of a run that is extended because of a suspicion.
+// durationKey describes a value that is one duration or two: the second is the
+// maximum duration of a run that is extended because of a suspicion.
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").

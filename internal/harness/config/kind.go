@@ -23,7 +23,7 @@ type form struct {
 	// reference. They accept everything that the parser accepts, so that an
 	// editor never marks a valid file as invalid.
 	accepts []object
-	// plain reports that the text is not free text, so that it needs no quotes.
+	// plain reports that the text needs no quotes, because it is not free text.
 	plain bool
 }
 
@@ -76,9 +76,9 @@ var (
 	}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
-	// interval is the time between two samples. If it is shorter than a second,
-	// sampling itself becomes the load; if it is longer than a day, there is no
-	// series.
+	// interval is the time between two samples. At less than a second, sampling
+	// itself becomes the load; at more than a day, there are too few samples
+	// for a series.
 	interval = kind[time.Duration]{
 		withUnit(restrict(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
 			"from 1s to 1d"),
@@ -276,8 +276,9 @@ func writeDuration(d time.Duration) string {
 	return text
 }
 
-// writeNumber writes a number so that it is parsed as the same number. If it
-// has the maximum number of digits, the zero before its point may be removed.
+// writeNumber writes a number in such a way that it is parsed as the same
+// number. If it has the maximum number of digits, the zero before its point may
+// be removed.
 func writeNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if len(text) > longestNumber {

@@ -46,7 +46,7 @@ func (l *layer) sourceOf(path string) string {
 // supplies reports whether the layer has a value at a path or below it.
 func (l *layer) supplies(path string) bool { return l != nil && l.sourceOf(path) != "" }
 
-// over returns what a layer has in place of a mapping.
+// over returns the value that a layer has in place of a mapping.
 type over struct {
 	key, node *yaml.Node // empty for the file as a whole
 	from      *layer
@@ -68,8 +68,9 @@ func variableOf(path string) string {
 
 func environmentPlace(variable string) string { return "environment " + variable }
 
-// leaf is a key that contains a value. names are the keys leading to it,
-// because a key with a dot in its name cannot be found by its path alone.
+// leaf is a key that contains a value. names are the keys on the way to it;
+// they are needed because a key with a dot in its name cannot be found by its
+// path alone.
 type leaf struct {
 	path  string
 	key   key
@@ -91,7 +92,7 @@ func leaves(keys []key, above ...string) []leaf {
 }
 
 // knownLeaves are the leaves of a file. They are needed whenever a file is
-// read, so they are created once; no values are read into them.
+// read, so they are created once. No values are stored in them.
 var knownLeaves = sync.OnceValue(func() []leaf { return leaves(schema(defaults())) })
 
 // variable returns the environment variable for the key, or nothing if it has
@@ -106,8 +107,8 @@ func (l leaf) variable() string {
 	return variableOf(l.path)
 }
 
-// StandInVariable is the variable of devices.stand_in. It is also read by
-// commands and programs that have no file, so its name does not refer to the
+// StandInVariable is the variable of devices.stand_in. Commands and programs
+// that have no file read the variable too, so its name does not refer to the
 // file.
 const StandInVariable = variablePrefix + "STAND_IN"
 
@@ -225,7 +226,8 @@ func newList(texts []string) *yaml.Node {
 	return list
 }
 
-// listStart is the beginning of a JSON list; no name begins with it.
+// listStart is the beginning of a JSON list. It cannot be mistaken for a name,
+// because no name begins with it.
 var listStart = regexp.MustCompile(`^\[\s*["\]]`)
 
 // entries splits the text of a variable for a list. The text consists of
@@ -251,9 +253,9 @@ func entries(text string) ([]string, *fault) {
 // Slip is a variable whose name is similar to that of a key's variable.
 type Slip struct{ Written, Meant string }
 
-// notSlips are variables that leakgate sets for its workloads and for programs
-// that store a baseline, and variables that suites and leakgate's own tests
-// read.
+// notSlips are variables that are not slips: leakgate sets them for its
+// workloads and for programs that store a baseline, or suites and leakgate's
+// own tests read them.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
 // Misspelled finds variables in an environment, each NAME=value, that were

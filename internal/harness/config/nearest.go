@@ -3,7 +3,7 @@ package config
 import "strings"
 
 // longestWord is the length of the longest word that [Nearest] considers: keys,
-// verbs and flags are shorter, and the time grows with the square of the
+// verbs and flags are shorter, and the run time grows with the square of the
 // length.
 const longestWord = 64
 

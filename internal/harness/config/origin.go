@@ -25,11 +25,11 @@ var layerNames = [...]string{"default", "file", "profile", "environment", "flag"
 // String returns the word for the layer that is used in messages and in JSON.
 func (l Layer) String() string { return layerNames[l] }
 
-// Origin is the place that a value comes from.
+// Origin describes where a value comes from.
 type Origin struct {
 	Layer Layer
-	// File, Line and Column are where the value is written; only for [File] and
-	// [Profile].
+	// File, Line and Column are where the value is written; they are set only
+	// for [File] and [Profile].
 	File         string
 	Line, Column int
 	// Name is the profile, the environment variable or the flag; empty for
@@ -37,7 +37,8 @@ type Origin struct {
 	Name string
 	// Variables are the environment variables that the value refers to.
 	Variables []string
-	// written is the value as it is in the file, if it refers to variables.
+	// written is the value as it is written in the file, if it refers to
+	// variables.
 	written string
 }
 
@@ -84,10 +85,10 @@ func (c *Config) Profile() string { return c.profile }
 // Profiles are the names of all profiles of the file, in its order.
 func (c *Config) Profiles() []string { return c.profiles }
 
-// Problem returns a problem with the value at a path, for callers that know
-// more about a value than this package, such as the names of options. It points
-// to the value if the value is written in the file, and otherwise to the file
-// as a whole.
+// Problem returns a problem with the value at a path. It is for callers that
+// know more about a value than this package does, such as the names of options.
+// The problem points to the value if the value is written in the file, and
+// otherwise to the file as a whole.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {

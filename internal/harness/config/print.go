@@ -17,9 +17,9 @@ import (
 const remarkColumn = 44
 
 // YAML writes the Config as a file with the same meaning. The file has every
-// value, in the order of the documentation, and no references to variables.
-// Profiles are omitted, because one is already applied. With origins, each
-// value has a comment with its origin.
+// value, in the order of the documentation, and no references to variables. It
+// has no profiles, because the chosen one is already applied. With origins,
+// each value has a comment with its origin.
 func (c *Config) YAML(origins bool) []byte {
 	var b bytes.Buffer
 	for _, r := range c.rows(schema(c), "", "") {
@@ -42,8 +42,8 @@ type Setting struct {
 	Origin Origin
 }
 
-// Settings returns all values in the order of the documentation. Of the
-// workload it returns only the chosen one.
+// Settings returns all values in the order of the documentation, but of the
+// workloads only the chosen one.
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for _, r := range c.rows(schema(c), "", "") {
@@ -61,7 +61,7 @@ type row struct {
 	value any    // as in a Setting
 }
 
-// rows returns the rows of keys and of what is below them.
+// rows returns the rows of the given keys and of everything below them.
 func (c *Config) rows(keys []key, path, indent string) []row {
 	var out []row
 	for _, k := range keys {
@@ -193,7 +193,7 @@ func (k key) json(text string) any {
 	return text
 }
 
-// Starter returns a file to begin with, for an application id. Comments in it
+// Starter returns a file to begin with, for an application id. Its comments
 // describe what can be set. An invalid application id is an error.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {

@@ -9,7 +9,8 @@ import (
 
 // Problem is one mistake in a file or in a [Choice].
 type Problem struct {
-	// File is the file, or "environment" and the name of a variable, or a flag.
+	// File is the name of the file, or "environment" and the name of a
+	// variable, or a flag.
 	File string
 	// Line and Column count from 1, columns in characters. Both are 0 if the
 	// problem concerns the file as a whole, a variable or a flag.

@@ -15,8 +15,8 @@ import (
 // checked with the whole file.
 const mostProfiles = 50
 
-// profileName is the pattern of a profile's name; names are used on command
-// lines, in environment variables and in reports.
+// profileName is the pattern of profile names, which are used on command lines,
+// in environment variables and in reports.
 var profileName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // profile is a named part of the file that can be applied to the rest.
@@ -124,8 +124,8 @@ func (r *reading) resolve() (*Config, error) {
 	return c, nil
 }
 
-// withoutAnchors is the root without the keys that hold only anchors: there may
-// be many of them, and the file is walked once for each profile.
+// withoutAnchors returns the root without the keys that hold only anchors:
+// there may be many such keys, and the file is walked once for each profile.
 func withoutAnchors(root *yaml.Node) *yaml.Node {
 	if root.Kind != yaml.MappingNode {
 		return root
@@ -219,8 +219,8 @@ type findings struct {
 	unnoted int
 }
 
-// finding is a problem with the layers that cause it; there are none if the
-// file alone has the problem.
+// finding is a problem with the layers that cause it; if the file alone has the
+// problem, there are no such layers.
 type finding struct {
 	Problem
 	with []string
@@ -275,8 +275,8 @@ func (f *findings) errors() Errors {
 		last.Path, last.Suggestion = "", ""
 		last.Message = fmt.Sprintf("at least %d more problems from here on", more+f.unnoted)
 	}
-	// Excerpts are added only here, because an excerpt of a long line for each
-	// of many problems takes long.
+	// Excerpts are added only here, because it takes long to create an excerpt
+	// of a long line for each of many problems.
 	for i, p := range errs {
 		if p.Line > 0 {
 			at := f.source.problem(p.Line, p.Column, "")

@@ -13,8 +13,8 @@ import (
 // which occur everywhere.
 const leastSecret = 6
 
-// secrets are values of variables, each with the name of a variable that has
-// this value.
+// secrets maps the value of a variable to the name of a variable that has this
+// value.
 type secrets map[string]string
 
 func (s secrets) add(list []secret) {
@@ -43,8 +43,8 @@ func (s secrets) redact(text string) string {
 }
 
 // isPublic reports whether the value at a path is a name that is shown on
-// devices and in comments and records. If it were hidden, a message could not
-// name what it is about.
+// devices and in comments and records. If such a name were hidden, a message
+// could not say which app, process or device it is about.
 func isPublic(path string) bool {
 	path, _, _ = strings.Cut(path, "[")
 	return slices.Contains([]string{
@@ -57,8 +57,8 @@ func isPublic(path string) bool {
 // devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 
-// Masked returns a Config whose written form has the references to variables
-// that are in the file. It still contains the values.
+// Masked returns a Config whose written form has the same references to
+// variables as the file. The Config itself still contains the values.
 func (c *Config) Masked() *Config {
 	masked := *c
 	masked.masked = true

@@ -136,25 +136,25 @@ func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 
 var libraryError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
-// complaint splits an error of the library into its line, which is 0 if there
-// is none, and its text.
+// complaint splits an error of the library into its line and its text; the line
+// is 0 if the error has none.
 func complaint(err error) (line int, text string) {
 	m := libraryError.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(m[1])
 	return line, m[2]
 }
 
-// syntax locates an error of the library. The library reports no column. The
-// line that it reports may be the previous line or the line where a block
-// begins, or there is none. So the library is run again on shorter and shorter
-// prefixes of the text: the place of the error is the first character that
-// causes the same error.
+// syntax locates an error of the library, which reports no column. The line
+// that the library reports may be the previous line or the line where a block
+// begins; some errors have no line. So the library is run again on shorter and
+// shorter prefixes of the text: the place of the error is the first character
+// that causes the same error.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
 	at, ok := s.locate(text)
 	if !ok {
 		if strings.HasPrefix(text, "did not find expected") {
-			line++ // these are counted from 0
+			line++ // these errors count lines from 0
 		}
 		line = min(max(line, 1), len(s.lines))
 		begin := strings.TrimLeft(s.line(line), " ")
@@ -164,9 +164,9 @@ func (s source) syntax(err error) *Problem {
 }
 
 // maxLocate is the length of the longest text in which the place of an error is
-// searched for; patience is the longest distance inside an open bracket or
-// quote. They are limited because each step of the search parses the text
-// again.
+// searched for; patience is the longest distance to search inside an open
+// bracket or quote. Both are limited because each step of the search parses the
+// text again.
 const (
 	maxLocate = 64 << 10
 	patience  = 200

@@ -23,7 +23,7 @@ type fault struct {
 type parser[T any] func(text string) (T, *fault)
 
 // restrict limits a parser to the values that satisfy a rule. The text of the
-// rule completes the sentence "must be ...".
+// rule follows "must be ..." in a message.
 func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
 	return func(text string) (T, *fault) {
 		v, f := parse(text)

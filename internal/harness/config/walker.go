@@ -32,7 +32,7 @@ type place struct {
 	key  *yaml.Node // nil in a list and for the file as a whole
 	node *yaml.Node
 	path string
-	from *layer // nil for the file
+	from *layer // nil if the place is in the file itself
 	over []over // the layers over a mapping, weakest first
 }
 
@@ -71,8 +71,8 @@ type noted struct {
 // layer over it.
 func (n noted) byOthers() bool { return !n.outside && !n.unset }
 
-// walker walks the tree of a file along a schema. It continues after every
-// problem.
+// walker walks the tree of a file according to a schema. It continues after
+// every problem.
 type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
@@ -81,7 +81,7 @@ type walker struct {
 	private  secrets // the part that is not shown on devices and in records
 	wanted   func(path string) string
 	lenient  bool     // an unset variable is not a problem
-	supplied []*layer // layers whose values need not be in the file
+	supplied []*layer // layers for whose keys the file need not have a value
 	root     place
 	problems []noted
 	origins  map[string]Origin // of the values that were accepted
@@ -329,9 +329,9 @@ func (p pair) misplaced(at place) bool {
 }
 
 // mergeable reports whether a value is merged with a mapping key by key. A
-// workload is a single choice, so it is replaced. But a variable for a value of
-// the monkey is merged with a monkey in the file, and a variable for a window
-// is merged with any workload.
+// workload is a single choice, so it is replaced as a whole. There are two
+// exceptions: a variable for a value of the monkey is merged with a monkey in
+// the file, and a variable for a window is merged with any workload.
 func (w *walker) mergeable(below place, p pair) bool {
 	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
 		return false
@@ -509,9 +509,9 @@ func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	return find(keys, near)
 }
 
-// suggestName returns the name that was probably meant by an unknown one: the
-// only name with a dot that contains the unknown one as a part, or a similar
-// name.
+// suggestName returns the name that was probably meant by an unknown name: the
+// only name with a dot that contains the unknown name as a part, or else a
+// similar name.
 func suggestName(name string, possible []string) (string, bool) {
 	if whole := wholeNames(name, possible); len(whole) == 1 {
 		return whole[0], true
@@ -519,8 +519,9 @@ func suggestName(name string, possible []string) (string, bool) {
 	return Nearest(name, possible)
 }
 
-// wholeNames returns the names with a dot that begin with a name followed by a
-// dot or an underscore, or end with a dot followed by it.
+// wholeNames returns the names with a dot of which a name is a part: they begin
+// with the name followed by a dot or an underscore, or end with a dot followed
+// by the name.
 func wholeNames(name string, possible []string) []string {
 	var out []string
 	for _, whole := range possible {
@@ -636,7 +637,7 @@ func scalar[T any](into *T, parse parser[T]) reader {
 	}
 }
 
-// from names the variables in an invalid value.
+// from lists the variables in an invalid value.
 func (f *fault) from(names []string) *fault {
 	if len(names) == 0 {
 		return f

@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// deviceCondition is the state of a device that may degrade or stop a run.
+// deviceCondition describes those parts of a device's state that may degrade or
+// stop a run.
 type deviceCondition struct {
 	// Booted is 1 once Android has booted, 0 before.
 	Booted known.Int

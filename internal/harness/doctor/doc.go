@@ -5,6 +5,7 @@
 //
 // It changes nothing: it starts no adb server, writes no file on the host or on
 // a device, and sends only commands that read. A value that cannot be
-// determined that way is unknown. Every wait is bounded, and devices are
-// examined concurrently, so a device that hangs delays only its own result.
+// determined without changing anything is unknown. Every wait is bounded, and
+// devices are examined concurrently, so a device that hangs delays only its own
+// result.
 package doctor

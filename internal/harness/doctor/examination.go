@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 )
 
-// Options select what to examine.
+// Options determine what is examined.
 type Options struct {
 	// Device is the serial of the only device to examine; if it is empty, all
 	// devices are examined.
@@ -38,8 +38,8 @@ type Options struct {
 	dial func(context.Context) (net.Conn, error)
 }
 
-// usualDeadline is long enough for twenty processes of a slow phone that does
-// not hang.
+// usualDeadline is long enough for twenty processes of a phone that is slow but
+// does not hang.
 const usualDeadline = time.Minute
 
 // examination is one call of Examine.

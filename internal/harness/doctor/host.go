@@ -305,7 +305,7 @@ func listedText(n int, want, from string) string {
 	return text
 }
 
-// maxNamed bounds the devices that a sentence lists.
+// maxNamed is the maximum number of devices listed in a sentence.
 const maxNamed = 10
 
 func serials(list []adb.DeviceInfo) string {

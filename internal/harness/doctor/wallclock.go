@@ -18,8 +18,9 @@ type wallClock struct {
 	// Ahead is how far the device's clock is ahead of the host's, negative if
 	// it is behind.
 	Ahead time.Duration
-	// Within bounds the error: the true value is in Ahead ± Within. It is half
-	// the round trip plus half of the second to which date truncates the time.
+	// Within bounds the error: the true difference is in Ahead ± Within. Within
+	// is half the round trip plus half of the second to which date truncates
+	// the time.
 	Within time.Duration
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// retryInterval is the real time between two attempts to lock a file that
-	// another holds.
+	// another process holds.
 	retryInterval = 10 * time.Millisecond
 	// maxTries bounds the number of attempts.
 	maxTries = 10
@@ -49,9 +49,9 @@ func take(folder string, key Key, note []byte) (*flock.Flock, error) {
 	}
 }
 
-// try locks the file once. It returns nil if another process holds the lock, or
-// if its holder removed the file after it was opened and before it was locked:
-// a lock on a removed file excludes nobody.
+// try locks the file once. It returns nil if another process holds the lock. It
+// also returns nil if the previous holder removed the file after it was opened
+// and before it was locked, because a lock on a removed file excludes nobody.
 func try(path string) (*flock.Flock, error) {
 	// The file is opened for writing because NFS turns flock into a POSIX lock,
 	// which requires that.

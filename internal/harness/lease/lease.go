@@ -14,7 +14,7 @@ import (
 )
 
 // Request specifies the requested keys, the holder, and whether to wait if
-// another run has one of them.
+// another run has one of the keys.
 type Request struct {
 	// Folder is the folder of the leases, as returned by the function Folder.
 	Folder string
@@ -54,8 +54,8 @@ type Lease struct {
 const pollEvery = time.Second
 
 // Take takes all keys of a request, or none. If another run holds a key, the
-// error is a HeldError, unless the request waits. In that case the error is
-// that of the context, and wraps the last HeldError.
+// error is a HeldError. A request that waits gets this error only if the
+// context ends: the error of the context then wraps the last HeldError.
 func Take(ctx context.Context, r Request) (*Lease, error) {
 	note, err := r.Holder.encode()
 	if err != nil {
@@ -90,7 +90,8 @@ func inOrder(keys []Key, folder string) []Key {
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes all keys; if it fails, it releases those that it has taken.
+// takeAll takes all keys; if one cannot be taken, it releases the keys that it
+// has taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {

@@ -14,10 +14,11 @@ import (
 const maxLines = 80
 
 // Analyse summarizes what was collected, completes the record and writes the
-// texts beside the artifacts. Failures become warnings of the record; the error
-// is about a folder that cannot be written. When ctx ends, heap dumps are not
-// analysed, the record says so, and they stay in the form that is to be kept.
-// If none is to be kept, they stay stripped until a report analyses them.
+// texts beside the artifacts. Failures become warnings of the record; an error
+// means that a folder cannot be written. If ctx ends, the remaining heap dumps
+// are not analysed, which the record notes, and they stay in the form that is
+// to be kept. If no dump is to be kept, they stay in stripped form until a
+// report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// The caller of Collect may still hold these slices.
@@ -61,9 +62,9 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines are the first lines of the short form. For a snapshot, which exists
-// for comparison, they are those of all artifacts; otherwise those about how
-// processes ended.
+// headlines are the first lines of the short form. A snapshot exists for
+// comparison, so its headlines cover all artifacts; otherwise they cover only
+// how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -81,7 +82,7 @@ func (c *Case) headlines(said map[string][]string) []string {
 	return out
 }
 
-// degraded lists the artifacts that come from a lesser method or are missing.
+// degraded lists the artifacts that are missing or come from a lesser method.
 func (c *Case) degraded() []string {
 	var out []string
 	for _, s := range c.Record.Steps {

@@ -77,10 +77,10 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	return &dump{d, d, d.Size(), d.Truncated}, nil
 }
 
-// pack replaces a dump by its packed form, stripped unless the whole dump is
-// kept, and returns the name of the packed file. The original is removed once
-// the packed file is complete and on the disk. pack must not be interrupted,
-// because no part of the whole dump may stay.
+// pack replaces a dump by its packed form, which is stripped unless the whole
+// dump is kept, and returns the name of the packed file. The original is
+// removed once the packed file is complete and on the disk. pack must not be
+// interrupted, because no part of the whole dump may stay.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {
@@ -144,7 +144,7 @@ func (r *Responder) packInto(out io.Writer, in *dump) error {
 func (c *Case) moved(file, to string) {
 	info, err := os.Lstat(c.folder.in(to))
 	if err != nil {
-		return // kept and the next reader detect that it is gone
+		return // kept and the next reader detect that the dump is gone
 	}
 	for i := range c.Record.Steps {
 		if s := &c.Record.Steps[i]; s.File == file {
@@ -154,7 +154,8 @@ func (c *Case) moved(file, to string) {
 }
 
 // remove removes a dump under both of its names, because a killed run may have
-// left both. If that fails, left is a name that still exists.
+// left files under both. If that fails, left is the name of a file that still
+// exists.
 func (f folder) remove(file string) (left string, err error) {
 	left = file
 	for _, name := range []string{packed(file), unpacked(file)} {

@@ -165,8 +165,8 @@ func (c *Case) write() error {
 }
 
 const (
-	// maxRecord bounds a record on one line, maxWritten the file, which is
-	// indented.
+	// maxRecord bounds a record on one line, and maxWritten bounds the file,
+	// which is indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
 )
@@ -199,7 +199,7 @@ func (f folder) read() (d record.Diagnosis, err error) {
 }
 
 // written returns a diagnosis with the results in its folder. It returns false
-// if the diagnosis in the folder was not analysed, or is a different one.
+// if the diagnosis in the folder was not analysed, or is a different diagnosis.
 func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&

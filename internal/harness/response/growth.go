@@ -33,7 +33,7 @@ func (c *Case) growth(now *MemorySnapshot) []string {
 	return lines
 }
 
-// questions are the comparisons of each recipe.
+// questions contains the comparisons of each recipe.
 var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string{
 	"native":  {nativeGrowth},
 	"thread":  {threadGrowth},
@@ -123,7 +123,7 @@ func (c *Case) lead(line string) {
 }
 
 // find adds growth to the findings of the record. The key of the finding is the
-// key of identity; it is "" for growth whose identity differs each time.
+// key of identity, or "" if the identity of the growth differs each time.
 func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
@@ -153,7 +153,8 @@ func inBytes(kb int64) int64 {
 	return min(max(kb, -most), most) << 10
 }
 
-// meminfoGrowth compares the rows of the App Summary, the largest growth first.
+// meminfoGrowth compares the rows of the App Summary, the row with the largest
+// growth first.
 func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if before.meminfo == nil || now.meminfo == nil {
 		return []string{"meminfo: not read both times"}

@@ -198,7 +198,7 @@ func (c *Case) listLeaks(leaks []analysis.Leak) {
 // leakOf returns a leak in the form of the list.
 func leakOf(l *analysis.Leak) record.DumpLeak {
 	one := *l
-	one.Instances = 1 // its number is beside the name
+	one.Instances = 1 // the number of instances is shown beside the name
 	out := record.DumpLeak{
 		Key: l.Key, Name: text.Head(reporters.LeakName(&one), maxText), Library: l.Library,
 		Count: int64(l.Instances), Bytes: l.RetainedBytes, Classes: []record.ClassCount{},

@@ -47,8 +47,8 @@ const (
 // article, section 6.4).
 const DefaultCooldown = 30 * time.Minute
 
-// Options configure what is collected and what is kept of it. The zero value is
-// on_leak, stripped, the app's part of the log, without custom steps.
+// Options configure what is collected and how much is kept. The zero value
+// means on_leak, stripped, the app's part of the log, and no custom steps.
 type Options struct {
 	Dump Dump
 	Keep Keep
@@ -63,8 +63,9 @@ type Options struct {
 	// policy has a separate cooldown for its demands: set both to the same
 	// value.
 	Cooldown time.Duration
-	// Steps are added to the recipe that is the key (java, native, gpu, thread,
-	// unknown), or to each of these for the key all.
+	// Steps maps a recipe (java, native, gpu, thread or unknown) to the steps
+	// that are added to it. The steps for the key all are added to each of
+	// these recipes.
 	Steps map[string][]Step
 	// Mapping contains the source names for an obfuscated build; nil if there
 	// is none.
@@ -93,7 +94,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// recipe returns the recipe with this name and the steps that were added to it.
+// recipe returns the recipe with this name, including the steps that were added
+// to it.
 func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 	r, ok := diagnose.RecipeOf(name)
 	if !ok {
@@ -112,8 +114,9 @@ func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 type Step struct{ step diagnose.Step }
 
 // NewStep returns the step that keeps the output of a command on the device as
-// the artifact name. In the command {pid}, {process}, {package} and {user} are
-// replaced by those of the process; limit bounds its real time.
+// the artifact name. In the command, {pid}, {process}, {package} and {user} are
+// replaced by the values of the process; limit bounds the real time of the
+// command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	s, err := diagnose.CustomStep(name, command, limit)
 	return Step{s}, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A line of samples.ndjson, which contains a record, has at most 1 MB, and a
-// run has hundreds of records. These constants bound the parts of a record, in
-// encoded bytes; a step is bounded by maxReasons and maxWords.
+// A record is part of a line of samples.ndjson. Such a line has at most 1 MB,
+// and a run has hundreds of records. These constants bound the parts of a
+// record, in encoded bytes; a step is bounded by maxReasons and maxWords.
 const (
 	maxFindings     = 100 << 10
 	maxSummary      = 60 << 10
@@ -44,7 +44,7 @@ func (c *Case) fit() {
 	r.Summary = within(r.Summary, maxSummary)
 }
 
-// within returns the beginning of a list, at most that many bytes long.
+// within returns the beginning of a list, limited to that many encoded bytes.
 func within(list []string, most int) []string {
 	for i := range list {
 		if most -= encoded(list[i]); most < 0 {

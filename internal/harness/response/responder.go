@@ -116,13 +116,13 @@ type Case struct {
 }
 
 // leastFree is the minimum free space on the host, in bytes, for a snapshot:
-// each takes some MB, and in a night there may be many suspicions.
+// each snapshot takes some MB, and in a night there may be many suspicions.
 const leastFree = 32 << 20
 
-// Collect collects the artifacts of an order from the device. The error is
-// about a device that does not answer, a folder that cannot be written, or the
-// end of ctx. The case contains what was collected until then; it is nil only
-// if there is no folder, or no space for a snapshot.
+// Collect collects the artifacts of an order from the device. An error means
+// that the device does not answer, that a folder cannot be written, or that ctx
+// has ended. The case contains what was collected until then; it is nil only if
+// there is no folder, or no space for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {
@@ -144,8 +144,8 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
-	// A killed run leaves no line about the folder, so this records what may
-	// stay in it.
+	// A killed run leaves no line about the folder, so the record written here
+	// says what may stay in the folder.
 	_ = c.write() // and again below, where its error is returned
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
 		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token,

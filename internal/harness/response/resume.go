@@ -40,8 +40,9 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		// An earlier report has analysed it, or the run has without writing a
-		// line: if no dump is kept, nothing is left to analyse.
+		// Either an earlier report has analysed the dump, or the run has,
+		// without writing a line: if no dump is kept, nothing is left to
+		// analyse.
 		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
 			if r.drop(c) {
@@ -60,7 +61,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
 		c.findDumps()
-		c.Record.Findings = []record.Finding{} // an interrupted analysis had some
+		c.Record.Findings = []record.Finding{} // an interrupted analysis had left some
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
 		if c.interrupted {
@@ -159,7 +160,7 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 			case e.Name() == threadsFile:
 				named = append(named, folder{name: name, path: filepath.Dir(p)})
 			// If both names exist, the packed file may be an incomplete
-			// replacement of the other.
+			// replacement of the other file.
 			case unknown[name] == "":
 				unknown[name] = e.Name()
 			}
@@ -184,11 +185,12 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	return warnings, nil
 }
 
-// leave leaves a dump without a line in the form that its diagnosis.json
-// specifies, or stripped if that is unreadable: the run was killed before the
-// diagnosis was complete. The warnings describe what was done.
+// leave handles a dump that no line names. It leaves the dump in the form that
+// its diagnosis.json specifies, or stripped if that file is unreadable: the run
+// was killed before the diagnosis was complete. The warnings describe what was
+// done.
 func (f folder) leave(o Options, file string) []error {
-	d, _ := f.read() // without it the default is used
+	d, _ := f.read() // without the file the default is used
 	o.Keep = Keep(d.Keep)
 	r := New("", o)
 	done := d.Analyzed ||
@@ -197,7 +199,7 @@ func (f folder) leave(o Options, file string) []error {
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
-	// There is no later report for it, so a dump that is not to be kept is
+	// No later report analyses the dump, so a dump that is not to be kept is
 	// removed now.
 	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analyzed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}

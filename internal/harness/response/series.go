@@ -73,7 +73,7 @@ func (r *Responder) keptName(c *Case, file string) string {
 }
 
 // Growth reports what grew in every dump that was taken at a mark, for each
-// process with two or more dumps of one incarnation. It is called after all
+// process with at least two dumps of one incarnation. It is called after all
 // cases are analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()

@@ -78,9 +78,9 @@ func (m *MemorySnapshot) mapSource() string {
 	return "not read"
 }
 
-// noted is the size of all stacks according to meminfo, mapped the size
-// according to smaps. The two define stacks slightly differently, and stacks of
-// a JVM are only in meminfo.
+// noted is the size of all stacks according to meminfo, and mapped is the size
+// according to smaps. The two sources define stacks slightly differently, and
+// only meminfo includes the stacks of a JVM.
 func (m *MemorySnapshot) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}
@@ -220,8 +220,8 @@ func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readMaps only counts mappings: smaps shows what grows, and the maps add its
-// addresses.
+// readMaps only counts the mappings: smaps already shows what grows, and maps
+// contributes the addresses of the mappings.
 func readMaps(_ *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
