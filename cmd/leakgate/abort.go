@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// watch runs p, and ends the run early once it breaks a rule.
+// watch runs p, and ends the run early as soon as it breaks a rule.
 func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
 	if f.failing == nil {
 		return monitor.Run(p.ctx, p.options)
@@ -71,8 +71,9 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 	}
 }
 
-// failing returns a function that reports why a run in progress already fails,
-// "" if it does not. It judges the record so far as if the run had ended.
+// failing returns a function that reports why a run in progress has already
+// failed, "" if it has not. It judges the record so far as if the run had
+// ended.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)
@@ -86,8 +87,8 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 			return ""
 		}
 		s.fillHead(c, ev)
-		// Missing evidence and the way the run ends are known only when the run
-		// ends.
+		// Whether evidence is missing, and how the run ended, is known only at
+		// the end of the run.
 		ev.Missing, ev.Unjudged, ev.RunExit = nil, nil, 0
 		in := s.input(ev, b)
 		if in.Informational {

@@ -110,8 +110,8 @@ func (f *acceptFlags) accept(c console, args []string) int {
 }
 
 // growing returns the keys of the leaks that grow in the run. It reads the run
-// directory, or the gate.json, which is all that a comparison of heap dumps
-// leaves.
+// directory, or only gate.json if the run was a comparison of heap dumps, which
+// writes nothing else.
 func (f *acceptFlags) growing(c console) ([]string, error) {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -202,9 +202,9 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	return len(added), replaceShared(path, out)
 }
 
-// replaceShared writes a file of a checkout that others may read: a new file
-// gets the permissions of the user's umask, an existing one keeps its own. A
-// reader sees either the old content or the new.
+// replaceShared writes a file of a checkout that other users may read: a new
+// file gets the permissions of the user's umask, an existing one keeps its own.
+// A reader sees either the old content or the new.
 func replaceShared(path string, content []byte) (err error) {
 	failed := func(err error) error { return fmt.Errorf("write %s: %w", path, withoutPath(err)) }
 	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text()[:8])
@@ -232,7 +232,7 @@ func replaceShared(path string, content []byte) (err error) {
 	return os.Rename(part, path)
 }
 
-// mostShown bounds the leaks that an error lists.
+// mostShown bounds the number of leaks that an error lists.
 const mostShown = 10
 
 // rowOf finds a leak by a prefix of its key.

@@ -66,7 +66,7 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// all prints entire tables, and so does an explicit --top.
+	// all prints entire tables, as does an explicit --top.
 	all, asked bool
 	texts      bool
 	leaking    []string
@@ -75,7 +75,7 @@ type analyzeFlags struct {
 	incomplete bool
 }
 
-// errLeaks ends the program with the exit code of a failed gate.
+// errLeaks makes the program exit with the code of a failed gate.
 var errLeaks = errors.New("the app leaks")
 
 func (f *analyzeFlags) analyze(c console, args []string) int {
@@ -113,7 +113,7 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	})
 }
 
-// gate is the verdict of --fail-on leak.
+// gate holds the verdict of --fail-on leak.
 func (f *analyzeFlags) gate(r *analysis.Report) error {
 	switch {
 	case slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool { return !l.Library }):
@@ -126,7 +126,8 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 	return unjudged{strings.Join(r.Undecided, "; ")}
 }
 
-// unjudged ends the program for a dump that cannot prove that nothing leaks.
+// unjudged makes the program exit for a dump that cannot prove the absence of
+// leaks.
 type unjudged struct{ why string }
 
 func (e unjudged) Error() string {

@@ -10,11 +10,11 @@ import (
 
 // checkValues rejects a flag that would consume the next flag as its value: the
 // parser reads `--out --json` as a directory named --json. It returns the
-// command that has the flag.
+// command to which the flag belongs.
 func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 	cmd, args, err := root.Find(args)
 	if err != nil {
-		return nil, nil // an unknown command; its execution reports it
+		return nil, nil // an unknown command; executing it reports the error
 	}
 	for i := 0; i+1 < len(args) && args[i] != "--"; i++ {
 		name, isLong := strings.CutPrefix(args[i], "--")
@@ -43,8 +43,8 @@ func isFlag(cmd *cobra.Command, word string) bool {
 		(cmd.Flags().ShorthandLookup(letter) != nil || cmd.InheritedFlags().ShorthandLookup(letter) != nil)
 }
 
-// checkArguments rejects empty arguments, which unset variables of a script
-// produce. The command line of another program, after --, may contain empty
+// checkArguments rejects empty arguments, which result from unset variables of
+// a script. The command line of another program, after --, may contain empty
 // arguments.
 func checkArguments(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {

@@ -17,7 +17,7 @@ type asyncWriter struct {
 const (
 	// maxWaiting is the capacity of the queue, in writes.
 	maxWaiting = 1024
-	// lastWrites is how long close waits for the queue to empty.
+	// lastWrites is the time for which close waits for the queue to empty.
 	lastWrites = time.Second
 )
 
@@ -27,7 +27,7 @@ func newAsyncWriter(w io.Writer) *asyncWriter {
 		defer close(a.done)
 		for text := range a.queue {
 			if _, err := a.w.Write(text); err != nil {
-				continue // the reader is gone; keep emptying the queue
+				continue // nobody reads the output any more; keep emptying the queue
 			}
 		}
 	}()

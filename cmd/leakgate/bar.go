@@ -20,7 +20,8 @@ type bar struct {
 	width func() int
 	began time.Time
 	text  string
-	// done and total are the progress of the phase; a total of 0 is unknown.
+	// done and total are the progress of the phase; total is 0 if it is
+	// unknown.
 	done, total int64
 	shown       bool
 	// Closing stop ends the drawing; ended is closed when it has ended.
@@ -55,8 +56,8 @@ func barOn(w io.Writer, width func() int) *bar {
 	return b
 }
 
-// phase names the present phase. The line goes to the terminal unchanged: a
-// text that quotes anything must be printable.
+// phase names the present phase. The name is written to the terminal unchanged,
+// so it must be printable even if it quotes other text.
 func (b *bar) phase(text string) { b.at(text, 0, 0) }
 
 // at sets phase and progress together.
@@ -66,7 +67,7 @@ func (b *bar) at(text string, done, total int64) {
 	b.text, b.done, b.total = text, done, total
 }
 
-// progress sets the progress of the phase; a total of 0 is unknown.
+// progress sets the progress of the phase; total is 0 if it is unknown.
 func (b *bar) progress(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

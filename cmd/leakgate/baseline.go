@@ -100,7 +100,7 @@ func (f *baselineFlags) update(c console, args []string) int {
 	return exitOK
 }
 
-// notJudged is the error for a run that cannot become a base run.
+// notJudged is the error for a run that cannot be added to the baseline.
 type notJudged struct{ error }
 
 // add adds the run to the baseline.
@@ -120,7 +120,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		return fmt.Errorf("this run tests pull request %d, but a baseline is for the base branch: update it in a job "+
 			"on push, or add --allow-pull-request", n)
 	}
-	// The number is unknown if the pull request is from a fork or the event
+	// The pull request's number is unknown if it is from a fork or the event
 	// file is missing.
 	if ci := s.ci; ci != nil && (ci.Fork || strings.HasPrefix(ci.Name, "pull_request")) && !f.pullRequest {
 		return errors.New("this job tests a pull request, but a baseline is for the base branch: update it in a job " +
@@ -166,12 +166,13 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	return nil
 }
 
-// clockSlack is how far in the future a run may start: the clocks of two
-// computers differ.
+// clockSlack is how far in the future the start of a run may be: the clocks of
+// two computers differ.
 const clockSlack = 24 * time.Hour
 
-// checkRun rejects a run whose clock is wrong, because the newest runs are
-// compared. It also rejects a run that was judged with a different baseline.
+// checkRun rejects a run whose clock is wrong, because the newest runs are the
+// ones compared. It also rejects a run that was judged with a different
+// baseline.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {
 		if o.Started.After(time.Now().Add(clockSlack)) {
@@ -366,8 +367,9 @@ func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input
 	return in
 }
 
-// publicStore returns the address of a baseline for publication: without the
-// directories of a local path, which may contain the user's name.
+// publicStore returns the address of a baseline in a form that can be
+// published. It omits the directories of a local path, which may contain the
+// user's name.
 func publicStore(address string) string {
 	scheme, path, _ := strings.Cut(address, ":")
 	path = strings.Trim(path, `'"`)

@@ -56,8 +56,8 @@ type bisectFlags struct {
 // bisected is the JSON form of the result.
 type bisected struct {
 	Schema string `json:"schema"`
-	// First is the commit that introduced the leak, nil if unknown.
-	// Candidates are the commits that may have introduced it.
+	// First is the commit that introduced the leak, nil if it is unknown.
+	// Candidates are the commits that may have introduced the leak.
 	First      *bisectedCommit  `json:"first_bad"`
 	Candidates []bisectedCommit `json:"candidates"`
 	Judged     []bisectedCommit `json:"judged"`

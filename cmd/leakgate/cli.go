@@ -27,17 +27,17 @@ const (
 	exitUsage = 2
 )
 
-// The environment variables that replace a flag or a setting of the program.
-// Other flags have no variable: child processes inherit variables, so a
-// variable for a run would also change the commands that the workload calls.
+// These environment variables replace a flag or a setting of the program. Other
+// flags have no variable: child processes inherit variables, so a variable for
+// a run would also affect leakgate commands that the workload calls.
 const (
 	profileVariable = "LEAKGATE_PROFILE"
 	waitVariable    = "LEAKGATE_WAIT"
 	noColorVariable = "NO_COLOR"
 )
 
-// console is what a command reads and writes: JSON and verdicts on out,
-// everything else on err.
+// console is the input and output of a command: JSON and verdicts go to out,
+// everything else goes to err.
 type console struct {
 	in      io.Reader
 	out     io.Writer
@@ -54,13 +54,13 @@ type console struct {
 
 	quiet, verbose, noColor bool
 
-	// configs are the configuration files read; messages do not show their
-	// secrets.
+	// configs are the configuration files that were read; messages do not show
+	// their secrets.
 	configs *[]*config.Config
 }
 
-// hide keeps the values of variables that a file refers to out of messages,
-// because many people read the logs of CI.
+// hide ensures that messages do not contain the values of variables that a file
+// refers to: CI logs have many readers.
 func (c console) hide(cfg *config.Config) {
 	if cfg != nil && c.configs != nil {
 		*c.configs = append(*c.configs, cfg)
@@ -126,7 +126,7 @@ func (c console) usage(err error) int {
 }
 
 // close rejects all further writes to standard output, unless something has
-// been written already. It reports whether it rejects them.
+// been written already. It reports whether writes are now rejected.
 func (c console) close() (untouched bool) {
 	out, ok := c.out.(*trackingWriter)
 	return ok && out.close()
@@ -142,8 +142,8 @@ func (c console) onTerminal() bool {
 	return ok
 }
 
-// trackingWriter accepts writes until it is closed; it can be closed only
-// before the first write. Once a command has reported that nothing was written,
+// trackingWriter accepts writes until it is closed. It can be closed only
+// before the first write: once a command has reported that nothing was written,
 // no output may follow.
 type trackingWriter struct {
 	io.Writer
@@ -348,7 +348,7 @@ func suggestion(word string, words []string, prefix string) string {
 // flagError rewords the errors of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-		return unknownCommand(cmd, args[0]) // the flags of an unknown command are unknown as well
+		return unknownCommand(cmd, args[0]) // if the command is unknown, so are its flags
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(cmd.Flags(), e)
@@ -406,8 +406,8 @@ func (c console) allowsStandIn(flag bool) (bool, error) {
 	return allowed, nil
 }
 
-// warnOfVariables warns about variables that leakgate does not read and that
-// look like a misspelling of a variable that it reads.
+// warnOfVariables warns about environment variables that leakgate does not read
+// but whose names look like a misspelling of one that it reads.
 func (c console) warnOfVariables() {
 	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable,
 		bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {

@@ -53,7 +53,7 @@ number of the pull request from the event, and only numbers and names from the r
 	return cmd
 }
 
-// The conditions for writing a new comment.
+// The values that select when a new comment is written.
 const (
 	commentAlways  = "always"
 	commentChanged = "changed"
@@ -126,7 +126,7 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 	return err
 }
 
-// configure applies the settings of the file that no flag overrides.
+// configure applies the settings of the file that are not overridden by flags.
 func (f *commentFlags) configure(c console) error {
 	if f.config == "" {
 		return nil
@@ -189,8 +189,8 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 }
 
 // degraded returns nil if GitHub grants only a read-only token, as in the
-// workflows of forks and of Dependabot. Elsewhere the workflow lacks a
-// permission, which is an error.
+// workflows of forks and of Dependabot. In other workflows a permission is
+// missing, and degraded returns an error.
 func (f *commentFlags) degraded(c console, s *gateSettings, err error) error {
 	restricted := s.ci.Fork && s.ci.Name == "pull_request" || c.variable("GITHUB_ACTOR") == "dependabot[bot]"
 	if !restricted || !errors.Is(err, github.ErrReadOnly) {
@@ -233,8 +233,8 @@ func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	return failed || changed(result)
 }
 
-// changed reports whether leaks of the app got worse, or moved. A comment is
-// not needed for leaks that are gone or smaller.
+// changed reports whether leaks of the app got worse or moved. Leaks that are
+// gone or smaller need no comment.
 func changed(result *comparison.Comparison) bool {
 	for i := range result.Leaks {
 		switch row := &result.Leaks[i]; row.Status {
@@ -247,8 +247,8 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
-// checkTitle returns the title for a list of checks. A title does not include
-// the missing evidence, which may name a device.
+// checkTitle returns the title for a list of checks. It does not name the
+// missing evidence, because that text may name a device.
 func checkTitle(result *comparison.Comparison) string {
 	switch result.Verdict {
 	case comparison.Fail:

@@ -59,7 +59,8 @@ func decidedBy(r record.Run, code int) string {
 	return "the run directory or the report could not be written"
 }
 
-// leakers names the processes that leak, or else what does.
+// leakers names the processes that leak. If no single process leaks, it says
+// what leaks instead.
 func leakers(r record.Run) string {
 	for _, leaks := range []func(record.Process) bool{
 		func(p record.Process) bool { return p.Gate == detector.Leak },
@@ -96,8 +97,8 @@ func undecided(r record.Run, unsure []string) string {
 	return "nothing could be judged"
 }
 
-// chosen returns the names of some processes, each once; of several devices
-// with the device.
+// chosen returns the names of the selected processes, each once. If there are
+// several devices, each name includes its device.
 func chosen(r record.Run, include func(record.Process) bool) []string {
 	var names []string
 	for _, p := range r.Processes {
@@ -112,7 +113,7 @@ func chosen(r record.Run, include func(record.Process) bool) []string {
 	return names
 }
 
-// namedProcesses bounds the processes that a line names.
+// namedProcesses bounds the number of processes that a line names.
 const namedProcesses = 3
 
 func listed(names []string) string {

@@ -21,7 +21,7 @@ import (
 // defaultFile is what `config init` writes if no file is named.
 const defaultFile = "leakgate.yaml"
 
-// fileFlags are the flags of run and config that choose a profile of a file and
+// fileFlags are the flags of run and config that choose a profile of a file or
 // override its values.
 type fileFlags struct {
 	profile string
@@ -61,8 +61,8 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	}
 }
 
-// load reads a file with the flags, so that the values of flags pass the same
-// checks as those of the file and record where they come from.
+// load reads a file together with the flags. The values of flags pass the same
+// checks as those of the file, and it is recorded where each value comes from.
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
 	choices := []config.Choice{
@@ -191,7 +191,7 @@ func configSchemaCommand(c *console) *cobra.Command {
 	}
 }
 
-// configFlags are those of config verify and config print.
+// configFlags are the flags of config verify and config print.
 type configFlags struct {
 	fileFlags
 	asJSON bool
@@ -230,7 +230,7 @@ func initConfig(c console, app string, args []string) int {
 	return exitOK
 }
 
-// writeNew writes a file that must not exist yet. It writes all of it or
+// writeNew writes a file that must not exist yet. It writes the entire file or
 // nothing.
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -245,14 +245,14 @@ func writeNew(path string, text []byte) error {
 		err = cerr
 	}
 	if err != nil {
-		// A leftover file would make the next attempt fail.
+		// If the file remained, the next attempt would fail.
 		return fmt.Errorf("write %q: %w", path, errors.Join(cause(err), os.Remove(path)))
 	}
 	return nil
 }
 
-// cause returns an error of the file system without the path, which the message
-// quotes itself.
+// cause returns an error of the file system without the path: the message that
+// contains the error quotes the path itself.
 func cause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -291,8 +291,8 @@ type checkedProblem struct {
 	Path       string `json:"path"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion"`
-	// Place is the environment variable or the flag, if the problem is not in
-	// the file.
+	// Place is the environment variable or the flag that has the problem, if
+	// the problem is not in the file.
 	Place string `json:"place,omitempty"`
 }
 
@@ -349,9 +349,10 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	return out
 }
 
-// readingsOf returns the chosen profile; if none is chosen, the file without a
-// profile and with each of its profiles. A profile that cannot be read at this
-// point refers to variables that are not set.
+// readingsOf returns the file with the chosen profile. If no profile is chosen,
+// it returns the file without a profile and the file with each of its profiles.
+// A profile that cannot be read at this point refers to variables that are not
+// set.
 func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
 	out := []*config.Config{chosen}
 	for _, name := range append([]string{""}, chosen.Profiles()...) {
@@ -385,7 +386,7 @@ func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors
 	for _, cfg := range readings {
 		why := plans.FileCannotJudge(cfg)
-		if why == "" || cfg.Strict { // a file with strict is rejected instead
+		if why == "" || cfg.Strict { // a file with strict: true is rejected instead of warned about
 			continue
 		}
 		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {

@@ -100,9 +100,9 @@ func (f *demoFlags) demo(c console, args []string) int {
 	return f.reportLocation(c, demoCode(c, run, code))
 }
 
-// demoCode reports whether a demo passed, and returns the exit code of the demo
-// for that of its run. A demo that was interrupted or could not start proves
-// nothing.
+// demoCode reports whether a demo passed, and converts the exit code of its run
+// to the exit code of the demo. A demo that was interrupted or could not start
+// proves nothing.
 func demoCode(c console, run record.Run, code int) int {
 	if code != record.ExitLeak && code != record.ExitClean {
 		return code

@@ -24,10 +24,11 @@ type serving struct {
 }
 
 const (
-	// serveSpeed turns two hours of watching into two minutes.
+	// serveSpeed is the default speed, at which two hours of the phone's time
+	// take two minutes.
 	serveSpeed = 60
-	// maxServeSpeed leaves 75 ms of real time for each sample, which is taken
-	// every 30 s of the phone's time.
+	// maxServeSpeed is the speed at which 75 ms of real time remain for each
+	// sample, because a sample is taken every 30 s of the phone's time.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
 )
@@ -56,7 +57,7 @@ func numberUpTo(to *int, least, most, such int) *value {
 	return v
 }
 
-// check rejects flags that have no effect together.
+// check rejects combinations of flags in which one of them has no effect.
 func (s *serving) check(flags *pflag.FlagSet) error {
 	if s.serve {
 		for _, name := range []string{"out", "wait"} {
@@ -129,7 +130,7 @@ func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error
 	}
 }
 
-// listenError adds what to do about a port that cannot be used.
+// listenError adds to an error what to do about a port that cannot be used.
 func listenError(err error, port int) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -174,10 +175,10 @@ on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
 	return err
 }
 
-// exports returns the shell commands that point leakgate and adb to the server.
-// They unset ADB_SERVER_SOCKET, the address and the serial before they set the
-// port: variables that are set in this shell are likely to be set in the other
-// shell.
+// exports returns the shell commands that direct leakgate and adb to the
+// server. Before they set the port, they unset ADB_SERVER_SOCKET, the address
+// and the serial: if these variables are set in this shell, they are probably
+// also set in the shell where the commands are run.
 func exports(c console, address string) []string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

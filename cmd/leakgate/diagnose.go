@@ -79,7 +79,7 @@ type diagnoseFlags struct {
 	process, kind, device string
 	standIn               bool
 	apart                 time.Duration
-	// pid chooses one of several processes of the name; 0 if not given.
+	// pid chooses one of several processes with the name; 0 if it is not given.
 	pid int
 }
 
@@ -106,7 +106,7 @@ func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
-// options returns the flags in the form of the engine.
+// options returns the flags in the form that the engine takes.
 func (f *responseFlags) options() (response.Options, error) {
 	o := response.Options{
 		Keep: f.keep, Logcat: f.logcat, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free,
@@ -164,8 +164,8 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 	if err != nil {
 		return f.refused(c, p.ctx, err)
 	}
-	// A leftover that cannot be removed now is left for the next diagnosis:
-	// this diagnosis does not depend on it.
+	// A leftover file that cannot be removed now is left for the next
+	// diagnosis, because this diagnosis does not depend on it.
 	if left, err := diagnose.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
 		c.note("removed what an earlier diagnosis left on the device: %s", strings.Join(left, ", "))
 	}
@@ -199,9 +199,9 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 	return exitOK
 }
 
-// finishKilled converts the leftovers of a killed diagnosis in the same
-// directory to the form to keep. The directory of a run is left to `leakgate
-// report`.
+// finishKilled converts the files that a killed diagnosis left in the same
+// directory to the form in which they are kept. It does not touch the directory
+// of a run, which `leakgate report` handles.
 func (f *diagnoseFlags) finishKilled(p *plan, options response.Options) {
 	if _, err := os.Lstat(filepath.Join(p.options.Dir, record.SamplesName)); err == nil {
 		return
@@ -222,7 +222,8 @@ func dumped(d record.Diagnosis) bool {
 	})
 }
 
-// respond collects and analyzes. The case is nil if nothing was started.
+// respond collects and analyzes the evidence. The case is nil if nothing was
+// started.
 func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.Process) (*response.Case, error) {
 	dev := p.options.Devices[0]
 	probe, err := capture.NewLevels(dev, dev.Facts).Probe(p.ctx, process)
@@ -252,7 +253,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 }
 
 // siblings returns the other processes of the app, whose log lines are kept.
-// Log lines are dropped if their process is not found.
+// Without this list, log lines of these processes are dropped.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil
@@ -271,7 +272,7 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 	return out
 }
 
-// before reads the process for the first time and waits.
+// before reads the process for the first time and then waits.
 func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.MemorySnapshot, error) {
 	dev := p.options.Devices[0]
 	order.Recipe, order.Kind = response.Snapshot, detector.None
@@ -340,10 +341,10 @@ func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern
 		}
 }
 
-// shownApps bounds the apps that are suggested.
+// shownApps bounds the number of apps that are suggested.
 const shownApps = 5
 
-// running names apps that are running.
+// running returns the names of apps that are running.
 func running(ctx context.Context, dev monitor.Device) string {
 	apps, _, err := capture.RunningApps(ctx, dev, shownApps)
 	if err != nil || len(apps) == 0 {

@@ -135,12 +135,12 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	return f.failedSide(c, "HEAD", code)
 }
 
-// errRenamed is the error for a mapping that is given for a summary.
+// errRenamed is the error if a mapping is given for a summary.
 var errRenamed = errors.New("a summary keeps the names that it was written with: give a mapping with the heap dump " +
 	"instead")
 
-// summarize reads a dump, or the summary of one; remap reports whether a
-// mapping was given for it.
+// summarize reads a dump, or the summary of one. remap reports whether a
+// mapping was given for this side.
 func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.Options, remap bool) (*analysis.Summary,
 	error) {
 	if isSummary(file) {

@@ -109,8 +109,9 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	return f.exit(c, path, err)
 }
 
-// untilDone waits for work that may print. After an interrupt, printing either
-// does not start, or gets a short time to finish if it has started.
+// untilDone waits for work that may print. After an interrupt, work that has
+// not started to print cannot print any more, and work that has started gets a
+// short time to finish.
 func untilDone(ctx context.Context, c console, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -128,7 +129,8 @@ func untilDone(ctx context.Context, c console, done <-chan error) error {
 	}
 }
 
-// errCutShort ends a command that had started to print.
+// errCutShort ends a command that was interrupted after it had started to
+// print.
 var errCutShort = errors.New("interrupted while printing")
 
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {
@@ -150,8 +152,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 		Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
-			// Otherwise the garbage of the reading would add to the memory use
-			// of the next phase.
+			// Otherwise the garbage that was left by reading the dump would add
+			// to the memory use of the next phase.
 			if name == "dominators" {
 				debug.FreeOSMemory()
 			}
@@ -173,8 +175,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 var errPerfetto = errors.New("this is a Perfetto trace, but leakgate reads heap dumps: take one with `adb shell am " +
 	"dumpheap -g PROCESS FILE`")
 
-// checkFiles checks files before the first of them is read, which may take
-// minutes. All other errors of a file are reported when it is opened.
+// checkFiles checks all files before the first of them is read, because reading
+// may take minutes. All other errors of a file are reported when it is opened.
 func checkFiles(paths ...string) error {
 	for _, path := range paths {
 		if path == "" || path == "-" {
@@ -201,8 +203,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// wrongOrder returns an error if arguments are in the wrong order: the first is
-// not a file, and a later one is a file.
+// wrongOrder returns an error if the arguments are in the wrong order, which
+// means that the first is not a file and a later one is.
 func wrongOrder(args []string, what string) error {
 	if _, err := os.Stat(args[0]); args[0] == "-" || err == nil {
 		return nil
@@ -216,8 +218,8 @@ func wrongOrder(args []string, what string) error {
 	return nil
 }
 
-// readMapping reads a mapping.txt. The user has to correct its errors, like
-// those of a wrong flag.
+// readMapping reads a mapping.txt. Its errors count as usage errors, because
+// the user has to correct them.
 func readMapping(path string) (*analysis.Mapping, error) {
 	m, err := plans.Mapping(path)
 	if err != nil {
@@ -226,7 +228,7 @@ func readMapping(path string) (*analysis.Mapping, error) {
 	return m, nil
 }
 
-// unusable is an error that ends with the exit code of wrong flags.
+// unusable is an error that has the exit code of a usage error.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
@@ -257,8 +259,8 @@ func (f *dumpFlags) enter(name string) {
 	}
 }
 
-// tryPhases checks that the file can be written, before the program spends
-// minutes on reading a dump.
+// tryPhases checks that the file for the phases can be written, before the
+// program spends minutes on reading a dump.
 func (f *dumpFlags) tryPhases() error {
 	if f.phasesFile == "" {
 		return nil

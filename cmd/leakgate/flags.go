@@ -40,8 +40,8 @@ func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }
 
-// errEmptyValue rejects an empty value: an unset variable of a script produces
-// it, and the script did not ask for the default.
+// errEmptyValue rejects an empty value. Empty values come from unset variables
+// of a script, which did not intend to select the default.
 func errEmptyValue(text string) error {
 	if strings.Contains(text, ",") {
 		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it "+
@@ -93,7 +93,7 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// number is a flag of an integer with a minimum.
+// number is an integer flag with a minimum.
 func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	v := &value{placeholder: placeholder, parse: func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 0)
@@ -109,7 +109,7 @@ func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	return v
 }
 
-// span is a flag of a positive duration.
+// span is a flag whose value is a positive duration.
 func span(to *time.Duration) *value {
 	v := &value{placeholder: "TIME", parse: func(text string) error {
 		d, err := time.ParseDuration(text)
@@ -125,7 +125,8 @@ func span(to *time.Duration) *value {
 	return v
 }
 
-// durationRange is a flag of a positive duration, or of a range of two.
+// durationRange is a flag whose value is a positive duration or a range of two
+// durations.
 func durationRange(least, most *time.Duration) *value {
 	return &value{placeholder: "TIME", parse: func(text string) error {
 		first, second, isRange := strings.Cut(text, "..")
@@ -142,7 +143,7 @@ func durationRange(least, most *time.Duration) *value {
 	}}
 }
 
-// size is a flag of a positive number of bytes.
+// size is a flag whose value is a positive number of bytes.
 func size(to *int64) *value {
 	return &value{placeholder: "SIZE", parse: func(text string) error {
 		n, err := config.ParseSize(text)
@@ -154,7 +155,7 @@ func size(to *int64) *value {
 	}}
 }
 
-// rate is a flag of growth in bytes per hour.
+// rate is a flag whose value is a growth rate in bytes per hour.
 func rate(to *int64) *value {
 	return &value{placeholder: "RATE", parse: func(text string) error {
 		n, err := config.ParseRate(text)

@@ -68,7 +68,7 @@ const gateExits = `0 nothing is worse, or there is no base run to compare with y
 6 a heap dump or a report could not be read
 130 interrupted`
 
-// sourceFlags name what is judged.
+// sourceFlags name the sources that are judged.
 type sourceFlags struct {
 	runs       []string
 	dumps      []string
@@ -173,7 +173,7 @@ func (f *sourceFlags) check() error {
 	return nil
 }
 
-// withoutRun rejects a run directory given as a positional argument.
+// withoutRun rejects a run directory that is given as a positional argument.
 func withoutRun(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -241,8 +241,8 @@ func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*com
 	return result, nil
 }
 
-// confirmable rejects two runs that cannot confirm each other: the same run
-// given twice, or runs of different tests.
+// confirmable rejects two runs that cannot confirm each other, because they are
+// the same run or runs of different tests.
 func confirmable(first, again *evidence.Evidence) error {
 	for _, a := range first.Observations {
 		for _, b := range again.Observations {
@@ -344,7 +344,8 @@ func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evide
 	return ev, nil
 }
 
-// appOfProcess returns the package of a process with a conventional name.
+// appOfProcess returns the package of a process whose name follows Android's
+// convention.
 func appOfProcess(process string) string {
 	app, _, _ := strings.Cut(process, ":")
 	return app
@@ -365,8 +366,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 		return nil,
 			unreadReport{fmt.Errorf("%s: not a LeakCanary report: it is %s", f.leakCanary, identify(f.leakCanary))}
 	case errors.Is(err, leakcanary.ErrNoReport):
-		// Passing tests print no report, and neither do tests without
-		// LeakCanary.
+		// Passing tests print no report, and tests without LeakCanary do not
+		// print one either.
 		report = leakcanary.Report{Failures: []string{err.Error()}}
 	case err != nil:
 		return nil, unreadReport{fmt.Errorf("%s: %w", f.leakCanary, err)}
@@ -376,8 +377,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	return ev, nil
 }
 
-// reportRun reports the result of a run. With --json, stdout gets only the
-// run.json of the run.
+// reportRun reports the result of a run. With --json, only run.json is written
+// to standard output.
 func (f *gateFlags) reportRun(c console, s *gateSettings, result *comparison.Comparison) int {
 	if !f.asJSON {
 		fmt.Fprintln(c.out)
@@ -403,7 +404,7 @@ func (f *gateFlags) report(c console, s *gateSettings, result *comparison.Compar
 	} else {
 		shown := *result
 		if len(f.runs) > 0 {
-			shown.Head.Run = f.runs[len(f.runs)-1] // for the user to type; gate.json contains no path of the host
+			shown.Head.Run = f.runs[len(f.runs)-1] // for the user to type; gate.json contains no paths of the host
 		}
 		err = comparison.WriteText(c.out, &shown)
 	}
@@ -440,7 +441,8 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 			continue
 		}
 		if !result.Judged {
-			// An empty report closes every finding of earlier reports.
+			// An empty report closes every finding of earlier reports on
+			// GitHub.
 			c.note("no verdict: %s not written", text.Printable(path))
 			continue
 		}

@@ -128,9 +128,9 @@ func exceptions(list []config.Accepted) ([]check.Exception, error) {
 	return out, nil
 }
 
-// open opens the store of the baseline: the one that is named. Otherwise, it
-// uses the artifacts of the workflow on GitHub, and elsewhere the file with the
-// default name if it exists.
+// open opens the store of the baseline. If the settings name no store, it uses
+// the artifacts of the workflow on GitHub; elsewhere it uses the file with the
+// default name, if that file exists.
 func (s *gateSettings) open(c console, address string) error {
 	if c.variable("GITHUB_ACTIONS") == "true" {
 		t, err := github.ReadTrigger(c.variable)
@@ -295,7 +295,7 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 }
 
 // fillHead adds the commit and the branch of the CI job if the run does not
-// have them.
+// contain them.
 func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
 	var job record.Revision
 	if s.ci != nil {
@@ -313,9 +313,9 @@ func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
 	}
 }
 
-// ancestors keeps the base runs whose commits are ancestors of the checkout:
-// later changes on the base branch are not part of this build. If git cannot
-// determine that, all are kept.
+// ancestors keeps only the base runs whose commits are ancestors of the
+// checkout, because later changes on the base branch are not part of this
+// build. If git cannot determine the ancestors, all base runs are kept.
 func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, in *gate.Input) {
 	var commits []string
 	for _, o := range in.Base {
@@ -356,8 +356,8 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	}
 }
 
-// hasTestedCommit reports whether the checkout contains the tested commit, and
-// so is a checkout of this app.
+// hasTestedCommit reports whether the checkout contains the tested commit. If
+// it does, it is a checkout of this app.
 func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
 	if in.Head.Commit == "" {
 		return false
@@ -437,9 +437,9 @@ func (s *gateSettings) markdown(c console, result *comparison.Comparison) compar
 	return o
 }
 
-// judgedForBaseline returns why a run cannot become a base run: nothing was
-// judged, evidence is missing, or the run failed. It returns nil if the run can
-// become one.
+// judgedForBaseline returns why a run cannot be added to the baseline: nothing
+// was judged, evidence is missing, or the run failed. It returns nil if the run
+// can be added.
 func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) error {
 	switch {
 	case !result.Judged:

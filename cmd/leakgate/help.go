@@ -14,14 +14,14 @@ import (
 // helpWidth is the width of the help in columns.
 const helpWidth = 80
 
-// pages is the address of the documentation.
+// pages is the base address of the documentation.
 const pages = "https://github.com/leakgate/leakgate/blob/main/"
 
 // manual holds the parts of a command's help that cobra does not support.
 type manual struct {
 	exits       string // a line for each code: the code, a space, its meaning
 	page        string // a page of the repository with details
-	environment bool   // list the variables
+	environment bool   // whether to list the variables
 }
 
 func (m manual) annotations() map[string]string {
@@ -32,7 +32,7 @@ func (m manual) annotations() map[string]string {
 	return out
 }
 
-// The exit codes of all commands that read dumps.
+// The exit codes that all commands that read dumps share.
 const dumpExits = `2 the command line is wrong, or a file cannot be opened
 6 a dump could not be read or analyzed
 130 interrupted`
@@ -73,8 +73,8 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 	_, _ = io.WriteString(w, b.String()) // there is nowhere else to report it
 }
 
-// writeParagraphs wraps the paragraphs of a text; indented lines stay as they
-// are.
+// writeParagraphs wraps the paragraphs of a text. Indented lines are not
+// changed.
 func writeParagraphs(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {

@@ -60,7 +60,7 @@ func (f *markFlags) mark(c console, text string) int {
 	for _, line := range missing {
 		c.problem("%s", line)
 	}
-	if err != nil { // all dumps are missing
+	if err != nil { // every dump is missing
 		return record.ExitInconclusive
 	}
 	return exitOK

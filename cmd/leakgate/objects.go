@@ -59,7 +59,7 @@ type objectsFlags struct {
 	texts bool
 }
 
-// check rejects command lines that request nothing, or two different things.
+// check rejects a command line that requests nothing or two different things.
 func (f *objectsFlags) check(c console, args []string) error {
 	switch given := c.command.Flags().Changed; {
 	case f.class == "" && given("where"):
@@ -126,8 +126,9 @@ func parseID(s string) (hprof.ID, error) {
 	return hprof.ID(id), nil
 }
 
-// decimal returns a hint for an ID that is not in the dump and may be decimal,
-// because some programs print decimal IDs. Otherwise it returns "".
+// decimal returns a hint for an ID that is not in the dump but may have been
+// meant as decimal, because some programs print decimal IDs. Otherwise it
+// returns "".
 func decimal(text string) string {
 	n, err := strconv.ParseUint(text, 10, 64)
 	id := analysis.Hex(hprof.ID(n))

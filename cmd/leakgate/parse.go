@@ -29,9 +29,9 @@ import (
 const parseSchema = "leakgate.parse/1"
 
 const (
-	maxParseText = 64 << 20 // one file; smaps is streamed and has no limit
-	maxParseHead = 64 << 10 // beginning of smaps, kept to find an error text in it
-	maxTableRows = 20       // entries of one list, without --json
+	maxParseText = 64 << 20 // for one file; smaps is streamed and has no limit
+	maxParseHead = 64 << 10 // for the beginning of smaps, which is searched for an error message
+	maxTableRows = 20       // for the entries of one list, without --json
 )
 
 func parseCommand(c *console) *cobra.Command {
@@ -80,7 +80,8 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 }
 
 // parseKind reads one kind of text. It returns an error only for a text that
-// could not be read completely; the content of the text is in the document.
+// could not be read completely. Problems in the content of the text are
+// reported in the document.
 type parseKind struct {
 	name string
 	read func(io.Reader) (*document, error)
@@ -163,9 +164,9 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
 }
 
-// textOnly rejects everything except text from a device: files that leakgate or
-// another program wrote, and binary data, from which a parser would print
-// anything it finds.
+// textOnly accepts only text from a device. It rejects files that leakgate or
+// another program wrote, and binary data, in which a parser could match
+// anything by chance.
 func textOnly(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(in, spool.IdentifySize)
 	head, err := b.Peek(spool.IdentifySize)
@@ -193,7 +194,7 @@ func ungzip(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// whole makes a reader from a parser that needs the entire text.
+// whole makes a reader from a parser that needs the entire text at once.
 func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(io.Reader) (*document, error) {
 	return func(r io.Reader) (*document, error) {
 		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
@@ -212,8 +213,8 @@ func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(i
 	}
 }
 
-// document is what parse prints: first the common values, then those of the
-// kind.
+// document is the output of parse: first the values that all kinds have, then
+// those of the kind.
 type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
@@ -346,7 +347,7 @@ func (d *document) showmap(m procfs.Showmap) {
 		PrivateDirty known.Int           `json:"private_dirty_kb"`
 		Swap         known.Int           `json:"swap_kb"`
 		Mappings     known.Int           `json:"mappings"`
-		Rows         known.Int           `json:"rows"` // unknown if the text ends before TOTAL
+		Rows         known.Int           `json:"rows"` // unknown if the text ends before the TOTAL line
 		Objects      []procfs.ShowmapRow `json:"objects"`
 	}{t.PSS, t.SwapPss, t.RSS, t.Size, t.SharedClean, t.SharedDirty, t.PrivateClean, t.PrivateDirty, t.Swap, t.Count,
 		rows, append([]procfs.ShowmapRow{}, m.Rows...)}, m.Truncated, m.Warnings)
@@ -400,8 +401,8 @@ func (d *document) exitInfo(info dumpsys.ExitInfo) {
 	}{info.Persisted, exits}, info.Truncated, info.Warnings)
 }
 
-// logOwner selects the process whose lines of a log count; the zero logOwner
-// selects all.
+// logOwner selects the process whose log lines count; the zero logOwner selects
+// all.
 type logOwner struct {
 	pid     int64
 	process string
@@ -452,8 +453,8 @@ func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	return doc, nil
 }
 
-// write prints a document for people: one name and value per line, lists
-// indented and shortened.
+// write prints a document for people, with one name and value per line. Lists
+// are indented and shortened.
 func (d *document) write(w io.Writer) {
 	if d.Error != nil {
 		fmt.Fprintf(w, "device error (%s): %s\n", d.Error.Kind, text.Printable(d.Error.Text))
@@ -476,7 +477,7 @@ func writeFields(w io.Writer, v reflect.Value, indent string) {
 		case name == "-":
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			writeFields(w, value, indent)
-		case f.Anonymous: // the values of the only process; the list contains them too
+		case f.Anonymous: // the values of the only process, which the list contains too
 		case !scalar && f.Type.Kind() == reflect.Struct:
 			fmt.Fprintf(w, "%s%s\n", indent, name)
 			writeFields(w, value, indent+"  ")

@@ -66,8 +66,8 @@ type plan struct {
 	console console
 	fleet   *fleet.Fleet
 	options monitor.Options
-	// warning is printed before the run starts if it cannot reach a verdict;
-	// otherwise it is "".
+	// warning is the text that is printed before the run starts if the run
+	// cannot reach a verdict; otherwise it is "".
 	warning string
 }
 
@@ -119,15 +119,15 @@ func serials(flag string) []string {
 	return []string{flag}
 }
 
-// sampling returns how devices are read.
+// sampling returns how the devices are to be read.
 func (f *runFlags) sampling() monitor.Sampling {
 	s := monitor.DefaultSampling
 	s.DeviceTimeout = f.patience
 	return s
 }
 
-// carryOut prepares a run and executes it, including signals, directory, screen
-// and verdict.
+// carryOut prepares a run and executes it. It handles signals, the directory,
+// the screen and the verdict.
 func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
@@ -272,17 +272,17 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	return run, run.ExitCode
 }
 
-// stopGrace is the real time between the second Ctrl-C and the exit: long
+// stopGrace is the real time between the second Ctrl-C and the exit. It is long
 // enough to send stop requests to everything that runs on the device and the
-// host, without waiting for it to stop.
+// host, but not to wait until everything has stopped.
 const stopGrace = 2 * time.Second
 
 // messageTimeout bounds the time for a message that may have no reader.
 const messageTimeout = 100 * time.Millisecond
 
 // interruptible returns a context that the first Ctrl-C ends, so that the run
-// is finished cleanly. The second closes hurry and exits the program soon,
-// finished or not.
+// is finished cleanly. The second Ctrl-C closes hurry, and soon afterwards the
+// program exits even if the run is not finished.
 func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals, done, now := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
@@ -291,7 +291,7 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 		ends = append(ends, syscall.SIGHUP)
 	}
 	signal.Notify(signals, ends...)
-	// An overnight run must not end when the reader of its output exits.
+	// An overnight run must not end because the reader of its output exits.
 	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		for n := 1; ; n++ {

@@ -99,8 +99,8 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	s, err := g.settingsOf(c, cfg)
 	if err == nil {
 		defer s.close()
-		// An error of the baseline should be reported before the run rather
-		// than after it.
+		// An error of the baseline must be reported before the run rather than
+		// after it.
 		var b *gate.Baseline
 		if b, err = s.load(ctx); err == nil && cfg.Gate.AbortOnFail {
 			f.failing = s.failing(c, b)
@@ -143,7 +143,8 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
 	return result, f.reportLocation(c, code)
 }
 
-// confirm repeats a failed run, and fails only for leaks that both runs show.
+// confirm repeats a failed run. The result is a failure only for leaks that
+// both runs show.
 func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error,
 	first *comparison.Comparison) int {
 	c.note("the run fails; repeating it once, because gate.confirm is set")

@@ -17,9 +17,9 @@ import (
 )
 
 // runSides returns the summary or heap dump of one process in each of two run
-// directories: the one from the end of the run if it exists, otherwise the
-// last. The process need not be named if exactly one process has dumps in both
-// runs.
+// directories. It uses the one from the end of the run if it exists, otherwise
+// the last one. The process need not be named if exactly one process has dumps
+// in both runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {
@@ -63,7 +63,7 @@ func (f *diffFlags) noDump(dir string) error {
 }
 
 // noRun returns what to name instead of a directory without a run.json: the
-// heap dumps that `leakgate diagnose` has written there, or the run itself once
+// heap dumps that `leakgate diagnose` has written there, or the same run after
 // `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
@@ -117,8 +117,8 @@ func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]
 }
 
 // sideOf returns the summary of the heap dump of a diagnosis, or the dump
-// itself if there is no usable summary; "" if neither exists. The summary has
-// the names from the run's mapping.
+// itself if there is no usable summary; "" if neither exists. The class names
+// in the summary are already translated with the run's mapping.
 func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	mapping := f.mapping
 	if base {

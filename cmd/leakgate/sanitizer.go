@@ -12,15 +12,16 @@ import (
 	"golang.org/x/term"
 )
 
-// sanitizer is the writer behind all text for people. Messages quote devices,
-// files, variables and arguments, and not every caller can be trusted to
-// sanitize them. Of the characters that a terminal interprets, the sanitizer
-// keeps only line breaks and tabs. Code that draws on a terminal uses the file
-// behind it, see drawable.
+// sanitizer is the writer through which all text for people is printed.
+// Messages quote devices, files, variables and arguments, and not every caller
+// can be trusted to sanitize these quotes. Of the characters that a terminal
+// interprets, the sanitizer keeps only line breaks and tabs. Code that draws on
+// a terminal bypasses the sanitizer, see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest is the first part of a character that a later write completes.
+	// rest is the first part of a character whose remaining bytes come with a
+	// later write.
 	rest []byte
 }
 
@@ -52,7 +53,7 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// printableLines is Printable for text of several lines and tabs.
+// printableLines is Printable for text with several lines and tabs.
 func printableLines(lines string) string {
 	var b strings.Builder
 	for {

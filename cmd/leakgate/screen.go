@@ -20,15 +20,15 @@ import (
 )
 
 // screen shows a run in progress. On a terminal it redraws a table in place,
-// each row one line, with the events above it. Elsewhere it prints one line per
-// event.
+// one line per row, and prints the events above it. Otherwise it prints one
+// line per event.
 type screen struct {
 	mu          sync.Mutex
 	w           io.Writer
 	out         *asyncWriter // closes w
 	width       func() int   // columns; 0 if w is not a terminal
 	textContext textContext
-	color       bool // of states on a terminal
+	color       bool // whether states have colors on a terminal
 	rows        map[string][]monitor.Row
 	read        map[string]time.Time // when the rows of a device were last requested
 	drawn       int                  // lines of the table on the terminal
@@ -36,15 +36,15 @@ type screen struct {
 }
 
 const (
-	// redraw is the least real time between two drawings of the table.
+	// redraw is the minimum real time between two drawings of the table.
 	redraw = 250 * time.Millisecond
 	// heartbeat is the real time between two tables in a log, so that a night
 	// without events still shows that the run continues.
 	heartbeat = 10 * time.Minute
-	// logged is the maximum age of a row that a log prints.
+	// logged is the maximum age of a row that is printed in a log.
 	logged = time.Minute
-	// maxLogLine bounds a permanent line, and maxName a name in the line of an
-	// event, in columns: a device does not limit process names.
+	// maxLogLine bounds a permanent line, and maxName bounds a name in the line
+	// of an event, both in columns: a device does not limit process names.
 	maxLogLine = 1000
 	maxName    = 64
 )
@@ -61,8 +61,8 @@ func newScreen(c console, o monitor.Options) *screen {
 	}
 }
 
-// terminalWidth returns the present width of the terminal behind w, 0 without
-// one.
+// terminalWidth returns the present width of the terminal that w writes to, 0
+// if w is not a terminal.
 func terminalWidth(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -183,7 +183,7 @@ func (s *screen) table() []tableLine {
 // nameColumns is the width of the names in the table.
 const nameColumns = 32
 
-// textContext holds the values that the texts of rows and events depend on.
+// textContext holds the values on which the texts of rows and events depend.
 type textContext struct {
 	policy  string
 	several bool // devices
@@ -229,7 +229,7 @@ func (s textContext) event(e record.Event) string {
 	switch {
 	case e.Event == "state" && e.From != nil && e.To != nil:
 		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(*e.From, s.policy), reporters.StateWords(*e.To, s.policy))
-	case !strings.HasPrefix(e.Text, e.Event+" "): // not before a text such as "waiting for com.shop to start"
+	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a text such as "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
 	if e.Event == "death" && e.PID != 0 { // the next incarnation may have been found before the reason was read

@@ -65,8 +65,8 @@ func show(c console, args []string, asJSON bool) int {
 	return exitOK
 }
 
-// shownRows returns the leaks of a run: those compared by the gate, or else all
-// without a comparison.
+// shownRows returns the leaks of a run: those that the gate compared or,
+// without a comparison, all of them.
 func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	if err := notADirectory(dir); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *gateSettings) withoutBase(ev *evidence.Evidence) *comparison.Comparison
 	return gate.Compare(s.input(ev, &gate.Baseline{}))
 }
 
-// proved returns the leaks that grow in a run, new or known.
+// proved returns the leaks that grow in a run, whether new or known.
 func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
 	s.rules = gate.DefaultRules()
 	var out []comparison.Row

@@ -134,8 +134,8 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn is strip in a context. When the user interrupts it, it removes the
-// partial copy; only standard output may end in the middle of a write.
+// stripIn is strip with a context. When the user interrupts it, it removes the
+// partial copy. Only on standard output may the copy end in the middle.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)
@@ -176,8 +176,8 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 	return f.tell(c, reportOf(file, done), in, out)
 }
 
-// stream writes to standard output, which cannot be undone. So it first reads
-// the whole dump once.
+// stream writes to standard output. Written output cannot be undone, so stream
+// first reads the whole dump once.
 func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
 	bar.phase("check the dump")
 	discard := &progressWriter{w: io.Discard, bar: bar, total: file.Size()}
@@ -225,7 +225,7 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	return done, err
 }
 
-// progressWriter reports to a bar how much was written.
+// progressWriter reports to a bar how many bytes were written.
 type progressWriter struct {
 	w           io.Writer
 	bar         *bar

@@ -70,7 +70,8 @@ const tripExits = `0 nothing grows, or the growth may be a cache
 
 const (
 	leastTripLoops = 3
-	// mostTripLoops is bounded because a run directory has a log for each loop.
+	// mostTripLoops bounds the number of loops, because a run directory has one
+	// log per loop.
 	mostTripLoops = 900
 )
 
@@ -95,7 +96,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	if err != nil {
 		return c.usage(err)
 	}
-	// Dumps are compared after their analysis.
+	// Dumps can be compared only after their analysis.
 	if respond.Keep == response.Nothing {
 		respond.Keep = response.Stripped
 	}
@@ -108,9 +109,9 @@ func (f *tripFlags) trip(c console, args []string) int {
 	}
 	p.options.Dir, p.options.Tool, p.options.ForceStop = f.folder(c, c.verb), "leakgate "+version(), hurry
 	p.options.Sampling = f.sampling()
-	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
+	p.options.Collect = monitor.CollectNever // a trip counts objects between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
-	// The current directory need not be a checkout of the app, so git is not
+	// The current directory may not be a checkout of the app, so git is not
 	// used.
 	p.options.Build = plans.BuildOfCI(c.variable)
 	if err := f.hold(p); err != nil {
@@ -224,7 +225,8 @@ func (t *tripRunner) repeat() (record.Trip, error) {
 	})
 }
 
-// of appends the maximum number of loops to a text.
+// of appends " of up to N", with the maximum number of loops, to the text "loop
+// K".
 func (t *tripRunner) of(line string) string {
 	var n int
 	if _, err := fmt.Sscanf(line, "loop %d", &n); err == nil {
@@ -240,7 +242,7 @@ func (t *tripRunner) once(ctx context.Context) error {
 }
 
 // startWithin is the device time within which a process must appear after its
-// scenario.
+// scenario has run.
 const startWithin = 10 * time.Second
 
 // errNeverSeen is the error for a process that did not exist before the trip.
@@ -303,7 +305,7 @@ func (t *tripRunner) finish(result record.Trip, terr error, run record.Run, rerr
 }
 
 // discards reports whether the dumps can be removed: the trip passed and the
-// dumps were not requested.
+// user did not request the dumps.
 func (f *tripFlags) discards(r record.Trip) bool {
 	return f.keep == response.Nothing || r.Verdict == record.VerdictPass && f.keep == response.Stripped
 }

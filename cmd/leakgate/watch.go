@@ -106,8 +106,8 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Policy = policy
 		p.options.Duration, p.options.LongestDuration = f.span, f.longest
 		p.options.MustSee = float64(f.mustSee)
-		// The current directory need not be a checkout of the app, so git is
-		// not used.
+		// The current directory may not be a checkout of the app, so git is not
+		// used.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn})
 	})
