@@ -98,8 +98,8 @@ func TestSharedSuspects(t *testing.T) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootDebugger, h.ArrayList(all...).Ref)
 		}},
-		// Even without these two, an unnamed holder would still hold the
-		// objects.
+		// Even without the static field of VM and the JNI global, holders that
+		// are not named would still hold the objects.
 		{"more", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)

@@ -68,8 +68,8 @@ func TestThreadNames(t *testing.T) {
 		w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: thread, Thread: uint32(i), Trace: 99})
 		w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: thread, Thread: uint32(i) + 7})
 	}
-	// These roots are an object that is not a thread, and an object that does
-	// not exist.
+	// These roots reference an object that is not a thread, and an object that
+	// does not exist.
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: holder, Thread: 50})
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: 0x77777777, Thread: 51})
 	s := read(t, load(t, w.dump(t)), android.Options{})

@@ -63,8 +63,8 @@ func (t *unusedTopic) begin(p *plan) {
 	}
 	for n := range t.kinds {
 		k := &t.kinds[n]
-		// If strings are not compared, no other topic reads most of the file
-		// again, so this topic does not either.
+		// If the strings are not compared, no topic rereads most of the file.
+		// This topic must not do so either.
 		if max(k.Count, t.strings.Count) > most {
 			t.Partial = true
 			continue

@@ -75,7 +75,7 @@ func kindOf(name []byte) Kind {
 	if anonymous(name) {
 		return Anonymous
 	}
-	// In a vendor's path, this may be further down.
+	// In a vendor's path, kgsl-3d0 may be further down.
 	if bytes.Contains(name, []byte("kgsl-3d0")) {
 		return Device
 	}

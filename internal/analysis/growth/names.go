@@ -31,8 +31,8 @@ type edge struct {
 	low, inner bool
 }
 
-// names numbers the edges and classes of all dumps of a series. Numbers begin
-// with 1 where 0 means none.
+// names numbers the edges and classes of all dumps of a series. Where 0 means
+// none, the numbers begin with 1.
 type names struct {
 	edges      map[edge]uint32
 	classes    map[string]uint32
