@@ -270,7 +270,7 @@ func TestLongChainIsFolded(t *testing.T) {
 	}
 	path := dumpFile(t, data)
 	_, out, _ := ran(t, "analyze", path)
-	if n := strings.Count(out, "\n"); n >= 100 ||
+	if n := strings.Count(out, "\n"); n >= 110 ||
 		!strings.Contains(out, "199 999 more of the same class, each held by the same field") {
 		t.Errorf("%d lines:\n%s", n, out[:min(len(out), 4000)])
 	}
