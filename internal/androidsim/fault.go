@@ -219,12 +219,12 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys as a fault; of several, the longest counts.
+// DelayDumpsys is SlowDumpsys as a fault; of several delays, the longest
+// counts.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
-// HangDumpsys prevents every dumpsys that starts from now on from returning,
-// whatever its -t. They hang until they are killed, even after the fault has
-// ended.
+// HangDumpsys makes every dumpsys that starts from now on hang until it is
+// killed, whatever its -t, even after the fault has ended.
 func (p *Phone) HangDumpsys() (end func()) { return p.hold(&fault{hangs: true}) }
 
 // FillDisk leaves n bytes for files: more cannot be written, pushed or dumped,

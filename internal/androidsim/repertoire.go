@@ -10,11 +10,11 @@ import (
 type Effect int
 
 const (
-	// Harms means that some readings fail, are incomplete or late, and can be
-	// recognized by that; the others are valid. Processes may die.
+	// Harms means that some readings fail, are incomplete or are late, all of
+	// which can be detected; the others are valid. Processes may die.
 	Harms Effect = iota
 	// Distorts is Harms, and a reading may also contain a wrong value that
-	// cannot be recognized.
+	// cannot be detected.
 	Distorts
 	// Silences means that no sample can be expected.
 	Silences

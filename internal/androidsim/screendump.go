@@ -82,8 +82,8 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field holds the leaked instances of a screen, keeper what each opening of a
-// screen that does not leak leaves behind, usualField what a model leaks.
+// field holds the leaked instances of a screen, usualField what a model leaks,
+// and keeper what openings of a screen without a leak leave behind.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -150,7 +150,7 @@ func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	}
 }
 
-// dumpKept adds what openings of screens that do not leak have left behind.
+// dumpKept adds what openings of screens without leaks leave behind.
 func (v view) dumpKept(h *hproftest.Heap, held *holders) {
 	for n, times := range v.stack.openings {
 		if s := v.screens[n]; !s.Leaks && s.JavaKB > 0 {

@@ -63,8 +63,8 @@ type Reason struct {
 
 // Base is what the run was compared with.
 type Base struct {
-	// Runs counts the earlier runs. Observed counts the runs among them that
-	// failed themselves; they are only used to excuse the leaks that they show.
+	// Runs counts the earlier runs. Observed counts the failed runs among them,
+	// which are used only to excuse the leaks that they show.
 	Runs     int `json:"runs"`
 	Observed int `json:"observed"`
 	// Commit, Branch and Time (its start) describe the newest run; Behind is

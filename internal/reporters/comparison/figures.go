@@ -251,9 +251,8 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks that are already in the base and leave more
-// objects in each loop now, if there are too few base runs to judge that
-// growth.
+// unjudged returns the leaks of the base that leave more objects in each loop
+// now, if there are too few base runs to judge that growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {
