@@ -36,8 +36,8 @@ type Account struct {
 	// measured is the quantity that its detector judges.
 	measured detector.Quantity
 	swap     swapless
-	// app is the sum of its app, and member is its part of that sum; nil before
-	// its first value.
+	// app is the sum of the process's app, and member is the part of this
+	// process in that sum; nil before the first value of the process.
 	app    *AppSum
 	member *member
 	// opened is t_s at which the series could begin at the earliest.
@@ -57,14 +57,14 @@ type Account struct {
 	missingLines, unsure bool
 
 	// firstSuspicious and firstLeaking are kept here and not taken from the
-	// detector, which uses the device's clock, and that clock restarts with a
-	// reboot.
+	// detector, because the detector uses the device's clock, which restarts
+	// with a reboot.
 	firstSuspicious, firstLeaking *float64
 
 	limits    limits
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
-	// unlisted: there are more of them.
+	// unlisted: there is more missing evidence than is listed.
 	unlisted bool
 	objects  map[string]record.ObjectCount
 	// deaths are the latest deaths; reasonsOfDeath counts all deaths by reason.
@@ -88,7 +88,7 @@ type Account struct {
 	// dropped counts the transitions that are no longer kept.
 	dropped int
 	// jumps holds, for each of the latest jumps, the device's clock at t_s 0 as
-	// it was at that time; a reboot changes it.
+	// it was when the jump happened; a reboot changes this value.
 	jumps    []time.Duration
 	warnings []string
 }
@@ -96,7 +96,7 @@ type Account struct {
 const (
 	maxWarnings = 50
 	// maxTransitions bounds the number of transitions of one process in
-	// run.json, where the latest are kept. samples.ndjson has all of them.
+	// run.json, which has the latest ones. samples.ndjson has all of them.
 	maxTransitions = 1000
 	// maxJumps is the largest number of jumps of a verdict.
 	maxJumps = 16
@@ -206,7 +206,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		return a.Detector.Restart(up)
 	case "gap":
 		if a.missingLines {
-			return nil // it is part of a longer one
+			return nil // this gap is part of a longer one
 		}
 		a.gaps++
 		a.absent += e.Duration
@@ -286,8 +286,8 @@ func (a *Account) objectCounts() []record.ObjectCount {
 }
 
 const (
-	// maxDeaths bounds the number of deaths of one process in run.json, where
-	// the latest are kept.
+	// maxDeaths bounds the number of deaths of one process in run.json, which
+	// has the latest ones.
 	maxDeaths = 100
 	// maxReasons bounds the number of reasons that are counted; there are
 	// eleven.
@@ -373,8 +373,8 @@ func (a *Account) addMissing(e record.Event) {
 	})
 }
 
-// MissingUnlisted reports whether some missing heap dumps are not listed, so
-// that another one adds nothing.
+// MissingUnlisted reports whether some missing heap dumps are not listed. If
+// so, another missing dump changes nothing in the record.
 func (a *Account) MissingUnlisted() bool { return a.unlisted }
 
 // addDiagnosis adds what was collected, and later its results.

@@ -14,7 +14,7 @@ const (
 	// are added up.
 	maxApps = 100
 	// maxHold is the longest time for which the latest value of a process
-	// stands in for a missing one: far shorter than any window of a trend.
+	// replaces a missing value: far shorter than any window of a trend.
 	maxHold = 10 * time.Minute
 	// silentFor is how long a process without a sample counts as alive if its
 	// end may not be recorded: a table does not record ends, and damaged lines
@@ -24,8 +24,8 @@ const (
 
 // AppSum is the memory of all processes of one app as one series with its own
 // detector. Processes that pass work to each other, or take turns, hide a leak
-// from the individual verdicts; their sum shows it. The demand of this detector
-// is not used, so sums cause no readings and no dumps.
+// from the individual verdicts; their sum shows the leak. The demand of this
+// detector is not used, so sums cause no readings and no dumps.
 type AppSum struct {
 	// Account is nil until two processes of the app were alive at the same
 	// time.
@@ -35,7 +35,8 @@ type AppSum struct {
 	members []*member
 	growth  growth
 	// again: all processes have ended, and the next value begins a new life of
-	// the app. changed: the next value is not comparable with earlier ones.
+	// the app. changed: the next value is not comparable with the earlier
+	// values.
 	again, changed bool
 	// anonymous: the values are RssAnon and VmSwap.
 	anonymous bool
@@ -51,8 +52,8 @@ type AppSum struct {
 // member is one process of an app.
 type member struct {
 	*Account
-	// live: it has a value, and no line reports its end. unsure: lines are
-	// missing since then.
+	// live: the process has a value, and no line reports its end. unsure: lines
+	// are missing since that value.
 	live, unsure bool
 	// fresh: its value is newer than the latest sum.
 	fresh bool
@@ -64,14 +65,15 @@ type member struct {
 	pid   int
 	start uint64
 	// since is t_s of the first value of the incarnation; early is the maximum
-	// of the minutes after it.
+	// of the values in the minutes after it.
 	since float64
 	early int64
-	// cells are its part of the growth.
+	// cells are the part of this process in the growth.
 	cells []float64
 
 	breakdown detector.Breakdown
-	// detailed: the breakdown is newer than the latest one of the app.
+	// detailed: the breakdown of this process is newer than the latest
+	// breakdown of the app.
 	detailed bool
 }
 
@@ -88,8 +90,8 @@ type apps struct {
 
 func newApps(table bool) *apps { return &apps{byKey: map[capture.Key]*AppSum{}, table: table} }
 
-// join makes a process a member of its app: the app of all processes whose
-// names are the same up to the colon, including isolated processes.
+// join makes a process a member of its app, which consists of all processes
+// whose names are the same up to the colon, including isolated processes.
 func (s *apps) join(a *Account) {
 	key := capture.Key{User: a.User, Name: a.Package()}
 	x := s.byKey[key]
@@ -104,11 +106,11 @@ func (s *apps) join(a *Account) {
 
 // addToApp adds a value of the process to the sum of its app. The sum is
 // computed once every process has a new value, or when one process has its
-// second. In the latter case the other processes have no value in that round,
-// and their latest values are used for a while.
+// second new value. In the latter case the other processes have no value in
+// that round, and their latest values are used for a while.
 func (a *Account) addToApp(up time.Duration, bytes int64) {
 	if bytes <= 0 {
-		return // the detector ignores it, too
+		return // the detector ignores this value, too
 	}
 	if a.part.of.policy.Name != detector.PolicyRobust {
 		return // policy "article" only judges processes
@@ -161,8 +163,8 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	case m.live && same:
 		m.step = min(max(up-m.at, 0), maxHold)
 	case same:
-		// The process had been there all the time, so the sums without it were
-		// too low.
+		// The process existed all the time, so the sums without it were too
+		// low.
 		x.changed = true
 	}
 	if !same {
@@ -176,8 +178,8 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 }
 
 // checkOrder detects rows that are not in time order, such as those of a table
-// with the rows of one process below those of another. They cannot be added up
-// while they are read.
+// in which the rows of one process are below those of another. Such rows cannot
+// be added up while they are read.
 func (x *AppSum) checkOrder(m *member, up time.Duration) {
 	if !x.of.table || x.disordered {
 		return
@@ -246,7 +248,8 @@ func (x *AppSum) expire(up time.Duration) {
 	}
 }
 
-// complete reports whether every process has a new value, all of one round.
+// complete reports whether every process has a new value and all of these
+// values are of the same round.
 func (x *AppSum) complete(up time.Duration) bool {
 	if x.Account == nil {
 		return false
@@ -271,8 +274,8 @@ func (x *AppSum) hold(m *member) time.Duration {
 	return min(max(2*m.step, 2*x.slowest()), maxHold)
 }
 
-// add computes the sum of the latest values, if all of them are known and
-// measure the same quantity.
+// add computes the sum of the latest values, if all of them are known and of
+// the same quantity.
 func (x *AppSum) add() {
 	if x.Account == nil || x.disordered {
 		return
@@ -442,8 +445,8 @@ func (s *apps) reboot(up time.Duration) {
 	}
 }
 
-// markMissing records that lines are missing: a process may have ended, or may
-// be read differently since then.
+// markMissing records that lines are missing: since the latest line, a process
+// may have ended, or may be read differently.
 func (s *apps) markMissing() {
 	for _, x := range s.list {
 		x.changed = true

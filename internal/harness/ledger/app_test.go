@@ -89,7 +89,8 @@ func (r *rounds) sum(t *testing.T) *AppSum {
 
 const shop, remote = "com.shop", "com.shop:remote"
 
-// Which values a sum is made of, when it is computed, and when it is missing.
+// These tests check which values a sum consists of, when it is computed, and
+// when it is missing.
 func TestSumOfAnApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines func(*rounds)
@@ -299,7 +300,7 @@ func TestSumRestarts(t *testing.T) {
 }
 
 // A breakdown of the sum has the dimensions that are known for all processes,
-// and the driver memory of each process that has some.
+// and the driver memory of each process that has any.
 func TestBreakdownOfASum(t *testing.T) {
 	r := newRounds(t)
 	var java float64
@@ -420,7 +421,7 @@ func TestSumOfMoreProcesses(t *testing.T) {
 }
 
 // A sum that leaks fails the run if no process leaks. If a process leaks, it
-// explains the sum.
+// explains the growth of the sum.
 func TestSumAndExitCode(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      shopping
@@ -446,7 +447,7 @@ func TestSumAndExitCode(t *testing.T) {
 	}
 }
 
-// A window has the sums of its own time.
+// A window has the sums that were computed while it was open.
 func TestSumOfAWindow(t *testing.T) {
 	r := newRounds(t)
 	r.grow(5, shop, remote)
@@ -484,9 +485,9 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 	}
 }
 
-// shopping is an app whose processes trade work for eight hours, from a seed:
-// each has a share of the load, which swings between them by a number of MB,
-// and the busy ones leak.
+// shopping generates an app whose processes trade work for eight hours, from a
+// seed: each has a share of the load, which moves between the processes by a
+// number of MB, and the busy ones leak.
 type shopping struct {
 	seed  uint64
 	swing float64

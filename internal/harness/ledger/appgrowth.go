@@ -23,7 +23,7 @@ const (
 	firstCell = 300
 )
 
-// add adds the values that a sum consists of.
+// add adds the values of the processes that make up a sum.
 func (g *growth) add(t float64, members []*member) {
 	if g.width == 0 {
 		g.from, g.width = t, firstCell
@@ -84,11 +84,11 @@ func (g *growth) mean(cells []float64, from, to int) float64 {
 // maxShares bounds the processes of an app that are named with their growth.
 const maxShares = 20
 
-// since returns by how much each process grew from a time of the run, those
-// that grew most first. grown is the growth of all processes, and born is the
-// part of it that began with the start of a process. Growth is the difference
-// between the means of the last third of the time and of the first. It returns
-// nothing if there are too few sums.
+// since returns by how much each process grew from a time of the run, sorted by
+// growth, the largest first. grown is the growth of all processes, and born is
+// the part of grown that began with the start of a process. Growth is the
+// difference between the means of the last third of the time and of the first
+// third. The lists are empty if there are too few sums.
 func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
 	g := &x.growth
 	if g.width == 0 {

@@ -62,7 +62,7 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 }
 
 // Explain adds to the record of an app which process caused its growth, and
-// withdraws a leak that only means that more processes are running. It must be
+// withdraws a leak that only shows that more processes are running. It must be
 // called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
@@ -94,9 +94,9 @@ func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 }
 
 // RelateApps compares the verdicts on apps with those on their processes. A
-// process that leaks by itself explains the sum. If a process leaks while the
-// sum does not grow, it may have taken over the memory of another process; its
-// verdict then mentions this.
+// process that leaks by itself explains the growth of the sum. If a process
+// leaks while the sum does not grow, it may have taken over the memory of
+// another process; the verdict on the process then mentions this.
 func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	for _, x := range apps {
 		for _, p := range processes {

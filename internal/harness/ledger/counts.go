@@ -13,7 +13,7 @@ import (
 
 const (
 	// settledAfter is the minimum device time between a mark and a reading that
-	// belongs to it: the monitor waits 2 s for the collection
+	// belongs to the mark: the monitor waits 2 s for the collection
 	// (monitor.collectSettle), and a clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
 	// sampleWithin and countsWithin are the maximum device times after the mark
@@ -32,8 +32,8 @@ const (
 	// leastCountLoops is the minimum number of loops for a verdict.
 	leastCountLoops = 5
 	// unforced is how many additional rises are required if no collection was
-	// forced: garbage may still be counted in that case, and a busy loop may
-	// leave more of it.
+	// forced: without one, garbage may still be counted, and a busy loop may
+	// leave more garbage.
 	unforced = 3
 )
 
@@ -47,8 +47,8 @@ type countKind struct {
 }
 
 // poolLoops is the required number of loops for things that an app also pools:
-// a pool of threads, connections or proxies that adds one for each task is full
-// after as many loops as the device has cores, usually 8.
+// a pool of threads, connections or proxies that adds one of them for each task
+// is full after as many loops as the device has cores, usually 8.
 const poolLoops = 10
 
 // countKinds are the counted things. A list may have one more View for each
@@ -242,8 +242,8 @@ func (s *countSeries) record() record.CountsAtMarks {
 			}
 			proofs = append(proofs, proofText(k, known, out.Collected))
 		case k.rises > 0 && countRises(known):
-			// Growth of things that an app pools is common, so it does not hide
-			// a verdict on another process.
+			// Things that an app pools often grow, so their growth does not
+			// hide a verdict on another process.
 			out.Rising = out.Rising || k.rises == leastCountLoops
 			unproved = append(unproved, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
@@ -304,10 +304,10 @@ func (s *countSeries) collections() int {
 }
 
 // judgeCount judges the known values of one count. A leak needs a rise in each
-// of the required number of loops up to the last one, and in at least half of
-// all loops. The rises of a screen that is open at some marks, of navigation
-// into an app and back, or of a pool that fills end earlier. Without forced
-// collections there must be more rises and no fall at all.
+// of the last loops, as many as required, and in at least half of all loops.
+// The rises of a screen that is open at some marks, of navigation into an app
+// and back, or of a pool that fills end earlier. Without forced collections
+// there must be more rises and no fall at all.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {
@@ -385,8 +385,8 @@ func lastRises(known []int64) []int64 {
 }
 
 // judgeByCounts replaces the verdict on a process by that of its counts at
-// marks if they prove a leak. If the trend is undecided, it adds what the
-// counts show to the reason.
+// marks if these prove a leak. If the trend is undecided, it adds to the reason
+// what the counts show.
 func judgeByCounts(p *record.Process) {
 	var shown string
 	for _, s := range p.CountsAtMarks {

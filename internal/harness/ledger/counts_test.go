@@ -43,8 +43,8 @@ func (r *loopRun) event(e record.Event) {
 	r.Part.AddEvent(e)
 }
 
-// loop adds one loop with the counts at its end; nil for counts that are not
-// read.
+// loop adds one loop with the counts at its end; nil stands for counts that are
+// not read.
 func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *int64) {
 	r.up += loopEvery
 	e := record.Event{Event: "not_collected", Mark: mark}
@@ -77,7 +77,7 @@ func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *in
 	}
 }
 
-// finished is the record of the run once it has ended by itself.
+// finished returns the record of the run once it has ended by itself.
 func (r *loopRun) finished(t *testing.T) record.Run {
 	t.Helper()
 	if err := r.Ledger.AddEvent(record.Event{Event: "stopped", Text: record.StoppedDuration}); err != nil {
@@ -280,9 +280,9 @@ func TestJudgeRandomCounts(t *testing.T) {
 }
 
 // Runs of a pull request: 12 min, 24 loops of 30 s, a varying number of threads
-// and files, and one reading in ten that fails. A leak of one Activity per loop
-// is found in all of them, and a screen that is open at some marks causes no
-// leak in any.
+// and files, and one failed reading in ten. A leak of one Activity per loop is
+// found in all runs, and a screen that is open at some marks causes no leak in
+// any run.
 func TestTwelveMinutes(t *testing.T) {
 	const runs = 100
 	for name, c := range map[string]struct {

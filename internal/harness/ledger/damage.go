@@ -58,8 +58,8 @@ func (d *damage) warnings() []error {
 	return out
 }
 
-// summary is the same in one sentence for run.json; empty if nothing is
-// damaged.
+// summary describes the damage in one sentence for run.json; it is empty if
+// nothing is damaged.
 func (d *damage) summary() string {
 	if d.lines == 0 {
 		return ""
@@ -87,12 +87,13 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is how much two lines may differ in the start of the run that
-// their times imply, because these times are whole milliseconds.
+// clockSlack is how much the start of the run that follows from one line may
+// differ from that of another, because the times of lines are whole
+// milliseconds.
 const clockSlack = time.Second
 
-// resync takes the clock of the first line after missing ones. If it implies
-// another start of the run, the device has rebooted.
+// resync takes the clock of the first line after missing lines. If this line
+// implies another start of the run, the device has rebooted.
 func (p *Part) resync(t float64, up time.Duration) []Entry {
 	if !p.missingLines {
 		return nil
@@ -135,7 +136,8 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 	return steps
 }
 
-// countHole counts the hole that missing lines have left in the series, once.
+// countHole counts, once, the hole in the series that is caused by missing
+// lines.
 func (a *Account) countHole(up time.Duration) {
 	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++

@@ -137,7 +137,7 @@ func verdictOf(p record.Process) record.Process {
 }
 
 // A damaged line is skipped and reported, and no trend crosses it: the run is
-// judged as if every series ended there.
+// judged as if every series ended at that line.
 func TestRebuildDamagedLine(t *testing.T) {
 	recorded := recordedLines(t)
 	for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
@@ -236,8 +236,8 @@ func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Proces
 	}
 }
 
-// The lines after a lost line show what it reported about a process: the run
-// has the restarts, the sources and the time axis of the complete run.
+// The lines after a lost line show what the lost line reported about a process:
+// the run has the restarts, the sources and the time axis of the complete run.
 func TestRebuildWithoutIdentityLines(t *testing.T) {
 	text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
 	whole, _, err := rebuildOf(t, text)
@@ -277,8 +277,8 @@ func TestRebuildWithoutIdentityLines(t *testing.T) {
 	}
 }
 
-// steadyLines are the samples of one process, one every 30 s, rising by a
-// number of kB each.
+// steadyLines returns the samples of one process, one every 30 s, each larger
+// than the previous one by a number of kB.
 func steadyLines(n, rise int, source string) []string {
 	lines := []string{
 		`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`,
@@ -294,7 +294,7 @@ func steadyLines(n, rise int, source string) []string {
 func linesOf(lines []string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
 // Samples of another quantity after a lost line belong to another series, even
-// if the lost line is the one that reported the change.
+// if the lost line is the one that reported the change of the quantity.
 func TestRebuildWithoutLevelLine(t *testing.T) {
 	lines := slices.Concat(steadyLines(60, 0, "smaps_rollup"), []string{"lost"}, steadyLines(120, 0, "status")[61:])
 	run, _, err := rebuildOf(t, linesOf(lines))
@@ -308,7 +308,8 @@ func TestRebuildWithoutLevelLine(t *testing.T) {
 }
 
 // rebooted returns samples of a device whose clock restarts after half an hour,
-// and of a process that leaks after that; reported is the lines in between.
+// and of a process that leaks after the restart; reported are the lines in
+// between.
 func rebooted(reported ...string) []string {
 	second := steadyLines(260, 3000, "smaps_rollup")[61:]
 	for i, line := range second {
@@ -319,7 +320,7 @@ func rebooted(reported ...string) []string {
 }
 
 // If no line reports a reboot, it is recognized by the clock. The transitions
-// after it have the same times.
+// after the reboot have the same times.
 func TestRebuildWithoutRebootLine(t *testing.T) {
 	reported, _, err := rebuildOf(t, linesOf(rebooted(
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"reboot"}`,
@@ -367,7 +368,7 @@ func TestRebuildLostLinesInHole(t *testing.T) {
 	}
 }
 
-// A run of which too little can be judged is inconclusive. If no process is
+// A run in which too little can be judged is inconclusive. If no process is
 // judged, the run does not pass.
 func TestRebuildDamagedExit(t *testing.T) {
 	for strict, want := range map[bool]int{true: record.ExitInconclusive, false: record.ExitInconclusive} {
@@ -442,8 +443,8 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "only the header can be read; line 2: invalid character 'x'") {
 		t.Errorf("%v", err)
 	}
-	// A disk failure may leave zeros at the end of the file in place of several
-	// lines.
+	// A disk failure may replace several lines at the end of the file with
+	// zeros.
 	zeros := append(linesOf(lines), make([]byte, 3<<20)...)
 	if got, warnings, err = rebuildOf(t, zeros); err != nil || len(warnings) != 1 ||
 		warnings[0].Error() != "line 82 of samples.ndjson is truncated, skipped" ||

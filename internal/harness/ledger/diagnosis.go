@@ -34,8 +34,8 @@ func (p *Part) missingEvidence() []record.MissingEvidence {
 // bytes, because run.json must be readable again, see record.ReadRun.
 const maxDiagnosesText = 32 << 20
 
-// shorten drops what exceeds the bound: first the findings of a diagnosis, then
-// entire diagnoses. It returns how many are affected.
+// shorten drops what exceeds the bound: first the findings of diagnoses, then
+// entire diagnoses. It returns how many diagnoses are affected.
 func shorten(list []record.Diagnosis) (kept []record.Diagnosis, cut int) {
 	kept = list[:0:0]
 	total := 0

@@ -24,8 +24,8 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
 		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
-		// If the end of a command was not observed, the command has not done
-		// its work.
+		// If the end of a command was not observed, the command is not
+		// considered to have succeeded.
 		return record.ExitWorkload
 	case plan.Strict &&
 		(slices.ContainsFunc(r.Processes, inconclusive) ||
@@ -43,7 +43,7 @@ func judged(r record.Run) bool {
 	return slices.ContainsFunc(r.Processes, Judged) || checked(r, record.VerdictPass, record.VerdictKnown)
 }
 
-// checked reports whether a check has one of these verdicts.
+// checked reports whether any check has one of the given verdicts.
 func checked(r record.Run, verdicts ...record.CheckVerdict) bool {
 	return slices.ContainsFunc(r.Checks, func(c record.Check) bool { return slices.Contains(verdicts, c.Verdict) })
 }

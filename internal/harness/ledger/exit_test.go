@@ -182,8 +182,8 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			}
 		}
 	}
-	// No process was ever seen: that causes exit code 3, combined with each of
-	// the other conditions.
+	// If no process was ever seen, the exit code is 3; this condition is
+	// combined with each of the other conditions.
 	for _, c := range ordered {
 		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}},
 			record.Plan{Assert: record.AssertEnd}

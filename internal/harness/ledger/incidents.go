@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// incidents counts the crashes, ANRs and deaths caused by memory of one
-// process. The workload reports a crash, and the death that it causes is read
-// later: both count as one.
+// incidents counts the crashes, the ANRs and the deaths because of memory of
+// one process. The workload reports a crash, and the death that the crash
+// causes is read later: both count as one incident.
 type incidents struct {
 	byKind map[string]*record.Incident
 	// open are the kinds of the latest faults, by pid, for which no death has

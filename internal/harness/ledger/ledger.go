@@ -192,7 +192,8 @@ func (l *Ledger) AddDamage(line int, why error) {
 	}
 }
 
-// Accounts returns all accounts, in the order of their devices and first lines.
+// Accounts returns all accounts, in the order of their devices and then of
+// their first lines.
 func (l *Ledger) Accounts() []*Account {
 	var out []*Account
 	for _, p := range l.parts {
@@ -306,7 +307,7 @@ func (l *Ledger) Run() record.Run {
 	return r
 }
 
-// headerWarnings returns what is wrong with the header.
+// headerWarnings returns warnings about invalid entries of the header.
 func (l *Ledger) headerWarnings() []string {
 	var out []string
 	for _, text := range l.header.Warnings {
@@ -326,7 +327,7 @@ func (l *Ledger) ended() time.Time {
 	return l.header.Started.Add(time.Duration(longest * float64(time.Second))).Round(time.Millisecond)
 }
 
-// workload returns how the workload has ended, and where it was interrupted.
+// workload returns how the workload ended, and where it was interrupted.
 func (l *Ledger) workload() *record.Workload {
 	if l.stopped.Workload == nil {
 		return nil

@@ -23,12 +23,12 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 	return l.Part(device.Device)
 }
 
-// expected makes the detector's own calls that a ledger must make for the
+// expected makes the calls to the detector that a ledger must make for the
 // lines.
 type expected struct {
 	*detector.Detector
-	// without is a kind of line that is ignored, so that a test shows that this
-	// kind matters.
+	// without is a kind of line that is ignored, so that a test can show that
+	// this kind matters.
 	without string
 }
 
@@ -90,10 +90,10 @@ func script(seed uint64, l *Part, to []expected) {
 	}
 }
 
-// A ledger feeds the detector with its lines: marks, gaps, changes and restarts
-// are passed on as such, and each of them that the policy uses matters. Policy
-// "robust" takes the length of a gap from the samples; policy "article" does
-// not use marks.
+// A ledger passes the contents of its lines to the detector: marks, gaps,
+// changes and restarts are passed on as such, and each of them that the policy
+// uses affects the result. Policy "robust" takes the length of a gap from the
+// samples; policy "article" does not use marks.
 func TestLedgerFeedsTheDetector(t *testing.T) {
 	for _, c := range []struct {
 		policy detector.Policy
@@ -165,7 +165,7 @@ func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.
 
 // All processes of a run are judged together, including those of other devices.
 // Each has the verdict that its detector returns in a family of this size. For
-// some processes this differs from the verdict in a family of only the
+// some processes this verdict differs from the one in a family of only the
 // processes of their own device.
 func TestFamilySizeOverAllDevices(t *testing.T) {
 	rates := make([]float64, 100)

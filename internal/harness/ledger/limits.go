@@ -25,8 +25,8 @@ type limits struct {
 	anonymousAssumed bool
 }
 
-// maxLimits bounds the number of warnings of one process; the rules warn of
-// each limit once or twice while it is close.
+// maxLimits bounds the number of warnings of one process; while a limit is
+// close, there are one or two warnings about it.
 const maxLimits = 100
 
 func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {

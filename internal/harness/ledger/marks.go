@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// fewestSettled is how many settled dumps prove a leak that has more
-	// objects in each of them: the objects that an app has in flight are gone
-	// by then, and an object that is created once causes one step, not two.
+	// fewestSettled is how many settled dumps prove a leak if each has more
+	// objects than the one before. Objects that an app has in flight are gone
+	// once it is idle, and an object that is created once causes one step, not
+	// two.
 	fewestSettled = 3
 	// fewestUnsettled is the same for dumps of an app in use. The number of
 	// objects in flight is random in that case: five random numbers rise at
@@ -34,7 +35,7 @@ const (
 type incarnation struct {
 	pid   int
 	dumps []record.MarkDump
-	// leaks are by their key.
+	// leaks holds the leaks by their keys.
 	leaks map[string]*record.LeakSeries
 	// skipped is the largest number of leaks of one dump that are not kept.
 	skipped int
@@ -229,7 +230,7 @@ func FewestDumps(settled bool) int {
 }
 
 // Proves reports whether objects of a leak that were counted at marks
-// accumulate: there are more of them at every mark. In an app in use they must
+// accumulate: there are more objects at every mark. In an app in use they must
 // also increase evenly.
 func Proves(counts []int64, settled bool) bool {
 	if len(counts) < FewestDumps(settled) {
@@ -243,10 +244,10 @@ func Proves(counts []int64, settled bool) bool {
 	return least >= 1 && (settled || 2*least*steps >= rise)
 }
 
-// rises reports whether objects of a leak grow overall: among all pairs of
-// marks, the pairs with more objects at the later mark exceed the other pairs
-// by three fifths (Kendall's tau). An object that is created once, or random
-// numbers, do not reach this.
+// rises reports whether objects of a leak grow overall: the pairs of marks with
+// more objects at the later mark outnumber the other pairs by three fifths of
+// all pairs (Kendall's tau). An object that is created once, or random numbers,
+// do not reach this.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {
@@ -278,8 +279,8 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 }
 
 // judgeAtMarks replaces the verdict on a process by that of its dumps at marks
-// if they prove a leak. If the trend is undecided, it adds what the dumps show
-// to the reason.
+// if these prove a leak. If the trend is undecided, it adds to the reason what
+// the dumps show.
 func judgeAtMarks(p *record.Process) {
 	trend := p.Reason
 	for _, s := range p.AtMarks {

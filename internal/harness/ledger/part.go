@@ -134,11 +134,12 @@ func (p *Part) AddSample(s record.Sample) []Entry {
 }
 
 // AddEvent adds one event and returns the resulting entries. Transitions and
-// jumps are events too, but are ignored because they follow from the others.
+// jumps are events too, but are ignored because they follow from the other
+// lines.
 func (p *Part) AddEvent(e record.Event) []Entry {
 	up := clockOf(e.Up)
 	var entries []Entry
-	if e.Event != "reboot" { // which has the new clock itself
+	if e.Event != "reboot" { // a reboot line has the new clock itself
 		entries = p.resync(e.T, up)
 	}
 	p.last = max(p.last, e.T)
@@ -237,7 +238,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
-	p.load.up = up // anything that runs uses the new clock
+	p.load.up = up // a running workload uses the new clock
 	p.apps.reboot(up)
 	return out
 }

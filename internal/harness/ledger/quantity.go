@@ -15,10 +15,11 @@ const fewestReadings = 3
 // process.
 type swapless struct {
 	// consecutive is the number of consecutive readings without SwapPss; with
-	// reports that a reading had it.
+	// reports that some reading had it.
 	readings int
 	with     bool
-	// lacking: dumpsys prints a total that does not include the swapped memory.
+	// lacking: the total that dumpsys prints does not include the swapped
+	// memory.
 	lacking bool
 }
 

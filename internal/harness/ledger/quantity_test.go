@@ -63,7 +63,7 @@ func TestQuantity(t *testing.T) {
 }
 
 // If one process shows that the device swaps, this applies to all other
-// processes. Another level measures another quantity.
+// processes. A process that is read at another level has another quantity.
 func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {

@@ -16,8 +16,8 @@ import (
 // Rebuild returns the record of a run from the lines of its directory, which
 // are judged again by the rules of the run. A killed run is reported as such,
 // with everything that it has measured. Damaged lines are skipped and no trend
-// crosses them. The warnings list what could not be used. It returns an error
-// if the directory contains no run, or no readable line.
+// crosses them. The warnings list the lines that could not be used. Rebuild
+// returns an error if the directory contains no run, or no readable line.
 func Rebuild(dir string) (record.Run, []error, error) {
 	path := filepath.Join(dir, record.SamplesName)
 	info, err := os.Stat(path)
@@ -26,7 +26,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 		return record.Run{}, nil, fmt.Errorf("open run: %s holds no run: there is no %s in it", dir, record.SamplesName)
 	case err != nil:
 		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
-	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
+	case !info.Mode().IsRegular(): // opening a pipe would block until it has a writer
 		return record.Run{}, nil, fmt.Errorf("open run: %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -58,8 +58,9 @@ func Rebuild(dir string) (record.Run, []error, error) {
 }
 
 // Read adds all lines of a samples.ndjson to the ledger that begin returns for
-// its header. Unusable lines are skipped and no trend crosses them; the
-// warnings list them. It returns an error if the file has no usable line.
+// the file's header. Unusable lines are skipped and no trend crosses them; the
+// warnings list these lines. Read returns an error if the file has no usable
+// line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{

@@ -16,7 +16,7 @@ import (
 )
 
 // articlePlan is the plan of a run by policy "article"; headerLine is the
-// header of such a run.
+// header of that run.
 const (
 	articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 	headerLine  = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}],` + articlePlan + "}\n"
@@ -36,8 +36,8 @@ func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 }
 
 // A run that is killed leaves the first part of its lines. Every such part is a
-// run: it has all complete samples, and no transition that the complete run
-// lacks.
+// valid run: it has all complete samples, and no transition that the complete
+// run lacks.
 func TestRebuildEveryBeginning(t *testing.T) {
 	text := recordedLines(t)
 	whole, _, err := rebuildOf(t, text)
@@ -169,8 +169,8 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 }
 
 // Each process takes memory until the end, and a file may name another process
-// in each line. A record without the last processes could pass although they
-// leak, so the result is an error.
+// in each line. If the record lacked the last processes, it could pass although
+// they leak, so the result is an error.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {
@@ -235,8 +235,8 @@ func TestRebuildOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Lines of a response that no run writes cause an error or a run that can be
-// written.
+// Lines of a response that no run writes cause an error, or lead to a run that
+// can be written.
 func TestRebuildHostileLines(t *testing.T) {
 	header := headerLine
 	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"

@@ -11,8 +11,8 @@ import (
 // extend a run: a tester would not act on so little.
 const leastSuspicion = 20.0
 
-// Suspicion returns which present process looks like a leak and is undecided;
-// "" if there is none. proved reports that a leak is certain.
+// Suspicion returns which present process looks like a leak and is undecided,
+// and why; "" if there is none. proved reports that a leak is certain.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.life.since == nil {
@@ -31,7 +31,7 @@ func (p *Part) Suspicion() (why string, proved bool) {
 }
 
 // suspicion returns why a process looks like a leak; "" if it does not. A
-// series that is only too short does not.
+// series that is merely too short does not.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
 		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)

@@ -78,10 +78,9 @@ func (l *life) alive(until float64) float64 {
 }
 
 // Unjudged returns why there is no verdict on a process of a run of the given
-// length in seconds, and the minimum that a verdict would need. It returns ""
-// if there is a verdict, if the process was present for too short a time to
-// matter, or if its series is long enough and only the memory itself is
-// ambiguous.
+// length in seconds, and what a verdict would need. It returns "" if there is a
+// verdict, if the process was present for too short a time to matter, or if its
+// series is long enough and only the memory itself is ambiguous.
 func Unjudged(p record.Process, seconds float64) string {
 	switch {
 	case Judged(p), !tooShort(p), p.Alive <= min(materialShare*seconds, materialTime.Seconds()):
@@ -137,9 +136,8 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// runReason returns the reason, about the entire run, of a verdict for which no
-// stretch was long enough. The text of the detector is added if it contains
-// numbers.
+// runReason returns the reason for a verdict if no stretch of the entire run
+// was long enough. The text of the detector is added if it contains numbers.
 func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {

@@ -92,8 +92,8 @@ func TestUnjudged(t *testing.T) {
 }
 
 // Even if something passes, the exit code of a run is 5 if a process that was
-// present for a long time, or a device, has no verdict. The result of its own
-// check or window counts as a verdict.
+// present for a long time, or a device, has no verdict. The result of a check
+// or a window of the process counts as a verdict.
 func TestUnjudgedIsNotGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
 	crashing := record.Process{

@@ -16,7 +16,7 @@ func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// Only now is it certain that no further one followed.
+		// Only now is it certain that no other workload followed.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
 	v := a.Detector.Verdict()
@@ -79,7 +79,7 @@ func (a *Account) AliveUntil(t float64) float64 { return a.life.alive(t) }
 func (a *Account) watched() float64 { return a.part.last - a.part.since }
 
 // Unjudged returns why there is no verdict on the process, whose record is p;
-// "" if there is a verdict, or if the lack of one does not matter.
+// "" if there is a verdict, or if the lack of a verdict does not matter.
 func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watched()) }
 
 // SetVerdict replaces the verdict in the record of a process: everything except
@@ -114,8 +114,8 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf returns the jumps of a verdict on the time axis of the run. The start
-// of the clock was recorded for the latest jumps; for any other jump the
+// jumpsOf returns the jumps of a verdict on the time axis of the run. For the
+// latest jumps the start of the clock was recorded; for any other jump the
 // present start is used.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))

@@ -10,7 +10,7 @@ import (
 
 const (
 	// MaxOpenWindows bounds the number of open windows of one device, because
-	// each of them gets every line.
+	// every line is added to each open window.
 	MaxOpenWindows = 256
 	// maxVerdicts bounds the number of verdicts of all windows of one device in
 	// run.json.
@@ -18,7 +18,7 @@ const (
 )
 
 // window is a span of one device's part of a run that is judged separately:
-// from its beginning, it gets the lines of the part, in its own part.
+// from its beginning, the lines of the part are added to the window's own part.
 type window struct {
 	number int
 	name   string

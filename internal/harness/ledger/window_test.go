@@ -115,7 +115,7 @@ func TestHostileWindows(t *testing.T) {
 }
 
 // A death counts for the run and for each open window. Its time is when the
-// process was last seen, if that is known.
+// process was last seen, if that time is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event
@@ -161,9 +161,9 @@ func TestDeathsInWindows(t *testing.T) {
 	})
 }
 
-// A crash that the workload reports and the death that it causes are one
-// finding; an ANR that the process survived is one, too. A death that the
-// device does not explain gets the reason that the workload reported.
+// A crash that the workload reports and the death that the crash causes count
+// as one incident; an ANR that the process survived also counts as one. A death
+// that the device does not explain gets the reason that the workload reported.
 func TestIncidents(t *testing.T) {
 	fault := func(at float64, pid int, reason, text string) record.Event {
 		return record.Event{

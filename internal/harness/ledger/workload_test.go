@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// When a device no longer had a workload, according to the lines of the run.
+// These tests check when a device no longer had a workload, according to the
+// lines of the run.
 func TestWorkloadEnded(t *testing.T) {
 	beside := &record.Workload{Kind: "monkey"}
 	for name, c := range map[string]struct {
@@ -55,8 +56,8 @@ func TestWorkloadEnded(t *testing.T) {
 	}
 }
 
-// ended adds the end of a workload beside the run, as earlier versions recorded
-// it.
+// ended adds the end of a workload that ran beside the run, as earlier versions
+// recorded it.
 func (r *rounds) ended(w *record.Workload) {
 	r.AddEvent(record.Event{Event: "workload", T: r.Seconds(r.up), Up: r.up.Seconds(), Workload: w})
 }
