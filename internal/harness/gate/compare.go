@@ -22,15 +22,16 @@ const (
 	// alpha is the probability of reporting an unchanged count as grown, shared
 	// over the leaks of a comparison (Bonferroni).
 	alpha = 0.001
-	// factor is how far above every base run a count or a size must be.
+	// factor is how many times the value of every base run a count or a size
+	// must exceed.
 	factor = 1.25
 	// floorBytes is the minimum difference, over all objects of a leak, that
 	// counts as heavier.
 	floorBytes = 512 << 10
 	// staticBytes is what a leak that does not grow must retain to be new.
 	staticBytes = 1 << 20
-	// scriptStep is how many more objects per loop fail if every base run left
-	// the same number.
+	// scriptStep is how many more objects per loop cause a failure if every
+	// base run left the same number.
 	scriptStep = 0.5
 	// A leak counts as new again if it is missing in this many of the newest
 	// base runs.
@@ -51,7 +52,7 @@ type pair struct {
 	// pinned pairs the process with the same process in the runs of the pinned
 	// release; it is nil within such a pair.
 	pinned *pair
-	// compared is how many leaks share alpha.
+	// compared is the number of leaks that share alpha.
 	compared int
 	rows     []row
 }
@@ -59,8 +60,7 @@ type pair struct {
 // row is a row of the comparison.
 type row struct {
 	comparison.Row
-	// proved: the leak has more objects at every mark, or was left behind by a
-	// check.
+	// proved: the leak has more objects at every mark, or was found by a check.
 	proved bool
 }
 
@@ -125,8 +125,8 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
 			met[place.Type+source] = true
 		}
-		// Native memory varies by itself; if there is no more than in the base,
-		// it is not worth a row.
+		// Native memory varies by itself; if there is no more of it than in the
+		// base, a row is not useful.
 		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics ||
 			r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
@@ -147,9 +147,10 @@ func (p *pair) comparable() bool {
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries returns the base runs that have counted such places in the same
-// unit, with the names of the source, and often enough: a run with fewer dumps
-// than a verdict needs may lack a leak. Checks that found nothing take no dump.
+// withSeries returns the base runs that have counted this kind of place in the
+// same unit, with the names of the source, and often enough: a run with fewer
+// dumps than a verdict needs may lack a leak. Checks that found nothing take no
+// dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
@@ -195,7 +196,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
 	named := h
-	if r.Status == comparison.Wider { // accepting one class does not accept another one with it
+	if r.Status == comparison.Wider { // accepting one class does not accept another class at the same place
 		named = c.widening()
 	}
 	p.accept(&r, named)
@@ -236,7 +237,8 @@ type contrast struct {
 	// has are the base runs that have the place.
 	has []baseRun
 	// rates are the measures of the base runs that have a measure. ratedRuns is
-	// the number of runs with a measure, and sized that of runs with a size.
+	// the number of runs with a measure, and sized the number of runs with a
+	// size.
 	rates            []measure
 	ratedRuns, sized int
 	rate             measure
@@ -398,8 +400,8 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 }
 
 // missingLately returns how many of the newest base runs lack a place that all
-// earlier runs have: it was fixed, and head has it again. It returns 0 if that
-// cannot be determined.
+// earlier runs have: the leak was fixed, and head has it again. It returns 0 if
+// that cannot be determined.
 func (c *contrast) missingLately() int {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -442,7 +444,7 @@ func noneOf(n int) string {
 	return fmt.Sprintf("none of %d base runs", n)
 }
 
-// widened finds a class whose objects accumulate and which no base run has at
+// widened finds a class whose objects accumulate and that no base run has at
 // this place.
 func (c *contrast) widened() (string, bool) {
 	var added []string
@@ -450,7 +452,7 @@ func (c *contrast) widened() (string, bool) {
 		counts := c.head.Classes[class]
 		in := &Place{Counts: counts}
 		last, _ := in.last()
-		// A check proves by itself what it finds left behind.
+		// A leak that a check finds is proved by the check.
 		if !in.accumulates(c.series) && (len(c.head.Checks) == 0 || last == 0) {
 			continue
 		}
@@ -503,10 +505,10 @@ func (c *contrast) replaced() bool {
 		before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
 }
 
-// grown reports whether each loop leaves more objects than in the base runs: by
+// grown reports whether each loop leaves more objects than in the base runs. By
 // the exact conditional test of two Poisson rates (Przyborowski and Wilenski,
-// Biometrika 31, 1940), and a quarter more than every one of them; or by half
-// an object if all base runs left the same number.
+// Biometrika 31, 1940) there must be more, and by a quarter more than in every
+// base run; or by half an object if all base runs left the same number.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -547,9 +549,10 @@ func (c *contrast) grown() (string, bool) {
 	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
 }
 
-// shifted reports whether other places have lost half of what this place has
-// gained, of the same classes: the same objects, held by something else. In an
-// app in use, the queue of a pool holds what the pool has not processed yet.
+// shifted reports whether other places have lost half as many objects of the
+// same classes as this place has gained: these are the same objects, held by
+// something else. In an app in use, the queue of a pool holds what the pool has
+// not processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {
 		return false
@@ -603,7 +606,7 @@ func (c *contrast) heavier() (string, bool) {
 		c.sized), true
 }
 
-// shrunk is the mirror image of grown.
+// shrunk is the opposite of grown.
 func (c *contrast) shrunk() (string, bool) {
 	if !c.rated || c.ratedRuns < fewestBase {
 		return "", false
@@ -726,7 +729,7 @@ func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	return l
 }
 
-// gone adds the places that most base runs have and head does not.
+// gone adds the places that most base runs have and head does not have.
 func (p *pair) gone(met map[string]bool) {
 	if len(p.head.Heap.Exposure) == 0 || !p.comparable() {
 		return
@@ -764,7 +767,7 @@ func (p *pair) gone(met map[string]bool) {
 	}
 }
 
-// sight adds when the place was first seen.
+// sight adds to a row when its place was first seen.
 func (p *pair) sight(row *comparison.Row, key string) {
 	if row.Status == comparison.New || row.Status == comparison.Present {
 		return

@@ -106,8 +106,8 @@ func TestRuleAsksForLeaks(t *testing.T) {
 	}
 }
 
-// The limits of leaks do not apply to measures of a trip, which have units of
-// their own.
+// The limits for leaks do not apply to measures of a trip, which have their own
+// units.
 func TestLimitsOfMeasures(t *testing.T) {
 	if c := judge([]Observation{tripped(0, 200)}, tripped(9, 200),
 		ruled(t, RulePerLoop, "objects <= 1")); len(c.Reasons) != 0 {
@@ -115,8 +115,8 @@ func TestLimitsOfMeasures(t *testing.T) {
 	}
 }
 
-// If the base branch has already lost a leak, it is not gone because of this
-// run.
+// If the base branch has already lost a leak, the run is not the reason that it
+// is gone.
 func TestGoneBefore(t *testing.T) {
 	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
 	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))
@@ -144,8 +144,8 @@ func TestAcceptedClassAndWider(t *testing.T) {
 	}
 }
 
-// Two devices of one model are two observations of a run, but a leak on both
-// counts as one leak.
+// Two devices of one model count as two observations of a run, but a leak on
+// both devices counts as one leak.
 func TestDevicesOfOneModel(t *testing.T) {
 	a, b := observed(0, leak("k", "A", kB, 1, 2, 3, 4)), observed(0)
 	a.Device, b.Device, b.Twin = "serial-1", "serial-2", 1
@@ -231,7 +231,7 @@ func TestConfirmUnjudged(t *testing.T) {
 		c.Text != "only one of two runs fails: not confirmed" {
 		t.Errorf("%s %q", c.Verdict, c.Text)
 	}
-	// It does not matter that another process was judged.
+	// Whether another process was judged does not matter.
 	beside := func(o Observation) Observation {
 		o.Processes = append(o.Processes,
 			Observed{

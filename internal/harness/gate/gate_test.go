@@ -260,8 +260,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A leak that is held by something else now is the same leak, and its growth is
-// still detected.
+// A leak whose objects are now held by something else is the same leak, and its
+// growth is still detected.
 func TestMovedLeak(t *testing.T) {
 	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
 	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
@@ -277,8 +277,8 @@ func TestMovedLeak(t *testing.T) {
 	if row := rowOf(t, heavy, "map"); row.Status != comparison.Heavier || row.MovedFrom != "list" || !row.Fails {
 		t.Errorf("%+v", row)
 	}
-	// Held by another reference, and of another class that the base has never
-	// loaded: the report shows both.
+	// If the objects are held by another reference, and are of another class
+	// that the base has never loaded, the report shows both.
 	renamed := leak("map", "BasketScreen", 100*kB, 2, 4, 6, 8)
 	renamed.KeyText = []string{"Holder.list", "BasketScreen"}
 	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved ||

@@ -21,20 +21,20 @@ type Input struct {
 	// Configured reports that there is a baseline, which may still be empty.
 	// Without a baseline every proved leak counts.
 	Configured bool
-	// Base are the runs of the baseline; Pinned are the runs of a release that
-	// is also compared.
+	// Base holds the runs of the baseline; Pinned holds the runs of a release
+	// that is also compared.
 	Base       []Observation
 	Pinned     []Observation
 	PinnedName string
 	// Window is how many good runs are compared; 0 means the default.
 	Window int
-	// Match are the optional parts of a subject that must be equal.
+	// Match lists the optional parts of a subject that must be equal.
 	Match     []string
 	FirstSeen map[SeenKey]comparison.Sighting
 	Accepted  []check.Exception
 	Now       time.Time
 	Rules     []Rule
-	// Informational rules are reported and never fail. Strict: a process that
+	// Informational: rules are reported and never fail. Strict: a process that
 	// could not be judged causes exit code 5. AllowUnjudged: a run in which
 	// nothing could be judged has exit code 0.
 	Informational, Strict, AllowUnjudged bool
@@ -49,7 +49,7 @@ type Input struct {
 	Head   comparison.Head
 	Store  string
 	Behind *int
-	// Traces are those of the leaks of head.
+	// Traces are the traces of the leaks of head.
 	Traces   map[TraceKey]Trace
 	Warnings []string
 }
@@ -99,12 +99,12 @@ type judgement struct {
 	// some process has no verdict.
 	compared, unjudged bool
 	// lacking lists the processes and devices that have no verdict although
-	// they were present for long.
+	// they were present for a long time.
 	lacking []string
 	pairs   []*pair
 	rows    []row
 	// incomparable is why runs of the baseline are not compared; unmatched
-	// lists the devices that this affects.
+	// lists the devices for which they are not.
 	incomparable string
 	unmatched    []string
 }
@@ -130,9 +130,8 @@ func (j *judgement) observe(head *Observation) {
 	j.missingProcesses(head, base)
 }
 
-// baseOf returns the runs that a run is compared with: the newest good runs,
-// and the failed runs since then, whose leaks are excused. The newest run is
-// first.
+// baseOf returns the runs that a run is compared with, the newest first: the
+// newest good runs, and the failed runs since then, whose leaks are excused.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
 	for _, o := range all {
@@ -217,7 +216,7 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 	}
 }
 
-// process adds what was judged of a process.
+// process adds the results for a process.
 func (j *judgement) process(p *pair) {
 	h := p.head
 	row := comparison.ProcessRow{
@@ -249,8 +248,8 @@ func (j *judgement) process(p *pair) {
 	j.out.Processes = append(j.out.Processes, row)
 }
 
-// doubtNames warns of heap dumps whose leaks cannot be found again because
-// their names are not those of the source.
+// doubtNames warns of heap dumps whose leaks cannot be found again because the
+// names in them are not those of the source.
 func (j *judgement) doubtNames(p *pair) {
 	other := 0
 	for _, b := range p.base {
@@ -306,9 +305,9 @@ func (j *judgement) apply() {
 func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.Reasons, r) }
 
 // applyGate applies a rule to the verdicts of the run on its processes. A
-// verdict that base runs have as well is excused. Leaks that dumps show have
-// their own rules if there is a baseline; without one they decide the verdict
-// of the process.
+// verdict that base runs have as well is excused. If there is a baseline, leaks
+// that dumps show have their own rules; without a baseline they decide the
+// verdict on the process.
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
@@ -327,8 +326,8 @@ func (j *judgement) applyGate(r *Rule) {
 	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
 }
 
-// excused reports whether base runs have such a verdict as well, or too few
-// base runs exist.
+// excused reports whether base runs have such a verdict as well, or whether
+// there are too few base runs.
 func (j *judgement) excused(r *Rule, p *pair) bool {
 	if !j.in.Configured {
 		return false
@@ -487,8 +486,7 @@ func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
-// failLimits fails the leaks of which each loop leaves more than the rule
-// allows.
+// failLimits fails the leaks to which each loop adds more than the rule allows.
 func (j *judgement) failLimits(r *Rule) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -733,7 +731,7 @@ func (j *judgement) failing() string {
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.Type != TypeTrend {
-			if !seen[row.Process+row.Key] { // otherwise several devices have it
+			if !seen[row.Process+row.Key] { // otherwise several devices have this leak
 				count[row.Status]++
 				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
 					count[row.Status]--
@@ -801,9 +799,9 @@ func (j *judgement) present() string {
 		"leaks grow in this run and do not count against it")
 }
 
-// Confirm compares a run with its repetition, which was made because the run
-// failed. The result fails only for what both show. A process that could not be
-// judged in the first run refutes nothing.
+// Confirm compares a failed run with its repetition. The result fails only for
+// what both runs show. If the first run could not judge a process, it does not
+// refute what the repetition shows about this process.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
 	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {

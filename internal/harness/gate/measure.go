@@ -15,7 +15,7 @@ type measure struct {
 	// steady is the rate without the interval that added the most, so that
 	// neither one burst nor objects in flight at the last moment can raise it.
 	steady float64
-	// even: every interval added the same number for each loop.
+	// even: every interval added the same number of objects per loop.
 	even bool
 }
 

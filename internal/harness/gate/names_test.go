@@ -18,9 +18,9 @@ func named(o Observation, names string) Observation {
 	return o
 }
 
-// A class of the base that head no longer has may have another name now. It
+// A class of the base that head no longer has may have another name in head. It
 // excuses exactly one class that the base does not have, and the report shows
-// that class.
+// the excused class.
 func TestRenamedClass(t *testing.T) {
 	list := leak("k", "ListScreen", 10, 3, 6, 9)
 	catalog := leak("k", "CatalogScreen", 10, 3, 6, 9)
@@ -66,8 +66,8 @@ func TestRenamedClass(t *testing.T) {
 	}
 }
 
-// Base runs with other names are not compared, and do not hide the base runs
-// that have the names of the source.
+// Base runs with other names are not compared, and do not prevent a comparison
+// with the base runs that have the names of the source.
 func TestObfuscatedBase(t *testing.T) {
 	list, other := leak("k", "ListScreen", 10, 3, 6, 9), leak("a", "a", 10, 3, 6, 9)
 	strange := named(observed(4, other), "obfuscated")

@@ -152,7 +152,7 @@ type Timeline struct {
 	Exposure []float64 `json:"exposure"`
 	// Settled reports that the app was idle before each time.
 	Settled bool `json:"settled,omitempty"`
-	// Lives: each moment is of a different incarnation of the process.
+	// Lives: each moment belongs to a different incarnation of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 
@@ -197,8 +197,8 @@ type Measure struct {
 	Grows bool `json:"grows"`
 }
 
-// Place is one thing that a process leaves behind, counted at each moment of
-// its series.
+// Place is a place at which objects of a process leak, or another thing that
+// grows, counted at each moment of its series.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same in every build.
@@ -208,8 +208,8 @@ type Place struct {
 	Bytes  []int64 `json:"bytes"`
 	// Classes counts the objects of each class at each moment.
 	Classes map[string][]int64 `json:"classes,omitempty"`
-	// Checks names the specs that leave it behind, if specs were checked one by
-	// one.
+	// Checks names the specs in which the leak was found, if specs were checked
+	// one by one.
 	Checks []string `json:"checks,omitempty"`
 }
 
@@ -224,7 +224,8 @@ type Description struct {
 	Library      bool     `json:"library,omitempty"`
 }
 
-// last returns how many objects there are at the end, and how much they retain.
+// last returns how many objects there are at the end, and how much these
+// objects retain.
 func (p *Place) last() (count, bytes int64) {
 	if n := len(p.Counts); n > 0 {
 		count = p.Counts[n-1]

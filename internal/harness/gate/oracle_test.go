@@ -121,8 +121,8 @@ type habit struct {
 	// absent is in how many of a hundred base runs the leak is missing.
 	noise  [2]int
 	absent int
-	// burst: the last interval of head adds many objects. limit: its objects
-	// together are heavier by 512 KB, or slightly less. swells: an object
+	// burst: the last interval of head adds many objects. limit: the objects of
+	// head together are 512 KB heavier, or slightly less. swells: an object
 	// retains more the longer a run is.
 	burst, limit, swells bool
 	// wider is how many objects of another class a loop leaves, in the base and
@@ -200,7 +200,7 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 			with = append(with, b)
 		}
 	}
-	// A leak that all base runs had except the newest three is new when it
+	// A leak that all base runs except the newest three have is new when it
 	// comes back.
 	back := len(base)-len(with) >= 3 && len(with) > 0
 	for i, b := range base {
@@ -242,7 +242,7 @@ func in(o Observation, key string) *Place {
 func enoughDumps(m Timeline) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
 // risesAtEveryMark requires the same number of dumps; in an app in use, each
-// interval must also have at least half its share.
+// interval must also add at least half of its share.
 func risesAtEveryMark(counts []int64, m Timeline) bool {
 	if !enoughDumps(m) {
 		return false
@@ -296,7 +296,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 		return false
 	}
 	rate, intervals, n, l := rateOf(head, p)
-	// Without the interval that added most per loop.
+	// The rate without the interval that added most per loop.
 	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {

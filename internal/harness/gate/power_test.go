@@ -66,8 +66,8 @@ func (w *appModel) run(n, dumps int) Observation {
 }
 
 // For an unchanged build, at most 1 in 100 comparisons fails, whatever the
-// number of base runs, even if the judged run is half as long again. A change
-// that leaks is found.
+// number of base runs, even if the judged run is one and a half times as long.
+// A change that leaks is found.
 func TestPower(t *testing.T) {
 	const comparisons = 1000
 	same := appModel{list: 3, each: 124 * kB}
@@ -76,7 +76,7 @@ func TestPower(t *testing.T) {
 		monkey      bool
 		head        appModel
 		base, dumps int
-		least, most int // among the comparisons that fail
+		least, most int // of the comparisons that fail
 		status      comparison.Status
 		key         string
 		longer      int

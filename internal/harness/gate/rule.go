@@ -62,7 +62,7 @@ var subjects = map[string][]string{
 	RuleDeaths:  {"memory", "crash", "native_crash", "anr", "kill", "exit", "any"},
 	RuleSlope:   {"rate", "lower95", "upper95"},
 	RulePerLoop: {"new", "grown", "moved", "objects", "bytes"},
-	RuleNative:  {"grown"}, // two counts cannot show that something is new
+	RuleNative:  {"grown"}, // two counts cannot show whether something is new
 }
 
 // operators are ordered so that no operator is a prefix of a later one.

@@ -10,9 +10,10 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// traded is a table of eight hours of two processes of an app that trade 200 MB
-// of work while the busy one leaks at a rate in MB/h, from a seed. With apart,
-// the rows of one process are below those of the other instead of alternating.
+// traded returns a table of eight hours of two processes of an app that trade
+// 200 MB of work while the busy one leaks at a rate in MB/h, from a seed. If
+// apart is set, the rows of one process are below those of the other instead of
+// alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder
@@ -87,14 +88,16 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 		}
 	}
 	a := mustSay(t, b.String(), robust).Apps[0]
-	// 50 sums of both processes; the value is held for 2 min, the sum is
-	// unknown until 15 min have passed, and then it is that of one process.
+	// There are 50 sums of both processes. Then the value is held for 2 min,
+	// the sum is unknown until 15 min have passed, and after that it is the
+	// value of one process.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
 		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
 	}
 }
 
-// With a base, the sum is judged by its difference, like the processes.
+// With a base, the sum is judged by its difference from the base, like the
+// processes.
 func TestSumAndBase(t *testing.T) {
 	head, base := write(t, "head.csv", traded(4, 50, false)), write(t, "base.csv", traded(5, 50, false))
 	o := robust

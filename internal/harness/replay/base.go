@@ -72,7 +72,8 @@ func newComparison(recordings []*recording) *comparison {
 }
 
 // of returns the names and detectors of the bases that have a series, and
-// warnings about the other bases; lacks describes what these bases do not have.
+// warnings about the other bases; lacks describes what the other bases do not
+// have.
 func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector,
 	warnings []string) {
 	var without []string
@@ -119,7 +120,7 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	ledger.SetVerdict(&p.Process, v)
 }
 
-// judgeApp is like judge, for all processes of an app together.
+// judgeApp does the same as judge for all processes of an app together.
 func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	if c == nil || !x.Judged() {
 		return
@@ -142,7 +143,7 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	x.Explain(&p.AppVerdict)
 }
 
-// only returns the single name in names, or nil if there is not exactly one.
+// only returns the name in names if there is exactly one, otherwise nil.
 func only(names []string) *string {
 	if len(names) != 1 {
 		return nil

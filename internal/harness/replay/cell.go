@@ -62,7 +62,7 @@ func identity(cell string) (uint64, error) {
 	if n, ok := digits(cell); ok {
 		return uint64(n), nil
 	}
-	// A table that was joined with another one has 123.0 for 123.
+	// A table that was joined with another one may have 123.0 in place of 123.
 	if f, err := strconv.ParseFloat(cell, 64); err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), nil
 	}

@@ -29,8 +29,8 @@ func late(leaks bool) []string {
 	return rows
 }
 
-// A damaged table loses only the damaged rows. They are counted, and a leak
-// after them is not reported as a pass.
+// A damaged table loses only the damaged rows. These rows are counted, and a
+// leak after them is not reported as a pass.
 func TestDamagedTables(t *testing.T) {
 	// each replaces row n, the 411th below the header and so on, with the
 	// result of f for its cells.
@@ -194,8 +194,8 @@ func lostRows(t *testing.T, r record.Replay) int {
 	return n
 }
 
-// A row that was truncated within its last number has a wrong number. One wrong
-// value does not decide the verdict.
+// A row that was truncated within its last number has a wrong value. A single
+// wrong value does not decide the verdict.
 func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {
@@ -222,7 +222,7 @@ func TestFilesThatAreNotTables(t *testing.T) {
 	}
 }
 
-// A death in a damaged row is not ignored silently: the rows after it are not
+// A death in a damaged row is not silently ignored: the rows after it are not
 // compared with the rows before it, because a table need not have a pid.
 func TestDamagedDeathOfATable(t *testing.T) {
 	rows := strings.Split(strings.ReplaceAll(strings.Join(late(false), "\n"), ",7,", ",,"), "\n")

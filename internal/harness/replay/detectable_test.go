@@ -54,8 +54,8 @@ func gateWith(list []point, rate, from float64) detector.Gate {
 
 // The slowest leak that a pass of a recorded run rules out is correct for that
 // run, within a factor of 1.5: a leak of that rate is found in the same run,
-// even if it begins at other times than those that the detector tries, and a
-// leak of a fraction of that rate is not.
+// even if it begins at times that the detector does not try, and a leak of a
+// fraction of that rate is not found.
 func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {

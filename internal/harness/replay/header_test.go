@@ -38,7 +38,7 @@ func places(path string, v any) []place {
 	return out
 }
 
-// If any key of a header is misspelled, removed, added, set to null or to a
+// If any key of a header is misspelled, removed, added, set to null or set to a
 // value of another type, report and replay return a warning of the verdict, or
 // an error, that names the key. Null is valid where it means that there is no
 // value.
@@ -118,7 +118,7 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	}
 }
 
-// verdictsOf is what report and replay print about a run with this header:
+// verdictsOf returns what report and replay print about a run with this header:
 // their warnings, or why there is no verdict.
 func verdictsOf(t *testing.T, header []byte) [2]string {
 	t.Helper()

@@ -22,8 +22,8 @@ type Options struct {
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
 	// 0 means the one that the run itself required.
 	MustSee float64
-	// Bases are recordings of earlier runs: the difference from them is judged.
-	// It may be empty. Bases need policy "robust".
+	// Bases are recordings of earlier runs; if there are any, the difference
+	// from them is judged. Bases need policy "robust".
 	Bases []string
 	// Column is the column of a table that is judged instead of pss_kb; it may
 	// be empty.
@@ -167,7 +167,7 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 }
 
 // maxLost is the share of rows that may be lost without affecting the verdict.
-// If a tenth of the time has no data, that part may contain a leak.
+// If a tenth of the rows are lost, the missing part may contain a leak.
 const maxLost = 0.1
 
 // tooMany reports whether so many rows are lost that the other rows cannot

@@ -236,8 +236,8 @@ func judgedAlike(a, b record.ReplayProcess) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// rowsOf is a leak with noise, a restart, a hole and marks, as rows of a table
-// and as lines of a run whose clock began elsewhere.
+// rowsOf generates a leak with noise, a restart, a hole and marks, both as rows
+// of a table and as lines of a run whose clock began at another time.
 func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 	line := func(format string, args ...any) { ndjson = append(ndjson, fmt.Sprintf(format, args...)) }
 	name := fmt.Sprintf(`"device":"S1","user":0,"process":%q`, process)
@@ -275,8 +275,8 @@ const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:0
 
 const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
-// The same recording as one long table, as separate tables, and as a run has
-// the same verdicts, by both policies.
+// The same recording has the same verdicts as one long table, as separate
+// tables, and as a run, by both policies.
 func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	var tables, lines [][]string
@@ -434,7 +434,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// Of several bases, those that have the process are used.
+// If there are several bases, those that have the process are used.
 func TestBases(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	file := func(name string, processes ...string) string {
@@ -481,8 +481,8 @@ func TestBases(t *testing.T) {
 }
 
 // The verdict is on the difference: a cache that fills in both runs is not a
-// leak, and a leak that only one run has is found, whether or not the run alone
-// would show it.
+// leak, and a leak that only one run has is found, whether or not that run
+// alone would show it.
 func TestBaseDecides(t *testing.T) {
 	series := func(seed uint64, cache, leak float64) string {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -592,7 +592,7 @@ func TestLooksAreBounded(t *testing.T) {
 }
 
 // Looks are only kept on request, on the time axis of the process, and the
-// request changes nothing else.
+// request has no other effect.
 func TestExplain(t *testing.T) {
 	table, lines := rowsOf(rand.New(rand.NewPCG(4, 4)), "a", 7)
 	for form, text := range map[string]string{
@@ -636,8 +636,8 @@ func TestSpacing(t *testing.T) {
 	}
 }
 
-// Any table causes an error or a result that JSON can represent, of bounded
-// size, and the result does not depend on how its bytes arrive.
+// Any table causes an error, or a result that JSON can represent and whose size
+// is bounded. The result does not depend on how the bytes of the table arrive.
 func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"t_s,pss_kb\n0,1024\n30,2048\n",
@@ -686,7 +686,7 @@ func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	return r, failure
 }
 
-// Any lines of a run cause an error or a result that JSON can represent.
+// Any lines of a run cause an error, or a result that JSON can represent.
 func FuzzRun(f *testing.F) {
 	for _, lines := range []string{
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` +

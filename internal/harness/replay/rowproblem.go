@@ -8,7 +8,8 @@ import (
 )
 
 // rowProblems are the rows of a table that could not be used completely, each
-// with its line number: the first of them as text, the others only counted.
+// with its line number. The first of these problems are kept as text, the
+// others are only counted.
 type rowProblems struct {
 	first []string
 	// lost is the number of skipped rows. moreLost and more count the problems

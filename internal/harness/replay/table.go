@@ -86,8 +86,8 @@ func notNothing(err error, line int) error {
 	return err
 }
 
-// nothing returns the error for a table without a number to judge, with the
-// first reason.
+// nothing returns the error for a table without a number that can be judged,
+// with the first reason.
 func (t *tableReader) nothing(rows int) error {
 	why := t.problems.list()
 	for _, x := range t.out.subjects {
@@ -126,8 +126,8 @@ func (t *tableReader) read(rows *rows) error {
 }
 
 // damage skips a row that may have contained anything, like a damaged line of a
-// run. It may have reported that a process ended or was replaced, so no trend
-// crosses it.
+// run. The row may have reported that a process ended or was replaced, so no
+// trend crosses it.
 func (t *tableReader) damage(why error) {
 	t.problems.skip(t.line, "%v", why)
 	if !t.damaged {
@@ -288,7 +288,7 @@ func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*t
 // pidOf converts a pid of a table to a pid of a record.
 func pidOf(pid uint64) int { return int(min(pid, math.MaxInt32)) }
 
-// channel returns the way in which a run would have read the values of the
+// channel returns the channel by which a run would have read the values of the
 // table.
 func (h *header) channel() capture.Source {
 	if h.mapped {
@@ -401,7 +401,7 @@ func (t *tableReader) addReading(x *track, r *reading) {
 	}
 }
 
-// observe adds the mark and the values of a row.
+// observe adds the mark and the values of a row to its process.
 func (t *tableReader) observe(x *track, r *reading) {
 	if r.mark != "" {
 		x.addEvent(record.Event{Event: "mark", Text: r.mark}, r.at)

@@ -17,7 +17,7 @@ var updateTraces = flag.Bool("update", false, "write the results into docs/detec
 
 // trace is a row of the list that comes with the recorded traces: what a
 // careful reader of the floors noted about each trace before there was a policy
-// to judge it.
+// that could judge it.
 type trace struct{ file, what, length, label, server string }
 
 var traceRow = regexp.MustCompile(

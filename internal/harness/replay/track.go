@@ -11,22 +11,21 @@ import (
 type track struct {
 	*subject
 	part *ledger.Part
-	// pid and former are its present and its previous pid; start is its start
-	// time. 0 means unknown.
+	// pid and former are the present and the previous pid of the process; start
+	// is its start time. 0 means unknown.
 	pid, former, start uint64
-	// last is the time of the latest sample, and detailed that of the latest
-	// breakdown; both are unknown before the first one.
+	// last is the time of the latest sample, and detailed the time of the
+	// latest breakdown; both are unknown before the first one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
 	// lacking is the time of the latest row that should have had a value.
 	lacking time.Duration
-	// dead: it ended with the latest row.
+	// dead: the process ended with the latest row.
 	dead    bool
 	spacing spacing
 }
 
-// lack records a row that should have had a value: there is a hole in the
-// series.
+// lack records a row that should have had a value: the series has a hole there.
 func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
 
 // skip skips a row whose value is impossible.
@@ -35,7 +34,8 @@ func (x *track) skip(at time.Duration, line int, format string, args ...any) {
 	x.lack(at)
 }
 
-// spacing is the usual time between two samples: the median of the latest ones.
+// spacing is the usual time between two samples: the median of the latest
+// intervals.
 type spacing struct {
 	recent [15]time.Duration
 	n      int
@@ -63,11 +63,12 @@ func (r *spacing) add(step time.Duration) {
 	}
 }
 
-// family holds the processes of one name. There is more than one if several run
-// at the same time under different pids.
+// family holds the processes of one name. There are several if several run at
+// the same time under different pids.
 type family struct {
 	tracks []*track
-	// byPID has the present pids and, with the value nil, the former ones.
+	// byPID has the tracks of the present pids and, with the value nil, the
+	// former pids.
 	byPID map[uint64]*track
 }
 
