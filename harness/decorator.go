@@ -26,7 +26,7 @@ type checkOption func(*checkSettings)
 
 func (o checkOption) applyCheck(s *checkSettings) { o(s) }
 
-// checkSettings are the combined options of the decorators of a spec.
+// checkSettings are the combined options of the decorators of one spec.
 type checkSettings struct {
 	location          string
 	patterns          []string
@@ -41,9 +41,9 @@ func newCheckSettings(opts []CheckOption) *checkSettings {
 	return s
 }
 
-// Heap always dumps the heap after the body, not only if object counts grew. It
-// finds leaks of objects that dumpsys does not count. It takes a heap dump for
-// each spec.
+// Heap dumps the heap after the body even if no object counts grew. It finds
+// leaks of objects that dumpsys does not count. It takes one heap dump for each
+// spec.
 func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
 
 // Trend judges the memory of the spec, which must last for at least 30 minutes:
@@ -60,13 +60,13 @@ func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }
 
-// Check checks what each spec leaves behind.
+// Check checks for objects that each spec leaks.
 //
 // Activities, Views, ViewRootImpl and AppContexts are counted right before the
 // body and right after it, before any teardown. If the counts grew, the app is
 // left alone until it has settled, the objects are counted again, and the heap
 // is dumped. The spec fails if the dump has objects that should be gone, are
-// still held and were not in the previous dump. Objects that are open and in
+// still held, and were not in the previous dump. Objects that are open and in
 // use do not fail the spec.
 func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	s := newCheckSettings(opts)
@@ -134,7 +134,7 @@ func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 }
 
 // learn records the locations of nodes with a check, so that their specs are
-// prepared outside of their timeouts. It omits table entries, which are
+// prepared outside of their timeouts. It omits table entries: their specs are
 // prepared in their first node.
 func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
 	for _, a := range args {

@@ -70,7 +70,7 @@ func splitOptions(t testing.TB, opts []any) (watch []Option, check []CheckOption
 	return watch, check
 }
 
-// endTest checks a test that is over, and ends its run.
+// endTest checks a test that is over, and ends the run of the test.
 func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 	t.Helper()
 	s.stopBackground()

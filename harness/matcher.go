@@ -21,8 +21,8 @@ type matcher[T any] struct {
 	match func(T) (ok bool, words string, err error)
 	// want is the expectation, as in "to be leaking".
 	want string
-	// final reports whether the result cannot change any more; nil means that
-	// it always can.
+	// final reports whether the result cannot change any more; if final is nil,
+	// the result can always change.
 	final func(T) bool
 	words string
 }
@@ -101,9 +101,8 @@ func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	}}
 }
 
-// HaveGrowingObjects matches a trip that leaves objects, threads, files or
-// memory behind with every repetition. It is an error if the trip could not be
-// judged.
+// HaveGrowingObjects matches a trip that leaks objects, threads, files or
+// memory with every repetition. It is an error if the trip could not be judged.
 func HaveGrowingObjects() types.GomegaMatcher {
 	return &matcher[*Trip]{
 		want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {

@@ -25,7 +25,8 @@ type settings struct {
 
 // Config names a YAML file of leakgate for devices, sampling, detection and
 // diagnostics. The processes in the file override those in the code. Workload
-// and duration may be missing and are ignored: the suite is the workload.
+// and duration may be missing, and are ignored if they are present: the suite
+// is the workload.
 func Config(path string) Option { return option(func(s *settings) { s.Config = path }) }
 
 // Processes adds processes, by names or patterns such as com.shop:*. A pattern
@@ -34,7 +35,7 @@ func Processes(patterns ...string) Option {
 	return option(func(s *settings) { s.Options.Processes = append(s.Options.Processes, patterns...) })
 }
 
-// Devices chooses some of the attached devices by their serials. If there are
+// Devices chooses some of the attached devices by their serials. If it chooses
 // several, each spec uses one of them.
 func Devices(serials ...string) Option {
 	return option(func(s *settings) { s.Options.Devices = append(s.Options.Devices, serials...) })
@@ -66,8 +67,8 @@ func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 // instead of failing.
 func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 
-// StandIn allows a simulated phone whose time runs faster, such as that of
-// `leakgate demo --serve`.
+// StandIn allows a simulated phone whose time runs faster than real time, such
+// as the phone of `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
 // flags are the flags of a test binary, after -- on the command line of ginkgo
@@ -77,7 +78,7 @@ var flags struct {
 	strict, observe, wait, standIn       optionalBool
 }
 
-// optionalBool is a flag that has an effect only if it is given.
+// optionalBool is a flag that has no effect unless it is given.
 type optionalBool struct{ set, value bool }
 
 func (b *optionalBool) String() string   { return "" }
@@ -91,8 +92,8 @@ func (b *optionalBool) Set(text string) error {
 	return nil
 }
 
-// declareFlags declares the flags once. Flags with these names that a test
-// binary already has are skipped.
+// declareFlags declares the flags once. It skips flags whose names the test
+// binary already uses.
 func declareFlags(to *flag.FlagSet) {
 	text := func(name string, value *string, usage string) {
 		if to.Lookup(name) == nil {
@@ -118,8 +119,8 @@ func declareFlags(to *flag.FlagSet) {
 	}
 }
 
-// addFlags adds the values of flags, which override all other settings. It is
-// called once the flags are parsed.
+// addFlags adds the values of flags, which override all other settings. It must
+// be called after the flags are parsed.
 func (s *settings) addFlags() {
 	for value, text := range map[*string]string{
 		&s.Config: flags.config, &s.Artifacts: flags.artifacts, &s.Accepted: flags.accepted,

@@ -56,7 +56,7 @@ func (s ProcessState) GomegaString() string {
 
 // Process returns a function that returns the state of a process, for Gomega's
 // Eventually, Consistently and the matchers of this package. The function
-// returns an error if the process is not being read: the process is not
+// returns an error if the process is not being read, because the process is not
 // running, the device does not respond, or the latest reading is older than
 // three intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// Trip is the result of a repeated scenario: what each repetition leaves
-// behind.
+// Trip is the result of a repeated scenario: what each repetition adds to a
+// process.
 type Trip = record.Trip
 
 // TripOption is an option of [Leaks.RoundTrip].
@@ -32,13 +32,14 @@ func Warmup(n int) TripOption { return func(o *tripSettings) { o.WarmUp = &n } }
 func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
 
 // RoundTrip repeats a loop that should leave nothing behind, and returns what
-// each repetition leaves in a process: objects, threads, open files, memory by
+// each repetition adds to a process: objects, threads, open files, memory by
 // kind, and the places in heap dumps that grow. After a warm-up the loop runs
 // in pairs; after each pair the process is read once it has settled. The trip
-// ends early once nothing grows any more.
+// ends early when nothing grows any more.
 //
-// The process must live as long as the trip: a restart or an end is an error
-// that names the loop and the reason. The result can be used with Gomega:
+// The process must live as long as the trip: if it restarts or ends, RoundTrip
+// returns an error that names the loop and the reason. The result can be used
+// with Gomega:
 //
 //	Expect(leaks.RoundTrip(ctx, "com.shop", loop)).NotTo(harness.HaveGrowingObjects())
 func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip,

@@ -24,8 +24,8 @@ type spec struct {
 	mu      sync.Mutex
 	entered map[*int]bool
 	check   checkSettings
-	// number is the number of the open check, 0 if there is none; wanted means
-	// that the spec should have a check.
+	// number is the number of the open check, 0 if there is none. wanted is set
+	// if the spec should have a check.
 	number  int
 	wanted  bool
 	strict  bool
@@ -35,7 +35,7 @@ type spec struct {
 	problem error
 	// bodyNext is set if the setup of the present attempt is over.
 	bodyNext bool
-	// collected counts the bodies after which the check has collected.
+	// collected is the number of bodies after which the check has collected.
 	collected int
 	// tests are the instrumented tests that ran within the spec.
 	tests []record.Check
@@ -89,8 +89,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.expectedCheck(report)
 	if expected != nil {
-		// A turn is the use of a device, once devices are known. The decorator
-		// reports an error.
+		// A turn is the use of a device, if the devices are already known. An
+		// error is reported by the decorator.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()
@@ -123,9 +123,9 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 }
 
-// prepare opens the check of a spec that will probably be decorated with one.
-// If that fails, the same error occurs again when the decorator runs, and is
-// reported then.
+// prepare opens the check of a spec that will probably have a decorator for a
+// check. If that fails, the same error occurs again when the decorator runs,
+// and is reported then.
 func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
 	h, err := l.watcher()
 	if err != nil || h.Start(ctx, false) != nil {
@@ -260,15 +260,14 @@ func (s *spec) note(err error) {
 	s.problem = errors.Join(s.problem, err)
 }
 
-// afterBody reads what the body has left behind, right after it and before any
-// teardown.
+// afterBody reads the processes after the body, before any teardown.
 func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	s := l.current()
 	if s == nil {
 		return
 	}
 	s.stopBackground() // the app must settle
-	s.bodyNext = false // applies to the next attempt
+	s.bodyNext = false // this applies to the next attempt
 	if s.number == 0 || !s.wanted {
 		return
 	}
@@ -281,7 +280,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns),
 		Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 	}
-	if s.collected == 0 { // later attempts know the result already
+	if s.collected == 0 { // later attempts already know the result
 		r.Known = s.valid()
 	}
 	s.collected++
@@ -311,7 +310,8 @@ func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.judge(s, l.closeCheck(ctx, s, report), report)
 }
 
-// drop discards a check that was prepared for a spec without one.
+// drop discards a check that was prepared for a spec that turned out to have no
+// check.
 func (l *Leaks) drop(ctx context.Context, s *spec) {
 	if s.number == 0 {
 		return

@@ -30,9 +30,9 @@ type Background struct {
 }
 
 // Wait waits until the stress has ended. It returns an error if a command ends
-// with a nonzero exit code, or the device is lost. It returns no error if the
-// stress ends with its context. Crashes and ANRs that monkey reports are
-// findings of the check and of the run.
+// with a nonzero exit code or the device is lost. It returns no error if the
+// stress ends because its context ends. Crashes and ANRs that monkey reports
+// are findings of the check and of the run.
 func (b *Background) Wait() error {
 	<-b.done
 	b.mu.Lock()
@@ -60,15 +60,15 @@ func (b *Background) end(err error) {
 // MonkeyOption is an option of [Leaks.Monkey].
 type MonkeyOption func(*monitor.Monkey)
 
-// Events is how many events monkey sends; by default it continues until its
-// context ends.
+// Events is the number of events that monkey sends; by default it continues
+// until its context ends.
 func Events(n int) MonkeyOption { return func(m *monitor.Monkey) { m.Events = n } }
 
 // Throttle is the time between two events; 300 ms by default.
 func Throttle(d time.Duration) MonkeyOption { return func(m *monitor.Monkey) { m.Throttle = d } }
 
-// Seed makes monkey send the same events again; by default the seed is random,
-// and recorded.
+// Seed makes monkey send the same events again; by default the seed is random
+// and is recorded.
 func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } }
 
 const (
@@ -136,7 +136,7 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 }
 
 // outlivingNodes are the types of nodes whose context ends before the objects
-// that they set up are cleaned up.
+// that the nodes set up are cleaned up.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 
@@ -172,8 +172,8 @@ func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, 
 // InstrumentOption is an option of [Leaks.Instrument].
 type InstrumentOption func(*monitor.Instrument)
 
-// Classes runs only the tests of some classes, or single tests as CLASS#METHOD;
-// by default all tests run.
+// Classes runs only the tests of the given classes, or single tests given as
+// CLASS#METHOD; by default all tests run.
 func Classes(names ...string) InstrumentOption {
 	return func(i *monitor.Instrument) {
 		list := i.Arguments["class"]
@@ -187,7 +187,7 @@ func Classes(names ...string) InstrumentOption {
 	}
 }
 
-// Arg is an argument of the runner, as with -e KEY VALUE.
+// Arg is an argument of the runner, like -e KEY VALUE.
 func Arg(key, value string) InstrumentOption {
 	return func(i *monitor.Instrument) { i.Arguments[key] = value }
 }
@@ -204,9 +204,9 @@ type Instrumentation struct {
 	Tests []record.Check
 }
 
-// Instrument runs instrumented tests in Kotlin or Java with am instrument and
-// checks what each test leaves behind. Each test is a window of the run and a
-// test case of its junit.xml; a leaking test is named and fails the spec that
+// Instrument runs instrumented tests in Kotlin or Java with am instrument, and
+// checks for objects that each test leaks. Each test is a window of the run and
+// a test case of its junit.xml; a leaking test is named and fails the spec that
 // called Instrument. Instrument returns an error if tests failed or could not
 // run.
 func (l *Leaks) Instrument(ctx context.Context, component string, opts ...InstrumentOption) (*Instrumentation, error) {

@@ -17,8 +17,8 @@ import (
 )
 
 // SpecEntry is the value of the report entry that each checked spec has.
-// Ginkgo's JSON report contains it unchanged, JUnit as a property of the test
-// case, and the console as text.
+// Ginkgo's JSON report contains the value unchanged, the JUnit report contains
+// it as a property of the test case, and the console shows it as text.
 type SpecEntry struct {
 	record.Check
 	// Expired are the exceptions that have expired.
@@ -97,8 +97,8 @@ func (l *Leaks) fails(e SpecEntry, strict bool) bool {
 	return false
 }
 
-// visibility returns which entries the console shows: those that somebody
-// should read.
+// visibility returns when the console shows an entry: always if somebody should
+// read it.
 func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	died := strings.Contains(e.String(), "\n")
 	if fails || died || e.Verdict != record.VerdictPass && e.Verdict != record.VerdictSkipped {
@@ -108,7 +108,7 @@ func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 }
 
 // locationOf returns a location as FILE:LINE in Ginkgo's form; a location
-// without a line is that of the library.
+// without a line means that the library itself is the location.
 func locationOf(location string) types.CodeLocation {
 	at := strings.LastIndexByte(location, ':')
 	line := 0
@@ -236,8 +236,8 @@ func leaks(checks []record.Check) int {
 	return n
 }
 
-// table returns the live table for Ginkgo's progress reports: on a signal, and
-// when a node times out.
+// table returns the live table for Ginkgo's progress reports, which appear on a
+// signal and when a node times out.
 func (l *Leaks) table() string {
 	l.mu.Lock()
 	h, waiting := l.hub, l.devices
@@ -248,7 +248,7 @@ func (l *Leaks) table() string {
 	if h == nil {
 		return ""
 	}
-	// Ginkgo waits for five seconds.
+	// Ginkgo waits for at most five seconds.
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
 	rows, err := h.Now(ctx, "*")

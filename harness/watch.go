@@ -25,8 +25,8 @@ import (
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks are the checks of decorators, by the locations that identify
-	// decorators; nodes are the checks of decorated nodes by FILE:LINE.
+	// checks are the checks of decorators, by the locations that identify the
+	// decorators; nodes are the checks of decorated nodes, by FILE:LINE.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
 	decorators int
@@ -36,7 +36,7 @@ type Leaks struct {
 
 	mu      sync.Mutex
 	hub     watcher
-	owner   *hub.Hub // only in the first process
+	owner   *hub.Hub // set in the first process only
 	server  *hub.Listener
 	badly   error // invalid options
 	spec    *spec
@@ -201,8 +201,8 @@ func reportFolder() string {
 	return ""
 }
 
-// beforeSuite prepares the first process to serve the others. It touches no
-// device.
+// beforeSuite prepares the first process to serve the others. It does not
+// access a device.
 func (l *Leaks) beforeSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	if report.SuiteConfig.DryRun || report.PreRunStats.SpecsThatWillRun == 0 {
 		return
@@ -266,7 +266,7 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.reportSuite(v, owner.Dir(), err)
 }
 
-// mustRun reports whether a suite that checks nothing fails. It does in CI,
+// mustRun reports whether a suite that checks nothing must fail. It must in CI,
 // where nobody would read a message about it.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")

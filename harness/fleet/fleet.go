@@ -56,8 +56,8 @@ type Fleet struct {
 const standInVariable = "LEAKGATE_STAND_IN"
 
 // maxStream bounds the output of one command, in bytes. A workload may print
-// all night, and its log keeps only the beginning; every other reader has a
-// separate limit.
+// all night, and its log keeps only the beginning of the output. Every other
+// reader has its own limit.
 const maxStream = 1 << 40
 
 // NewClient returns a client of the adb server for runs, whose workloads may
@@ -182,7 +182,7 @@ func (f *Fleet) Skipped() []string { return f.skipped }
 // InUseError is the error for a device or a run directory that another run
 // uses.
 type InUseError struct {
-	// Directory is true if the run directory is in use.
+	// Directory is true if the resource in use is the run directory.
 	Directory bool
 	text      string
 }

@@ -17,8 +17,8 @@ const (
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
 	// fewestSettled and fewestUnsettled are how many dumps with a growing
-	// number of objects prove a leak, for an idle app and for an app in use: as
-	// many as for dumps at marks.
+	// number of objects prove a leak, for an idle app and for an app in use.
+	// The values are those for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
@@ -30,7 +30,7 @@ type reading struct {
 	key  string
 	// leaks are all leaks of the runs, by key.
 	leaks map[string]sighting
-	// there is the name of the leak, "" if it was not found.
+	// there is the name of the leak in the run, "" if it was not found.
 	there string
 }
 
@@ -59,8 +59,8 @@ type process struct {
 	pid     int
 }
 
-// judge judges the run: first by what proves the leak, then by what prevents a
-// verdict.
+// judge judges the run. It considers first what proves the leak, then what
+// prevents a verdict.
 func (r *reading) judge() judgment {
 	list := append(r.marks(), r.checks()...)
 	list = append(list, r.dumps()...)
@@ -127,8 +127,9 @@ func skippedLeaks(n int) string {
 	return fmt.Sprintf("the record lacks %s", text.Count(n, "leak", "leaks"))
 }
 
-// counted judges a leak by its objects in the dumps of one incarnation, if
-// these dumps do not prove it like dumps at marks.
+// counted judges a leak by the number of its objects in the dumps of one
+// incarnation, if these dumps do not prove the leak in the way that dumps at
+// marks do.
 func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	fewest := fewestUnsettled
 	if settled {
@@ -247,8 +248,8 @@ func (r *reading) incarnation(id process, list []*record.Diagnosis) judgment {
 	return r.counted(id.process, counts, settled)
 }
 
-// risesAlways reports whether each dump has more objects than the one before,
-// and there are enough dumps.
+// risesAlways reports whether there are enough dumps and each dump has more
+// objects than the one before.
 func risesAlways(counts []int64, settled bool) bool {
 	if len(counts) < fewestSettled || !settled && len(counts) < fewestUnsettled {
 		return false
@@ -302,7 +303,7 @@ func (r *reading) incomplete() string {
 	case r.run.Stopped == record.StoppedKilled:
 		return "the run was killed"
 	case r.run.ExitCode == record.ExitInconclusive && r.trip != nil:
-		// A trip is too short for a trend: its own verdict counts.
+		// A trip is too short for a trend, so its own verdict counts.
 	case r.run.ExitCode != record.ExitClean && r.run.ExitCode != record.ExitLeak:
 		return fmt.Sprintf("exit code %d: %s", r.run.ExitCode, cmp.Or(meaning(r.run), "the run reached no verdict"))
 	}
@@ -336,8 +337,8 @@ func meaning(run record.Run) string {
 	return ""
 }
 
-// byTrend judges a run without a heap dump: if dumps are taken only for leaks,
-// a run in which every process passes has none.
+// byTrend judges a run without a heap dump. If dumps are taken only for leaks,
+// a run in which every process passes has no dumps.
 func (r *reading) byTrend() judgment {
 	if len(r.run.Processes) == 0 {
 		return skipped("no process was found")

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxGit bounds one call of git: a checkout of a large repository takes
-	// minutes.
+	// maxGit bounds the time of one call of git: a checkout of a large
+	// repository takes minutes.
 	maxGit = 10 * time.Minute
-	// maxOutput bounds the output of git, in bytes: 41 for each commit of a
-	// range.
+	// maxOutput bounds the output of git, in bytes: git prints 41 bytes for
+	// each commit of a range.
 	maxOutput = 64 << 20
-	// maxSubject bounds the subject of a commit, in characters.
+	// maxSubject bounds the length of a commit's subject, in characters.
 	maxSubject = 200
 )
 
@@ -43,8 +43,9 @@ func environment() []string {
 	return append(out, "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C")
 }
 
-// git runs git and returns its output, trimmed. Canceling the context does not
-// end git: an aborted checkout would leave a lock and half a work tree.
+// git runs git and returns its output without surrounding space. Canceling the
+// context does not end git: an aborted checkout would leave a lock and an
+// incomplete work tree.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
@@ -136,7 +137,7 @@ func (r *repository) commit(ctx context.Context, hash string) (Commit, error) {
 	return Commit{Hash: parts[0], Subject: text.Head(parts[2], maxSubject), Date: date}, nil
 }
 
-// position is the original HEAD: a branch, or a commit.
+// position is the original HEAD: a branch or a commit.
 type position struct{ branch, hash string }
 
 func (r *repository) position(ctx context.Context) (position, error) {
@@ -161,8 +162,8 @@ func (r *repository) changes(ctx context.Context) ([]string, error) {
 	return strings.Split(out, "\n"), nil
 }
 
-// clean reverts the command's changes to tracked files, which had no changes
-// before it ran; otherwise the next checkout would fail.
+// clean reverts the command's changes to tracked files; otherwise the next
+// checkout would fail. These files had no changes before the command ran.
 func (r *repository) clean(ctx context.Context) (int, error) {
 	list, err := r.changes(ctx)
 	if err != nil || len(list) == 0 {

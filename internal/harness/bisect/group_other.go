@@ -5,7 +5,7 @@ package bisect
 import "os/exec"
 
 // groupOf does nothing: os/exec cannot use process groups on this system, so
-// that only the command itself is ended.
+// only the command itself is killed.
 func groupOf(*exec.Cmd) {}
 
 // interruptGroup kills the command: this system cannot interrupt it.

@@ -64,11 +64,11 @@ type JudgedCommit struct {
 	Commit
 	Outcome CommitResult
 	Reason  string
-	// Runs counts the runs of the command.
+	// Runs is the number of times the command ran.
 	Runs int
 }
 
-// shownCommits bounds the commits that an answer names.
+// shownCommits bounds the number of commits that an answer names.
 const shownCommits = 10
 
 // String returns the answer in one line.
@@ -90,12 +90,12 @@ func (r Culprit) String() string {
 		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
-// grace is the real time in which the command must exit once its context has
-// ended: a run first writes its record.
+// grace is the real time within which the command must exit after its context
+// has ended: a run first writes its record.
 const grace = 30 * time.Second
 
-// lingering is the real time for which an output that other processes hold
-// stays open after the command has ended.
+// lingering is the real time for which an output stays open after the command
+// has ended, if other processes hold it.
 const lingering = 2 * time.Second
 
 // search is a search in progress.
@@ -104,9 +104,9 @@ type search struct {
 	repository
 	start  position
 	result Culprit
-	// by is the basis on which Bad was judged bad.
+	// by is the kind of evidence by which Bad was judged bad.
 	by basis
-	// atBad are the leaks of Bad, by key.
+	// atBad are the leaks found at Bad, by key.
 	atBad map[string]sighting
 	// skipped are the commits that git skips.
 	skipped map[string]bool
@@ -208,7 +208,7 @@ func (s *search) refuse(ctx context.Context) error {
 	return nil
 }
 
-// keepOut makes sure that runs are kept outside of the work tree.
+// keepOut ensures that the runs are kept outside of the work tree.
 func (s *search) keepOut() error {
 	if s.Runs == "" {
 		return nil
@@ -254,8 +254,8 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 }
 
 // renamed describes a growing leak with a key that Bad does not have and with
-// objects of the same class, "" if none exists. Renaming the classes or fields
-// that hold a leak changes its key.
+// objects of the same class, "" if none exists. A key changes if the classes or
+// fields that hold the leak are renamed.
 func (s *search) renamed(j judgment) string {
 	var classes []string
 	for key, l := range s.atBad {
@@ -341,7 +341,7 @@ func (s *search) open(left []string) int {
 	return n
 }
 
-// maxAmong bounds the commits of an answer.
+// maxAmong bounds the number of commits in an answer.
 const maxAmong = 1000
 
 func (s *search) conclude(ctx context.Context, left []string) error {
@@ -386,8 +386,7 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	return j, nil
 }
 
-// compare makes sure that a commit was judged on the same basis as the bad
-// commit.
+// compare ensures that a commit was judged on the same basis as the bad commit.
 func (s *search) compare(j judgment) judgment {
 	switch {
 	case s.by == growth && j.CommitResult == Bad && j.basis == presence:
@@ -429,7 +428,7 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 }
 
 // execute runs the command. It returns why the run does not count, or "" if it
-// counts: a run with a verdict has exit code 0 or 1.
+// counts. A run with a verdict has exit code 0 or 1.
 func (s *search) execute(ctx context.Context, dir string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
 	groupOf(cmd)
@@ -479,8 +478,8 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// check makes sure that the command has left the commit checked out, and
-// reverts its changes of tracked files.
+// check ensures that the command has not checked out another commit, and
+// reverts the command's changes to tracked files.
 func (s *search) check(ctx context.Context, c Commit) error {
 	at, err := s.position(ctx)
 	if err != nil {

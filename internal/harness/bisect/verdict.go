@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// CommitResult is the verdict of the runs at a commit.
+// CommitResult is the verdict from the runs at a commit.
 type CommitResult string
 
 // The outcomes, as git bisect calls them.
@@ -35,9 +35,9 @@ type basis int
 
 const (
 	absence  basis = iota // the leak is absent
-	growth                // it grows
-	flat                  // it is present and does not grow
-	presence              // it is present, in the only heap dump
+	growth                // the leak grows
+	flat                  // the leak is present and does not grow
+	presence              // the leak is present in the only heap dump
 )
 
 // judgment is an outcome with its basis and its reason.
@@ -68,7 +68,8 @@ func absent(format string, args ...any) judgment {
 // keyForm matches a key or the beginning of one.
 var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
 
-// maxRuns bounds the run directories of one run of the command.
+// maxRuns bounds the number of run directories that one run of the command may
+// create.
 const maxRuns = 1000
 
 // Verdict judges the run directories in dir by the leak with this key, or whose
@@ -181,7 +182,7 @@ func judgeRun(dir, key string, leaks map[string]sighting) judgment {
 // maxTrip bounds trip.json, in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads trip.json; nil if the run was not a trip.
+// readTrip reads trip.json. It returns nil if the run was not a trip.
 func readTrip(dir string) (*record.Trip, error) {
 	f, err := hostfile.Open(filepath.Join(dir, record.TripName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,10 +18,10 @@ type Exception struct {
 	Key string
 	// Class is the class of the leaking objects, with or without its package.
 	Class string
-	// Held is the reference that holds them, such as "ScreenTracker.sScreens",
-	// with or without its package.
+	// Held is the reference that holds the leaking objects, such as
+	// "ScreenTracker.sScreens", with or without its package.
 	Held string
-	// Reason is why the leak is accepted, Owner who is going to fix it.
+	// Reason is why the leak is accepted; Owner is who is going to fix it.
 	Reason, Owner string
 	// Until is the last day on which the leak is accepted, at any time of that
 	// day.
@@ -76,7 +76,8 @@ func (e Exception) String() string {
 }
 
 // Names reports whether the exception identifies a leak. trace is the path of
-// the leak from the GC root, one reference per line, in the form of a report.
+// the leak from the GC root, one reference per line, in the form that reports
+// print.
 func (e Exception) Names(l record.DumpLeak, trace []string) bool {
 	switch {
 	case e.Key != "":

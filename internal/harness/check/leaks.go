@@ -23,7 +23,8 @@ func (s *Seen) Dumped() bool { return s.dumped }
 // New returns the leaks of a dump that have more objects than in the previous
 // dump, and remembers the dump. It omits leaks of libraries and of Android,
 // which the app cannot fix. A leak whose objects leaked before by another path
-// is not new: the holder of an object may change, and the key changes with it.
+// is not new: the holder of an object may change, and the key of the leak
+// changes with the holder.
 func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	out := []record.CheckedLeak{}
 	byKey, byClass := map[string]int64{}, map[string]int64{}
@@ -89,7 +90,7 @@ func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key 
 	return verdict
 }
 
-// shownLeaks bounds the leaks in one line.
+// shownLeaks bounds the number of leaks in one line.
 const shownLeaks = 3
 
 // Describe returns leaks in one line: "2 x DetailActivity, held by

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxCommits bounds how many commits Ancestors examines: each requires a
-	// run of git.
+	// maxCommits bounds how many commits Ancestors examines, because each
+	// requires a run of git.
 	maxCommits = 500
 	// askAncestors is the time limit for examining one commit: the history may
 	// have a million commits.
@@ -45,7 +45,7 @@ func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string)
 	for _, name := range names {
 		id, state := found[name].id, found[name].state
 		if state == commitAbsent && !shallow {
-			continue // the history of head is complete and lacks the commit
+			continue // the history of head is complete and does not contain the commit
 		}
 		if state != commitPresent {
 			unknown = append(unknown, name)

@@ -14,9 +14,10 @@ import (
 const (
 	// askDiff is the time limit for comparing two commits.
 	askDiff = time.Minute
-	// maxNames bounds the names of changed files, in bytes.
+	// maxNames bounds the names of changed files together, in bytes.
 	maxNames = 32 << 20
-	// maxDiff bounds the text of all hunks, in bytes: it is read and discarded.
+	// maxDiff bounds the text of all hunks together, in bytes. The text is read
+	// and discarded.
 	maxDiff = 1 << 30
 	// maxSpans bounds the number of ranges of added lines.
 	maxSpans = 1_000_000
@@ -154,7 +155,7 @@ type hunkReader struct {
 	added map[string][]span
 
 	line    []byte // the beginning of an incomplete line
-	long    bool   // the line was longer
+	long    bool   // the line was longer than the part that was kept
 	path    string // the file of the following hunks; empty if it is removed
 	removes int    // remaining lines of the hunk
 	adds    int

@@ -10,8 +10,8 @@ import (
 
 // Declaration is where a field or its class is declared.
 type Declaration struct {
-	// File is the slash-separated path below the top directory. It may contain
-	// any character.
+	// File is the slash-separated path relative to the top directory. It may
+	// contain any character.
 	File string
 	// Line counts from 1.
 	Line int
@@ -53,7 +53,7 @@ func (c *Checkout) indexed(ctx context.Context) (*index, error) {
 
 func (x *index) declaration(class, field string) (Declaration, bool) {
 	if x.incomplete != nil {
-		// Files that were not read may also declare the class.
+		// Files that were not read may declare the class as well.
 		return Declaration{Reason: "sources not read: " + text.FirstLine(x.incomplete.Error(), maxName)}, false
 	}
 	found, exact, ok := x.class(class)
@@ -88,7 +88,7 @@ func (x *index) class(name string) (found indexedClass, exact, ok bool) {
 	if found, ok = x.classes[name]; ok {
 		return found, true, true
 	}
-	// D8 once named lambdas com.shop.-$$Lambda$Cart$xyz.
+	// D8 once named lambdas like com.shop.-$$Lambda$Cart$xyz.
 	name = strings.Replace(name, ".-$$Lambda$", ".", 1)
 	if lambda := strings.Index(name, "$$Lambda"); lambda > 0 { // the remaining name may contain any character
 		name = name[:lambda]

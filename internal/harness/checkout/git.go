@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// command bounds one call of git.
+// command describes and bounds one call of git.
 type command struct {
 	time   time.Duration
 	output int64 // bytes
@@ -107,7 +107,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// boundedWriter fails after more than left bytes, which ends git as well.
+// boundedWriter returns an error after more than left bytes, which also ends
+// git.
 type boundedWriter struct {
 	to   io.Writer
 	left int64
@@ -124,7 +125,7 @@ func (w *boundedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tolerantWriter discards everything after left bytes.
+// tolerantWriter keeps the first left bytes and discards the rest.
 type tolerantWriter struct {
 	to   *bytes.Buffer
 	left int

@@ -17,7 +17,7 @@ const (
 	// maxSource bounds the size of one file, in bytes; larger files are
 	// skipped.
 	maxSource = 2 << 20
-	// maxSourceBytes bounds all files together.
+	// maxSourceBytes bounds the size of all files together.
 	maxSourceBytes = 1 << 30
 	// maxFields bounds the number of fields.
 	maxFields = 3_000_000
@@ -43,7 +43,8 @@ type indexedClass struct {
 // maxFiles bounds the number of files recorded for one class.
 const maxFiles = 3
 
-// newIndex reads all sources of the checkout. The error is that of ctx.
+// newIndex reads all sources of the checkout. It returns an error only if ctx
+// ends.
 func (c *Checkout) newIndex(ctx context.Context) (*index, error) {
 	x := &index{classes: map[string]indexedClass{}}
 	root, err := os.OpenRoot(c.top)
@@ -74,7 +75,7 @@ func (x *index) read(ctx context.Context, root *os.Root, files []string) error {
 		}
 		source, err := readFile(root, file, maxSource)
 		if err != nil {
-			continue // removed, a link, or too large: the file declares no classes here
+			continue // removed, a link, or too large: this file adds no classes
 		}
 		if bytes += len(source); bytes > maxSourceBytes {
 			return fmt.Errorf("more than %d MB of sources", maxSourceBytes>>20)
@@ -130,7 +131,8 @@ func (c *Checkout) sourceFiles(ctx context.Context, root *os.Root) ([]string, er
 	return files, nil
 }
 
-// walkSources follows no symbolic link.
+// walkSources finds the source files without git. It does not follow symbolic
+// links.
 func walkSources(ctx context.Context, root *os.Root) ([]string, error) {
 	var files []string
 	entries := 0

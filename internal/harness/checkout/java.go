@@ -1,7 +1,8 @@
 package checkout
 
 // readJava parses a compilation unit of Java (Java Language Specification,
-// chapters 7 to 9). It parses all valid code, and parts of any other text.
+// chapters 7 to 9). It parses valid code completely, and any other text
+// partially.
 func (u *unit) readJava() { u.javaBody(0, len(u.tokens), nil, 0) }
 
 // javaBody parses the members of a class; class is nil outside of classes.
@@ -39,8 +40,8 @@ func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 	return end
 }
 
-// javaVariables reads the variables of a field from the first one on, whose
-// name was read.
+// javaVariables reads the variables of a field, starting with the first one,
+// whose name has already been read.
 func (u *unit) javaVariables(i, end int, variable token, class *declaredClass) int {
 	for i < end {
 		if variable.identifier() {
@@ -77,11 +78,11 @@ func (u *unit) skipJavaMethod(i, end int) int {
 }
 
 // isJavaType reports whether a token is the keyword of a class, interface, enum
-// or record. record is a keyword only in this position.
+// or record. In other positions, record is not a keyword.
 func (u *unit) isJavaType(i int) bool {
 	t := u.tokens[i]
 	if !u.at(i + 1).identifier() {
-		return t.kind == '@' // of @interface
+		return t.kind == '@' // the at sign of @interface
 	}
 	switch {
 	case t.is("class"), t.is("interface"), t.is("enum"):

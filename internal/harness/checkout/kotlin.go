@@ -50,7 +50,7 @@ func (u *unit) facade(file string) string {
 	switch {
 	case given == "":
 		return simple
-	case several: // each file has its own class behind the named one
+	case several: // each file has its own class, and the named class delegates to it
 		return given + "__" + simple
 	}
 	return given

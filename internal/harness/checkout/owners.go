@@ -12,10 +12,10 @@ const (
 	// maxOwnersFile is the size above which GitHub does not load the file, in
 	// bytes.
 	maxOwnersFile = 3 << 20
-	// maxPattern and maxOwned bound a pattern and a path that is looked up, in
-	// bytes.
+	// maxPattern bounds a pattern and maxOwned bounds a path that is looked up,
+	// both in bytes.
 	maxPattern, maxOwned = 4096, 4096
-	// maxOwners bounds the owners of one pattern.
+	// maxOwners bounds the number of owners of one pattern.
 	maxOwners = 100
 )
 
@@ -201,8 +201,8 @@ func (p ownerPattern) matches(path []string) bool {
 	return false
 }
 
-// matchSegment matches one part of a path: on a mismatch the last * consumes
-// one byte more.
+// matchSegment matches one part of a path. On a mismatch, the last * matches
+// one more byte.
 func matchSegment(pattern, part string) bool {
 	i, star, retry := 0, -1, 0
 	for n := 0; n < len(part); {

@@ -23,8 +23,8 @@ func (t token) identifier() bool { return t.kind == nameToken || t.kind == quote
 // here.
 func (t token) is(word string) bool { return t.kind == nameToken && t.text == word }
 
-// maxNesting bounds nesting: templates in strings in templates, classes in
-// classes.
+// maxNesting bounds the depth of nesting, such as templates in strings in
+// templates, and classes in classes.
 const maxNesting = 50
 
 // lexer reads the tokens of Java (Java Language Specification, chapter 3) or
@@ -51,7 +51,7 @@ func tokens(source string, kotlin bool) []token {
 	return out
 }
 
-// next reads one token; false if the text is a blank or a comment.
+// next reads one token. It returns false if the text is a blank or a comment.
 func (l *lexer) next() (token, bool) {
 	c := l.source[l.at]
 	rest := l.source[l.at:]

@@ -81,8 +81,8 @@ func (u *unit) at(i int) token {
 	return u.tokens[i]
 }
 
-// skip returns the index after a token; if the token opens brackets, the index
-// after the brackets.
+// skip returns the index after a token or, if the token opens brackets, the
+// index after the closing bracket.
 func (u *unit) skip(i int) int {
 	if i < len(u.partner) && int(u.partner[i]) > i {
 		return int(u.partner[i]) + 1
@@ -141,8 +141,8 @@ func (c *declaredClass) add(name string, line int32) {
 	}
 }
 
-// line returns the line of a field; false if the class does not declare the
-// field.
+// line returns the line of a field. It returns false if the class does not
+// declare the field.
 func (c *declaredClass) field(name string) (int, bool) {
 	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 
 // Free returns the bytes that a program may use without affecting others: the
 // memory that the kernel reports as available, limited by the remaining memory
-// of the control group, as in a container; 0 if neither is known.
+// of the control group, as in a container. It returns 0 if neither is known.
 func Free() int64 {
 	free := int64(0)
 	text, _ := os.ReadFile("/proc/meminfo")
@@ -28,11 +28,11 @@ func Free() int64 {
 	return free
 }
 
-// groupMemory returns the remaining memory of the control group, version 2, and
-// its parents. groups is their mount point, own the text of /proc/self/cgroup.
-// File pages count as free, because the kernel reclaims them; they include the
-// dump itself after it was read (Documentation/admin-guide/cgroup-v2.rst,
-// "memory.current").
+// groupMemory returns the smallest remaining memory of the control group,
+// version 2, and its parents. groups is the mount point of the groups; own is
+// the text of /proc/self/cgroup. File pages count as free, because the kernel
+// reclaims them. After a dump was read, they include the pages of the dump
+// itself (Documentation/admin-guide/cgroup-v2.rst, "memory.current").
 func groupMemory(groups, own string) (free int64, ok bool) {
 	_, group, found := strings.Cut("\n"+own, "\n0::")
 	if !found {
@@ -52,7 +52,7 @@ func groupMemory(groups, own string) (free int64, ok bool) {
 	}
 }
 
-// filePages returns the bytes of files that a control group has in memory.
+// filePages returns how many bytes of files a control group has in memory.
 func filePages(name string) (bytes int64) {
 	text, _ := os.ReadFile(name)
 	for line := range strings.Lines(string(text)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// readAccepted reads the file of accepted leaks; without a path the list is
+// readAccepted reads the file of accepted leaks. Without a path, the list is
 // empty.
 func readAccepted(path string) ([]monitor.Exception, error) {
 	if path == "" {

@@ -56,13 +56,13 @@ func (h *Hub) Happened(e record.Event) {
 // Changed implements monitor.Observer.
 func (h *Hub) Changed(string, func() []monitor.Row) {}
 
-// Death waits for the reason why a process with that pid has ended; "" if it is
-// unknown.
+// Death waits for the reason why the process with the given pid has ended, and
+// returns "" if the reason is unknown.
 func (h *Hub) Death(ctx context.Context, pid int) (string, error) {
 	return h.deaths.Reason(ctx, pid), nil
 }
 
-// New returns a hub that has not started. It touches no device.
+// New returns a hub that has not started. It does not access a device.
 func New(o Options) *Hub {
 	return &Hub{options: o, turns: newTurns(), starting: make(chan struct{}, 1), checks: map[int]*monitor.OpenCheck{}}
 }
@@ -149,8 +149,8 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
-// waiting reports who holds the devices that the suite waits for; nil if it
-// does not wait.
+// waiting describes who holds the devices that the suite waits for. It is nil
+// if the suite does not wait.
 func (h *Hub) waiting() func(fleet.InUseError) {
 	if !h.options.Wait {
 		return nil
@@ -234,8 +234,8 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return Opened{h.numbers, h.plan.config.Strict}, nil
 }
 
-// deviceOf returns the device of a spec: if its turn began before the run
-// started, the only device of the run.
+// deviceOf returns the device of a spec. If the turn of the spec began before
+// the run started, it is the only device of the run.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device
@@ -270,7 +270,7 @@ type CollectRequest struct {
 	Known             []monitor.Exception
 }
 
-// Collect reads what the body of a spec has left behind.
+// Collect reads the processes after the body of a spec.
 func (h *Hub) Collect(ctx context.Context, r CollectRequest) error {
 	c, err := h.check(r.Check)
 	if err != nil {
@@ -290,8 +290,8 @@ func (h *Hub) Collect(ctx context.Context, r CollectRequest) error {
 	return c.Collect(ctx)
 }
 
-// CloseRequest ends a check with the outcome of its spec. Skipped is why the
-// spec is not judged, and Drop discards an unwanted check.
+// CloseRequest ends a check with the outcome of its spec. Skipped is the reason
+// why the spec is not judged; Drop discards a check that is not wanted.
 type CloseRequest struct {
 	Check          int
 	Outcome, Stack string
@@ -319,7 +319,7 @@ func (h *Hub) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return c.Close(ctx, r.Outcome, r.Stack)
 }
 
-// Now returns the present state of the processes of a name or pattern.
+// Now returns the present state of the processes that match a name or pattern.
 func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	run, err := h.live()
 	if err != nil {
@@ -392,7 +392,7 @@ type Executed struct {
 	Exit   int
 }
 
-// maxOutput bounds the kept output of a command, in bytes.
+// maxOutput bounds how many bytes of the output of a command are kept.
 const maxOutput = 1 << 20
 
 // Exec runs a command on a device and waits for its end.
@@ -440,8 +440,8 @@ type StressRequest struct {
 	Instrument *monitor.Instrument
 }
 
-// Stressed is how a workload has ended, with the checks of the tests that it
-// ran.
+// Stressed describes how a workload ended, and has the checks of the tests that
+// it ran.
 type Stressed struct {
 	Workload record.Workload
 	Checks   []record.Check
@@ -480,12 +480,12 @@ type SuiteVerdict struct {
 	Run record.Run
 	// Started reports whether there was a run.
 	Started bool
-	// Failures are the reasons why the suite fails; Notes is other information.
+	// Failures are the reasons why the suite fails; Notes are other messages.
 	Failures, Notes []string
 }
 
-// Finish ends the run and judges the suite. With interrupted it takes no final
-// dumps.
+// Finish ends the run and judges the suite. If interrupted is set, it takes no
+// final dumps.
 func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	h.starting <- struct{}{}
 	defer func() { <-h.starting }()

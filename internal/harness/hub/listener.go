@@ -23,7 +23,7 @@ type Listener struct {
 	done   chan struct{}
 }
 
-// maxRequest bounds a request, in bytes: it contains stacks of specs.
+// maxRequest bounds a request, in bytes. A request may contain stacks of specs.
 const maxRequest = 4 << 20
 
 // reply is a response: a value, or an error.
@@ -63,7 +63,7 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.server.Serve(listener) // ends with Close
+		_ = s.server.Serve(listener) // this ends when Close is called
 	}()
 	return s, nil
 }
@@ -119,8 +119,8 @@ func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, 
 	})
 }
 
-// turnLine is one line of the response to a request for a turn: first the
-// current holder of the device, at the end the device.
+// turnLine is one line of the response to a request for a turn. The first line
+// names the current holder of the device, and the last line names the device.
 type turnLine struct {
 	Waiting bool
 	Holder  string

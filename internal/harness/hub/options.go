@@ -26,16 +26,17 @@ type Options struct {
 	Suite string
 	// Processes are names or patterns such as com.shop*.
 	Processes []string
-	// Config is a YAML file, "" for none.
+	// Config is the path of a YAML file, "" for none.
 	Config string
 	// Devices are serials; nil for all attached devices.
 	Devices []string
-	// Artifacts is the directory of run directories; "" for leakgate-runs.
+	// Artifacts is the directory in which run directories are created; "" means
+	// leakgate-runs.
 	Artifacts string
-	// Accepted is the file of accepted leaks, "" for none.
+	// Accepted is the path of the file of accepted leaks, "" for none.
 	Accepted string
-	// Strict also fails checks that are inconclusive or missing, Observe never
-	// fails a check, and Wait waits for devices that another run uses.
+	// Strict also fails checks that are inconclusive or missing. Observe never
+	// fails a check. Wait waits for devices that another run uses.
 	Strict, Observe, Wait bool
 	// StandIn allows devices whose time runs faster, like fleet.DeviceChoice.
 	StandIn bool
@@ -52,7 +53,8 @@ type Options struct {
 	Tool string
 }
 
-// The variables for suites only; those of the YAML file apply too.
+// The variables that only suites read. Suites also read the variables of the
+// YAML file.
 const (
 	ConfigVariable    = "LEAKGATE_CONFIG"
 	ArtifactsVariable = "LEAKGATE_ARTIFACTS"
@@ -94,8 +96,8 @@ type settings struct {
 	choice fleet.DeviceChoice
 }
 
-// settle resolves the options of the run and of its devices. It touches no
-// device.
+// settle resolves the options of the run and of its devices. It does not access
+// a device.
 func (o *Options) settle() (settings, error) {
 	cfg, dir, err := o.load()
 	if err != nil {
@@ -117,8 +119,8 @@ func (o *Options) settle() (settings, error) {
 	return settings{cfg, run, choice}, nil
 }
 
-// load reads the YAML file, or generates one from the code. dir is the
-// directory that its paths are relative to.
+// load reads the YAML file, or generates one from the code. Paths in the file
+// are relative to dir.
 func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	var choices []config.Choice
 	for path, values := range o.Flags {
@@ -162,7 +164,7 @@ func (o *Options) suiteChoices() []config.Choice {
 // appKey finds the key app of a file.
 var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
 
-// endless is longer than any suite.
+// endless is a duration that is longer than any suite.
 const endless = "1000h"
 
 // text returns a YAML file with the settings of the code.
@@ -171,7 +173,7 @@ func (o *Options) text() []byte {
 	quoted := func(list []string) string {
 		words := make([]string, len(list))
 		for i, w := range list {
-			// Here, ${VAR} in a name is not a variable.
+			// Here, ${VAR} in a name does not refer to a variable.
 			words[i] = strconv.Quote(strings.ReplaceAll(w, "$", "$$"))
 		}
 		return "[" + strings.Join(words, ", ") + "]"

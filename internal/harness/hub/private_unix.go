@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// private reports whether a directory belongs to this user, and nobody else can
+// private reports whether a directory belongs to this user and nobody else can
 // use it.
 func private(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)

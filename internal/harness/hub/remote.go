@@ -36,7 +36,7 @@ func NewRemote(path string) *Remote {
 // maxReply bounds a response, in bytes.
 const maxReply = 64 << 20
 
-// errNoHub is the error if the first process has exited or did not start.
+// errNoHub is the error for a first process that has exited or did not start.
 var errNoHub = errors.New("the first process of the suite, which owns the device, does not respond")
 
 // post sends a request and returns the body of the response.
@@ -97,7 +97,7 @@ func (c *Remote) Start(ctx context.Context, again bool) error {
 	return err
 }
 
-// Dir returns the run directory after the latest start; "" before any start.
+// Dir returns the run directory as of the latest start, "" before any start.
 func (c *Remote) Dir() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,7 @@ func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder stri
 			err = fmt.Errorf("%w: %w", errNoHub, err)
 		}
 		release()
-		_ = body.Close() // the remaining body is not read
+		_ = body.Close() // the rest of the body is not read
 		return nil, err
 	}
 }
@@ -218,7 +218,7 @@ const serialTime = 5 * time.Second
 func (t *remoteTurn) Serial() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.device == "" { // the run may have started meanwhile
+	if t.device == "" { // the run may have started in the meantime
 		ctx, done := context.WithTimeout(context.Background(), serialTime)
 		defer done()
 		t.device, _ = ask[string](ctx, t.hub, "serial", t.number)
@@ -228,5 +228,5 @@ func (t *remoteTurn) Serial() string {
 
 func (t *remoteTurn) Release() {
 	t.release()
-	_ = t.body.Close() // the remaining body is not read
+	_ = t.body.Close() // the rest of the body is not read
 }

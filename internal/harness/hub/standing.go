@@ -28,8 +28,8 @@ type Standing struct {
 	// Age is the device time since the latest reading, -1 if there is none.
 	// Readings count as current up to MaxAge.
 	Age, MaxAge time.Duration
-	// Present reports whether the process is running, Answers whether its
-	// device responds.
+	// Present reports whether the process is running; Answers reports whether
+	// its device responds.
 	Present, Answers bool
 }
 

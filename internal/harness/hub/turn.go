@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// turns lend devices to specs, one spec at a time for each device, in the order
-// of the requests. Before the run starts the number of devices is unknown, and
-// only one spec has a turn.
+// turns lend devices to specs, in the order of the requests. Each device is
+// lent to one spec at a time. Before the run starts the number of devices is
+// unknown, so only one spec has a turn.
 type turns struct{ *ring }
 
 type ring struct {
@@ -42,8 +42,8 @@ func (t *Turn) Release() {
 	t.once.Do(func() { t.of.release(t) })
 }
 
-// open adds the devices of the run. The holder of a turn keeps it, on the first
-// device.
+// open adds the devices of the run. A spec that already holds a turn keeps it
+// and gets the first device.
 func (r *ring) open(devices []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,8 +37,8 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 }
 
-// judgeUnjudged lists the processes and devices without any check or trend:
-// with Strict they fail the suite.
+// judgeUnjudged lists the processes and devices without any check or trend. If
+// Strict is set, they fail the suite.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
 		line := "not judged: " + u.Text
@@ -100,8 +100,8 @@ func judgeApps(v *SuiteVerdict) {
 
 // knownAs returns the exceptions that cover all leaks found in a process whose
 // memory leaks. It returns "" if a leak is not covered, if no leak was found,
-// or if the leaks do not explain the growth: memory of another kind grew, or
-// more memory than they retain.
+// or if the leaks do not explain the growth, because memory of another kind
+// grew or more memory grew than they retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -154,14 +154,14 @@ func (h *Hub) exceptionOf(l record.DumpLeak, trace []string) string {
 	return ""
 }
 
-// exceptions returns those of the accepted list and of all specs.
+// exceptions returns the exceptions of the accepted list and of all specs.
 func (h *Hub) exceptions() []monitor.Exception {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Concat(h.accepted, h.known)
 }
 
-// judgeChecks reports the checks that are not plain passes, and counts the
+// judgeChecks reports each check that is not a plain pass, and the number of
 // other checks. A leak fails its spec; if the spec had already failed for
 // another reason, Ginkgo does not show the leak.
 func (h *Hub) judgeChecks(v *SuiteVerdict) {
@@ -196,18 +196,19 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	}
 }
 
-// fails reports whether a check fails the suite: because of a leak, or with
-// Strict missing evidence, unless the spec has already failed for that reason.
+// fails reports whether a check fails the suite. A leak does, and so does
+// missing evidence if Strict is set, unless the spec has already failed for
+// that reason.
 func (h *Hub) fails(c record.Check) bool {
 	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
 }
 
 // judgeOlder judges leaks that existed before a check and that no earlier check
-// found: they fail the suite but no spec. Leaks found by the first look at a
-// process may be older than the suite, for example if an earlier suite left the
-// app running: they fail nothing. looked has the processes that earlier checks
-// have examined.
+// found. Such leaks fail the suite but no spec. Leaks found by the first
+// examination of a process may be older than the suite, for example if an
+// earlier suite left the app running; these leaks do not fail anything. looked
+// has the processes that earlier checks have examined.
 func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	for _, p := range c.Processes {
 		of := fmt.Sprint(c.Device, p.User, p.Process)

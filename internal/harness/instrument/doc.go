@@ -1,6 +1,6 @@
 // Package instrument parses the output of `am instrument -w -r` while it
-// arrives. It reports each test that begins and how it ends, in order and
-// immediately.
+// arrives. It reports in order, and immediately, when each test begins and how
+// it ends.
 //
 // The format is that of Android: TextStatusReporter of AOSP frameworks/base
 // cmds/am/src/com/android/commands/am/Instrument.java writes each bundle as
@@ -9,5 +9,5 @@
 // (runner/android_junit_runner/java/androidx/test/internal/runner/listener)
 // fills the bundles, and OrchestrationResultPrinter of Android Test
 // Orchestrator writes the same format. See docs/formats/instrument.md. All
-// input is bounded, whatever a device prints.
+// values are bounded in size, whatever a device prints.
 package instrument

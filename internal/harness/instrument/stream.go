@@ -55,12 +55,12 @@ type Stream struct {
 	totals  Totals
 
 	mu sync.Mutex
-	// complaint is the first line outside of the format that looks like an
+	// complaint is the first line that is not in the format and looks like an
 	// error.
 	complaint string
 }
 
-// NewStream returns a stream that calls these functions.
+// NewStream returns a stream that calls the functions of the given Events.
 func NewStream(on Events) *Stream {
 	r := &Stream{on: on, status: map[string]*value{}, result: map[string]*value{}}
 	r.totals.Ended = map[Outcome]int{}
@@ -75,8 +75,8 @@ func (r *Stream) Write(p []byte) (int, error) { return r.lines.Write(p) }
 // separates it. It may be used concurrently with Write.
 func (r *Stream) Stderr() io.Writer { return &lines{take: r.complain} }
 
-// Close ends the output: a test that is still running is crashed or unfinished.
-// It returns the totals.
+// Close ends the output and returns the totals. It reports a test that is still
+// running as crashed or unfinished.
 func (r *Stream) Close() Totals {
 	r.lines.end()
 	r.flush()
@@ -185,9 +185,9 @@ func (v *value) add(text string) {
 }
 
 // continues reports whether a line without a prefix belongs to the value. Other
-// output may occur between the lines. So a value that always has one line never
-// continues, and a name continues only within the brackets that JUnit puts
-// around a parameter (org.junit.runners.Parameterized).
+// output may occur between the lines of a bundle. Therefore a value that always
+// has one line never continues, and a name continues only within the brackets
+// that JUnit puts around a parameter (org.junit.runners.Parameterized).
 func (v *value) continues() bool {
 	switch v.key {
 	case "class", "numtests", "current":
@@ -246,9 +246,9 @@ func (r *Stream) endStatus(code string) {
 	r.statusOf(t, n, b)
 }
 
-// withoutTest processes a status that names no test: it contains metrics that a
-// test reports, or the report of a process that crashed before its first test
-// (InstrumentationResultPrinter.reportProcessCrash).
+// withoutTest processes a status that names no test. Such a status contains
+// metrics that a test reports, or the report of a process that crashed before
+// its first test (InstrumentationResultPrinter.reportProcessCrash).
 func (r *Stream) withoutTest(code int, b map[string]*value) {
 	if code == codeFailure && r.running == nil && b["stack"] != nil {
 		r.problem(firstLine(text(b, "stack")))
@@ -272,7 +272,7 @@ func (r *Stream) statusOf(t Test, code int, b map[string]*value) {
 	case codeAssumptionFailure:
 		outcome = AssumptionFailed
 	default:
-		return // of a test in progress
+		return // of a test that is still running
 	}
 	if r.running == nil || !sameTest(*r.running, t) {
 		r.start(t)
@@ -339,7 +339,7 @@ func (r *Stream) endRun(code string) {
 const fatalException = "Fatal exception when running tests"
 
 // timePattern matches a time as org.junit.internal.TextListener prints it in
-// English; in other languages numbers are ambiguous.
+// English. In other languages, numbers are ambiguous.
 var timePattern = regexp.MustCompile(`(?m)^Time: ([0-9]{1,3}(?:,[0-9]{3})*(?:\.[0-9]{1,3})?)$`)
 
 func (r *Stream) readTime(stream string) {
@@ -377,7 +377,8 @@ func (r *Stream) problem(why string) {
 var complaintPattern = regexp.MustCompile(
 	`^(Error: |Error type |usage: am|[a-z][a-z0-9_]*(\.[a-z][A-Za-z0-9_]*)+\.[A-Z]\w*(Exception|Error)\b|.*: (not found|inaccessible or not found)$|Can't connect to activity manager)`)
 
-// complain keeps the first line outside of the format that looks like an error.
+// complain keeps the first line that is not in the format and looks like an
+// error.
 func (r *Stream) complain(line string) {
 	if !complaintPattern.MatchString(line) {
 		return

@@ -5,8 +5,8 @@ type Test struct {
 	// Class and Method are the names that the runner prints; Method is "" if an
 	// entire class failed, as in @BeforeClass.
 	Class, Method string
-	// Number counts the tests of the run from 1, Total is how many the runner
-	// announced; 0 if unknown.
+	// Number is the position of the test in the run, from 1; Total is the
+	// number of tests that the runner announced. Either is 0 if it is unknown.
 	Number, Total int
 }
 
@@ -45,15 +45,16 @@ type Events struct {
 
 // Totals summarizes the output.
 type Totals struct {
-	// Announced is how many tests the runner announced; nil if it did not.
+	// Announced is the number of tests that the runner announced; nil if it
+	// announced no number.
 	Announced *int
-	// Seen is how many tests began; Ended is the number of tests with each
-	// outcome.
+	// Seen is the number of tests that began; Ended is the number of tests with
+	// each outcome.
 	Seen  int
 	Ended map[Outcome]int
-	// Seconds is the duration of the run as measured by the runner, Code the
-	// exit code of the instrumentation (-1 for Activity.RESULT_OK); nil if the
-	// output lacks them.
+	// Seconds is the duration of the run as measured by the runner; Code is the
+	// exit code of the instrumentation (-1 for Activity.RESULT_OK). Each is nil
+	// if the output does not contain it.
 	Seconds *float64
 	Code    *int
 	// Crash is why the process ended early, "" if it did not.

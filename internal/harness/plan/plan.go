@@ -159,8 +159,7 @@ func workload(cfg *config.Config) monitor.Workload {
 }
 
 // windows returns the rule for tests in an output, nil if the file has none.
-// Both expressions compile, because otherwise the file would have been
-// rejected.
+// Both expressions are valid: the file would have been rejected otherwise.
 func windows(w *config.Windows) *monitor.WindowRule {
 	if w == nil {
 		return nil

@@ -11,8 +11,9 @@ import (
 )
 
 // CannotJudge returns why a run with these options cannot judge anything, and
-// the smallest change that would help; "" if it can. gated runs compare the
-// heap dumps at their end with those of earlier runs.
+// the smallest change that would help. It returns "" if the run can judge
+// something. If gated is set, the heap dumps at the end of the run are compared
+// with those of earlier runs.
 func CannotJudge(o monitor.Options, gated bool) string {
 	dump := response.OnLeak
 	if o.Respond != nil {

@@ -25,8 +25,8 @@ const (
 	maxEvent = 32 << 20
 )
 
-// Of returns the revision of the source in a directory; nil if it is found
-// neither in the CI variables nor by git. getenv is os.Getenv.
+// Of returns the revision of the source in a directory. It returns nil if
+// neither the CI variables nor git provide it. getenv is os.Getenv.
 func Of(ctx context.Context, dir string, getenv func(string) string) *record.Revision {
 	if r, inCI := ofCI(getenv); inCI {
 		return printable(r)
@@ -41,7 +41,7 @@ func OfCI(getenv func(string) string) *record.Revision {
 	return printable(r)
 }
 
-// ofCI reads the variables of the CI job; false outside of CI.
+// ofCI reads the variables of the CI job. It returns false outside of CI.
 func ofCI(getenv func(string) string) (record.Revision, bool) {
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
@@ -86,7 +86,7 @@ func ofGitHub(getenv func(string) string) record.Revision {
 		} `json:"pull_request"`
 	}
 	if json.NewDecoder(io.LimitReader(file, maxEvent)).Decode(&event) != nil {
-		return r // the variables are enough
+		return r // the variables contain everything that is needed
 	}
 	p := event.PullRequest
 	r.Commit, r.Branch, r.PullRequest = cmp.Or(p.Head.SHA, r.Commit), cmp.Or(p.Head.Ref, r.Branch),
