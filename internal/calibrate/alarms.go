@@ -35,9 +35,9 @@ func alarms(o options) table {
 	return t
 }
 
-// alarmPair is one process of a row. Its shorter runs are the beginning of the
-// longest, unless something happens at a random time of a run: then each length
-// has its own process.
+// alarmPair simulates one process of a row. Its shorter runs are the beginning
+// of the longest run, unless something happens at a random time of a run: then
+// each length has its own process.
 func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	how := robust()
 	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Jump) bool { return step.At < 0 })
@@ -57,7 +57,7 @@ func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 
 func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
 	judged, n := ofRobust(all), len(all)
-	// hits counts the processes that have a gate, for each length.
+	// hits counts, for each length, the processes that have the given gate.
 	hits := func(g detector.Gate) []int {
 		var out []int
 		for i := range lengths[:len(lengths)-1] {

@@ -6,10 +6,11 @@ import "fmt"
 // loose mode.
 const surprise = 1e-4
 
-// bars compares measured figures with their bars and collects the missed ones.
+// bars compares measured figures with their bars and collects the bars that
+// were missed.
 type bars struct {
-	// loose: a figure passes if so few runs cannot distinguish it from a figure
-	// equal to the bar.
+	// loose: a figure passes if the number of runs is too small to distinguish
+	// it from a figure equal to the bar.
 	loose  bool
 	at     string
 	missed []string
@@ -19,7 +20,7 @@ func (b *bars) miss(format string, args ...any) {
 	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
 }
 
-// most requires at most the given percentage.
+// most requires that a figure is at most the given percentage.
 func (b *bars) most(what string, hits, of int, percent float64) {
 	if of == 0 || 100*float64(hits) <= percent*float64(of) {
 		return
@@ -30,7 +31,8 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// least requires at least the given percentage, and something to count.
+// least requires that a figure is at least the given percentage, and that there
+// is something to count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
 		b.miss("%s: nothing to count", what)
@@ -45,7 +47,7 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires a time in minutes that is not too late.
+// soon requires that a time in minutes is not too late.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

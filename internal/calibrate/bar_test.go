@@ -50,8 +50,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestPrototype checks that the figures belong to existing rows, and that every
-// row without a leak has one.
+// TestPrototype checks that the figures of the prototype belong to existing
+// rows, and that every row without a leak has such a figure.
 func TestPrototype(t *testing.T) {
 	null := map[string]bool{}
 	for _, s := range scenario.Null(whole) {

@@ -8,14 +8,14 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// compared is the end verdicts on a run alone, against one base run and against
-// three base runs.
+// compared holds the end verdicts on a run alone, against one base run and
+// against three base runs.
 type compared struct {
 	kind                  string
 	alone, against, three detector.Gate
 }
 
-// baseRow is one length of a run and one leak in it.
+// baseRow is one length of a run and one leak in the run.
 type baseRow struct {
 	name        string
 	hours, rate float64

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// spoil returns n results of which the first k are spoiled.
+// spoil returns n results, the first k of which are spoiled.
 func spoil[T any](n, k int, good func() T, bad func(*T)) []T {
 	out := make([]T, n)
 	for i := range out {
@@ -122,7 +122,7 @@ func TestLeakCells(t *testing.T) {
 	}
 	tests := []struct {
 		row  string
-		k    int // of 300; the interval of 9 of them misses the rate in any case
+		k    int // of 300; in any case the intervals of 9 of the 300 miss the rate
 		bad  func(*pair)
 		want string
 	}{
@@ -306,8 +306,8 @@ func night(t *testing.T, name string) scenario.Night {
 	return scenario.Night{}
 }
 
-// TestEnding checks that the times are those of the first step to a state or
-// beyond it.
+// TestEnding checks that the recorded times are those of the first transition
+// to a state or to a later one.
 func TestEnding(t *testing.T) {
 	step := func(minute int64, to detector.State) detector.Transition {
 		return detector.Transition{At: time.Duration(minute * int64(time.Minute)), To: to}

@@ -52,7 +52,7 @@ func detectionCells(s scenario.Scenario, all []pair, b *bars) []string {
 	}
 }
 
-// leaksText returns the percent of end verdicts that are `leak`.
+// leaksText returns the percentage of end verdicts that are `leak`.
 func leaksText(all []ending) string { return percentText(count(all, gateIs(detector.Leak)), len(all)) }
 
 // held counts the known intervals that contain a rate in MB/h.

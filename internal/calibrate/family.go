@@ -13,9 +13,9 @@ import (
 // family measures how often a run of many processes without a leak has an
 // alarm.
 //
-// A simulated run of 100 processes would yield one figure for 100 processes.
-// The processes of a run are independent here, so it is enough to measure how
-// often one of them has an alarm when it is watched and judged as one of 100.
+// A simulated run of 100 processes would yield only one figure. The processes
+// of a run are independent here, so it is enough to measure how often one
+// process has an alarm when it is watched and judged as one of 100.
 func family(o options) table {
 	pool := max(1, o.runs*16/5)
 	t := table{

@@ -11,7 +11,7 @@ import (
 // never is the time of an event that did not happen.
 var never = math.Inf(1)
 
-// count returns how many of all satisfy the condition.
+// count returns how many of the given elements satisfy the condition.
 func count[T any](all []T, holds func(T) bool) int {
 	n := 0
 	for _, v := range all {
@@ -22,7 +22,7 @@ func count[T any](all []T, holds func(T) bool) int {
 	return n
 }
 
-// pick returns one figure for each of all.
+// pick returns one figure for each of the given elements.
 func pick[T any](all []T, figure func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {
@@ -31,8 +31,8 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 	return out
 }
 
-// quantile returns the smallest value that is not exceeded by the share q of
-// all; never for an empty list.
+// quantile returns the smallest value that is at least as large as the share q
+// of all values; never for an empty list.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never

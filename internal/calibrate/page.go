@@ -10,8 +10,8 @@ func markers(name string) (from, to []byte) {
 	return fmt.Appendf(nil, "<!-- calibrate:%s -->\n", name), fmt.Appendf(nil, "<!-- /calibrate:%s -->", name)
 }
 
-// replace replaces the text between the markers of a page. Each must occur
-// once.
+// replace replaces the text between the markers of a page. Each marker must
+// occur once.
 func replace(page []byte, name, text string) ([]byte, error) {
 	from, to := markers(name)
 	for _, m := range [][]byte{from, to} {

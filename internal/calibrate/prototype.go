@@ -81,15 +81,15 @@ const (
 	liveTolerance = 10 // minutes that LEAKING may come after the prototype's alarm
 )
 
-// undecidable lists the rows on which a run of the given number of hours cannot
-// be right: memory still grows evenly when the run ends.
+// undecidable lists the rows on which no verdict can be right after the given
+// number of hours: memory still grows evenly when the run ends.
 var undecidable = map[string]float64{
 	"cache 100 in 60 min": 1, "cache 100 in 180 min": 2, "sine 60 per 120 min": 1,
 }
 
 // doubtful is the percentage of 8-hour runs that may be inconclusive, for rows
 // where it is more than doubtBar. Memory that grew in the last three hours, or
-// in several steps, and has not been released has not settled.
+// in several steps, and was not released has not settled.
 var doubtful = map[string]float64{
 	"random walk 10": 10, "random walk 20": 15, "random walk 40": 20,
 	"warm-up 150 tau 120": 35, "warm-up 200 tau 10, AR 0.9 s20": 10, "realistic 2": 25,

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// reachOnsets are where leaks are added to a run, as fractions of it. They
-// differ from those that the detector tries.
+// reachOnsets are the times at which leaks are added to a run, as fractions of
+// the run. They differ from the times that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
 // reached is the slowest leak that a run without a leak would have found

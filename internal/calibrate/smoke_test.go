@@ -3,7 +3,8 @@ package main
 import "testing"
 
 // TestSmoke measures a small part of the first two tables and compares it with
-// the bars as far as so few runs allow. make calibrate runs everything.
+// the bars as far as the small number of runs allows. make calibrate measures
+// everything.
 func TestSmoke(t *testing.T) {
 	o := must(t, "-runs", "20", "-detections", "10", "-tables", "alarms,detection")
 	if racing {

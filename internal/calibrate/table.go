@@ -25,7 +25,7 @@ type row struct {
 	hours float64
 	// one executes run i. Runs execute concurrently.
 	one func(i int, r *rand.Rand)
-	// cells returns the columns after the name, once all runs are done.
+	// cells returns the cells after the name, once all runs are done.
 	cells func(b *bars) []string
 }
 
@@ -85,8 +85,8 @@ func chosen(o options) []table {
 	return out
 }
 
-// markdown returns the text of a table and adds to b the figures that miss
-// their bars.
+// markdown returns the text of a table and adds to b the bars that its figures
+// miss.
 func (t table) markdown(b *bars) string {
 	var text strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }

@@ -18,13 +18,13 @@ type trial struct {
 	watched scenario.Conditions
 	// among is the number of processes judged together; 0 means 1.
 	among int
-	// hours are the times at which its verdict is read during the run.
+	// hours are the times at which the verdict is read during the run.
 	hours []float64
 }
 
 // ending is the result of one run.
 type ending struct {
-	// early holds the gates at the trial's hours; gate is the one at the end.
+	// early holds the gates at the trial's hours; gate is the gate at the end.
 	early []detector.Gate
 	gate  detector.Gate
 	worst detector.State
@@ -75,18 +75,20 @@ func (e *ending) follow(steps []detector.Transition) {
 	}
 }
 
-// end is play for callers that need only the ending.
+// end is like play, for callers that need only the ending.
 func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
 	_, e := t.play(s.Make(r), r)
 	return e
 }
 
-// robust and article are the trials of the two policies, watched as usual.
+// robust and article are the trials of the two policies, with a process that is
+// watched as usual.
 func robust() trial  { return trial{policy: detector.RobustPolicy(), watched: usual} }
 func article() trial { return trial{policy: detector.ArticlePolicy(), watched: usual} }
 
-// pair is the same process judged by policy "robust" and, if twice is set, by
-// policy "article", which is only included for comparison and needs fewer runs.
+// pair is the same process judged by policy "robust" and, if twice is set, also
+// by policy "article", which is only included for comparison and needs fewer
+// runs.
 type pair struct {
 	robust, article ending
 	twice           bool

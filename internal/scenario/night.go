@@ -13,7 +13,7 @@ import (
 type Night struct {
 	Name    string
 	Watched Conditions
-	// Leaks: the process leaks 20 MB/h or more.
+	// Leaks reports that the process leaks 20 MB/h or more.
 	Leaks bool
 	Draw  func(r *rand.Rand) Scenario
 }
@@ -161,8 +161,8 @@ func Nights() []Night {
 	return out
 }
 
-// Bases are kinds of app of which two runs are compared: growth that both runs
-// have is not a difference.
+// Bases returns kinds of apps, two runs of which are compared: growth that both
+// runs have is not a difference.
 func Bases(hours float64) []Scenario {
 	noisy := func(s Scenario) Scenario {
 		if s.Sigma == 0 {

@@ -26,10 +26,10 @@ const (
 	NumDims
 )
 
-// base is the level of each dimension in MB (260 MB in all); share is its part
-// of the standard deviation of the noise. The squares of the shares add up to
-// 0.995. Noise of 50 MB sometimes makes single dimensions negative, which is
-// necessary for the noise to stay symmetric.
+// base is the level of each dimension in MB (260 MB in all); share is the part
+// of each dimension in the standard deviation of the noise. The squares of the
+// shares add up to 0.995. Noise of 50 MB sometimes makes single dimensions
+// negative, which is necessary for the noise to stay symmetric.
 var (
 	base  = [NumDims]float64{60, 70, 45, 2, 35, 28, 20}
 	share = [NumDims]float64{0.70, 0.60, 0.02, 0.01, 0.20, 0.30, 0.12}
@@ -66,8 +66,8 @@ type Scenario struct {
 	// SawPeriod.
 	Saw, SawPeriod float64
 	// Tooth is memory that fills within the fraction ToothRise, from 0 to 1, of
-	// each ToothPeriod and is dropped at its end. The phase is random, but 0
-	// for a period of an hour.
+	// each ToothPeriod and is dropped at the end of the period. The phase is
+	// random, but 0 for a period of an hour.
 	Tooth, ToothPeriod, ToothRise float64
 	// Cache fills linearly up to Cache within CacheTime.
 	Cache, CacheTime float64
@@ -80,7 +80,7 @@ type Scenario struct {
 	// Level is constant memory besides the base, in MB.
 	Level float64
 	// Restarts are the times at which the process dies and restarts; Gaps are
-	// the times in which it is not watched. Both are in order.
+	// the times in which it is not watched. Both lists are in order.
 	Restarts []float64
 	Gaps     []Gap
 	// Dies is the cause of each death; WorkEnd is the minute at which the

@@ -39,8 +39,8 @@ func TestNoise(t *testing.T) {
 	for _, s := range Noise(300) {
 		p := s.Make(chance(1))
 		check := func(what string, x []float64, level, sigma float64) {
-			// Correlated points count as fewer: n (1-r)/(1+r), where r is the
-			// correlation per point of the grid.
+			// Correlated points count as fewer points: n (1-r)/(1+r), where r
+			// is the correlation per point of the grid.
 			r := math.Sqrt(s.Rho)
 			n := float64(len(x)) * (1 - r) / (1 + r)
 			mean, sd, correlation := moments(x, 2)
@@ -128,8 +128,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestLumps checks that lumps come one at a time, at the mean rate, and are
-// gone after a restart.
+// TestLumps checks that lumps come one at a time, at the mean rate, and that
+// their memory is gone after a restart.
 func TestLumps(t *testing.T) {
 	s := Scenario{Hours: 500, Leak: 50, LeakLump: 4, LeakStart: 60, LeakDim: Other}
 	p := s.Make(chance(3))

@@ -21,7 +21,7 @@ type Conditions struct {
 	// Drop is the probability that a sample is lost.
 	Drop float64
 	// Diagnosis is the duration of a diagnosis; 0 means that none is made, so
-	// that a demand for one stays.
+	// that the demand for a diagnosis remains.
 	Diagnosis time.Duration
 	// NoBreakdowns disables the detail channel.
 	NoBreakdowns bool
@@ -79,7 +79,7 @@ func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []
 }
 
 // Watch is a path that is being fed to a detector, for callers that use the
-// detector in between. Create one with [NewWatch].
+// detector during the run. Create one with [NewWatch].
 type Watch struct {
 	p      *Path
 	d      *detector.Detector
@@ -99,7 +99,8 @@ type Watch struct {
 	idle bool
 }
 
-// NewWatch and [Watch.Until] do in several calls what [Play] does in one.
+// NewWatch and [Watch.Until] together do the same as [Play], but in several
+// calls.
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3

@@ -11,7 +11,7 @@ import (
 )
 
 // TestReadings checks that a breakdown is the sum of its rows, and that the
-// part of it in smaps is what the fast channel reads.
+// fast channel reads the part of this sum that is in smaps.
 func TestReadings(t *testing.T) {
 	s := Scenario{Hours: 1, Sigma: 20, Leak: 600, LeakDim: Graphics}
 	p := s.Make(chance(1))
@@ -41,7 +41,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConditions checks how many samples arrive, over what time, and for how
+// TestConditions checks how many samples arrive, for what time, and for how
 // many processes.
 func TestConditions(t *testing.T) {
 	lost := func() float64 { return 0 }
@@ -76,7 +76,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestDrop: one sample in ten is lost.
+// TestDrop checks that one sample in ten is lost.
 func TestDrop(t *testing.T) {
 	s := Scenario{Hours: 20, Sigma: 1}
 	r, d := chance(3), detector.New(detector.ArticlePolicy())
@@ -116,8 +116,8 @@ func TestDemands(t *testing.T) {
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
 		t.Errorf("a leak that was diagnosed is not found again: %v", steps)
 	}
-	// Twenty processes wait ten minutes for a turn, but CONFIRMING has its
-	// breakdowns.
+	// With twenty processes each waits ten minutes for its turn, but CONFIRMING
+	// gets its breakdowns.
 	steps, _ = play(Conditions{Processes: 20})
 	if leaks(steps) != 1 {
 		t.Errorf("extra breakdowns did not arrive: %v", steps)

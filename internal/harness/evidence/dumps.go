@@ -139,9 +139,9 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	return m, report, takenAt(file), nil
 }
 
-// takenAt reads the time, in milliseconds, from the header of a dump, where it
-// follows the format name, a zero byte and the size of an ID. It returns the
-// zero time if there is none.
+// takenAt reads the time, in milliseconds, from the header of a dump, where the
+// time follows the format name, a zero byte and the size of an ID. It returns
+// the zero time if there is none.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header

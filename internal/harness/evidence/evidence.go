@@ -25,9 +25,9 @@ type Evidence struct {
 	Missing []string
 	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
-	// RunExit is the exit code of the run itself, 0 for heap dumps alone.
-	// WorkloadFailed reports that its workload failed, whatever else decided
-	// the exit code.
+	// RunExit is the exit code of the run itself, or 0 if there are only heap
+	// dumps. WorkloadFailed reports that the workload failed, whatever else
+	// decided the exit code.
 	RunExit        int
 	WorkloadFailed bool
 	Warnings       []string
@@ -101,8 +101,8 @@ func (e *Evidence) name(device string, o *gate.Observed) {
 	}
 }
 
-// mostClasses bounds the classes of one leak; those with the most objects are
-// kept.
+// mostClasses bounds the classes of one leak; the classes with the most objects
+// are kept.
 const mostClasses = 100
 
 // add adds a leak of the dump with that number. The description is taken from

@@ -200,7 +200,7 @@ func TestFromRun(t *testing.T) {
 	}
 }
 
-// The sums of apps with a verdict are recorded as pseudo processes.
+// The sums of apps with a verdict are recorded as pseudo-processes.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -228,8 +228,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Which dumps are compared: those of the incarnation that has the most, or one
-// of each incarnation.
+// The dumps that are compared are those of the incarnation that has the most
+// dumps, or one dump of each incarnation.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		pids  []int
@@ -381,7 +381,7 @@ func TestChecksFoundNothingBefore(t *testing.T) {
 }
 
 // The retained size per object does not change with the number of checks that
-// each leave one object in a process of its own.
+// each leave one object in their own process.
 func TestCheckedBytes(t *testing.T) {
 	for _, checks := range []int{1, 10} {
 		dir := t.TempDir()
@@ -421,8 +421,8 @@ func TestDevicesOfOneModel(t *testing.T) {
 	}
 }
 
-// A list that holds other classes in each dump is written into a baseline and
-// read again.
+// A list that holds different classes in each dump can be written into a
+// baseline and read again.
 func TestManyClasses(t *testing.T) {
 	var moments []moment
 	for i := range 5 {
@@ -445,7 +445,7 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// What grew between the first and the last snapshot.
+// The evidence has what grew between the first and the last snapshot.
 func TestSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -510,8 +510,8 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// An untrusted run directory: nothing outside it is read, and damage is an
-// error.
+// An untrusted run directory: nothing outside the directory is read, and damage
+// is an error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){

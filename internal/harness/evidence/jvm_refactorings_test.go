@@ -37,7 +37,7 @@ var gateSays = map[string][]string{
 	"what leaks is renamed":                                    {"moved CatalogScreen"},
 	"what leaks is renamed, and another screen is in its list": {"wider WishScreen"},
 	// There is one object of the newest screen at every mark, and each loop
-	// leaves one more of every other screen.
+	// adds one object of every other screen.
 	"a second, shorter holder of the newest": {"transient OrderScreen"},
 }
 
@@ -59,8 +59,8 @@ func TestRefactorings(t *testing.T) {
 			t.Fatalf("%d refactorings of %q", len(list), gateCI)
 		}
 	}
-	// The first build has no change. A long test runs it three times for the
-	// base.
+	// The first build has no change. A long test runs this build three times
+	// for the base.
 	repeated := 0
 	if recorded.Long() {
 		repeated = 2
@@ -107,8 +107,8 @@ func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) j
 	return judged{v, ev}
 }
 
-// stored returns a baseline of n runs of some builds in turn, after it was
-// written and read again.
+// stored returns a baseline of n runs of the given builds in turn, after
+// writing and reading it.
 func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
 	t.Helper()
 	var b gate.Baseline

@@ -11,7 +11,7 @@ import (
 )
 
 // FromLeakCanary converts a report of LeakCanary. The report shows which leaks
-// there are, by their signatures, but not whether they accumulate.
+// exist, by their signatures, but not whether they accumulate.
 func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 	out := &Evidence{
 		Traces: map[gate.TraceKey]gate.Trace{}, Missing: slices.Clone(report.Failures),
@@ -76,8 +76,8 @@ func withoutPackage(reference string) string {
 	return class + "." + field
 }
 
-// checksOf returns the tests that have found a leak. Each test has waited until
-// the object should have been collected.
+// checksOf returns the tests that have found a leak. Each of these tests waited
+// until the object should have been collected.
 func checksOf(l *leakcanary.SignedLeak) []string {
 	var out []string
 	for _, test := range l.Tests[:min(len(l.Tests), mostChecks)] {

@@ -295,10 +295,10 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 	return t
 }
 
-// dumpsOf selects the heap dumps of a process that are compared: the dumps at
-// marks of the incarnation that has the most of them; or one dump of each
-// incarnation if each has only one, like instrumented tests that each run in
-// their own process; or the last dump of the run.
+// dumpsOf selects the heap dumps of a process that are compared. These are the
+// dumps at marks of the incarnation that has the most dumps; or one dump of
+// each incarnation if each has only one, like instrumented tests that each run
+// in their own process; or the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
 	var all [][]*record.Diagnosis // dumps of each incarnation
 	latest := map[int]int{}       // index of the last incarnation with this PID
@@ -454,7 +454,7 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 }
 
 // checks adds what checks of specs have found, if no dumps at marks were taken.
-// Each check shows by itself that its spec has left something behind.
+// Each check proves by itself that its spec leaks something.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -491,8 +491,8 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(keys) == 0 {
 		return
 	}
-	// The dump of the last check also contains what earlier checks have left,
-	// so the checks are counted instead.
+	// The dump of the last check also contains the leaks of earlier checks, so
+	// the checks are counted instead.
 	out.Heap, out.Reachable, out.Places = gate.Timeline{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
 	for _, key := range keys {
 		out.Places = append(out.Places, *places[key])
@@ -594,8 +594,8 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 // kinds are the findings that are compared between two snapshots.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is the minimum growth of native memory or graphics that is worth
-// a row.
+// leastNative is the minimum growth of native memory or graphics that gets a
+// row.
 const leastNative = 64 << 10
 
 // snapshots adds what has grown between the first and the last snapshot of a

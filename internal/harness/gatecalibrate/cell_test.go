@@ -29,8 +29,8 @@ const (
 	oneMore
 	// heavier: the objects of a known leak retain 3 MB more in total.
 	heavier
-	// tripled: three times as many objects of a known leak. Monkey runs must
-	// show this change.
+	// tripled: three times as many objects of a known leak. The gate must
+	// report this change in Monkey runs.
 	tripled
 )
 
@@ -47,7 +47,8 @@ type cell struct {
 	// monkey takes the steps of the script in random order, each as often on
 	// average.
 	monkey bool
-	// inUse dumps right after each loop, while delayed tasks hold screens.
+	// inUse: dumps are taken right after each loop, while delayed tasks hold
+	// screens.
 	inUse bool
 }
 
@@ -58,7 +59,7 @@ func (c cell) workload() string { return map[bool]string{true: "Monkey", false: 
 func (c cell) dumps() string { return map[bool]string{true: "in use", false: "settled"}[c.inUse] }
 
 // moments is how many dumps a run has: one more than needed to prove a leak,
-// and half as many again in a long run.
+// and one and a half times as many in a long run.
 func (c cell) moments(long bool) int {
 	n := 4
 	if c.inUse {

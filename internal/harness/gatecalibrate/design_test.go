@@ -3,15 +3,15 @@ package gatecalibrate
 // size is how many runs a calibration has of each cell.
 type size struct {
 	// usual is the number of runs of the unchanged build that are compared with
-	// each other; long is the number of runs half as long again, which are
-	// compared with the usual ones.
+	// each other; long is the number of runs that are one and a half times as
+	// long and are compared with the usual ones.
 	usual, long int
 	// changed is how many runs each changed build has.
 	changed int
 }
 
 var (
-	// jvmSize and phoneSize make 300 pairs of one build and, for script and
+	// jvmSize and phoneSize lead to 300 pairs of one build and, for script and
 	// Monkey, 40 pairs of each change.
 	jvmSize   = size{usual: 14, long: 6, changed: 5}
 	phoneSize = size{usual: 11, long: 4, changed: 5}
@@ -58,7 +58,7 @@ func (p *plan) add(c cell, n size) {
 	}
 	for _, by := range changes() {
 		if by == tripled && !c.monkey {
-			continue // a script shows one more object
+			continue // in a script, one more object is visible
 		}
 		sizes := baseSizes
 		if by != newLeak {

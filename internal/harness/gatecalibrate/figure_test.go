@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// A calibration has 300 pairs of one build and 40 of each change, and every
-// pair has a different head.
+// A calibration has 300 pairs of one build and 40 pairs of each change, and
+// every pair has a different head.
 func TestPlan(t *testing.T) {
 	var p plan
 	for _, c := range cells() {
@@ -59,7 +59,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Each bar can be missed. A figure equal to the bar meets it.
+// Every bar can be missed. A figure equal to the bar meets it.
 func TestBars(t *testing.T) {
 	pairs := func(failed, reported int) (out []*pair) {
 		for i := range 300 {
@@ -85,9 +85,9 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// At the upper bound, so few hits have a probability of 5 %, computed here by
-// the recurrence of the binomial distribution. For no hits the bound is 1 -
-// 0.05^(1/n).
+// If the true rate is the upper bound, the probability of so few hits is 5 %,
+// computed here by the recurrence of the binomial distribution. For no hits the
+// bound is 1 - 0.05^(1/n).
 func TestUpper(t *testing.T) {
 	for _, c := range []struct{ hits, of int }{{0, 1}, {0, 300}, {1, 40}, {3, 300}, {39, 40}, {150, 300}} {
 		p := upper(c.hits, c.of)

@@ -88,8 +88,8 @@ func (p *pair) row() string {
 const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfailed\t" +
 	"reported\trejected_rule_failed\ttext\n"
 
-// The rejected rule: the bytes of each leak are compared with the median of the
-// base runs, and a new leak counts from 1 MB.
+// The rejected rule compares the bytes of each leak with the median of the base
+// runs; a new leak counts from 1 MB.
 const (
 	rejectedFloor  = 512 << 10
 	rejectedFactor = 0.1
@@ -97,7 +97,7 @@ const (
 	rejectedNew    = 1 << 20
 )
 
-// rejects reports whether that rule fails a run.
+// rejects reports whether the rejected rule fails a run.
 func rejects(base []gate.Observation, head gate.Observation) bool {
 	for _, place := range head.Processes[0].Places {
 		if place.Type != gate.TypeLeak || place.Library {

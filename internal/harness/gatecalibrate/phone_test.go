@@ -26,8 +26,8 @@ type action struct {
 	times  int
 }
 
-// The known leak that changes, with the given number of objects per loop and
-// their size in kB.
+// The cart's known leak, which changes: the number of objects per loop and the
+// size of each in kB.
 const (
 	cartTimes = 2
 	cartKB    = 100
