@@ -126,8 +126,8 @@ func replaceFile(path string, content []byte) (err error) {
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
-	// A new file gets the permissions of the user's umask, an existing one
-	// keeps its own.
+	// A new file gets the permissions of the user's umask; an existing file
+	// keeps its own permissions.
 	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)
@@ -153,7 +153,7 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// rename replaces a file. Windows denies that while another process reads the
+// rename replaces a file. Windows denies this while another process reads the
 // old file.
 func rename(from, to string) error {
 	err := os.Rename(from, to)

@@ -23,7 +23,7 @@ type gitStore struct {
 
 // maxRejected is how many pushes in a row may be rejected although the branch
 // has not changed. One or two rejections can be due to a lock that another
-// writer holds; more indicate a rule of the server.
+// writer holds; more of them indicate a rule of the server.
 const maxRejected = 4
 
 func (g *gitStore) load(ctx context.Context) ([][]byte, error) {
@@ -79,8 +79,8 @@ type attempt struct {
 	rejection    error
 }
 
-// attempt tries to update the branch once. Without a rejection the update is
-// done.
+// attempt tries to update the branch once. If the push is not rejected, the
+// update is done.
 func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt,
 	error) {
 	tip, err := s.fetch(ctx)
@@ -125,7 +125,7 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }
 
-// sameless returns an error unless it is the same as another one.
+// sameless returns the error unless it is the same as another one.
 func sameless(err, other error) error {
 	if err == nil || err.Error() == other.Error() {
 		return nil
@@ -148,8 +148,8 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// read returns the file in a commit; an empty result if the commit or the file
-// does not exist.
+// read returns the file in a commit. The result is empty if the commit or the
+// file does not exist.
 func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	if commit == "" {
 		return nil, nil
@@ -179,7 +179,7 @@ func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 }
 
 // checkFolders rejects a path below something that is not a directory: writing
-// there would remove it.
+// to such a path would remove what is there.
 func (s *scratch) checkFolders(ctx context.Context, commit string) error {
 	for i, r := range s.path {
 		if r != '/' {

@@ -11,7 +11,7 @@ import (
 )
 
 // lockFolder locks the directory itself (flock(2) takes any open file), so that
-// no lock file is left behind.
+// no lock file remains.
 func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// grace is the real time in which a program must exit after SIGTERM.
+	// grace is the real time within which a program must exit after SIGTERM.
 	grace = 2 * time.Second
-	// maxMessages bounds the kept standard error, in bytes.
+	// maxMessages bounds how many bytes of the standard error are kept.
 	maxMessages = 16 << 10
 )
 
@@ -24,9 +24,9 @@ type program struct {
 	argv []string
 	dir  string
 	env  []string
-	// input is written to its standard input.
+	// input is written to the program's standard input.
 	input []byte
-	// most bounds its output, in bytes.
+	// most bounds the program's output, in bytes.
 	most int
 }
 
@@ -34,9 +34,9 @@ type program struct {
 type exitError struct {
 	program string
 	code    int
-	// messages are its standard error.
+	// messages is the program's standard error.
 	messages string
-	// output is its standard output.
+	// output is the program's standard output.
 	output []byte
 }
 

@@ -85,8 +85,8 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 	return s, nil
 }
 
-// remove deletes the scratch repository. If that fails, the system's cleanup of
-// temporary files has to do it.
+// remove deletes the scratch repository. If that fails, the repository remains
+// until the system cleans up temporary files.
 func (s *scratch) remove() { _ = os.RemoveAll(s.dir) }
 
 // initialize writes an empty bare repository (gitrepository-layout(5)). `git
@@ -115,7 +115,7 @@ func parseSettings(list string) settings {
 	return slices.DeleteFunc(strings.Split(list, "\x00"), func(s string) bool { return s == "" })
 }
 
-// last returns the effective value.
+// last returns the last value of a setting, which is the effective one.
 func (s settings) last(key string) (string, bool) {
 	for i := len(s) - 1; i >= 0; i-- {
 		if k, value, _ := strings.Cut(s[i], "\n"); k == key {
@@ -155,7 +155,7 @@ func (s settings) env(dir string) []string {
 
 // transport reports whether a configuration key may affect how a remote is
 // reached. git and its helpers have many such keys, so the list contains the
-// keys that do not.
+// keys that have no effect on that.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]

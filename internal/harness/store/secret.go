@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSaid bounds the quoted output of a program, in characters.
+// maxSaid bounds how many characters of a program's output are quoted.
 const maxSaid = 400
 
 var (

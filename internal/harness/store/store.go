@@ -16,8 +16,8 @@ import (
 var ErrNone = errors.New("no baseline yet")
 
 const (
-	// maxContent bounds a baseline, in bytes. A typical one has some hundred
-	// kB.
+	// maxContent bounds the size of a baseline, in bytes. A typical baseline
+	// has some hundred kB.
 	maxContent = 16 << 20
 	// defaultLimit is the time limit of one Load or Update.
 	defaultLimit = 2 * time.Minute
@@ -41,7 +41,7 @@ type Options struct {
 	// programs get it in a variable.
 	Branch string
 	// Check rejects content that is not a baseline, so that the right one of
-	// several artifacts is used; nil if there is no check.
+	// several artifacts is used. If it is nil, nothing is rejected.
 	Check func([]byte) error
 	// Say is called with a line about slow or skipped work; it may be nil.
 	Say func(string)
@@ -124,11 +124,12 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 }
 
 // Update replaces the baseline with the result of apply for the current
-// contents. They are sorted newest first, and empty if there is no baseline
-// yet. If another writer is faster, apply is called again with the content
-// written by that writer. An attempt whose confirmation is lost may be repeated
-// too, so apply must recognize its own earlier additions. Nothing is written if
-// apply returns nil or the newest content. An error of apply ends the update.
+// contents. The contents are sorted newest first, and are empty if there is no
+// baseline yet. If another writer is faster, apply is called again with the
+// content written by that writer. An attempt whose confirmation is lost may
+// also be repeated, so apply must recognize its own earlier additions. Nothing
+// is written if apply returns nil or the newest content. An error of apply ends
+// the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -164,8 +165,8 @@ func (e limitError) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
-// explained adds to an error that the time limit was exceeded or the caller
-// canceled the work.
+// explained adds to an error that it occurred because the time limit was
+// exceeded or the caller canceled the work.
 func explained(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {

@@ -17,12 +17,12 @@ type heaps struct {
 	// loops is the number of loops between two dumps.
 	loops  int
 	series *analysis.GrowthSeries
-	// taken counts all dumps, compared counts those of the present series;
-	// again is set in the second series.
+	// taken is the number of all dumps; compared is the number of dumps in the
+	// present series. again is set in the second series.
 	taken, compared int
 	again           bool
 	report          *analysis.Growth
-	// failure is why the heap cannot be dumped.
+	// failure is the reason why the heap cannot be dumped.
 	failure string
 }
 
@@ -30,8 +30,8 @@ type heaps struct {
 // in the heap.
 const firstDumps = 2
 
-// maxPlaces bounds the places of a result, maxSteps the steps at the end of a
-// path that are kept.
+// maxPlaces bounds the number of places in a result; maxSteps bounds the number
+// of steps that are kept at the end of a path.
 const (
 	maxPlaces = 10
 	maxSteps  = 30
@@ -39,8 +39,9 @@ const (
 )
 
 // wanted reports whether to dump now. If nothing grew in the first dumps but
-// Java memory still grows, a second series begins, if there is time for it:
-// growth is found only in places that have grown in each dump of a series.
+// Java memory still grows, a second series begins unless this is the last
+// reading. A new series is needed because growth is found only in places that
+// have grown in each dump of a series.
 func (h *heaps) wanted(rises, last bool) bool {
 	switch {
 	case h.failure != "":
@@ -80,7 +81,7 @@ func (h *heaps) flat() bool {
 	return h.failure == "" && h.compared >= firstDumps && h.report.Found == 0
 }
 
-// verdict judges the growing places; growing are the places whose growth does
+// verdict judges the growing places. growing are the places whose growth does
 // not slow down.
 func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reason string) {
 	switch {
@@ -126,8 +127,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
 }
 
-// increments are the differences between each dump and the previous one: in
-// objects, or in bytes if objects become larger.
+// increments are the differences between each dump and the previous one. They
+// are in objects, or in bytes if the objects become larger.
 func increments(p *growth.Place) []int64 {
 	if !p.Larger {
 		return p.Increments

@@ -20,20 +20,20 @@ type rule struct {
 	// every requires growth between all readings, as for objects that no pool
 	// keeps.
 	every bool
-	// java marks measures that heap dumps show better.
+	// java marks measures that are better judged by heap dumps.
 	java bool
-	// shown marks measures that are reported and not judged.
+	// shown marks measures that are reported but not judged.
 	shown bool
 }
 
 // memory returns the rule for a dimension, in kB. Native memory of an idle app
-// scatters by about 150 kB; the other limits are in proportion to that.
+// scatters by about 150 kB; the other limits are proportional to the scatter.
 func memory(noise float64) rule {
 	return rule{unit: record.UnitKB, noise: noise, least: noise * 2 / 3, found: noise * 4 / 3}
 }
 
-// quietShare is the share of the found rate that the upper bound must stay
-// below for a measure to count as quiet.
+// quietShare is the share of the found rate below which the upper bound of a
+// measure must stay for the measure to count as quiet.
 const quietShare = 0.85
 
 // The rules of counts. Screens and their contexts are objects that no pool
@@ -69,8 +69,8 @@ const (
 	// count as noise.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
-	// lastShare is the share of the mean growth that the latest interval must
-	// have.
+	// lastShare is the minimum share of the mean growth that the latest
+	// interval must have.
 	lastShare = 1.0 / 3
 )
 
@@ -78,9 +78,9 @@ const (
 type state int
 
 const (
-	// unread means too few readings; quiet means no growth, or too little to
-	// matter; growing is a leak if the trip ends; rising and open are
-	// undecided.
+	// unread means too few readings. quiet means no growth, or too little to
+	// matter. growing counts as a leak if the trip ends in this state. rising
+	// and open are undecided.
 	unread state = iota
 	quiet
 	open
@@ -127,7 +127,8 @@ func (r rule) judge(x, y []float64) judgment {
 	return j
 }
 
-// quiet reports whether nothing relevant grows any more.
+// quiet reports whether the measure does not grow any more to a relevant
+// extent.
 func (r rule) quiet(j judgment, c curve, intervals int) bool {
 	switch {
 	case r.every:
@@ -164,10 +165,10 @@ func (r rule) grows(l line, c curve, intervals int) bool {
 // curve describes the growth of a measure over its readings. Rates are per
 // loop.
 type curve struct {
-	// rises counts the intervals in which it grows.
+	// rises is the number of intervals in which the measure grows.
 	rises, intervals int
 	// first and latest are the rates over the first two and the latest two
-	// intervals, last is the rate of the latest interval, before the rate of
+	// intervals. last is the rate of the latest interval; before is the rate of
 	// the interval before it.
 	first, latest, last, before float64
 	// sd is the standard deviation of the difference between first and latest.

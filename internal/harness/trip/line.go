@@ -9,7 +9,7 @@ import (
 
 // line is a straight line through readings of one measure, by least squares.
 type line struct {
-	// slope is the slope per loop, se its standard error with df degrees of
+	// slope is the slope per loop; se is its standard error with df degrees of
 	// freedom.
 	slope, se, df float64
 	// own is the standard deviation of the readings around the line.

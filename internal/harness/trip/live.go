@@ -37,7 +37,7 @@ type Live struct {
 	// Heap is the options for reading dumps.
 	Heap analysis.Options
 
-	// files are the dumps that were taken, below Dir.
+	// files are the dumps that were taken, as paths relative to Dir.
 	files []string
 }
 

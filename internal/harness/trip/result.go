@@ -182,7 +182,7 @@ func conclude(r *record.Trip) {
 	}
 }
 
-// shownParts bounds the parts of a verdict in one line.
+// shownParts bounds the number of parts of a verdict in one line.
 const shownParts = 3
 
 func listed(parts []string, between string) string {
@@ -213,8 +213,8 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 
 func perLoopText(unit string, rate float64) string { return rule{unit: unit}.perLoop(rate) }
 
-// detectable lists the smallest rates that a trip that passed would have
-// detected.
+// detectable lists the smallest rates that would have been detected in a trip
+// that passed.
 func detectable(r *record.Trip) string {
 	var parts []string
 	for _, name := range []string{"heap", "Activities", "native_heap"} {

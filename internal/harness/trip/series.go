@@ -10,7 +10,7 @@ import (
 
 // series are the readings of a trip, measure by measure.
 type series struct {
-	// loops is the number of loops done at each reading.
+	// loops is, for each reading, the number of loops done before it.
 	loops    []float64
 	readings []Measured
 }
@@ -19,7 +19,7 @@ func (s *series) add(loops int, r Measured) {
 	s.loops, s.readings = append(s.loops, float64(loops)), append(s.readings, r)
 }
 
-// measure is one number of the readings.
+// measure is one of the numbers that each reading has.
 type measure struct {
 	name   string
 	rule   rule
@@ -66,8 +66,8 @@ func graphics(b *record.Breakdown) *int64 {
 // and that no pool keeps.
 var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
 
-// maxObjects bounds the names of objects that are judged, because a device may
-// print any number.
+// maxObjects bounds the number of object names that are judged, because a
+// device may print any number of names.
 const maxObjects = 30
 
 // measures returns the measures that at least one reading has.

@@ -36,14 +36,15 @@ type Incarnation struct {
 }
 
 // Measured is what a process holds at one point in time. Values that could not
-// be read are nil or missing, and Reasons says why.
+// be read are nil or missing; Reasons says why.
 type Measured struct {
 	Incarnation
 	User int
 	// Objects counts objects by the names of dumpsys meminfo.
 	Objects        map[string]int64
 	Threads, Files *int64
-	// Breakdown is the memory by dimension, PSS the total with swap, in kB.
+	// Breakdown is the memory by dimension; PSS is the total including swap, in
+	// kB.
 	Breakdown record.Breakdown
 	PSS       *int64
 	Reasons   []string

@@ -24,22 +24,22 @@ type Options struct {
 	LoopsPerReading int
 	// NoDumps disables heap dumps.
 	NoDumps bool
-	// Death returns why a process with that pid has ended, "" if unknown; it
-	// may be nil.
+	// Death returns the reason why the process with the given pid has ended, ""
+	// if it is unknown. Death may be nil.
 	Death func(ctx context.Context, pid int) string
 	// Progress receives messages; it may be nil.
 	Progress func(string)
 }
 
-// The defaults: LeakCanary's repeating scenarios take up to 5 dumps with 2
-// loops between them.
+// The defaults follow LeakCanary's repeating scenarios, which take up to 5
+// dumps with 2 loops between them.
 const (
 	DefaultWarmUp          = 2
 	DefaultLoops           = 10
 	defaultLoopsPerReading = 2
 )
 
-// MaxLoops bounds the loops of a trip.
+// MaxLoops bounds the number of loops of a trip.
 const MaxLoops = 10_000
 
 // LoopError is the error of a scenario that failed.
@@ -59,13 +59,13 @@ func (e *LoopError) Unwrap() error { return e.Err }
 // trip: its memory before and after cannot be compared.
 type RestartError struct {
 	Process string
-	// Loop is the number of the loop in which it happened.
+	// Loop is the number of the loop in which the process restarted or ended.
 	Loop   int
 	WarmUp bool
 	// Old is the previous incarnation, New the current one; the PID of New is 0
 	// if the process is not running.
 	Old, New Incarnation
-	// Reason is why the process ended, "" if unknown.
+	// Reason is the reason why the process ended, "" if it is unknown.
 	Reason string
 }
 
@@ -105,9 +105,9 @@ func loopName(n int, warmUp bool) string {
 }
 
 // Run repeats a scenario until nothing grows any more or all loops are done,
-// and judges what the scenario leaves behind. The result has the measurements
-// even if an error ends the trip: a [LoopError], a [RestartError], a process
-// that cannot be read, or the cause of ctx.
+// and judges what the scenario adds to the process. The result has the
+// measurements even if an error ends the trip. The error is a [LoopError], a
+// [RestartError], that of a process that cannot be read, or the cause of ctx.
 func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Options) (record.Trip, error) {
 	t, err := newTrip(s, loop, o)
 	if err != nil {
@@ -129,7 +129,7 @@ type trip struct {
 	user           int
 	series         series
 	heaps          *heaps
-	// unsettled counts the readings of a process that had not settled.
+	// unsettled is the number of readings of a process that had not settled.
 	unsettled int
 	stopped   string
 	warnings  []string
@@ -262,8 +262,8 @@ func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, w
 	return restart
 }
 
-// lookAgain checks after an error whether the process is running: reading a
-// process that restarts at that moment fails in many ways.
+// lookAgain checks after an error whether the process is still running: reading
+// a process that restarts at that moment can fail in many ways.
 func (t *trip) lookAgain(ctx context.Context, err error) (Incarnation, error) {
 	now, aerr := t.subject.Alive(ctx)
 	switch {
@@ -275,7 +275,7 @@ func (t *trip) lookAgain(ctx context.Context, err error) (Incarnation, error) {
 	return now, err
 }
 
-// at returns the number of the loop that has ended.
+// at returns the number of the loop that has just ended.
 func (t *trip) at() (n int, warmUp bool) {
 	if t.done == 0 && t.warmedUp > 0 {
 		return t.warmedUp, true
@@ -414,7 +414,7 @@ func (t *trip) over() bool {
 	judged := false
 	for _, m := range t.judged() {
 		switch {
-		case m.rule.shown || m.overruled || m.state == unread && m.readings < 2: // more loops do not change that
+		case m.rule.shown || m.overruled || m.state == unread && m.readings < 2: // more loops would not change that
 		case m.state != quiet:
 			return false
 		default:
@@ -442,7 +442,7 @@ func (t *trip) judged() []judgedMeasure {
 	return out
 }
 
-// maxWarnings bounds the warnings of a result.
+// maxWarnings bounds the number of warnings in a result.
 const maxWarnings = 20
 
 func (t *trip) warn(line string) {
