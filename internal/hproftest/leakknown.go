@@ -3,7 +3,7 @@ package hproftest
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
 // knownLeak is a leak that Shark's AndroidReferenceMatchers contain, on a phone
-// that has the leak, or a similar leak on a phone that does not.
+// that has the leak, or a similar leak on a phone without the known leak.
 type knownLeak struct {
 	name  string
 	phone Phone

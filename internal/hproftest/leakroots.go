@@ -2,7 +2,8 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// leakRoot makes an object reachable from a root, or only apparently so.
+// leakRoot makes an object reachable from a root, or makes it look reachable
+// although it is not.
 type leakRoot struct {
 	name string
 	make func(s *scene, held Ref)

@@ -73,7 +73,8 @@ func TestActivities(t *testing.T) {
 			t.Errorf("the layout of %d", l.Of(a.Ref))
 		}
 	}
-	// From outside, only the leak holds the destroyed activity.
+	// Apart from objects of its own, only the leak holds the destroyed
+	// activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {
 		t.Errorf("held by %v", l.holders(dead.Ref))
@@ -422,7 +423,7 @@ func TestGraph(t *testing.T) {
 	}
 	main := g.Class("Main")
 	fixture := g.Path(main, "a")
-	// The expected value also includes 50000 native bytes of the field g.
+	// The expected value also includes the 50000 native bytes of the field g.
 	if main != 0x12c04948 || fixture != 0x12c04c28 || g.Text(g.Path(fixture, "b")) != "hello, world" ||
 		g.Text(g.Path(fixture, "c")) != "Sigma (\u01a9) is not ASCII" || g.Retained(g.Path(fixture, "g")) != 8 ||
 		g.Retained(g.Path(fixture, "u")) != 120000 {

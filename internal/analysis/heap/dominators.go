@@ -41,7 +41,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// Another core counts the classes meanwhile.
+	// Meanwhile, another core counts the classes.
 	counted := make(chan struct{})
 	go func() {
 		defer close(counted)
@@ -62,7 +62,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	return l.plant(d.idoms)
 }
 
-// find visits the vertices from the last one down.
+// find processes the vertices from the last one down.
 func (d *dominance) find(ctx context.Context, count uint32) error {
 	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {

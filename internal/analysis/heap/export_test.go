@@ -6,8 +6,8 @@ import "fmt"
 func Held(g *Graph) int64 { return g.arena.held }
 
 // BrokenOrder returns where the tree is not in preorder. In preorder, a vertex
-// comes after its dominator, and the vertices that it dominates follow it, up
-// to its end.
+// comes after its dominator and is followed by the vertices that it dominates,
+// up to its end.
 func BrokenOrder(g *Graph) error {
 	t := &g.tree
 	for v := uint32(1); v < uint32(len(t.parents)); v++ {

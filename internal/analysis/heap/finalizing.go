@@ -6,8 +6,8 @@ import "math/bits"
 // the app can no longer use them, but they stay in memory until the finalizer
 // has run.
 type Waiting struct {
-	// Objects counts the objects with a finalizer; Count counts those of Class,
-	// the most frequent class among them.
+	// Objects is the number of objects with a finalizer; Count is the number of
+	// those that belong to Class, the most frequent class among them.
 	Objects int64
 	Class   string
 	Count   int64

@@ -72,8 +72,9 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// double adds predecessors with the same ID to some objects. They may be of
-// another kind, but the predecessor of a class is always a class.
+// double adds, for some objects, another record with the same ID before the
+// object's own. It may be of another kind, but for a class it is always a
+// class.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {

@@ -182,7 +182,7 @@ func shapes() map[string]shape {
 		"list scattered": {n: deep, refs: list, dominator: before, id: scattered(deep)},
 		// Object 0 is followed by the cells of one list, the cells of the other
 		// list, and the elements that both lists share. Algorithms that climb
-		// the dominator tree from each element need many steps for each.
+		// the dominator tree from each element need many steps per element.
 		"two lists": {n: 1 + 3*wide, refs: func(refs []int, i int) []int {
 			switch {
 			case i == 0:
@@ -307,8 +307,8 @@ func tangle(seed uint64, n int) *shape {
 		refs[0] = append(refs[0], dice.IntN(n))
 	}
 	dominators := cooper(refs)
-	// A shape requires dominators first: here the objects are in the order of
-	// the search.
+	// A shape requires that dominators come first: here the objects are in the
+	// order of the search.
 	order := preorder(refs)
 	place := make([]int, n)
 	for at, i := range order {

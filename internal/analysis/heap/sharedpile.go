@@ -11,7 +11,8 @@ import (
 // them. They are dominated by the class that has the fields, by the class
 // loader of their classes, or only by the GC roots together.
 type SharedPile struct {
-	// Accumulation.Object is their dominator; if Top is true, they have none.
+	// Accumulation.Object is the dominator of the objects; if Top is true, they
+	// have no dominator.
 	Accumulation
 
 	Top bool
@@ -19,7 +20,8 @@ type SharedPile struct {
 	// last.
 	Sample []Object
 
-	// above is the vertex of their dominator; row is the row of their class.
+	// above is the vertex of the objects' dominator; row is the row of their
+	// class.
 	above, row uint32
 }
 

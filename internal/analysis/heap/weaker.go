@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// weakLink is the referent of a Reference that holds it more weakly than a
-// field does.
+// weakLink is the reference from a Reference to its referent, if it holds the
+// referent more weakly than a field does.
 type weakLink struct {
 	from, to uint32
 	strength Reachability

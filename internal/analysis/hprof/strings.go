@@ -54,8 +54,8 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 // join is called after the last string was added.
 func (s *Strings) join() { s.entries = s.added.join() }
 
-// memory returns the number of bytes that the strings take, excluding the part
-// that is bounded.
+// memory returns the bytes of the entries. It does not include the texts, whose
+// size is bounded by maxBlob.
 func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
 // Len returns the number of strings.

@@ -42,8 +42,8 @@ type byName struct {
 	depth, rank uint32
 	// ended is true if all wanted objects were reached.
 	lasting, ended bool
-	// classes maps names of classes to numbers; instances and class objects are
-	// numbered separately, instances first.
+	// classes holds the names of classes by number: classes of instances first,
+	// then class objects, whose numbers are in objects.
 	classes []string
 	objects map[heap.Object]uint32
 }
