@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An impossible value is an error of the reading if it is the value that is
-// judged; any other impossible value becomes unknown.
+// An impossible value makes the whole reading an error if it is the value that
+// is judged; any other impossible value becomes unknown.
 func TestImpossibleReadings(t *testing.T) {
 	status := Target{Process: Process{Name: "com.p5", PID: 5, Start: 500}, Level: Level{Source: Status}}
 	for _, c := range []struct {
@@ -47,7 +47,8 @@ func TestImpossibleReadings(t *testing.T) {
 	}
 }
 
-// If the device printed no output and no message, nothing follows the reason.
+// If the device printed neither output nor a message, nothing follows the
+// reason.
 func TestMissingValueWithoutErrorOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\n") + end
 	for said, want := range map[string]string{

@@ -174,8 +174,8 @@ func BenchmarkFastChannel(b *testing.B) {
 }
 
 // The kernel decides what a user build permits: the shell is not root, and the
-// app has another uid. The source, and the reasons why better ones are not
-// used, are reported.
+// app has another uid. The source that is used is reported, and so are the
+// reasons why better sources are not used.
 func TestLevelsOfAUserBuild(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to use two uids")

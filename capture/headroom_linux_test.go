@@ -95,7 +95,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 	if trips := len(dev.Commands) - before; trips != 2 {
 		t.Errorf("the first reading took %d round trips", trips)
 	}
-	// Two processes of one package cause one request for it.
+	// Two processes of one package cause only one request about the package.
 	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
 		t.Errorf("the package was requested %d times", n)
 	}
@@ -221,9 +221,9 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	}
 }
 
-// Before Android 7 a command line has 4095 bytes: many processes need several,
-// but processes that fit need only one, and a package service that hangs costs
-// its timeout once.
+// Before Android 7 a command line has at most 4095 bytes. Many processes need
+// several command lines, and processes that fit need only one; a package
+// service that hangs costs its timeout once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
 		for _, n := range []int{1, 10, 15, 42, 60} {

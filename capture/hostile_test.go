@@ -94,8 +94,8 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// If there are two, the older one is found, such as the child of
-			// another test run.
+			// If two processes have this name, the older one is found. The
+			// other may be the child of another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
@@ -163,7 +163,7 @@ func checkWords(t *testing.T, names, words []string) {
 }
 
 // simulated is a phone with one app that only run-as can read; it is called
-// without a connection.
+// directly, without an adb connection.
 func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 	app.Debuggable = true
 	phone := androidsim.New(androidsim.Options{Apps: []androidsim.App{app}})
@@ -226,8 +226,8 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	}
 }
 
-// A dozen programs find a thousand processes; the result is the same as from
-// the simulated phone's shell.
+// A dozen programs suffice to find a thousand processes; the result is the same
+// as from the simulated phone's shell.
 func TestFindAThousand(t *testing.T) {
 	var processes []androidsim.ProcessSpec
 	for i := range 1000 {

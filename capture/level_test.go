@@ -37,8 +37,8 @@ func phone(answers func(command string) string) *shelltest.Device {
 	}}
 }
 
-// partsOf yields the parts of a joined command line, with their labels, in
-// order.
+// partsOf yields the parts of a joined command line in order, each with its
+// label.
 func partsOf(command string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		marker, _, _ := strings.Cut(command[len("echo; echo "):], " ")
@@ -180,7 +180,7 @@ func unansweredSU() (dev *shelltest.Device, asked *int) {
 	}}, asked
 }
 
-// If su works, every process is read through it, and it is probed only once.
+// If su works, every process is read through su, and su is probed only once.
 func TestGrantedSUIsTriedOnce(t *testing.T) {
 	dev := phone(func(command string) string {
 		switch {
@@ -214,8 +214,8 @@ func TestGrantedSUIsTriedOnce(t *testing.T) {
 	}
 }
 
-// A read that blocks a batch costs the other processes time, but does not
-// change their level. It is probed again after some lookups.
+// If one read blocks a batch, the other processes are delayed, but their levels
+// do not change. The blocked process is probed again after some lookups.
 func TestBatchWithAHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := phone(func(command string) string {
@@ -275,7 +275,8 @@ func TestProbeAllIsProbeOfEach(t *testing.T) {
 	})
 	var ps []Process
 	for i := range 240 {
-		// In a package with an isolated process, each is probed separately.
+		// In a package with an isolated process, each process is probed
+		// separately.
 		ps = append(ps, Process{Name: fmt.Sprintf("com.x%d:p", i/2), PID: 100 + i, UID: 10000 + i%2*89000})
 	}
 	all, err := NewLevels(dev, Facts{UID: 2000}).ProbeAll(t.Context(), ps)

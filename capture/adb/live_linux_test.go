@@ -194,8 +194,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// sameLines compares outputs whose streams were mixed: eval changes the
-// beginning of the shell's own messages.
+// sameLines compares outputs whose streams were mixed. It allows for eval,
+// which changes the beginning of the shell's own messages.
 func sameLines(got, want string) bool {
 	split := func(s string) []string {
 		lines := strings.Split(s, "\n")
@@ -273,7 +273,7 @@ func (c *processScanner) with(word string) []int {
 	return pids
 }
 
-// betweenScans leaves most of one core to others.
+// betweenScans is a pause that leaves most of one core to other work.
 const betweenScans = 20 * time.Millisecond
 
 func commandLines() map[int][]byte {
@@ -289,7 +289,7 @@ func commandLines() map[int][]byte {
 
 var lastNap atomic.Int64
 
-// uniqueSleep returns a sleep that is distinct from all others.
+// uniqueSleep returns a sleep command that is distinct from all others.
 func uniqueSleep() string {
 	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
 }
@@ -342,9 +342,9 @@ func TestCancelEndsCommand(t *testing.T) {
 	}
 }
 
-// cancelOne cancels a command. If the kill is late, as on a busy machine, the
-// call reports that the command may still run, which proves nothing. In that
-// case cancelOne cancels another command.
+// cancelOne cancels a command. If the kill is late, as may happen on a busy
+// machine, the call reports that the command may still run, which proves
+// nothing. In that case cancelOne repeats the test with another command.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
 	for range 10 {
 		if cancelOnce(t, name, command, run) {

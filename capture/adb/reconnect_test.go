@@ -30,8 +30,8 @@ func TestNetworkSerial(t *testing.T) {
 // switchboard is a scripted server with one network device.
 type switchboard struct {
 	mu sync.Mutex
-	// line is what the server lists, "" for nothing; after is what it lists
-	// after a connect request.
+	// line is what the server lists, or "" if it lists nothing; after is what
+	// it lists after a connect request.
 	line, after string
 	// says is the answer to connect.
 	says string

@@ -95,8 +95,8 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// A connection that lost its position stays silent forever; a reset brings the
-// device back.
+// A connection that has lost its position in the packet stream stays silent
+// forever; a reset brings the device back.
 func TestReset(t *testing.T) {
 	_, _, line, dev := plugged(t)
 	// The header announces a megabyte, so the bytes that follow are read as its
@@ -112,6 +112,7 @@ func TestReset(t *testing.T) {
 	if err := dev.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A command may still be sent over the old connection, and ends with it.
+	// A command may still be sent over the old connection; it then ends with
+	// that connection.
 	waitFor(t, "an answer after the reset", func() bool { return answers(t, dev, patience/4) })
 }

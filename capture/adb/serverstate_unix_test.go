@@ -24,7 +24,7 @@ import (
 type place struct {
 	mu    sync.Mutex
 	up    bool
-	dials []time.Duration // of those that found nothing
+	dials []time.Duration // times of the dials that found nothing
 	begin time.Time
 	// starts are the times of the starts, and boot is the effect of one.
 	starts []time.Duration

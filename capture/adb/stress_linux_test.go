@@ -36,7 +36,7 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is by how many bytes the memory of objects, including
+	// PeakOver is the number of bytes by which the memory of objects, including
 	// uncollected dead ones, exceeded its initial value; Held is how much of
 	// the increase was left after a collection.
 	PeakOver, Held int64

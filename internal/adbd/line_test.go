@@ -215,7 +215,7 @@ func TestLineDelay(t *testing.T) {
 		near.Write([]byte("d"))
 		want(14 * time.Second)
 
-		// A hang ends when the fault or the connection ends.
+		// A hang ends when the fault ends or the connection ends.
 		hang := l.Delay(time.Hour)
 		go func() {
 			time.Sleep(time.Second)
@@ -236,8 +236,8 @@ func TestLineDelay(t *testing.T) {
 	})
 }
 
-// Faults start and end while connections are in use: this is for the race
-// detector. Without garbling, a prefix of the sent data arrives.
+// Faults start and end while connections are in use; the test is meant for the
+// race detector. Without garbling, a prefix of the sent data arrives.
 func TestLineConcurrency(t *testing.T) {
 	l := new(Line)
 	var wg sync.WaitGroup

@@ -35,8 +35,8 @@ type bench struct {
 	unplug func()
 }
 
-// fronts lists both: the real server with a Daemon, and the in-memory Server.
-// Both are used by the real adb program.
+// fronts lists both front ends: the real server with a Daemon, and the
+// in-memory Server. Both are reached through the real adb program.
 var fronts = map[string]func(t *testing.T, features []string) bench{
 	"daemon": func(t *testing.T, features []string) bench {
 		server := adbtest.StartServer(t)
@@ -262,8 +262,8 @@ func openShell(t testing.TB, b bench, service string) net.Conn {
 
 func TestRealSlowConsumer(t *testing.T) {
 	onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
-		// One stream is never read and another never reads its input: both
-		// stop, and the phone stays usable.
+		// One stream is never read, and another never reads its input: both
+		// streams stop, and the phone stays usable.
 		endless := openShell(t, b, "exec:cat /dev/zero")
 		mustRead(t, endless, 1)
 		deaf := openShell(t, b, "exec:sleep 1000")
@@ -341,8 +341,8 @@ func TestRealReconnect(t *testing.T) {
 		before := accepted.Load()
 		d.Drop()
 		// A server is offline for a quarter of a second, which polling can
-		// miss, and before that lists the device of the old connection. A new
-		// transport shows that both are over.
+		// miss, and before that it lists the device of the old connection. A
+		// new transport shows that both periods are over.
 		waitFor(t, "both servers to reconnect", func() bool { return accepted.Load() >= before+2 })
 		hello()
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // dial connects to a server and sends requests, each after the OKAY of the
-// previous one. If the last request is empty, it is not sent, but all OKAYs
-// have then been read.
+// previous request. If the last request is empty, it is not sent; dial then
+// returns when all OKAYs have been read.
 func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -153,7 +153,7 @@ func TestShellStdin(t *testing.T) {
 	}
 }
 
-// TestShellEnds: whatever a command left behind is released, and can write
+// TestShellEnds: whatever a command leaves running is released, and can write
 // nothing after the exit status.
 func TestShellEnds(t *testing.T) {
 	expectNoGoroutines(t)

@@ -20,8 +20,8 @@ func TestCollectGarbage(t *testing.T) {
 		options    androidsim.Options
 		debuggable bool
 		uid        int
-		// change runs before the signal; refused is the expected reason, "" for
-		// a collection.
+		// change runs before the signal; refused is the expected reason, or ""
+		// if a collection is expected.
 		process string
 		change  func(*androidsim.Phone, *capture.Process)
 		refused string

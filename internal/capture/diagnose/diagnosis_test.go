@@ -23,7 +23,7 @@ import (
 // debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is a fault of a round trip, and the first round trip that has it.
+// faultAt is a fault of a round trip. trip is the first round trip that has it.
 type faultAt struct {
 	name string
 	// forGood means that all later round trips fail too.
@@ -92,7 +92,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	}
 	missing := 0
 	for _, o := range got.Steps {
-		// What this release does not have is missing in any case.
+		// An artifact that this release does not have is missing in any case.
 		if want, _ := debuggable(api).allowed(o.Step); o.File == "" && want != Skipped {
 			missing++
 		}
@@ -142,8 +142,8 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	}
 }
 
-// TestEndOfTheProcess: artifacts taken after the end are not of the process,
-// except the log.
+// TestEndOfTheProcess: artifacts that are taken after the process has ended are
+// not from it, except the log.
 func TestEndOfTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*localPhone){
 		"killed":               func(d *localPhone) { d.Kill("com.shop") },
@@ -209,8 +209,8 @@ func TestCallerEndsDiagnosis(t *testing.T) {
 	})
 }
 
-// TestLevelIsTheFirstHint: the fast channel's user is tried first, and su only
-// if nothing is known about it.
+// TestLevelIsTheFirstHint: the user that the level names is tried first. No
+// round trip is spent on other users.
 func TestLevelIsTheFirstHint(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
@@ -394,8 +394,8 @@ func TestRightsRefused(t *testing.T) {
 	}
 }
 
-// TestRightsOfATruncatedAnswer: an incomplete part of an answer counts as
-// missing, and so does the part of su, which comes last.
+// TestRightsOfATruncatedAnswer: if a part of an answer is incomplete, it counts
+// as missing. This also holds for the part of su, which comes last.
 func TestRightsOfATruncatedAnswer(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {

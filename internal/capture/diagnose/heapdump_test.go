@@ -425,8 +425,8 @@ func TestCheckAfterTheDump(t *testing.T) {
 	}
 }
 
-// TestRemovalThatFails: a single failure has no effect. A dump that may be left
-// on the device is named in the outcome, whatever its ending, and the sweep
+// TestRemovalThatFails: a single failure has no effect. A dump that may still
+// be on the device is named in the outcome, whatever its ending, and the sweep
 // finds it.
 func TestRemovalThatFails(t *testing.T) {
 	for _, times := range []int{1, 2} {
@@ -512,7 +512,7 @@ func TestLargeHeapDump(t *testing.T) {
 }
 
 // TestSweep: the caller's own dumps are removed immediately, and dumps of other
-// owners once they cannot be in use. No other file of theirs is removed,
+// owners once they cannot be in use. No other file of another owner is removed,
 // whatever its name.
 func TestSweep(t *testing.T) {
 	for _, api := range []int{21, 23, 34} {

@@ -334,7 +334,8 @@ func (s situation) everyRecipe(t *testing.T) {
 		if got.Up == 0 || got.Ended < got.Up || got.Recipe != name || got.Process != r.Process {
 			t.Errorf("%s: %+v", name, got)
 		}
-		// This is in the time of a phone, where dumpsys takes a second.
+		// The limit allows for the times of a phone, where dumpsys takes a
+		// second.
 		if took := time.Since(began); (name == "native" || name == "thread") && took > 5*time.Second {
 			t.Errorf("%s takes %v", name, took)
 		}

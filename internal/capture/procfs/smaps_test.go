@@ -231,7 +231,7 @@ func TestInterruptedSmaps(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	// This is complete, though unusual.
+	// This text is complete, though unusual.
 	for name, text := range map[string]string{
 		"no VmFlags (3.4)":    string(smapsText(2, "Locked")),
 		"an unknown line":     "WARNING: linker: text relocations\n" + whole,

@@ -22,8 +22,8 @@ func (p phone) Shell(ctx context.Context, _ string, stdout, _ io.Writer) (int, e
 	return p.run(ctx, stdout)
 }
 
-// Device errors are reported in plain words and not in those of Go; programs
-// can still test the kind.
+// Device errors are reported in plain words instead of Go's error texts;
+// programs can still test the kind of the error.
 func TestAskExplainsErrors(t *testing.T) {
 	hangs := func(ctx context.Context, _ io.Writer) (int, error) {
 		<-ctx.Done()

@@ -275,7 +275,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Callers report, in this package's format, what only they can know.
+// Callers report problems that only they can know, in the format of this
+// package.
 func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)

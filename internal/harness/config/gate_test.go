@@ -346,7 +346,7 @@ func FuzzStoreAddress(f *testing.F) {
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is read as %q; the pattern says %v", text, got, pattern.MatchString(text))
 		}
-		// They differ in which characters outside of ASCII are spaces.
+		// The two differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)

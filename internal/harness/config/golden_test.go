@@ -19,7 +19,8 @@ func environment(name string) (string, bool) {
 	return v, ok
 }
 
-// golden compares a text with the file that holds the expected one.
+// golden compares a text with the content of the file that holds the expected
+// text.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -51,7 +52,8 @@ func badFiles(t *testing.T) []string {
 }
 
 // typed parses the command line that may be in a comment on the second line of
-// a file. It consists of variables, and flags as choices.
+// a file. The command line consists of variables, and of flags that are
+// converted to choices.
 type typed struct {
 	line    string
 	getenv  func(string) (string, bool)

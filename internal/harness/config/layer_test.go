@@ -483,8 +483,8 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAgainstOverlay does the same with variables. It omits the
-// workload, which its variables do not replace as a whole.
+// TestEnvironmentAgainstOverlay makes the same comparison with variables. It
+// omits the workload, because variables do not replace the workload as a whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}
 	accepted := 0

@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// TestDistanceAgainstSearch compares the result with the definition: the length
-// of the shortest sequence of single edits from one word to the other, found by
-// exhaustive search.
+// TestDistanceAgainstSearch compares the distance with its definition: the
+// length of the shortest sequence of single edits from one word to the other,
+// found by exhaustive search.
 func TestDistanceAgainstSearch(t *testing.T) {
 	const letters, longest = "abc", 4
 	words := []string{""}

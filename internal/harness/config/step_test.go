@@ -28,7 +28,7 @@ func FuzzStepLine(f *testing.F) {
 		if fault != nil && !strings.Contains(text, fault.part) {
 			t.Errorf("%q: %q is not part of it", text, fault.part)
 		}
-		// They differ in which characters outside of ASCII are spaces.
+		// The two differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the keys of some serials, reports it, and holds them until its
-// input ends.
+// hold takes the keys of some serials, reports that it has them, and holds them
+// until its input ends.
 func hold(folder string, serials []string) int {
 	l, err := Take(context.Background(),
 		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
@@ -116,8 +116,8 @@ func child(t *testing.T, mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// holder starts a process that holds devices and waits until it does; release
-// ends the process normally.
+// holder starts a process that holds devices, and waits until the process holds
+// them; release ends the process normally.
 func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, release func()) {
 	t.Helper()
 	cmd = child(t, "hold", append([]string{folder}, serials...)...)

@@ -67,7 +67,7 @@ func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 }
 
 // On phones whose apps allocate the buffers of their windows, a leak of such
-// buffers is only in the list of imported buffers.
+// buffers is visible only in the list of imported buffers.
 func TestImportedBuffersGrow(t *testing.T) {
 	text := bytes.TrimRight(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"), "\n")
 	at := bytes.Index(text, []byte("+ name:VRI["))

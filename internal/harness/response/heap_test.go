@@ -175,7 +175,7 @@ func TestKeptRecorded(t *testing.T) {
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
-		// Texts such as the name of the app were removed from it.
+		// Texts such as the name of the app were removed from the dump.
 		d := analysis.Compare(checkSummary(t, got, dump), summarized(t, kept), 10)
 		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable ||
 			slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {

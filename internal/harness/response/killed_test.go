@@ -177,8 +177,8 @@ func TestResumeInterrupted(t *testing.T) {
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
-		// This also holds for a line of an interrupted run, which contains what
-		// grew.
+		// This also holds for a diagnosis of an interrupted run, whose line
+		// contains what grew.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "of the first time"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
@@ -336,9 +336,9 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	}
 }
 
-// A truncated packed dump is not mistaken for a complete one. A damaged one, or
-// one that is too large when unpacked, is rejected and leaves no temporary
-// file.
+// A truncated packed dump is not mistaken for a complete dump. A packed dump
+// that is damaged, or too large when unpacked, is rejected and leaves no
+// temporary file.
 func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	// The file has several blocks of 128 KiB, of which the first can be
 	// unpacked.
@@ -515,7 +515,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 				if err := os.Symlink(outside, at); err != nil {
 					recorded.Missing(t, "needs symbolic links: %v", err)
 				}
-				// This is tested with a line and without one.
+				// This case is tested with a line and without a line.
 				for _, list := range [][]record.Diagnosis{told(keep, "heap.hprof"), told(keep, "heap.hprof.zst"), nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)

@@ -199,8 +199,8 @@ func checkText(t testing.TB, name string, content []byte) {
 	}
 }
 
-// checkRecord checks that a record fits into a line of samples.ndjson, and each
-// of its texts into a line, whatever a device has sent.
+// checkRecord checks that a record fits into a line of samples.ndjson and that
+// each of its texts fits into one line, whatever a device has sent.
 func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
 	encoded, err := json.Marshal(d)

@@ -108,7 +108,7 @@ func TestGrowthSumsUp(t *testing.T) {
 			if delta != (after-before)<<10 {
 				t.Errorf("%s: %d bytes reported, %d have grown", what, delta, (after-before)<<10)
 			}
-			// Some of the rows that are summed as others may shrink.
+			// Some of the rows that are summed under "others" may shrink.
 			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings &&
 				share < 0.99 && delta > 0 {
 				t.Errorf("%s: shares sum up to %v", what, share)
@@ -185,8 +185,8 @@ func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	}
 }
 
-// Threads without names are not a separate group from those with names: only
-// the totals are compared, and the names are kept for later.
+// Threads without names do not form a separate group beside those with names:
+// only the totals are compared, and the names are kept for later comparisons.
 func TestThreadsWithoutNames(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	named := func(n int) map[string][]byte {
@@ -221,7 +221,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 	if !strings.HasPrefix(more.Headline(), "threads: 20 -> 50 threads") {
 		t.Error(more.Headline())
 	}
-	// The latest total is used, and the latest names.
+	// The latest total is used, together with the latest names.
 	again := analysed(t, r, "thread", more.Now, nameless(51))
 	equal(t, "again", seen(again), []string{"(unknown name) 51 +1"})
 	back := analysed(t, r, "thread", again.Now, named(60))
@@ -236,7 +236,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
 	says(t, none.Record.Summary, "threads: not read both times\nthreads: 7\n      7  (unknown name)")
-	// Other readings do not remove the ids.
+	// Other readings do not remove the ids of the threads.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
 	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
 }
