@@ -139,7 +139,7 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 	return &bench{p, server, port, temp, t.TempDir()}
 }
 
-// phoneSpeed is how many seconds of a phone pass per real second.
+// phoneSpeed is how many seconds of phone time pass per real second.
 const phoneSpeed = 60
 
 // demoPhone is the phone that the program serves for suites.
@@ -363,8 +363,8 @@ func readJUnit(t *testing.T, text []byte) []junitCase {
 	return out
 }
 
-// checkLeft fails if a child has left a process, a socket, a lease or a file on
-// a phone.
+// checkLeft fails if a child has not removed a process, a socket, a lease or a
+// file on a phone.
 func (r *running) checkLeft(t *testing.T) {
 	t.Helper()
 	b := r.bench

@@ -12,8 +12,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A damaged line in the middle of a run does not lose the run: it is reported
-// on stderr and in run.json, and the exit code is that of a report.
+// A damaged line in the middle of a run does not make the run unreadable: the
+// line is reported on stderr and in run.json, and the exit code is the usual
+// one of a report.
 func TestReportSkipsDamagedLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// With --dump, the commit and the merge request are those of the GitLab job.
+// With --dump, the commit and the merge request are taken from the GitLab job.
 func TestGateByDumpsInGitLab(t *testing.T) {
 	dir := inFolder(t)
 	h, commit := heapsOf(t, dir), strings.Repeat("a", 40)

@@ -108,8 +108,9 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 }
 
-// A run is replayed with the policy that it had: the verdict is that of its
-// report, from the directory, from its file and from standard input.
+// A run is replayed with its original policy: the verdict equals that of its
+// report, whether it is read from the directory, from its file or from standard
+// input.
 func TestReplayOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))

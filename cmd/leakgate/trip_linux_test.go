@@ -121,8 +121,7 @@ func TestTripOfACache(t *testing.T) {
 	}
 }
 
-// A process that leaves nothing behind causes no alarm, and its trips end
-// early.
+// A process that accumulates nothing causes no alarm, and its trips end early.
 func TestSteadyTrips(t *testing.T) {
 	trips := 3
 	if os.Getenv("LEAKGATE_E2E") == "long" {

@@ -100,9 +100,10 @@ func on(t *testing.T, p *cabled, command string) {
 	}
 }
 
-// A check of ten seconds that leaks one Activity fails each time, with its
-// class, its holder and the trace. A check never fails if it ends with one more
-// open screen, leaves garbage, or does nothing while an old leak exists.
+// A check of ten seconds that leaks one Activity fails each time, with the
+// class, the holder and the trace of the leak. A check never fails if it ends
+// with one more open screen, creates garbage, or does nothing while an old leak
+// exists.
 func TestCheckOfScreens(t *testing.T) {
 	rounds := 2
 	if os.Getenv("LEAKGATE_E2E") == "long" {

@@ -349,8 +349,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// An app that dies every few seconds has a death with a time for each observed
-// incarnation. A death in the last seconds of the run has its reason too.
+// If an app dies every few seconds, each observed incarnation has a death with
+// a time. A death in the last seconds of the run also has a reason.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {

@@ -101,8 +101,8 @@ func TestRunOnFullDisk(t *testing.T) {
 	})
 }
 
-// If the output of a workload fills the disk, the error is that of the disk and
-// not a failure of the workload.
+// If the output of a workload fills the disk, the run has the error of the
+// disk, and the workload does not count as failed.
 func TestWorkloadLogFillsDisk(t *testing.T) {
 	disk := smallDisk(t, "4M")
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))

@@ -147,9 +147,9 @@ func TestHostCommandWindows(t *testing.T) {
 	}
 }
 
-// However many tests begin, the number of open ones is bounded. A rule that
-// finds no test, or no end of any test, is missing evidence: the run ends with
-// exit code 5, not with that of a run without leaks.
+// However many tests begin, the number of open tests is bounded. If a rule
+// finds no test, or no end of any test, evidence is missing: the run ends with
+// exit code 5 and not with the exit code of a run without leaks.
 func TestWindowRuleWithoutMatches(t *testing.T) {
 	for want, r := range map[string]*WindowRule{
 		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),

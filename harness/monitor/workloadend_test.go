@@ -18,7 +18,8 @@ func idleSince(d record.Device) float64 {
 	return *d.WorkloadEnded
 }
 
-// about10s reports whether a time is within ten seconds of the expected one.
+// about10s reports whether a time differs from the expected one by at most ten
+// seconds.
 func about10s(got, want float64) bool { return got >= want-10 && got <= want+10 }
 
 // One of two devices completes its work half an hour before the other, which

@@ -179,7 +179,7 @@ func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 }
 
 // checkFolders rejects a path below something that is not a directory: writing
-// to such a path would remove what is there.
+// to such a path would remove the file that has the directory's name.
 func (s *scratch) checkFolders(ctx context.Context, commit string) error {
 	for i, r := range s.path {
 		if r != '/' {
