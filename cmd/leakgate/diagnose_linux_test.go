@@ -192,10 +192,10 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	}{
 		"another name": {
 			[]string{"--process", "com.example.leeky"}, 2,
-			[]string{"no process com.example.leeky runs on", "running apps: " + r.Package()},
+			[]string{"no process com.example.leeky on ", "running apps: " + r.Package()},
 		},
 		"four": {
-			[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + " (pid ", "; name one"},
+			[]string{"--process", of("*")}, 2, []string{"matches 4 processes: ", of("java") + " (pid ", "; name one"},
 		},
 		"another kind": {
 			[]string{"--process", of("java"), "--kind", "jav"}, 2,
