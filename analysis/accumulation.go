@@ -99,7 +99,7 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 		Least:   max(leastAccumulated, reachable/leastAccumulatedShare),
 		Fewest:  fewestAccumulated,
 		Leave:   isSystemHeap,
-		Through: android.IsPlumbing,
+		Through: android.IsContainer,
 		Roots:   rootsAccumulated,
 	}
 	list, err := g.Accumulations(ctx, o)

@@ -212,7 +212,7 @@ type dump struct {
 	warnings []string
 	partial  bool
 	// hide redacts texts in the report; nil shows them.
-	hide *android.Hider
+	hide *android.Redactor
 	// obfuscated is true if names are obfuscated and there is no mapping.
 	// watches is true if LeakCanary watched objects in the process.
 	obfuscated, watches bool
@@ -276,7 +276,7 @@ func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dum
 	if err != nil || o.ShowTexts {
 		return d, err
 	}
-	if d.hide, err = android.NewHider(r, size); err != nil {
+	if d.hide, err = android.NewRedactor(r, size); err != nil {
 		d.graph.Close()
 		return nil, err
 	}
@@ -445,7 +445,7 @@ func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	if len(sets) == 0 {
 		return ctx.Err()
 	}
-	costs, err := d.graph.Costs(ctx, sets, &heap.Patience{Left: mostAmong})
+	costs, err := d.graph.Costs(ctx, sets, &heap.VisitBudget{Left: mostAmong})
 	if err != nil {
 		return err
 	}
@@ -484,7 +484,7 @@ func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	for i := range found {
 		sets[i] = found[i].Objects
 	}
-	costs, err := d.graph.Costs(ctx, sets, &heap.Patience{Left: mostAmong})
+	costs, err := d.graph.Costs(ctx, sets, &heap.VisitBudget{Left: mostAmong})
 	if err != nil {
 		return nil, err
 	}

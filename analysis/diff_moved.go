@@ -42,7 +42,7 @@ type loadedClasses struct{ base, head map[string]bool }
 // neither dump has classes of both names. An app does not rename classes of the
 // platform.
 func (c loadedClasses) renamed(base, head string) bool {
-	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
+	return mapping.MayBeRenamed(base) && mapping.MayBeRenamed(head) && !c.head[base] && !c.base[head]
 }
 
 // paired compares a leak that is gone with a new one. They can be the same leak

@@ -85,9 +85,9 @@ func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object
 		return left, err
 	}
 	f.options.phase("find fingerprints")
-	prints := &trace.Prints{}
+	prints := &trace.Fingerprints{}
 	if shark != nil {
-		if prints, err = shark.Prints(ctx, f.describe()); err != nil {
+		if prints, err = shark.Fingerprints(ctx, f.describe()); err != nil {
 			return left, err
 		}
 		shark.Close()
@@ -173,7 +173,7 @@ func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.
 
 // add adds the leaks of a search, and returns the targets that it did not
 // reach. holder returns what holds a leak to which Shark has no path.
-func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints,
+func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Fingerprints,
 	holder func(*trace.Trace) string) ([]heap.Object, error) {
 	if len(s.Targets()) == 0 {
 		return nil, nil
@@ -245,7 +245,7 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
-	p := &heap.Patience{Left: mostWeighed}
+	p := &heap.VisitBudget{Left: mostWeighed}
 	costs, err := f.graph.Costs(ctx, f.held, p)
 	if err != nil {
 		return nil, fmt.Errorf("weigh leaks: %w", err)
@@ -274,7 +274,7 @@ func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
 			all = append(all, f.held[i]...)
 		}
 	}
-	cost, err := f.graph.Cost(ctx, all, &heap.Patience{Left: mostWeighed})
+	cost, err := f.graph.Cost(ctx, all, &heap.VisitBudget{Left: mostWeighed})
 	if err != nil {
 		return cost, fmt.Errorf("weigh leaks: %w", err)
 	}
@@ -282,7 +282,7 @@ func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
 }
 
 func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, error) {
-	costs, err := f.graph.Costs(ctx, f.accumulationLines, &heap.Patience{Left: mostWeighed})
+	costs, err := f.graph.Costs(ctx, f.accumulationLines, &heap.VisitBudget{Left: mostWeighed})
 	if err != nil {
 		return nil, fmt.Errorf("weigh suspects: %w", err)
 	}
@@ -322,7 +322,7 @@ func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	rules := t.ownRules(m)
 	rules.Records, rules.AllRoots = true, true
 	rules.Matchers = slices.DeleteFunc(rules.Matchers,
-		func(m trace.Matcher) bool { return m.Ignored && !android.OfTools(m.Pattern) })
+		func(m trace.Matcher) bool { return m.Ignored && !android.NeverFollowed(m.Pattern) })
 	return rules
 }
 
@@ -367,7 +367,7 @@ func explainedBy(suspect *Leak, leaks []Leak) string {
 }
 
 func (l *Leak) explains(suspect *Leak) bool {
-	n, class := suspect.Accumulates.Piled()
+	n, class := suspect.Accumulates.Accumulated()
 	if l.Class != class || 10*l.Instances < 9*n {
 		return false
 	}
@@ -381,10 +381,10 @@ func (l *Leak) explains(suspect *Leak) bool {
 	})
 }
 
-// Piled returns the number and the class of the accumulated objects. For a
-// collection it counts what the nodes hold, which is more informative than the
-// nodes themselves.
-func (a *Accumulation) Piled() (n int, class string) {
+// Accumulated returns the number and the class of the accumulated objects. For
+// a collection it counts what the nodes hold, which is more informative than
+// the nodes themselves.
+func (a *Accumulation) Accumulated() (n int, class string) {
 	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
 		return int(a.AppClass.Count), a.AppClass.Class
 	}

@@ -74,7 +74,7 @@ type GrowthSeries struct {
 	idSize int
 	// waiting has, for each dump, the class with the most objects that wait for
 	// their finalizer.
-	waiting []heap.Waiting
+	waiting []heap.FinalizerReachable
 	// jvm is true if the previous dump was from a JVM.
 	jvm bool
 }

@@ -176,7 +176,7 @@ func TestGrowthWarnings(t *testing.T) {
 	if len(r.Growth) != 1 || r.Growth[0].Delta != 4 || r.Growth[0].GrowthBytes < 3900 || r.Found != 1 {
 		t.Errorf("%+v", r.Growth)
 	}
-	if err := add("three", hproftest.Cut(whole, len(whole)-300), Options{}); err != nil {
+	if err := add("three", hproftest.Truncate(whole, len(whole)-300), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	r = s.Report(0)
@@ -273,7 +273,7 @@ func TestGrowthOfMixedDumps(t *testing.T) {
 			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
 		},
 		"a part": {
-			whole, hproftest.Cut(whole, len(whole)-100),
+			whole, hproftest.Truncate(whole, len(whole)-100),
 			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
 		},
 	} {
@@ -301,7 +301,7 @@ func TestGrowthOfMixedDumps(t *testing.T) {
 func headOf(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	for size := len(dump); size > 0; size -= len(dump) / 50 {
-		head := hproftest.Cut(dump, size)
+		head := hproftest.Truncate(dump, size)
 		s, err := Summarize(t.Context(), bytes.NewReader(head), int64(len(head)), Options{})
 		if err == nil && s.dump.Android == nil && s.dump.Truncated {
 			return head

@@ -39,7 +39,7 @@ func (t *tracing) number(o heap.Object, m trace.Member) (int64, bool) {
 func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
 	o.phase("inspect objects")
 	i, err := android.NewInspector(ctx, d.graph,
-		android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads, Hide: d.hide})
+		android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads, Redactor: d.hide})
 	if err != nil {
 		return nil, fmt.Errorf("inspect objects: %w", err)
 	}
@@ -278,12 +278,12 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 // text returns the text of a key of a map, or its replacement.
 func (t *tracing) text(o heap.Object) (string, bool) {
 	text, ok := t.inspector.Text(o)
-	return t.hide.Hide(text), ok
+	return t.hide.Redact(text), ok
 }
 
 func (t *tracing) describe() trace.Describe {
 	return trace.Describe{
-		Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare,
+		Inspect: t.inspector.Inspect, Plain: t.inspector.Undecided, Text: t.text, Prepare: t.inspector.Prepare,
 	}
 }
 
@@ -400,7 +400,7 @@ func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{
 		Fingerprints: []string{}, Key: x.Key(), KeyText: lines(x.KeyText()),
-		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Words(), Objects: []string{},
+		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Description(), Objects: []string{},
 		Trace: make([]TraceElement, 0, len(x.Elements)),
 	}
 	for i := range x.Elements {

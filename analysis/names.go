@@ -134,7 +134,7 @@ func (d *dump) checkNames(source *Mapping) {
 	if d.graph != nil {
 		d.compareFields(&fit, m, byID)
 	}
-	doubt := fit.Doubt()
+	doubt := fit.Mismatch()
 	if doubt != nil {
 		d.warn("%v", doubt)
 	}
@@ -183,7 +183,7 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 	d.shapes = map[string]uint64{}
 	d.graph.Declared(func(c *hprof.Class) {
 		name := byID[c.ID]
-		if !mapping.OfApp(name) || trace.StableClass(name) != name {
+		if !mapping.MayBeRenamed(name) || trace.StableClass(name) != name {
 			return
 		}
 		hash := fnv.New64a()

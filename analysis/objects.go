@@ -94,14 +94,14 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 		if chosen.Text != nil && chosen.Text[i] {
 			// The text is redacted here because it is also redacted among the
 			// fields.
-			show = d.hide.Hide
+			show = d.hide.Redact
 		}
 		s.Where = append(s.Where, c.String(show))
 	}
 	for _, o := range chosen.Objects {
 		s.ShallowBytes += d.graph.Shallow(o).Total()
 	}
-	cost, err := d.graph.Cost(ctx, chosen.Objects, &heap.Patience{Left: mostWeighed})
+	cost, err := d.graph.Cost(ctx, chosen.Objects, &heap.VisitBudget{Left: mostWeighed})
 	if err != nil {
 		return nil, nil, fmt.Errorf("weigh objects: %w", err)
 	}

@@ -281,7 +281,7 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	for _, x := range targets {
 		p.Bytes += d.graph.Shallow(x).Total()
 	}
-	cost, err := d.graph.Cost(ctx, targets, &heap.Patience{Left: mostWeighed})
+	cost, err := d.graph.Cost(ctx, targets, &heap.VisitBudget{Left: mostWeighed})
 	if err != nil {
 		return fmt.Errorf("weigh objects: %w", err)
 	}

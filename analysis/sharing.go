@@ -41,16 +41,16 @@ const (
 // adds those that nothing dominates, if two or three sharers are found.
 func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions,
 	reachable int64) ([]accumulation, error) {
-	piles, err := d.graph.SharedPiles(ctx, o)
+	piles, err := d.graph.SharedAccumulations(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
 	}
-	var shared []*heap.SharedPile
+	var shared []*heap.SharedAccumulation
 	var of [][]sharer
-	patience := &heap.Patience{Left: mostWeighed}
+	budget := &heap.VisitBudget{Left: mostWeighed}
 	for i := range piles {
 		p := &piles[i]
-		sharers, err := d.sharers(ctx, p, patience)
+		sharers, err := d.sharers(ctx, p, budget)
 		if err != nil {
 			return nil, fmt.Errorf("find holders: %w", err)
 		}
@@ -62,7 +62,7 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 	if len(shared) == 0 {
 		return list, nil
 	}
-	if err := d.graph.FillPiles(ctx, o, shared); err != nil {
+	if err := d.graph.FillSharedAccumulations(ctx, o, shared); err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
 	}
 	for i, p := range shared {
@@ -85,7 +85,7 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 // accumulated objects: fields first, then by the number of objects. It returns
 // nil if the dominator of the objects holds them directly, or if GC roots are
 // among the sharers and the objects would stay reachable without all of them.
-func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.Patience) ([]sharer, error) {
+func (d *dump) sharers(ctx context.Context, p *heap.SharedAccumulation, budget *heap.VisitBudget) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {
 		near, err := d.nearHolders(o, p)
@@ -120,7 +120,7 @@ func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.P
 	if !list[len(list)-1].root {
 		return list, nil
 	}
-	free, err := d.graph.Cost(ctx, placesOf(list), patience)
+	free, err := d.graph.Cost(ctx, placesOf(list), budget)
 	if err != nil || 2*free.Size.Total() < p.Size.Total() {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *sharer) add(objects ...heap.Object) {
 // references lead to an object. It returns nil if the dominator of the objects
 // leads to it by other paths, or if it is held by a GC root of a kind that is
 // not in rootsAccumulated.
-func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*sharer, error) {
+func (d *dump) nearHolders(o heap.Object, p *heap.SharedAccumulation) (map[string]*sharer, error) {
 	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
 	hold := func(name string, o heap.Object, root bool) {
 		if near[name] == nil {

@@ -49,7 +49,7 @@ func readAnswer(t *testing.T, name string) (a recordedAnswer, dump []byte) {
 // objects (LeakTrace.kt).
 func sharkText(x *trace.Trace) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "┬───\n│ GC Root: %s\n│", x.Root.Words())
+	fmt.Fprintf(&b, "┬───\n│ GC Root: %s\n│", x.Root.Description())
 	for i := range x.Elements {
 		e := &x.Elements[i]
 		head, rest := "├─ ", "│    "

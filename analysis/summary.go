@@ -83,7 +83,7 @@ func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
 		s.shallow += row.Shallow.Java
 	}
 	for _, name := range d.graph.Empty() {
-		if mapping.OfApp(name) {
+		if mapping.MayBeRenamed(name) {
 			s.empty = append(s.empty, trace.StableClass(name))
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Summary) loaded() map[string]bool {
 		all[name] = true
 	}
 	for name := range s.classes {
-		if mapping.OfApp(name) {
+		if mapping.MayBeRenamed(name) {
 			all[trace.StableClass(name)] = true
 		}
 	}

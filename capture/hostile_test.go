@@ -65,15 +65,15 @@ func TestHostileNamesInRealShells(t *testing.T) {
 		t.Run(strings.Join(append([]string{filepath.Base(shell[0])}, shell[1:]...), " "), func(t *testing.T) {
 			tr := shelltest.NewTrap(t, shell)
 			if _, err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard,
-				io.Discard); err != nil || !tr.Dead() {
+				io.Discard); err != nil || !tr.Triggered() {
 				t.Fatal("the trap does not work: an unquoted name leaves the canary alive", err)
 			}
-			if err := tr.Revive(); err != nil {
+			if err := tr.Reset(); err != nil {
 				t.Fatal(err)
 			}
 			findNames(t, tr, pids)
 			readNames(t, tr, pids)
-			if tr.Dead() {
+			if tr.Triggered() {
 				t.Error("a name was executed")
 			}
 		})

@@ -161,7 +161,7 @@ func TestCompareToKeepsState(t *testing.T) {
 			for k := range list {
 				s := filling(float64(k)*200, 4)
 				ds[k] = detector.New(detector.RobustPolicy())
-				list[k] = scenario.NewWatch(s.Make(rand.New(rand.NewPCG(uint64(i), uint64(k)))), ds[k], c, nil)
+				list[k] = scenario.NewWatch(s.Simulate(rand.New(rand.NewPCG(uint64(i), uint64(k)))), ds[k], c, nil)
 			}
 			return list, ds
 		}

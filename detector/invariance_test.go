@@ -25,7 +25,7 @@ type seen struct {
 // written is the input of a run: a sample every 30 s and a breakdown every 90
 // s.
 func written(s scenario.Scenario, seed uint64) []seen {
-	p := s.Make(rand.New(rand.NewPCG(seed, 81)))
+	p := s.Simulate(rand.New(rand.NewPCG(seed, 81)))
 	var list []seen
 	for i := 0; i < p.Len(); i += 2 {
 		if i%6 == 0 {

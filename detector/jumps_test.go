@@ -183,7 +183,7 @@ func TestNoiseIsNotAJump(t *testing.T) {
 		for seed := range uint64(runs) {
 			r := rand.New(rand.NewPCG(seed, 44))
 			d := detector.New(detector.RobustPolicy())
-			scenario.Play(s.Make(r), d, scenario.Conditions{}, r.Float64)
+			scenario.Play(s.Simulate(r), d, scenario.Conditions{}, r.Float64)
 			v := d.Verdict()
 			if len(v.Jumps) > 0 {
 				with++

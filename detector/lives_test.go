@@ -30,7 +30,7 @@ func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict)
 	r := rand.New(rand.NewPCG(seed, 191))
 	s := n.Draw(r)
 	d := detector.New(detector.RobustPolicy())
-	scenario.Play(s.Make(r), d, n.Watched, r.Float64)
+	scenario.Play(s.Simulate(r), d, n.Watched, r.Float64)
 	return d, d.Verdict()
 }
 

@@ -25,7 +25,7 @@ var observed = []scenario.Scenario{
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {
-			p := s.Make(rand.New(rand.NewPCG(1, 2)))
+			p := s.Simulate(rand.New(rand.NewPCG(1, 2)))
 			var samples []detector.Sample
 			var breakdowns []detector.Breakdown
 			for i := 0; i < p.Len(); i += 2 {
@@ -60,7 +60,7 @@ func BenchmarkVerdict(b *testing.B) {
 		b.Run(s.Name, func(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 2))
 			d := detector.New(detector.RobustPolicy())
-			scenario.Play(s.Make(r), d, scenario.Conditions{}, r.Float64)
+			scenario.Play(s.Simulate(r), d, scenario.Conditions{}, r.Float64)
 			b.ReportAllocs()
 			for b.Loop() {
 				d.Verdict()

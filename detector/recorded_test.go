@@ -93,7 +93,7 @@ func recordedVerdicts(t *testing.T) []string {
 		[]detector.Transition) {
 		r := rand.New(rand.NewPCG(seed, 211))
 		d := detector.New(p)
-		return d, scenario.Play(s.Make(r), d, c, r.Float64)
+		return d, scenario.Play(s.Simulate(r), d, c, r.Float64)
 	}
 	for _, hours := range []float64{0.7, 1.5, 4, 8} {
 		for i, s := range slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Leaks(0, hours),

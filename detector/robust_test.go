@@ -26,7 +26,7 @@ var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
 // watched is one process of a scenario, watched to its end.
 func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector.Detector, []detector.Transition) {
 	r := rand.New(rand.NewPCG(seed, 77))
-	p := s.Make(r)
+	p := s.Simulate(r)
 	d := detector.New(detector.RobustPolicy())
 	return d, scenario.Play(p, d, c, r.Float64)
 }
@@ -207,7 +207,7 @@ func TestRateInterval(t *testing.T) {
 func TestTransitionsOfALeak(t *testing.T) {
 	for seed := range uint64(20) {
 		s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: 600, LeakDim: scenario.Native}
-		p := s.Make(rand.New(rand.NewPCG(seed, 78)))
+		p := s.Simulate(rand.New(rand.NewPCG(seed, 78)))
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, scenario.Conditions{}, nil)
 		var words []string
@@ -302,7 +302,7 @@ func TestTransitionsAreInDiagram(t *testing.T) {
 	dies := night(t, "OOM at 512 MB, app, 1200 MB/h").Draw(rand.New(rand.NewPCG(4, 79)))
 	for _, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(0, 2),
 		[]scenario.Scenario{dies}) {
-		p := s.Make(rand.New(rand.NewPCG(3, 79)))
+		p := s.Simulate(rand.New(rand.NewPCG(3, 79)))
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, asThree, nil)
 		state, worst, seen := detector.Normal, detector.Normal, 0
@@ -628,7 +628,7 @@ func TestUndecided(t *testing.T) {
 func TestEndsInTheMiddle(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {
-		p := s.Make(rand.New(rand.NewPCG(uint64(i), 83)))
+		p := s.Simulate(rand.New(rand.NewPCG(uint64(i), 83)))
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, asThree, nil)
 		for point := 140; point <= p.Len(); point += 20 {
@@ -806,7 +806,7 @@ func TestStretches(t *testing.T) {
 					d.Restart(bootTime + begin)
 				}
 				part.Hours = part.hours
-				p := part.Make(r)
+				p := part.Simulate(r)
 				for k := 0; k < p.Len() && part.hours > 0; k += 2 {
 					b, s := p.Breakdown(k), p.Sample(k)
 					b.At, s.At = b.At+begin, s.At+begin

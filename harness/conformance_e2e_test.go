@@ -354,7 +354,7 @@ func TestTrends(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	state := func(s string) *androidsim.Phone {
 		p := cartPhone("S1")
-		p.Become(s)
+		p.SetAdbState(s)
 		return p
 	}
 	for name, c := range map[string]struct {

@@ -91,7 +91,7 @@ type remoteRun struct {
 	hub watcher
 }
 
-func (r remoteRun) Discover(ctx context.Context) error { return r.hub.Look(ctx) }
+func (r remoteRun) Discover(ctx context.Context) error { return r.hub.Discover(ctx) }
 
 func (r remoteRun) Now(process string) []monitor.Row {
 	rows, err := r.hub.Now(r.ctx, process)

@@ -192,9 +192,11 @@ func Arg(key, value string) InstrumentOption {
 	return func(i *monitor.Instrument) { i.Arguments[key] = value }
 }
 
-// Room is the device time that the runner waits after each test (delay_msec),
-// in which the test is checked.
-func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument) { i.Delay = d } }
+// DelayAfterTest is the device time that the runner waits after each test
+// (delay_msec), in which the test is checked.
+func DelayAfterTest(d time.Duration) InstrumentOption {
+	return func(i *monitor.Instrument) { i.Delay = d }
+}
 
 // Instrumentation is the result of a run of instrumented tests.
 type Instrumentation struct {

@@ -56,7 +56,7 @@ type watcher interface {
 	Snapshot(ctx context.Context, r hub.ProcessRequest) (monitor.ProcessSnapshot, error)
 	Settle(ctx context.Context, r hub.ProcessRequest) (bool, error)
 	Dump(ctx context.Context, r hub.ProcessRequest) (record.Diagnosis, error)
-	Look(ctx context.Context) error
+	Discover(ctx context.Context) error
 	Death(ctx context.Context, pid int) (string, error)
 	Exec(ctx context.Context, r hub.ExecRequest) (hub.Executed, error)
 	Stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error)

@@ -13,7 +13,7 @@ import (
 // together writes the result for all processes of an app: in full if their sum
 // leaks although none of them leaks by itself, otherwise in one line.
 func (out *page) together(a record.AppVerdict, policy string, several bool) {
-	who := Together(a)
+	who := AllProcesses(a)
 	if several {
 		who += " on " + name(a.Device)
 	}
@@ -47,9 +47,9 @@ func (out *page) appGrowth(a record.AppVerdict) {
 	}
 }
 
-// Together returns the name for all processes of an app: "all processes of
+// AllProcesses returns the name for all processes of an app: "all processes of
 // com.shop together".
-func Together(a record.AppVerdict) string {
+func AllProcesses(a record.AppVerdict) string {
 	who := name(a.App)
 	if a.User != 0 {
 		who += fmt.Sprintf(" (user %d)", a.User)
@@ -95,7 +95,7 @@ func leaksOfApps(w record.JudgedWindow) []string {
 		if a.Gate == detector.Leak && !own {
 			out = append(out,
 				fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow),
-					Together(record.AppVerdict{App: a.App, User: a.User}), KindWords(a.Kind), a.Reason))
+					AllProcesses(record.AppVerdict{App: a.App, User: a.User}), DescribeKind(a.Kind), a.Reason))
 		}
 	}
 	return out

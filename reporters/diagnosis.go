@@ -65,7 +65,7 @@ func diagnosisWhen(d record.Diagnosis) string {
 func diagnosisWhat(d record.Diagnosis) string {
 	what := d.Recipe
 	if d.Kind != detector.None {
-		what = KindWords(d.Kind)
+		what = DescribeKind(d.Kind)
 	}
 	collected, kept := 0, ""
 	for _, c := range d.Steps {

@@ -268,13 +268,13 @@ func ExampleHeadline() {
 }
 
 func ExampleKindWords() {
-	fmt.Println(reporters.KindWords(detector.Java))
+	fmt.Println(reporters.DescribeKind(detector.Java))
 	// Output:
 	// java leak
 }
 
 func ExampleStateWords() {
-	fmt.Println(reporters.StateWords(detector.Leaking, detector.PolicyRobust))
+	fmt.Println(reporters.DescribeState(detector.Leaking, detector.PolicyRobust))
 	// Output:
 	// LEAKING (provisional)
 }

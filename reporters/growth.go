@@ -161,7 +161,7 @@ func holder(p *growth.Place) string {
 // library. It is used if no field above the place belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
-		if class := list[0].Class; !android.IsPlumbing(class) {
+		if class := list[0].Class; !android.IsContainer(class) {
 			return " of " + simpleName(class)
 		}
 	}

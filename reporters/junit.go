@@ -278,7 +278,7 @@ func (j *junit) app(app string, run record.Run) junitCase {
 		}
 		longest = max(longest, a.Duration)
 		judged = judged || a.Gate != detector.Inconclusive
-		line := Together(a) + ": " + headline(a.Verdict(), run.Policy)
+		line := AllProcesses(a) + ": " + headline(a.Verdict(), run.Policy)
 		if len(run.Devices) > 1 {
 			line += " on " + a.Device
 		}

@@ -390,7 +390,7 @@ func (out *page) suspects(suspects []analysis.Leak, all bool) {
 }
 
 func (out *page) suspect(l *analysis.Leak) {
-	n, class := l.Accumulates.Piled()
+	n, class := l.Accumulates.Accumulated()
 	out.line("%s, %.1f%% of what is reachable, %s", objects(n, simpleName(class)), 100*l.Accumulates.Share,
 		suspectHolder(l))
 	in := ""
@@ -495,6 +495,6 @@ func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
 		return text.Printable(objects(l.Instances, simpleName(l.Class)) + ", " + leakHeadline(l))
 	}
-	n, class := l.Accumulates.Piled()
+	n, class := l.Accumulates.Accumulated()
 	return text.Printable(objects(n, simpleName(class)) + ", " + suspectHolder(l))
 }

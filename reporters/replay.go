@@ -160,7 +160,8 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 			map[bool]string{true: ", and it stayed"}[j.Sustained])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
-		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
+		out.line("  %-8s %s -> %s: %s", text.Span(t.T), DescribeState(t.From, policy), DescribeState(t.To, policy),
+			t.Reason)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
 		out.line("  %s; --json has them", text.Plural(more, "more transition", "more transitions"))

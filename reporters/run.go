@@ -126,7 +126,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	for _, t := range p.Transitions {
 		out.wrapped(fmt.Sprintf("  %-8s ", text.Span(t.T)),
-			fmt.Sprintf("%s -> %s: %s", StateWords(t.From, policy), StateWords(t.To, policy), t.Reason))
+			fmt.Sprintf("%s -> %s: %s", DescribeState(t.From, policy), DescribeState(t.To, policy), t.Reason))
 	}
 	for _, text := range p.HeadroomReasons {
 		if !strings.HasSuffix(text, "does not run out of it") { // which is not a gap
@@ -173,7 +173,7 @@ func (out *page) deaths(p record.Process) {
 		return
 	}
 	last := p.Deaths[len(p.Deaths)-1]
-	out.line("  deaths   %s; the last at %s, pid %d: %s", record.DeathWords(p.DeathsByReason), text.Span(last.T),
+	out.line("  deaths   %s; the last at %s, pid %d: %s", record.DescribeDeaths(p.DeathsByReason), text.Span(last.T),
 		last.PID, text.Printable(last.Text))
 	for _, line := range last.Lines {
 		out.line("           %s", text.Printable(line))
@@ -185,7 +185,7 @@ func (out *page) deaths(p record.Process) {
 func incidentLines(p record.Process) []string {
 	var out []string
 	for _, f := range p.Findings {
-		line := record.DeathWords(map[string]int{f.Kind: f.Count})
+		line := record.DescribeDeaths(map[string]int{f.Kind: f.Count})
 		if line == "" {
 			continue
 		}
@@ -303,7 +303,7 @@ func (out *page) windows(r record.Run) {
 			if p.Gate == detector.Leak {
 				leaks = append(leaks,
 					fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process),
-						KindWords(p.Kind), p.Reason))
+						DescribeKind(p.Kind), p.Reason))
 			}
 		}
 		leaks = append(leaks, leaksOfApps(w)...)
@@ -386,7 +386,7 @@ func headline(p record.Process, policy string) string {
 // "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It returns "" if the
 // process neither restarted nor ended.
 func lifeWords(p record.Process) string {
-	why, ends := record.DeathWords(p.DeathsByReason), 0
+	why, ends := record.DescribeDeaths(p.DeathsByReason), 0
 	if why != "" {
 		why = " (" + why + ")"
 	}
@@ -429,7 +429,7 @@ func times(n int) string {
 func verdictWords(p record.Process, policy string) string {
 	switch p.Gate {
 	case detector.Leak:
-		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakProof(p))
+		return fmt.Sprintf("LEAK (%s)%s", DescribeKind(p.Kind), leakProof(p))
 	case detector.Pass:
 		return "PASS" + states(p, policy)
 	case detector.Settled:
@@ -444,9 +444,9 @@ func states(p record.Process, policy string) string {
 	if p.Worst == detector.Normal {
 		return ""
 	}
-	text := ", live state reached " + StateWords(p.Worst, policy)
+	text := ", live state reached " + DescribeState(p.Worst, policy)
 	if p.Worst != p.State {
-		text += ", " + StateWords(p.State, policy) + " at the end"
+		text += ", " + DescribeState(p.State, policy) + " at the end"
 	}
 	return text
 }
@@ -465,18 +465,18 @@ func leakProof(p record.Process) string {
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }
 
-// StateWords returns the description of a state for users while a run
+// DescribeState returns the description of a state for users while a run
 // continues, under the policy with that name. Under policy robust LEAKING is
 // provisional, because only the end of a run decides.
-func StateWords(state detector.State, policy string) string {
+func DescribeState(state detector.State, policy string) string {
 	if state == detector.Leaking && policy == detector.PolicyRobust {
 		return state.String() + " (provisional)"
 	}
 	return state.String()
 }
 
-// KindWords describes a kind of leak.
-func KindWords(kind detector.LeakKind) string {
+// DescribeKind describes a kind of leak.
+func DescribeKind(kind detector.LeakKind) string {
 	switch kind {
 	case detector.None:
 		return "kind not decided"

@@ -103,12 +103,12 @@ func (c *Client) Addr() string { return c.at.addr }
 // server.
 const serverTimeout = 10 * time.Second
 
-// dial connects to the server. With patience it waits until a local server that
-// just disappeared comes back, and starts one if allowed; see the package
+// dial connects to the server. With wait set, it waits until a local server
+// that just disappeared comes back, and starts one if allowed; see the package
 // comment.
-func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
+func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	nc, err := c.dialOnce(ctx)
-	if err != nil && patience && ctx.Err() == nil && isRefused(err) && c.at.local() {
+	if err != nil && wait && ctx.Err() == nil && isRefused(err) && c.at.local() {
 		nc, err = c.await(ctx)
 	}
 	if err != nil {

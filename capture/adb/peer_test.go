@@ -161,14 +161,14 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 	return d
 }
 
-// patience bounds what should happen immediately, even on a busy machine:
+// answerTimeout bounds what should happen immediately, even on a busy machine:
 // exceeding it means a hang.
-const patience = time.Minute
+const answerTimeout = time.Minute
 
 // waitFor polls for a condition that becomes true soon.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(answerTimeout); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("not reached: %s", what)
 			return
@@ -180,7 +180,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(answerTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if left = ownGoroutines(); len(left) == 0 {
 			return
 		}
@@ -207,7 +207,7 @@ func ownGoroutines() []string {
 
 // soon returns a context for one call of a test.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -50,8 +50,8 @@ func answers(t *testing.T, d *Device, within time.Duration) bool {
 func TestReturn(t *testing.T) {
 	server, p, _, dev := plugged(t)
 	for name, away := range map[string]func() (back func()){
-		"offline":      func() func() { return p.Become(adbd.StateOffline) },
-		"unauthorized": func() func() { return p.Become(adbd.StateUnauthorized) },
+		"offline":      func() func() { return p.SetAdbState(adbd.StateOffline) },
+		"unauthorized": func() func() { return p.SetAdbState(adbd.StateUnauthorized) },
 		"no adb server": func() func() {
 			server.Kill()
 			return func() {
@@ -64,7 +64,7 @@ func TestReturn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
 			defer cancel()
 			returned := make(chan error, 1)
 			go func() { returned <- dev.Return(ctx) }()
@@ -83,7 +83,7 @@ func TestReturn(t *testing.T) {
 			if err := <-returned; err != nil {
 				t.Fatal(err)
 			}
-			if !answers(t, dev, patience) {
+			if !answers(t, dev, answerTimeout) {
 				t.Error("it has returned and does not respond")
 			}
 		})
@@ -114,5 +114,5 @@ func TestReset(t *testing.T) {
 	}
 	// A command may still be sent over the old connection; it then ends with
 	// that connection.
-	waitFor(t, "an answer after the reset", func() bool { return answers(t, dev, patience/4) })
+	waitFor(t, "an answer after the reset", func() bool { return answers(t, dev, answerTimeout/4) })
 }

@@ -435,7 +435,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
 	last := whole.Dump.Objects
 	for _, n := range []int{len(dump) - 10, len(dump) - 1000, 2_000_000, 1_200_000} {
-		path := dumpFile(t, hproftest.Cut(dump, n))
+		path := dumpFile(t, hproftest.Truncate(dump, n))
 		r := analyzed(t, path, "--top", "3")
 		d := r.Dump
 		if !d.Truncated || d.TruncatedAt == nil || *d.TruncatedAt > int64(n) || d.Partial || d.Objects > last ||
@@ -466,7 +466,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 	}
 	// An empty dump has an empty report.
 	for _, n := range []int{31, 40, 500, 700_000} {
-		path := dumpFile(t, hproftest.Cut(dump, n))
+		path := dumpFile(t, hproftest.Truncate(dump, n))
 		for _, verb := range [][]string{
 			{"analyze"}, {"analyze", "--json", "--partial"}, {"analyze", "--only", "histogram"}, {"objects", "0x1"},
 		} {
@@ -811,7 +811,7 @@ func TestAnalyzeText(t *testing.T) {
 			"0x1",
 		},
 		"made": {"analyze", dumpFile(t, dump[:len(dump)-9]), "--top", "2"},
-		"cut":  {"analyze", dumpFile(t, hproftest.Cut(dump, len(dump)-500)), "--top", "1"},
+		"cut":  {"analyze", dumpFile(t, hproftest.Truncate(dump, len(dump)-500)), "--top", "1"},
 	} {
 		code, out, errOut := ran(t, args...)
 		if code != exitOK || errOut != "" {

@@ -409,7 +409,7 @@ func (c console) allowsStandIn(flag bool) (bool, error) {
 // warnOfVariables warns about environment variables that leakgate does not read
 // but whose names look like a misspelling of one that it reads.
 func (c console) warnOfVariables() {
-	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable,
+	for _, slip := range config.Misspellings(c.environ, profileVariable, waitVariable, lease.FolderVariable,
 		bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {
 		c.problem("warning: the variable %s has no effect; did you mean %s?", text.Printable(slip.Written), slip.Meant)
 	}

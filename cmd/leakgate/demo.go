@@ -57,7 +57,7 @@ tests of that app. The commands to type in another shell are printed.`,
 	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
 	f.declareOutput(cmd.Flags(), "run.json (with --serve: the address of the phone)")
 	f.serving.declare(cmd.Flags())
-	f.patience = monitor.DefaultSampling.DeviceTimeout
+	f.deviceTimeout = monitor.DefaultSampling.DeviceTimeout
 	return cmd
 }
 

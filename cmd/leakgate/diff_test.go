@@ -183,7 +183,7 @@ func TestDiffInputs(t *testing.T) {
 		out != want {
 		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
 	}
-	code, out, errOut := ran(t, "diff", base, dumpFile(t, hproftest.Cut(dump, len(dump)-2000)))
+	code, out, errOut := ran(t, "diff", base, dumpFile(t, hproftest.Truncate(dump, len(dump)-2000)))
 	if code != exitOK || errOut != "" || !strings.Contains(out, "warning: one dump is complete and the other is not") ||
 		!strings.Contains(out, "warning: head: the dump is truncated") {
 		t.Errorf("exit %d, %s, %.300s", code, errOut, out)

@@ -23,12 +23,12 @@ import (
 
 // runFlags are the flags that run, watch and demo share.
 type runFlags struct {
-	out      string
-	asJSON   bool
-	strict   bool
-	unjudged bool
-	wait     bool
-	patience time.Duration
+	out           string
+	asJSON        bool
+	strict        bool
+	unjudged      bool
+	wait          bool
+	deviceTimeout time.Duration
 	// started is the directory of the run, once the run has started.
 	started string
 	// recorded is the record of a run that has ended.
@@ -49,8 +49,9 @@ func (f *runFlags) declare(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process is inconclusive")
 	fs.BoolVar(&f.unjudged, "allow-unjudged", false,
 		"exit with 0 even if nothing could be judged or a heap dump is missing")
-	f.patience = monitor.DefaultSampling.DeviceTimeout
-	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
+	f.deviceTimeout = monitor.DefaultSampling.DeviceTimeout
+	fs.Var(span(&f.deviceTimeout), "device-timeout",
+		"how long a device may be disconnected before its part of the run ends")
 }
 
 // declareOutput declares the flags that diagnose has as well.
@@ -122,7 +123,7 @@ func serials(flag string) []string {
 // sampling returns how the devices are to be read.
 func (f *runFlags) sampling() monitor.Sampling {
 	s := monitor.DefaultSampling
-	s.DeviceTimeout = f.patience
+	s.DeviceTimeout = f.deviceTimeout
 	return s
 }
 

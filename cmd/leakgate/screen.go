@@ -205,13 +205,13 @@ func (s textContext) row(r monitor.Row) string {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
 	return text.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State, s.policy), r.MB, rate, threads, next,
+		text.Cell(name, nameColumns), reporters.DescribeState(r.Verdict.State, s.policy), r.MB, rate, threads, next,
 		r.CostMS, evidenceWords(r.Verdict)))
 }
 
 func evidenceWords(v detector.Verdict) string {
 	if v.State == detector.Leaking && v.Kind != detector.None {
-		return reporters.KindWords(v.Kind) + ": " + v.Because
+		return reporters.DescribeKind(v.Kind) + ": " + v.Because
 	}
 	return v.Because
 }
@@ -228,7 +228,8 @@ func (s textContext) event(e record.Event) string {
 	}
 	switch {
 	case e.Event == "state" && e.From != nil && e.To != nil:
-		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(*e.From, s.policy), reporters.StateWords(*e.To, s.policy))
+		fmt.Fprintf(&b, "%s -> %s: ", reporters.DescribeState(*e.From, s.policy),
+			reporters.DescribeState(*e.To, s.policy))
 	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a text such as "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}

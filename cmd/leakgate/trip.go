@@ -56,7 +56,7 @@ output is in the logs of that directory.`,
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, record.TripName)
 	flags.BoolVar(&f.strict, "strict", false, "exit with 5 if any measure is inconclusive")
-	f.patience = monitor.DefaultSampling.DeviceTimeout
+	f.deviceTimeout = monitor.DefaultSampling.DeviceTimeout
 	return cmd
 }
 

@@ -127,7 +127,7 @@ var _ = Describe("all day", func() {
 			harness.Until(2030, 12, 31)), func(ctx SpecContext) {
 			tests, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
 				harness.Classes("com.cart.CartTest", "com.cart.CheckoutTest"), harness.Arg("debug", "false"),
-				harness.Room(2*time.Minute))
+				harness.DelayAfterTest(2*time.Minute))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(tests.Tests).To(HaveLen(3))
 		})

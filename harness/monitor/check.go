@@ -198,8 +198,8 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := incarnationOf(r)
 	latest, checked := c.live.latestCounts(of)
-	hidden := check.Hidden(counts)
-	if hidden <= 0 || checked && hidden <= check.Hidden(latest) {
+	hidden := check.Windowless(counts)
+	if hidden <= 0 || checked && hidden <= check.Windowless(latest) {
 		return
 	}
 	why := "it did not settle"
@@ -417,9 +417,9 @@ func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[st
 	case c.options.Heap:
 		return true
 	case known && before != nil:
-		return len(check.Rose(before, after)) > 0 || check.Hidden(after) > max(0, check.Hidden(before))
+		return len(check.Rose(before, after)) > 0 || check.Windowless(after) > max(0, check.Windowless(before))
 	}
-	return check.Crowded(after)
+	return check.MayHoldDestroyed(after)
 }
 
 // dump judges a process by its heap.
@@ -428,9 +428,9 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 	switch rises := check.Rose(before, p.After); {
 	case len(rises) > 0:
 		rose = "; " + check.Text(rises)
-	case before != nil && check.Hidden(p.After) > max(0, check.Hidden(before)):
-		rose = fmt.Sprintf("; Activities without a window %d -> %d", max(0, check.Hidden(before)),
-			check.Hidden(p.After))
+	case before != nil && check.Windowless(p.After) > max(0, check.Windowless(before)):
+		rose = fmt.Sprintf("; Activities without a window %d -> %d", max(0, check.Windowless(before)),
+			check.Windowless(p.After))
 	}
 	d, err := c.live.Diagnose(ctx, r.Device, r.Process, "dump")
 	c.readings++

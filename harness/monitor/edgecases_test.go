@@ -499,7 +499,7 @@ func torture(ctx context.Context, r *rand.Rand, phones ...*simulated) {
 		case 4:
 			end = x.BreakFile("/proc/*/smaps_rollup", androidsim.FileDenied)
 		case 5:
-			end = x.TearOutput(int64(r.IntN(300)), r.IntN(2) == 0)
+			end = x.TruncateOutput(int64(r.IntN(300)), r.IntN(2) == 0)
 		case 6:
 			end = x.DelayDumpsys(time.Duration(r.IntN(30)) * time.Second)
 		case 7:

@@ -148,7 +148,7 @@ func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Dura
 	}
 	ago := max(0, r.part.Up()-diagnosed).Round(time.Second)
 	e := r.processEvent(x.Account, "repeated", fmt.Sprintf(
-		"%s again, %s, %.1f MB now; not diagnosed again: the last diagnosis was %v ago", reporters.KindWords(t.Kind),
+		"%s again, %s, %.1f MB now; not diagnosed again: the last diagnosis was %v ago", reporters.DescribeKind(t.Kind),
 		rate, float64(x.LastBytes)/detector.MB, ago))
 	e.Kind = t.Kind
 	return e
@@ -341,7 +341,7 @@ func collectedText(c *response.Case) string {
 	}
 	what := c.Record.Recipe
 	if c.Record.Kind != detector.None {
-		what = reporters.KindWords(c.Record.Kind)
+		what = reporters.DescribeKind(c.Record.Kind)
 	}
 	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Duration)
 	if len(have) == 0 {

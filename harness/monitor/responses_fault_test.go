@@ -61,13 +61,13 @@ func (w *leakWatch) asked(what string) {
 // faulty is a run with one leak, in whose diagnosis a fault happens at request
 // n; n = 0 means no fault.
 type faulty struct {
-	kind     androidsim.Kind
-	phone    androidsim.Options
-	respond  response.Options
-	duration time.Duration
-	patience time.Duration
-	n        int
-	do       func(p *cabled, stop context.CancelFunc)
+	kind          androidsim.Kind
+	phone         androidsim.Options
+	respond       response.Options
+	duration      time.Duration
+	deviceTimeout time.Duration
+	n             int
+	do            func(p *cabled, stop context.CancelFunc)
 }
 
 // run performs the run and returns its phone and the requests of its diagnosis.
@@ -81,7 +81,7 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	w := &leakWatch{at: f.n, do: func() { f.do(p, stop) }}
 	p.listen(w.asked)
 	o := responding(t, f.respond, p)
-	o.Observer, o.Duration, o.DeviceTimeout = w, f.duration, f.patience
+	o.Observer, o.Duration, o.DeviceTimeout = w, f.duration, f.deviceTimeout
 	r := respond(t, ctx, o)
 	if f.n > 0 && len(w.seen) < f.n {
 		t.Fatalf("request %d never came: %q", f.n, w.seen)
@@ -218,7 +218,7 @@ func TestResponseOfLostPhone(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := faulty{
-						kind: androidsim.Java, phone: rooted(), duration: 2 * time.Hour, patience: 3 * time.Minute,
+						kind: androidsim.Java, phone: rooted(), duration: 2 * time.Hour, deviceTimeout: 3 * time.Minute,
 						n: n,
 					}
 					var from time.Time
@@ -305,11 +305,12 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 		limit   float64
 	}{
 		"the dump is truncated": {
-			rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed",
+			rooted(), func(p *cabled) func() { return p.TruncateDump(5000) }, record.DiagnosisDegraded, "heap",
+			"failed",
 			"truncated after", 30,
 		},
 		"the dump is empty": {
-			rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed",
+			rooted(), func(p *cabled) func() { return p.TruncateDump(0) }, record.DiagnosisDegraded, "heap", "failed",
 			"empty", 90,
 		},
 		"the disk is full": {

@@ -333,7 +333,7 @@ func TestLostDevice(t *testing.T) {
 		lost, _ := newMemoryBench(t, memoryPhone(1))
 		o := soakOptions(t, []*bench{kept, lost})
 		o.Duration, o.DeviceTimeout = 200*time.Second, 40*time.Second
-		time.AfterFunc(time.Minute, func() { lost.Become(adbd.StateUnauthorized) })
+		time.AfterFunc(time.Minute, func() { lost.SetAdbState(adbd.StateUnauthorized) })
 		r := perform(t, t.Context(), o)
 		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Error != "" ||
 			!strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {

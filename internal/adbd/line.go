@@ -14,7 +14,7 @@ import (
 //
 //	line := new(adbd.Line)
 //	daemon.Wire = line.Wire
-//	end := line.CutAfter(1000)
+//	end := line.InterruptAfter(1000)
 //
 // The zero value has no fault, and costs one atomic load per write. All methods
 // are safe for concurrent use. The method that starts a fault returns the
@@ -79,9 +79,9 @@ func (l *Line) Wire(conn net.Conn) net.Conn {
 	return w
 }
 
-// Cut interrupts all connections now, like a cable that is unplugged and
+// Interrupt interrupts all connections now, like a cable that is unplugged and
 // plugged in again.
-func (l *Line) Cut() {
+func (l *Line) Interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut()
@@ -95,26 +95,26 @@ func (l *Line) cut() {
 	clear(l.conns)
 }
 
-// CutAfter interrupts a connection, once, after n more bytes: those n bytes
-// still arrive, the next byte does not. A handshake of the transport protocol
-// takes about 150 bytes.
-func (l *Line) CutAfter(n int64) (end func()) {
+// InterruptAfter interrupts a connection, once, after n more bytes: those n
+// bytes still arrive, the next byte does not. A handshake of the transport
+// protocol takes about 150 bytes.
+func (l *Line) InterruptAfter(n int64) (end func()) {
 	return l.start(&lineFault{kind: lineCut, left: max(n, 0)})
 }
 
-// CutEvery is like CutAfter but repeats, like a loose contact: after every n
-// bytes (n is at least 1) a connection is interrupted.
-func (l *Line) CutEvery(n int64) (end func()) {
+// InterruptEvery is like InterruptAfter but repeats, like a loose contact:
+// after every n bytes (n is at least 1) a connection is interrupted.
+func (l *Line) InterruptEvery(n int64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineCut, left: n, every: n})
 }
 
-// CutAtOpen interrupts a connection, once, when the peer opens the n-th service
-// after the call, counted from 1: a shell or a file session, or for a Daemon
-// the packet OPEN. The peer receives no answer to it, and all other streams of
-// the connection are interrupted too. It has no effect if a Wire wraps the
-// line's connections, because the line then cannot detect services.
-func (l *Line) CutAtOpen(n int) (end func()) {
+// InterruptAtOpen interrupts a connection, once, when the peer opens the n-th
+// service after the call, counted from 1: a shell or a file session, or for a
+// Daemon the packet OPEN. The peer receives no answer to it, and all other
+// streams of the connection are interrupted too. It has no effect if a Wire
+// wraps the line's connections, because the line then cannot detect services.
+func (l *Line) InterruptAtOpen(n int) (end func()) {
 	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
 }
 
@@ -122,7 +122,7 @@ func (l *Line) CutAtOpen(n int) (end func()) {
 // fault is ended. An adb server retries for minutes, then removes the device.
 func (l *Line) Unplug() (end func()) {
 	end = l.start(&lineFault{kind: lineUnplugged})
-	l.Cut()
+	l.Interrupt()
 	return end
 }
 

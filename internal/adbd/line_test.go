@@ -55,7 +55,7 @@ func TestLineCutAfter(t *testing.T) {
 			near, far := wired(t, l)
 			// Unread data of the peer must not destroy data in flight.
 			io.WriteString(far, "unread")
-			defer l.CutAfter(n)()
+			defer l.InterruptAfter(n)()
 			text := randomText(1000)
 			var sent int
 			var err error
@@ -85,7 +85,7 @@ func TestLineCutAfter(t *testing.T) {
 
 func TestLineCutEvery(t *testing.T) {
 	l := new(Line)
-	end := l.CutEvery(100)
+	end := l.InterruptEvery(100)
 	for range 3 {
 		near, far := wired(t, l)
 		io.WriteString(near, randomText(70))
@@ -172,7 +172,7 @@ func TestLineUnplug(t *testing.T) {
 	end()
 	near, far = wired(t, l)
 	io.WriteString(near, "back")
-	l.Cut()
+	l.Interrupt()
 	if len(l.conns) != 0 {
 		t.Errorf("%d connections kept", len(l.conns))
 	}
@@ -272,9 +272,9 @@ func TestLineConcurrency(t *testing.T) {
 	}
 	for i := range 300 {
 		end := []func() func(){
-			func() func() { return l.CutAfter(int64(i)) }, func() func() { return l.CutEvery(150) },
+			func() func() { return l.InterruptAfter(int64(i)) }, func() func() { return l.InterruptEvery(150) },
 			func() func() { return l.Delay(time.Millisecond) },
-			func() func() { return l.CutAtOpen(1) }, l.Unplug,
+			func() func() { return l.InterruptAtOpen(1) }, l.Unplug,
 		}[i%5]()
 		l.opening()
 		time.Sleep(time.Millisecond / 2)
@@ -311,11 +311,11 @@ func TestLineAtServer(t *testing.T) {
 		t.Fatalf("%d bytes without a fault", len(got))
 	}
 	// The first four bytes are the OKAY of the transport request.
-	defer l.CutAfter(4 + 4 + 50_000)()
+	defer l.InterruptAfter(4 + 4 + 50_000)()
 	if got := run(); got != "OKAY"+text[:50_000] {
 		t.Errorf("cut after %d bytes", len(got))
 	}
-	defer l.CutAtOpen(2)()
+	defer l.InterruptAtOpen(2)()
 	if got := run(); got != "OKAY"+text {
 		t.Errorf("%d bytes of the first service", len(got))
 	}
@@ -334,10 +334,10 @@ func TestLineAtDaemon(t *testing.T) {
 		dies bool
 	}{
 		"none":    {func(*Line) func() { return func() {} }, false},
-		"open 1":  {func(l *Line) func() { return l.CutAtOpen(1) }, true},
-		"open 2":  {func(l *Line) func() { return l.CutAtOpen(2) }, false},
-		"header":  {func(l *Line) func() { return l.CutAfter(10) }, true},
-		"between": {func(l *Line) func() { return l.CutAfter(packetHeader) }, true},
+		"open 1":  {func(l *Line) func() { return l.InterruptAtOpen(1) }, true},
+		"open 2":  {func(l *Line) func() { return l.InterruptAtOpen(2) }, false},
+		"header":  {func(l *Line) func() { return l.InterruptAfter(10) }, true},
+		"between": {func(l *Line) func() { return l.InterruptAfter(packetHeader) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectNoGoroutines(t)

@@ -33,7 +33,7 @@ type fault struct {
 	hangs   bool
 	// full is the limit of all files together, in bytes.
 	full *int64
-	dies *doom
+	dies *sampleDeath
 	// cut is the final size of a heap dump.
 	cut *int64
 	// asked is called for each adb request.
@@ -83,10 +83,10 @@ func (p *Phone) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// Become changes the state that adb reports, for example to adbd.StateOffline
-// or adbd.StateUnauthorized; the latest one counts. It drops connections, which
-// ends commands.
-func (p *Phone) Become(state string) (end func()) { return p.hold(&fault{state: state}) }
+// SetAdbState changes the state that adb reports, for example to
+// adbd.StateOffline or adbd.StateUnauthorized; the latest one counts. It drops
+// connections, which ends commands.
+func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{state: state}) }
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
 // again at the end; both drop connections. Without Options.Root it only drops
@@ -177,10 +177,10 @@ type truncation struct {
 	exit  int
 }
 
-// TearOutput truncates the standard output of each command that starts from now
-// on after n bytes; such a command is killed and its stream ends. The exit
+// TruncateOutput truncates the standard output of each command that starts from
+// now on after n bytes; such a command is killed and its stream ends. The exit
 // status is lost or, with status, 0, as on phones whose adbd reads no status.
-func (p *Phone) TearOutput(n int64, status bool) (end func()) {
+func (p *Phone) TruncateOutput(n int64, status bool) (end func()) {
 	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
 		t.exit = 0
@@ -236,9 +236,9 @@ func (p *Phone) FillDisk(n int64) (end func()) {
 	return p.hold(&fault{full: &full})
 }
 
-// CutDump truncates each heap dump that starts from now on to n bytes, though
-// am reports success.
-func (p *Phone) CutDump(n int64) (end func()) {
+// TruncateDump truncates each heap dump that starts from now on to n bytes,
+// though am reports success.
+func (p *Phone) TruncateDump(n int64) (end func()) {
 	n = max(n, 0)
 	return p.hold(&fault{cut: &n})
 }
@@ -250,16 +250,17 @@ func (p *Phone) StepClock(by time.Duration) (end func()) {
 	return sync.OnceFunc(func() { p.skew.Add(-int64(by)) })
 }
 
-// doom ends a process in the middle of a sample.
-type doom struct {
+// sampleDeath ends a process in the middle of a sample.
+type sampleDeath struct {
 	name string
 	how  FileFault
 
 	mu   sync.Mutex
 	left int
-	// ghost is the pid that answers once more; spent means that it has done so.
-	ghost int
-	spent bool
+	// deadPID is the pid that answers once more; spent means that it has done
+	// so.
+	deadPID int
+	spent   bool
 }
 
 // DieInSample ends a process once, after n more reads of files in its
@@ -267,11 +268,11 @@ type doom struct {
 // by how, which is FileGone or FileEmpty; then the directory is gone. The
 // process restarts after its RestartAfter.
 func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
-	return p.hold(&fault{dies: &doom{name: process, how: how, left: max(n, 1)}})
+	return p.hold(&fault{dies: &sampleDeath{name: process, how: how, left: max(n, 1)}})
 }
 
-// witness counts one read of a process's file.
-func (d *doom) witness(p *Phone, v view) {
+// countRead counts one read of a process's file.
+func (d *sampleDeath) countRead(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return
 	}
@@ -281,7 +282,7 @@ func (d *doom) witness(p *Phone, v view) {
 		return
 	}
 	if d.left--; d.left == 0 {
-		d.ghost = v.pid
+		d.deadPID = v.pid
 		p.onProcess(v.name, func(proc *process, up time.Duration) {
 			if proc.pid == v.pid {
 				p.end(proc, up, proc.backAfter(), killed(sigKill))
@@ -290,11 +291,11 @@ func (d *doom) witness(p *Phone, v view) {
 	}
 }
 
-// haunts returns how reading a file fails once after its process has ended.
-func (d *doom) haunts(pid int) FileFault {
+// readFault returns how reading a file fails once after its process has ended.
+func (d *sampleDeath) readFault(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.spent || pid == 0 || pid != d.ghost {
+	if d.spent || pid == 0 || pid != d.deadPID {
 		return 0
 	}
 	d.spent = true
@@ -335,7 +336,7 @@ func (p *Phone) Reboot() { p.RebootFor(0) }
 func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	online := func() {}
 	if down > 0 {
-		online = p.Become(adbd.StateOffline)
+		online = p.SetAdbState(adbd.StateOffline)
 	}
 	// A command that ends because of the reboot must see the new session.
 	p.session.Add(1)
@@ -444,8 +445,9 @@ func (p *Phone) server() int {
 	return p.processNamed(systemServer).pid
 }
 
-// spoiled is the standard output of one command under the faults at its start.
-type spoiled struct {
+// faultyOutput is the standard output of one command under the faults at its
+// start.
+type faultyOutput struct {
 	w io.Writer
 	// kill ends the command.
 	kill       func()
@@ -461,15 +463,16 @@ type spoiled struct {
 	done atomic.Bool
 }
 
-// spoil wraps the output of a command; it returns nil if no fault affects it.
-func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
-	var s *spoiled
+// faultyOutput wraps the output of a command; it returns nil if no fault
+// affects it.
+func (p *Phone) faultyOutput(w io.Writer, kill func()) *faultyOutput {
+	var s *faultyOutput
 	for _, f := range p.faults() {
 		if f.truncation == nil && f.garbled == nil && f.flood == nil {
 			continue
 		}
 		if s == nil {
-			s = &spoiled{w: w, kill: kill}
+			s = &faultyOutput{w: w, kill: kill}
 		}
 		switch {
 		case f.truncation != nil:
@@ -484,7 +487,7 @@ func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
 }
 
 // Write is never called concurrently: the shell guarantees that.
-func (s *spoiled) Write(b []byte) (int, error) {
+func (s *faultyOutput) Write(b []byte) (int, error) {
 	if s.done.Load() {
 		return 0, io.ErrClosedPipe
 	}
@@ -506,7 +509,7 @@ func (s *spoiled) Write(b []byte) (int, error) {
 }
 
 // garble corrupts bytes in a copy.
-func (s *spoiled) garble(b []byte) []byte {
+func (s *faultyOutput) garble(b []byte) []byte {
 	b = slices.Clone(b)
 	every := s.garbled.every
 	for i := every - 1 - s.at%every; i < int64(len(b)); i += every {
@@ -518,7 +521,7 @@ func (s *spoiled) garble(b []byte) []byte {
 
 // floods writes the flood until it ends, the command is killed or a write
 // fails.
-func (s *spoiled) floods(ctx context.Context, p *Phone) {
+func (s *faultyOutput) floods(ctx context.Context, p *Phone) {
 	if s.flood == nil {
 		return
 	}

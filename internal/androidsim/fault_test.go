@@ -564,8 +564,8 @@ func TestStates(t *testing.T) {
 		}
 	}
 	state("")
-	first := p.Become(adbd.StateOffline)
-	second := p.Become(adbd.StateUnauthorized)
+	first := p.SetAdbState(adbd.StateOffline)
+	second := p.SetAdbState(adbd.StateUnauthorized)
 	state(adbd.StateUnauthorized)
 	first()
 	state(adbd.StateUnauthorized)
@@ -648,7 +648,7 @@ func TestDumpsysFaults(t *testing.T) {
 func TestOutputFaults(t *testing.T) {
 	p := pair(Options{})
 	const full = "0123456789"
-	end := p.TearOutput(4, true)
+	end := p.TruncateOutput(4, true)
 	for command, want := range map[string]answer{
 		"printf 0123; exit 7":                         {"0123", "", 7},
 		"printf 01234; exit 7":                        {"0123", "", 0},
@@ -663,7 +663,7 @@ func TestOutputFaults(t *testing.T) {
 		}
 	}
 	end()
-	end = p.TearOutput(4, false)
+	end = p.TruncateOutput(4, false)
 	if a := sh1(t, p, "printf "+full); a != (answer{"0123", "", adbd.NoExit}) {
 		t.Errorf("%+v", a)
 	}
@@ -673,7 +673,7 @@ func TestOutputFaults(t *testing.T) {
 	}
 
 	// If both outputs use the same writer, both are truncated.
-	end = p.TearOutput(4, true)
+	end = p.TruncateOutput(4, true)
 	var both bytes.Buffer
 	p.Shell(t.Context(), "printf 01 >&2; printf 23456", nil, &both, &both)
 	if both.String() != "0123" {

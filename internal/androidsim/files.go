@@ -782,7 +782,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 			continue
 		}
 		pid, _ := strconv.Atoi(parts[0])
-		if err, ok := f.dies.haunts(pid).read(); ok {
+		if err, ok := f.dies.readFault(pid).read(); ok {
 			return nil, err
 		}
 	}
@@ -818,7 +818,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	text := p.procText(v, parts[1])
 	for _, f := range p.faults() {
 		if f.dies != nil {
-			f.dies.witness(p, v)
+			f.dies.countRead(p, v)
 		}
 	}
 	return []byte(text), nil

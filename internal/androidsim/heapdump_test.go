@@ -439,7 +439,7 @@ func TestCutDump(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
 			p := pair(Options{API: api})
-			end := p.CutDump(100_000)
+			end := p.TruncateDump(100_000)
 			ask(t, p, "am dumpheap com.shop "+dumpFile)
 			time.Sleep(dumpTakes)
 			data := pullDump(t, p)

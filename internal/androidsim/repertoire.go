@@ -60,11 +60,11 @@ const (
 
 func (p *Phone) phoneFaults() []Fault {
 	out := []Fault{
-		{"offline", Silences, func() func() { return p.Become(adbd.StateOffline) }},
-		{"unauthorized", Silences, func() func() { return p.Become(adbd.StateUnauthorized) }},
+		{"offline", Silences, func() func() { return p.SetAdbState(adbd.StateOffline) }},
+		{"unauthorized", Silences, func() func() { return p.SetAdbState(adbd.StateUnauthorized) }},
 		{"reboot", Silences, func() func() { return p.reviving(func() func() { return p.RebootFor(forEver) }) }},
-		{"output corrupt, status lost", Harms, func() func() { return p.TearOutput(100, false) }},
-		{"output corrupt, status 0", Distorts, func() func() { return p.TearOutput(100, true) }},
+		{"output corrupt, status lost", Harms, func() func() { return p.TruncateOutput(100, false) }},
+		{"output corrupt, status 0", Distorts, func() func() { return p.TruncateOutput(100, true) }},
 		{"output garbled", Distorts, func() func() { return p.GarbleOutput(61, p.opt.Seed) }},
 		{"output without an end", Silences, func() func() { return p.FloodOutput(-1) }},
 		{"output with a line of 100 MB", Silences, func() func() { return p.FloodOutput(100 << 20) }},
@@ -90,9 +90,9 @@ func (p *Phone) phoneFaults() []Fault {
 
 func lineFaults(l *adbd.Line, seed uint64) []Fault {
 	return []Fault{
-		{"line cut", Harms, func() func() { return l.CutAfter(1000) }},
-		{"line cut at an open", Harms, func() func() { return l.CutAtOpen(2) }},
-		{"line cut again and again", Harms, func() func() { return l.CutEvery(20_000) }},
+		{"line cut", Harms, func() func() { return l.InterruptAfter(1000) }},
+		{"line cut at an open", Harms, func() func() { return l.InterruptAtOpen(2) }},
+		{"line cut again and again", Harms, func() func() { return l.InterruptEvery(20_000) }},
 		{"line unplugged", Silences, l.Unplug},
 		{"line slow", Harms, func() func() { return l.Delay(50 * time.Millisecond) }},
 		{"line hangs", Silences, func() func() { return l.Delay(forEver) }},

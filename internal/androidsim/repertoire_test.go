@@ -401,7 +401,7 @@ func testStates(t *testing.T, b *bench) {
 		}
 		defer conn.Close()
 		io.ReadFull(conn, make([]byte, 13))
-		end := b.phone.Become(state)
+		end := b.phone.SetAdbState(state)
 		if rest, err := io.ReadAll(conn); len(rest) != 0 {
 			t.Errorf("%s: then came %q, %v", state, rest, err)
 		}

@@ -70,7 +70,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 		settle := func() { time.Sleep(time.Minute) }
 		whole()
 		for name, unplug := range map[string]func() func(){
-			"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) },
+			"line": line.Unplug, "offline": func() func() { return p.SetAdbState(adbd.StateOffline) },
 		} {
 			n := 1
 			for ; ; n++ {

@@ -48,7 +48,7 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	if p.opt.API >= 29 {
 		o.NotFound = "inaccessible or not found"
 	}
-	spoiled := p.spoil(stdout, func() { leader.kill(sigKill) })
+	spoiled := p.faultyOutput(stdout, func() { leader.kill(sigKill) })
 	if spoiled != nil {
 		if ksh.SameWriter(stdout, stderr) {
 			o.Stderr = spoiled

@@ -44,13 +44,13 @@ func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	shorter := lengths[:len(lengths)-1]
 	if !anywhere {
 		how.hours = shorter
-		return judge(s.Make(r), how, twice, r)
+		return judge(s.Simulate(r), how, twice, r)
 	}
 	var early []detector.Gate
 	for _, h := range shorter {
 		early = append(early, how.end(&scenario.Null(h)[row], r).gate)
 	}
-	out := judge(s.Make(r), how, twice, r)
+	out := judge(s.Simulate(r), how, twice, r)
 	out.robust.early = early
 	return out
 }

@@ -73,11 +73,11 @@ func (x baseRow) compare(i int, r *rand.Rand) compared {
 		of := s
 		of.Trimmed = x.falls
 		of.Leak = x.drift * r.NormFloat64()
-		d, _ := how.play(of.Make(r), r)
+		d, _ := how.play(of.Simulate(r), r)
 		bases = append(bases, d)
 	}
 	s.Leak = x.rate + x.drift*r.NormFloat64()
-	head, alone := how.play(s.Make(r), r)
+	head, alone := how.play(s.Simulate(r), r)
 	out := compared{kind: s.Name, alone: alone.gate}
 	if v, err := head.CompareTo(bases[0]); err == nil {
 		out.against = v.Gate

@@ -21,7 +21,7 @@ func detection(o options) table {
 		},
 	}
 	for _, s := range scenario.Leaks(0, whole) {
-		one := func(_ int, r *rand.Rand) pair { return judge(s.Make(r), robust(), true, r) }
+		one := func(_ int, r *rand.Rand) pair { return judge(s.Simulate(r), robust(), true, r) }
 		sum := func(all []pair, b *bars) []string { return detectionCells(s, all, b) }
 		t.rows = append(t.rows, study(s.Name, o.detections, whole, one, sum))
 	}
@@ -76,7 +76,7 @@ func late(o options) table {
 		if _, ok := prototypeLate[s.Name]; !ok {
 			continue
 		}
-		one := func(_ int, r *rand.Rand) pair { return judge(s.Make(r), robust(), true, r) }
+		one := func(_ int, r *rand.Rand) pair { return judge(s.Simulate(r), robust(), true, r) }
 		sum := func(all []pair, b *bars) []string { return lateCells(s, all, b) }
 		t.rows = append(t.rows, study(s.Name, o.detections, s.Hours, one, sum))
 	}

@@ -50,7 +50,7 @@ func further(o options) table {
 		}
 		how := robust()
 		how.watched = c
-		one := func(i int, r *rand.Rand) pair { return judge(s.Make(r), how, i < o.detections, r) }
+		one := func(i int, r *rand.Rand) pair { return judge(s.Simulate(r), how, i < o.detections, r) }
 		sum := func(all []pair, b *bars) []string { return furtherCells(s, all, b) }
 		t.rows = append(t.rows, study(name, runs, whole, one, sum))
 	}

@@ -40,7 +40,7 @@ func reach(o options) table {
 }
 
 func reachOf(s scenario.Scenario, r *rand.Rand) reached {
-	p := s.Make(r)
+	p := s.Simulate(r)
 	said := gateWith(p, 0, 0)
 	out := reached{said: said.MinDetectable / detector.MB}
 	if said.Gate != detector.Pass {

@@ -77,7 +77,7 @@ func (e *ending) follow(steps []detector.Transition) {
 
 // end is like play, for callers that need only the ending.
 func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
-	_, e := t.play(s.Make(r), r)
+	_, e := t.play(s.Simulate(r), r)
 	return e
 }
 

@@ -11,9 +11,9 @@ import (
 // The functions below return copies of a dump with the kinds of damage that
 // real dumps have.
 
-// Cut returns the first n bytes, like a dump after a crash of the process, on a
-// full disk or after an aborted pull.
-func Cut(dump []byte, n int) []byte { return slices.Clone(dump[:min(max(n, 0), len(dump))]) }
+// Truncate returns the first n bytes, like a dump after a crash of the process,
+// on a full disk or after an aborted pull.
+func Truncate(dump []byte, n int) []byte { return slices.Clone(dump[:min(max(n, 0), len(dump))]) }
 
 // Flip flips n bits at positions that the seed selects.
 func Flip(dump []byte, seed uint64, n int) []byte {

@@ -19,12 +19,12 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 10, 40, len(dump) / 2, len(dump) - 1} {
-		short := Cut(dump, n)
+		short := Truncate(dump, n)
 		if _, _, err := Parse(short); len(short) != n || err == nil {
 			t.Errorf("cut after %d: %d bytes, %v", n, len(short), err)
 		}
 	}
-	if !bytes.Equal(Cut(dump, len(dump)+5), dump) || len(Cut(dump, -1)) != 0 {
+	if !bytes.Equal(Truncate(dump, len(dump)+5), dump) || len(Truncate(dump, -1)) != 0 {
 		t.Error("cut outside")
 	}
 	flipped, differ := Flip(dump, 3, 1), 0

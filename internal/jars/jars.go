@@ -87,9 +87,9 @@ func (s *Set) project() string {
 // copyJars is the Maven goal, with a fixed version.
 const copyJars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// Have returns the class path of a set in a folder. It returns an error if a
-// file is missing or has different content.
-func (s *Set) Have(dir string) (classPath string, err error) {
+// Installed returns the class path of a set in a folder. It returns an error if
+// a file is missing or has different content.
+func (s *Set) Installed(dir string) (classPath string, err error) {
 	var paths []string
 	for _, f := range s.files {
 		path := filepath.Join(dir, f.name+".jar")
@@ -110,7 +110,7 @@ func (s *Set) Have(dir string) (classPath string, err error) {
 // several processes fetch at once; a folder with other files is an error.
 // Fetching takes seconds, or minutes if Maven has never run.
 func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err error) {
-	if classPath, err = s.Have(dir); err == nil {
+	if classPath, err = s.Installed(dir); err == nil {
 		return classPath, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
@@ -132,13 +132,13 @@ func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err erro
 	if err := s.download(ctx, mvn, part, jars); err != nil {
 		return "", err
 	}
-	if _, err := s.Have(jars); err != nil {
+	if _, err := s.Installed(jars); err != nil {
 		return "", err
 	}
-	if err := Keep(jars, dir); err != nil {
+	if err := Install(jars, dir); err != nil {
 		return "", err
 	}
-	return s.Have(dir)
+	return s.Installed(dir)
 }
 
 func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
@@ -155,9 +155,9 @@ func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
 	return nil
 }
 
-// Keep moves a complete folder to its place. If another process was faster, its
-// folder stays.
-func Keep(part, dir string) error {
+// Install moves a complete folder to its place. If another process was faster,
+// its folder stays.
+func Install(part, dir string) error {
 	if err := os.Rename(part, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {
 			return fmt.Errorf("keep %s: %w", filepath.Base(dir), err)

@@ -17,7 +17,7 @@ import (
 // rejected.
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Shark.Have(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Shark.Installed(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for _, f := range Shark.files {

@@ -49,9 +49,9 @@ func find(tb testing.TB, program string) string {
 	return path
 }
 
-// patience is the timeout of every program and every response: it ends tests
+// timeout is the timeout of every program and every response: it ends tests
 // that hang, without delaying other tests.
-const patience = 2 * time.Minute
+const timeout = 2 * time.Minute
 
 // small are the options of a JVM for one short task: only the first compiler,
 // and one thread for garbage collection. With the last option, a JVM that is
@@ -66,7 +66,7 @@ func environment(more ...string) []string {
 
 // run runs a tool in a folder and returns its output.
 func run(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = dir, env

@@ -97,7 +97,7 @@ func (p *Process) read(stdout io.Reader) {
 
 // await waits for a line.
 func (p *Process) await(ctx context.Context, want string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	select {
 	case line, ok := <-p.lines:

@@ -109,7 +109,7 @@ func fetchKotlin(t *testing.T, dir string) error {
 	if err := haveKotlin(fetched); err != nil {
 		return err
 	}
-	return jars.Keep(fetched, dir)
+	return jars.Install(fetched, dir)
 }
 
 // TestLeakMarks compiles the rule of examples/prgate against stubs of the

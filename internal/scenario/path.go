@@ -107,9 +107,9 @@ func (p *Path) Len() int { return len(p.Dims[0]) }
 // minuteOf returns the minute of a point of the grid.
 func minuteOf(i int) float64 { return float64(i) * Grid.Minutes() }
 
-// Make simulates one process of the scenario. The same random numbers produce
-// the same process.
-func (s *Scenario) Make(r *rand.Rand) *Path {
+// Simulate simulates one process of the scenario. The same random numbers
+// produce the same process.
+func (s *Scenario) Simulate(r *rand.Rand) *Path {
 	m := maker{s: s, r: r, p: &Path{Scenario: s}}
 	n := int(s.Hours*3600/Grid.Seconds()) + 1
 	all := make([]float64, n*int(NumDims+1))

@@ -37,7 +37,7 @@ func moments(x []float64, lag int) (mean, sd, correlation float64) {
 // at 30 s are those of the scenario, for the total and for each dimension.
 func TestNoise(t *testing.T) {
 	for _, s := range Noise(300) {
-		p := s.Make(chance(1))
+		p := s.Simulate(chance(1))
 		check := func(what string, x []float64, level, sigma float64) {
 			// Correlated points count as fewer points: n (1-r)/(1+r), where r
 			// is the correlation per point of the grid.
@@ -115,7 +115,7 @@ func TestShapes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tt.s.Hours = 3
-			p := tt.s.Make(chance(2))
+			p := tt.s.Simulate(chance(2))
 			if p.Len() != 3*240+1 {
 				t.Fatalf("%d points", p.Len())
 			}
@@ -132,7 +132,7 @@ func TestShapes(t *testing.T) {
 // their memory is gone after a restart.
 func TestLumps(t *testing.T) {
 	s := Scenario{Hours: 500, Leak: 50, LeakLump: 4, LeakStart: 60, LeakDim: Other}
-	p := s.Make(chance(3))
+	p := s.Simulate(chance(3))
 	rises := 0
 	for i := 1; i < p.Len(); i++ {
 		switch d := p.Dims[Other][i] - p.Dims[Other][i-1]; {
@@ -147,7 +147,7 @@ func TestLumps(t *testing.T) {
 		t.Errorf("%d lumps, want about %.0f", rises, want)
 	}
 	s.Hours, s.LeakStart, s.Restarts = 2, 0, []float64{90}
-	p = s.Make(chance(3))
+	p = s.Simulate(chance(3))
 	if before := p.Dims[Other][90*4-1]; before < 40 {
 		t.Errorf("%g MB before the restart", before)
 	}
@@ -160,7 +160,7 @@ func TestLumps(t *testing.T) {
 // scenario states.
 func TestWalk(t *testing.T) {
 	s := Scenario{Hours: 500, Walk: 20, Restarts: []float64{60 * 250}}
-	x := s.Make(chance(4)).Dims[Java]
+	x := s.Simulate(chance(4)).Dims[Java]
 	if x[0] != 60 || x[60*250*4] != 60 {
 		t.Errorf("a process begins at %g and %g MB", x[0], x[60*250*4])
 	}
@@ -180,7 +180,7 @@ func TestWalk(t *testing.T) {
 // are as frequent as the scenario states.
 func TestSaw(t *testing.T) {
 	s := Scenario{Hours: 1000, Saw: 60, SawPeriod: 15}
-	x := s.Make(chance(5)).Dims[Java]
+	x := s.Simulate(chance(5)).Dims[Java]
 	falls, top := 0, 0.0
 	for i := 1; i < len(x); i++ {
 		top = max(top, x[i]-60)
@@ -204,7 +204,7 @@ func TestSaw(t *testing.T) {
 func TestWave(t *testing.T) {
 	for _, square := range []bool{false, true} {
 		s := Scenario{Hours: 10, Wave: 60, WavePeriod: 20, Square: square}
-		x := s.Make(chance(6)).Dims[Java]
+		x := s.Simulate(chance(6)).Dims[Java]
 		mean, _, period := moments(x, 80)
 		_, _, half := moments(x, 40)
 		if math.Abs(mean-90) > 1 || period < 0.95 || half > -0.9 {
@@ -235,7 +235,7 @@ func TestSeed(t *testing.T) {
 			}
 			seen[s.Name] = true
 			before := s
-			a, b, c := s.Make(chance(7)), s.Make(chance(7)), s.Make(chance(8))
+			a, b, c := s.Simulate(chance(7)), s.Simulate(chance(7)), s.Simulate(chance(8))
 			if !reflect.DeepEqual(a.Dims, b.Dims) {
 				t.Errorf("%s: the same seed made two processes", s.Name)
 			}

@@ -14,7 +14,7 @@ import (
 // fast channel reads the part of this sum that is in smaps.
 func TestReadings(t *testing.T) {
 	s := Scenario{Hours: 1, Sigma: 20, Leak: 600, LeakDim: Graphics}
-	p := s.Make(chance(1))
+	p := s.Simulate(chance(1))
 	for i := range p.Len() {
 		b, v := p.Breakdown(i), p.Sample(i)
 		sum := int64(0)
@@ -67,7 +67,7 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.s.Hours, tt.s.Sigma = 2, 1
 			d := detector.New(detector.ArticlePolicy())
-			steps := Play(tt.s.Make(chance(2)), d, tt.c, tt.chance)
+			steps := Play(tt.s.Simulate(chance(2)), d, tt.c, tt.chance)
 			v := d.Verdict()
 			if v.Samples != tt.samples || v.Duration != tt.duration || v.Restarts != tt.restarts {
 				t.Errorf("%d samples in %v, %d restarts, steps %v", v.Samples, v.Duration, v.Restarts, steps)
@@ -80,7 +80,7 @@ func TestConditions(t *testing.T) {
 func TestDrop(t *testing.T) {
 	s := Scenario{Hours: 20, Sigma: 1}
 	r, d := chance(3), detector.New(detector.ArticlePolicy())
-	Play(s.Make(r), d, Conditions{Interval: Grid, Drop: 0.1}, r.Float64)
+	Play(s.Simulate(r), d, Conditions{Interval: Grid, Drop: 0.1}, r.Float64)
 	n := 20.0*240 + 1
 	if got := float64(d.Verdict().Samples); math.Abs(got-0.9*n) > 5*math.Sqrt(0.09*n) {
 		t.Errorf("%.0f of %.0f samples", got, n)
@@ -93,7 +93,7 @@ func TestDemands(t *testing.T) {
 	s := Scenario{Hours: 2, Sigma: 5, Leak: 600}
 	play := func(c Conditions) ([]detector.Transition, detector.Verdict) {
 		d := detector.New(detector.ArticlePolicy())
-		steps := Play(s.Make(chance(4)), d, c, nil)
+		steps := Play(s.Simulate(chance(4)), d, c, nil)
 		return steps, d.Verdict()
 	}
 	leaks := func(steps []detector.Transition) (n int) {
@@ -140,7 +140,7 @@ func errorText(list []error) string {
 // same run.
 func TestWatch(t *testing.T) {
 	for _, s := range Leaks(0, 2)[:10] {
-		p := s.Make(chance(5))
+		p := s.Simulate(chance(5))
 		c := Conditions{Diagnosis: time.Minute, LoopEvery: 10 * time.Minute}
 		whole, parts := detector.New(detector.ArticlePolicy()), detector.New(detector.ArticlePolicy())
 		want := Play(p, whole, c, nil)

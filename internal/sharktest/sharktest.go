@@ -104,7 +104,7 @@ func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	return jars.Keep(classes, dir)
+	return jars.Install(classes, dir)
 }
 
 // stack is the stack size of a program. Shark follows each path recursively,

@@ -93,14 +93,14 @@ func NewTrap(t *testing.T, shell []string) *Trap {
 	return tr
 }
 
-// Dead reports whether a hostile name was run.
-func (tr *Trap) Dead() bool {
+// Triggered reports whether a hostile name was run.
+func (tr *Trap) Triggered() bool {
 	_, err := os.Stat(tr.canary)
 	return err == nil
 }
 
-// Revive resets the canary.
-func (tr *Trap) Revive() error { return os.Remove(tr.canary) }
+// Reset resets the canary.
+func (tr *Trap) Reset() error { return os.Remove(tr.canary) }
 
 // Words returns the arguments of run-as since the last call.
 func (tr *Trap) Words(t *testing.T) []string {

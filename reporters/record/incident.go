@@ -40,10 +40,10 @@ var reasonWords = map[string][2]string{
 	"unknown": {"for an unknown reason", "for unknown reasons"},
 }
 
-// DeathWords describes the ends of a process by reason, the most frequent
+// DescribeDeaths describes the ends of a process by reason, the most frequent
 // first, such as "22 OutOfMemoryErrors, 8 crashes". If there are none, it
 // returns "".
-func DeathWords(byReason map[string]int) string {
+func DescribeDeaths(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))
 	})

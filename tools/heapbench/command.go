@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// patience is the timeout of one run. The slowest peer needs two minutes for
+// runTimeout is the timeout of one run. The slowest peer needs two minutes for
 // the largest dump.
-const patience = 10 * time.Minute
+const runTimeout = 10 * time.Minute
 
 // command is a process to measure.
 type command struct {

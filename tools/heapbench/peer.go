@@ -75,7 +75,7 @@ func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string
 		return nil, err
 	}
 	dir := c.path("shark-" + jars.Shark.Version)
-	classPath, err := jars.Shark.Have(dir)
+	classPath, err := jars.Shark.Installed(dir)
 	if err != nil {
 		fmt.Fprintf(log, "heapbench: downloading Shark %s\n", jars.Shark.Version)
 		if classPath, err = jars.Shark.Fetch(ctx, dir); err != nil {

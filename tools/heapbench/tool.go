@@ -79,7 +79,7 @@ func (t *tool) command(d *dump, scratch, phases string) command {
 	if strings.HasPrefix(t.name, ours) {
 		argv = append(argv, phasesFlag, phases)
 	}
-	return command{argv: argv, limit: patience}
+	return command{argv: argv, limit: runTimeout}
 }
 
 // title returns the name of a tool as tables print it.

@@ -10,21 +10,21 @@ import (
 	"regexp"
 )
 
-// Hider redacts texts of an app in reports: keys of maps, names of threads,
+// Redactor redacts texts of an app in reports: keys of maps, names of threads,
 // titles and tags may contain personal data. Each is replaced by a keyed hash.
 // Equal texts look the same in one report, and without the key nobody can find
 // a text by trying.
-type Hider struct{ key []byte }
+type Redactor struct{ key []byte }
 
 const (
 	hiderBlocks = 64
 	hiderBlock  = 4 << 10
 )
 
-// NewHider returns a hider whose key is computed from samples of a dump,
+// NewRedactor returns a redactor whose key is computed from samples of a dump,
 // including contents of its arrays: reports of the same dump have the same
 // replacements, and without the dump the key is unknown.
-func NewHider(r io.ReaderAt, size int64) (*Hider, error) {
+func NewRedactor(r io.ReaderAt, size int64) (*Redactor, error) {
 	sum, block := sha256.New(), make([]byte, hiderBlock)
 	for i := range int64(hiderBlocks) {
 		n, err := r.ReadAt(block, size*i/hiderBlocks)
@@ -33,21 +33,21 @@ func NewHider(r io.ReaderAt, size int64) (*Hider, error) {
 		}
 		sum.Write(block[:n])
 	}
-	return &Hider{sum.Sum(nil)}, nil
+	return &Redactor{sum.Sum(nil)}, nil
 }
 
-// NewRandomHider returns a hider with a random key that is not stored: a name
-// has the same replacement in all texts of one run, but not in other runs.
-func NewRandomHider() *Hider {
+// NewRandomRedactor returns a redactor with a random key that is not stored: a
+// name has the same replacement in all texts of one run, but not in other runs.
+func NewRandomRedactor() *Redactor {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails since Go 1.24
-	return &Hider{key}
+	return &Redactor{key}
 }
 
-// Hide returns the replacement of a text. If h is nil, or if the text already
+// Redact returns the replacement of a text. If h is nil, or if the text already
 // is a replacement, it returns the text itself.
-func (h *Hider) Hide(text string) string {
-	if h == nil || text == "" || IsHidden(text) {
+func (h *Redactor) Redact(text string) string {
+	if h == nil || text == "" || IsRedacted(text) {
 		return text
 	}
 	sum := hmac.New(sha256.New, h.key)
@@ -60,23 +60,23 @@ func (h *Hider) Hide(text string) string {
 	return string(b)
 }
 
-// IsHidden reports whether a text is a replacement.
-func IsHidden(text string) bool { return hidden.MatchString(text) }
+// IsRedacted reports whether a text is a replacement.
+func IsRedacted(text string) bool { return redacted.MatchString(text) }
 
-var hidden = regexp.MustCompile(`^…#[a-p]{6}$`)
+var redacted = regexp.MustCompile(`^…#[a-p]{6}$`)
 
 // unless returns the text if it matches a form that cannot contain personal
 // data; otherwise its replacement.
-func (h *Hider) unless(form *regexp.Regexp, text string) string {
+func (h *Redactor) unless(form *regexp.Regexp, text string) string {
 	if form.MatchString(text) {
 		return text
 	}
-	return h.Hide(text)
+	return h.Redact(text)
 }
 
 // Thread returns the name of a thread. Names chosen by the platforms and their
 // libraries are shown, because they describe the purpose of a thread.
-func (h *Hider) Thread(name string) string { return h.unless(platformThreads, name) }
+func (h *Redactor) Thread(name string) string { return h.unless(platformThreads, name) }
 
 var platformThreads = regexp.MustCompile(
 	`^(?:main|Signal (?:Catcher|Dispatcher)|Compiler|GC|JDWP|ADB-JDWP Connection Control Thread|` +
@@ -94,12 +94,12 @@ var platformThreads = regexp.MustCompile(
 // many threads share a name except for a number, a program chose the name, so
 // it identifies the pool that grows and contains nothing personal. A possible
 // address or personal number stays hidden.
-func (h *Hider) ThreadGroup(pattern string, threads int) string {
+func (h *Redactor) ThreadGroup(pattern string, threads int) string {
 	if h == nil || platformThreads.MatchString(stars.ReplaceAllString(pattern, "1")) ||
 		threads >= sharedBy && poolName.MatchString(pattern) && len(constants.FindAllString(pattern, 2)) < 2 {
 		return pattern
 	}
-	return h.Hide(pattern)
+	return h.Redact(pattern)
 }
 
 // sharedBy is the minimum number of threads for which a name counts as that of
@@ -114,34 +114,34 @@ var (
 
 // component returns the title of a window. The title of an activity's window is
 // the activity's name, which is shown.
-func (h *Hider) component(title string) string { return h.unless(componentName, title) }
+func (h *Redactor) component(title string) string { return h.unless(componentName, title) }
 
 var componentName = regexp.MustCompile(`^[A-Za-z][\w.]*/[A-Za-z.][\w.$]*$`)
 
 // identifier returns a name; it is shown if it looks like an identifier in
 // source code.
-func (h *Hider) identifier(text string) string { return h.unless(identifiers, text) }
+func (h *Redactor) identifier(text string) string { return h.unless(identifiers, text) }
 
 var identifiers = regexp.MustCompile(`^[A-Za-z_][A-Za-z_]*\d{0,2}$`)
 
 // watchKey returns LeakCanary's key of a watched object; reason returns its
 // description.
-func (h *Hider) watchKey(text string) string { return h.unless(uuid, text) }
+func (h *Redactor) watchKey(text string) string { return h.unless(uuid, text) }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-func (h *Hider) reason(text string) string { return h.unless(watchReason, text) }
+func (h *Redactor) reason(text string) string { return h.unless(watchReason, text) }
 
 var watchReason = regexp.MustCompile(
 	`^(?:Unknown \(legacy\)|[A-Za-z_$][\w.$]* received [A-Za-z]+#[A-Za-z]+\(\) callback(?: and [A-Za-z ]+)?)$`)
 
 // path returns the path of a database.
-func (h *Hider) path(path string) string { return h.unless(plainPath, path) }
+func (h *Redactor) path(path string) string { return h.unless(plainPath, path) }
 
 var plainPath = regexp.MustCompile(`^(?::memory:|[A-Za-z_./-]*(?:/\d{1,2}/)?[A-Za-z_./-]*\d{0,2}(?:\.[a-z]{1,8})?)$`)
 
 // Survey hides the texts of a survey.
-func (h *Hider) Survey(s *Survey) {
+func (h *Redactor) Survey(s *Survey) {
 	if h == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (h *Hider) Survey(s *Survey) {
 	if s.Strings != nil {
 		for _, list := range [][]RepeatedString{s.Strings.Repeated, s.Strings.Wasteful} {
 			for i := range list {
-				list[i].Value = h.Hide(list[i].Value)
+				list[i].Value = h.Redact(list[i].Value)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (i *Inspector) oldFragment(o heap.Object, n int) (f fragment) {
 
 func (i *Inspector) tag(o heap.Object, f field, format string, r *report) {
 	if tag, ok := i.textOf(o, f); ok && tag != "" {
-		r.label(format, i.hide.Hide(tag))
+		r.label(format, i.hide.Redact(tag))
 	}
 }
 

@@ -18,7 +18,7 @@ func (i *Inspector) inspectScope(o heap.Object, r *report) {
 	}
 	format, args := "mortar.MortarScope.dead is %v", []any{dead}
 	if name, ok := i.textOf(o, scopeName); ok {
-		format, args = format+" for scope %s", append(args, i.hide.Hide(name))
+		format, args = format+" for scope %s", append(args, i.hide.Redact(name))
 	} else if !i.taken(o, scopeName) {
 		format += " for scope null"
 	}

@@ -22,8 +22,8 @@ type InspectorOptions struct {
 	// ThreadNames, if set, are the names of threads that are already known, so
 	// a JVM's dump is not read for them.
 	ThreadNames map[heap.Object]string
-	// Hide redacts texts of the app; nil shows them.
-	Hide *Hider
+	// Redactor redacts texts of the app; nil shows them.
+	Redactor *Redactor
 }
 
 // Inspector determines for single objects whether they are needed or leak, by
@@ -90,7 +90,7 @@ type Inspector struct {
 	resources  *resourceNames
 	// names are the names of threads that are already known.
 	names map[heap.Object]string
-	hide  *Hider
+	hide  *Redactor
 	// valued has the threads with a value of each thread local variable,
 	// computed on demand.
 	valued map[heap.Object][]heap.Object
@@ -107,7 +107,7 @@ type Inspector struct {
 // is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
-		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Hide,
+		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Redactor,
 		layout: newLayout(g), classes: make([]classFacts, g.ClassCount()),
 		watches: map[heap.Object][]watch{}, components: map[heap.Object]heap.Object{},
 	}
@@ -149,9 +149,9 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Plain reports whether no rule decides if an object should still exist. Rules
-// for all classes do not count, because they only add labels.
-func (i *Inspector) Plain(o heap.Object) bool {
+// Undecided reports whether no rule decides if an object should still exist.
+// Rules for all classes do not count, because they only add labels.
+func (i *Inspector) Undecided(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false
 	}

@@ -15,10 +15,10 @@ const (
 // MainThread is the name of the thread in which a program begins.
 const MainThread = mainThread
 
-// OfTools reports whether references of a pattern must never be followed: those
-// that do not keep their target alive, and those that LeakCanary and the
+// NeverFollowed reports whether references of a pattern must never be followed:
+// those that do not keep their target alive, and those that LeakCanary and the
 // finalizer watchdog hold.
-func OfTools(p trace.Pattern) bool {
+func NeverFollowed(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.JavaLocal:
 		return p.Name == watchdogThread || p.Name == leakCanaryThread

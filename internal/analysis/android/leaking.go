@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// patience is the number of objects that are judged between two checks of the
-// context.
-const patience = 1 << 16
+// checkInterval is the number of objects that are judged between two checks of
+// the context.
+const checkInterval = 1 << 16
 
 // Leaking returns the objects that should be gone without doubt, whatever holds
 // them: because of their own state, or because they are in Watched (Shark,
@@ -22,7 +22,7 @@ func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 		return list, ctx.Err()
 	}
 	for o := range heap.Object(i.graph.Objects) {
-		if o%patience == 0 && ctx.Err() != nil {
+		if o%checkInterval == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		for m := i.facts(o).leaking; m != 0; m &= m - 1 {

@@ -22,9 +22,9 @@ var platforms = []string{
 	"org.greenrobot.", "org.reactivestreams.", "retrofit2.", "rx.", "scala.",
 }
 
-// IsPlumbing reports whether objects of a class only hold what other code
+// IsContainer reports whether objects of a class only hold what other code
 // stores in them: a class of IsPlatform, or an array.
-func IsPlumbing(class string) bool { return IsPlatform(class) || strings.HasSuffix(class, "[]") }
+func IsContainer(class string) bool { return IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
 // IsPlatform reports whether a class belongs to the runtime, to Android or to a
 // common library.

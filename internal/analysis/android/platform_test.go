@@ -22,7 +22,7 @@ func TestIsPlatform(t *testing.T) {
 		if got := android.IsPlatform(class); got != want {
 			t.Errorf("%q: %v", class, got)
 		}
-		if !android.IsPlumbing(class + "[]") {
+		if !android.IsContainer(class + "[]") {
 			t.Errorf("%s[] is not seen through", class)
 		}
 	}

@@ -107,7 +107,7 @@ func sumOf(list []Buffer, read bool) known.Int {
 	if !read {
 		return known.Int{}
 	}
-	var sum pile
+	var sum layerSum
 	for _, b := range list {
 		sum.add(b.KB)
 	}

@@ -71,14 +71,14 @@ func TestCompareGraphics(t *testing.T) {
 	if !slices.Equal(rows, want) {
 		t.Errorf("rows %s", strings.Join(rows, "\n"))
 	}
-	unseen := []Unseen{
+	unavailable := []Incomparable{
 		{Meminfo, "Gfx dev", "unknown before"},
 		{Gfxinfo, "buffers imported by gralloc", "unknown after"},
 		{GPU, "memory of the process on the GPU", "unknown after: not counted by this device?"},
 		{SurfaceFlinger, "buffers of the whole device", "unknown after"},
 	}
-	if !slices.Equal(g.Unseen, unseen) {
-		t.Errorf("unseen %+v", g.Unseen)
+	if !slices.Equal(g.Unavailable, unavailable) {
+		t.Errorf("unavailable %+v", g.Unavailable)
 	}
 	lines := []string{
 		"EGL mtrack (dumpsys meminfo) +59.0 MB: 1.0 MB -> 60.0 MB",
@@ -98,7 +98,7 @@ func TestCompareGraphics(t *testing.T) {
 func TestNoGraphics(t *testing.T) {
 	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Channel]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
-	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != older {
+	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unavailable) != older {
 		t.Errorf("%+v", g)
 	}
 	lines := g.Lines(3)
@@ -142,8 +142,8 @@ func TestImportedBuffers(t *testing.T) {
 		before.ImportedRead, after.ImportedRead = c[0], c[1]
 		g := CompareGraphics(before, after)
 		if len(g.Layers) != 1 || g.Layers[0].Delta != 0 ||
-			!slices.ContainsFunc(g.Unseen, func(u Unseen) bool { return u.Source == SurfaceFlinger }) {
-			t.Errorf("%v: %+v, %+v", c, g.Layers, g.Unseen)
+			!slices.ContainsFunc(g.Unavailable, func(u Incomparable) bool { return u.Source == SurfaceFlinger }) {
+			t.Errorf("%v: %+v, %+v", c, g.Layers, g.Unavailable)
 		}
 	}
 }
@@ -340,7 +340,7 @@ func FuzzLayerName(f *testing.F) {
 		if utf8.RuneCountInString(name) > maxLayerName || name == "" || simplifyLayer(name) != name {
 			t.Errorf("%q becomes %q, then %q", layer, name, simplifyLayer(name))
 		}
-		g.Unseen = append(g.Unseen, Unseen{GPU, "x", because("unknown", layer)})
+		g.Unavailable = append(g.Unavailable, Incomparable{GPU, "x", because("unknown", layer)})
 		for _, text := range append(g.Lines(3), name) {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q gives %q", layer, text)

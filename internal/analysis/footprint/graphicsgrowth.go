@@ -34,8 +34,8 @@ type GraphicsRow struct {
 	Foreign bool
 }
 
-// Unseen is a number that is unknown in one or both of the snapshots.
-type Unseen struct {
+// Incomparable is a number that is unknown in one or both of the snapshots.
+type Incomparable struct {
 	Source Channel
 	Name   string
 	// Reason is a short text for the user.
@@ -51,8 +51,8 @@ type GraphicsGrowth struct {
 	// buffers if both snapshots have them; "(others)" is everything beyond the
 	// cap on names. Each buffer is counted in one layer.
 	Layers []GraphicsRow
-	// Unseen are the numbers that are not available.
-	Unseen []Unseen
+	// Unavailable are the numbers that are not available.
+	Unavailable []Incomparable
 }
 
 // CompareGraphics returns what grew.
@@ -66,8 +66,8 @@ func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 			continue
 		}
 		if !b.Known || !a.Known {
-			g.Unseen = append(g.Unseen,
-				Unseen{q.source, q.name, whyUnseen(q.source, &before, &after, b.Known, a.Known)})
+			g.Unavailable = append(g.Unavailable,
+				Incomparable{q.source, q.name, whyUnavailable(q.source, &before, &after, b.Known, a.Known)})
 			continue
 		}
 		g.Rows = append(g.Rows,
@@ -93,9 +93,9 @@ func byUnit(a, b GraphicsRow) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnseen returns why a number is unknown, in the words of its reader if the
-// reader had a reason.
-func whyUnseen(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
+// whyUnavailable returns why a number is unknown, in the words of its reader if
+// the reader had a reason.
+func whyUnavailable(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:
 		return because("unknown after", after.Why[s])

@@ -17,8 +17,8 @@ const (
 // Lines formats the growth as at most 12 short lines: what grew, including at
 // most top layers, what else grew on the device, and what is not available.
 func (g *GraphicsGrowth) Lines(top int) []string {
-	unseen := g.unseen()
-	room := maxLines - len(unseen)
+	unavailable := g.unavailable()
+	room := maxLines - len(unavailable)
 	var lines []string
 	bytes := 0
 	for _, r := range g.Rows {
@@ -47,7 +47,7 @@ func (g *GraphicsGrowth) Lines(top int) []string {
 		lines = []string{"no growth in the available numbers"}
 	}
 	lines = append(lines, others[:min(len(others), room-len(lines))]...)
-	return append(lines, unseen...)
+	return append(lines, unavailable...)
 }
 
 // foreign returns lines about growth that the process is not responsible for.
@@ -79,16 +79,16 @@ func layerLine(what string, r GraphicsRow) string {
 	return text
 }
 
-// unseen returns lines about unavailable numbers, one for each source and
+// unavailable returns lines about unavailable numbers, one for each source and
 // reason.
-func (g *GraphicsGrowth) unseen() (lines []string) {
+func (g *GraphicsGrowth) unavailable() (lines []string) {
 	type key struct {
 		source Channel
 		reason string
 	}
 	names := map[key][]string{}
 	var keys []key
-	for _, u := range g.Unseen {
+	for _, u := range g.Unavailable {
 		k := key{u.Source, u.Reason}
 		if names[k] == nil {
 			keys = append(keys, k)

@@ -19,21 +19,21 @@ const (
 	noLayer = "(no name)"
 )
 
-// pile has the buffers of one layer.
-type pile struct {
+// layerSum has the buffers of one layer.
+type layerSum struct {
 	count   int64
 	bytes   int64
 	unknown bool
 }
 
-func (p *pile) add(kb known.Int) {
+func (p *layerSum) add(kb known.Int) {
 	v := times(kb, 1024)
 	p.count++
 	p.unknown = p.unknown || !v.Known || p.bytes+v.N > maxBytes
 	p.bytes = min(p.bytes+v.N, maxBytes)
 }
 
-func (p *pile) size() known.Int {
+func (p *layerSum) size() known.Int {
 	if p.unknown {
 		return known.Int{}
 	}
@@ -56,15 +56,15 @@ func layersBetween(before, after *GraphicsReading) *layers {
 // layers sums the buffers of both moments by the simplified names of their
 // layers.
 type layers struct {
-	before, after map[string]*pile
+	before, after map[string]*layerSum
 	names         []string
 }
 
 func layersOf(before, after []Buffer) *layers {
-	l := &layers{before: map[string]*pile{}, after: map[string]*pile{}}
+	l := &layers{before: map[string]*layerSum{}, after: map[string]*layerSum{}}
 	seen := map[string]bool{}
 	for _, side := range []struct {
-		piles map[string]*pile
+		piles map[string]*layerSum
 		list  []Buffer
 	}{{l.before, before}, {l.after, after}} {
 		for _, b := range side.list {
@@ -77,7 +77,7 @@ func layersOf(before, after []Buffer) *layers {
 				l.names = append(l.names, name)
 			}
 			if side.piles[name] == nil {
-				side.piles[name] = new(pile)
+				side.piles[name] = new(layerSum)
 			}
 			side.piles[name].add(b.KB)
 		}
@@ -88,7 +88,7 @@ func layersOf(before, after []Buffer) *layers {
 // graphicsLine compares a layer by bytes, or by the number of its buffers if a
 // buffer has no size.
 func (l *layers) row(name string) GraphicsRow {
-	before, after := l.pile(l.before, name), l.pile(l.after, name)
+	before, after := l.sum(l.before, name), l.sum(l.after, name)
 	r := GraphicsRow{
 		Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(),
 		BuffersBefore: before.count, BuffersAfter: after.count,
@@ -100,11 +100,11 @@ func (l *layers) row(name string) GraphicsRow {
 	return r
 }
 
-func (l *layers) pile(side map[string]*pile, name string) pile {
+func (l *layers) sum(side map[string]*layerSum, name string) layerSum {
 	if p := side[name]; p != nil {
 		return *p
 	}
-	return pile{}
+	return layerSum{}
 }
 
 // haveNames reports whether the layers have names, which show their owners.

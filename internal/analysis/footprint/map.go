@@ -43,7 +43,7 @@ type Map struct {
 	scratch []byte
 	last    lastMapping
 	sum     Sum
-	doubt   mapDoubts
+	flaws   mapFlaws
 }
 
 // mapKey identifies rows. from is the original name of a .bss that was assigned
@@ -71,7 +71,7 @@ type lastMapping struct {
 	library bool
 }
 
-type mapDoubts struct {
+type mapFlaws struct {
 	added, pss, swap, left int64
 	full, addresses        bool
 }
@@ -130,7 +130,7 @@ func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 		r.file = fileOf(k.name)
 	}
 	if len(m.rows) >= m.most {
-		m.doubt.full = true
+		m.flaws.full = true
 		k, r = mapKey{othersName, k.kind, ""}, new(mapSums)
 		if have := m.rows[k]; have != nil {
 			return k, have
@@ -160,20 +160,20 @@ func (m *Map) bss(name []byte, x Mapping) string {
 
 // measure returns the memory that a mapping adds.
 func (m *Map) measure(x Mapping) (s Sum) {
-	m.doubt.addresses = m.doubt.addresses || x.End > x.Start
+	m.flaws.addresses = m.flaws.addresses || x.End > x.Start
 	s.Mappings = min(max(x.Mappings, 1), maxKB)
-	if m.doubt.added++; m.doubt.added > maxAdded {
-		m.doubt.left++
+	if m.flaws.added++; m.flaws.added > maxAdded {
+		m.flaws.left++
 		return Sum{}
 	}
 	pss, swap := sane(x.PSS, maxKB), sane(x.SwapPSS, maxKB)
 	s.PSS, s.SwapPSS = pss.N, swap.N
 	s.Size, s.PrivateDirty = sane(x.Size, maxKB).N, sane(x.PrivateDirty, maxKB).N
 	if !pss.Known {
-		m.doubt.pss++
+		m.flaws.pss++
 	}
 	if !swap.Known {
-		m.doubt.swap++
+		m.flaws.swap++
 	}
 	return s
 }

@@ -427,7 +427,7 @@ func FuzzMappingName(f *testing.F) {
 func BenchmarkAdd(b *testing.B) {
 	list := recordedMappings(b, "api36-memorylab-smaps.txt.gz")
 	m := mapOf(list...)
-	m.doubt.added = -1 << 62 // no end address
+	m.flaws.added = -1 << 62 // no end address
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, x := range list {

@@ -92,7 +92,7 @@ type MapGrowth struct {
 func CompareMaps(before, after *Map) MapGrowth {
 	// Without addresses the owner of a .bss is unknown, so .bss is not assigned
 	// to files in either map.
-	plain := before.doubt.addresses != after.doubt.addresses && before.doubt.added > 0 && after.doubt.added > 0
+	plain := before.flaws.addresses != after.flaws.addresses && before.flaws.added > 0 && after.flaws.added > 0
 	rows := map[mapKey]*MapRow{}
 	joinMap(rows, before, plain, func(c *Change) *Sum { return &c.Before })
 	joinMap(rows, after, plain, func(c *Change) *Sum { return &c.After })
@@ -162,7 +162,7 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 		when string
 		m    *Map
 	}{{"before", before}, {"after", after}} {
-		d := side.m.doubt
+		d := side.m.flaws
 		if d.added == 0 {
 			list = append(list, fmt.Errorf("%s: no mappings recorded", side.when))
 		}

@@ -303,11 +303,11 @@ func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 	for i := 1; i < tree.len(); i++ {
 		least, most := int64(0), int64(0)
 		if node := n.nodes[tree.path(names, uint32(i))]; node != nil {
-			union, err := n.graph.Cost(t.Context(), node.objects, &heap.Patience{})
+			union, err := n.graph.Cost(t.Context(), node.objects, &heap.VisitBudget{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			exact, err := n.graph.Cost(t.Context(), node.objects, &heap.Patience{Left: 1 << 40})
+			exact, err := n.graph.Cost(t.Context(), node.objects, &heap.VisitBudget{Left: 1 << 40})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -265,7 +265,7 @@ func (r *reading) children(n uint32, level, most int, own bool) (list []Child, r
 			PathEdge: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c),
 			Delta: rise(r.counts, c),
 		}
-		met := own || !android.IsPlumbing(child.Class)
+		met := own || !android.IsContainer(child.Class)
 		switch {
 		case level < levels:
 			child.Children, child.ChildrenOmitted = r.children(c, level+1, branches, met)

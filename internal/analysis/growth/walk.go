@@ -20,9 +20,9 @@ const (
 	// mostNodes bounds the memory of a tree, at about 100 bytes per node
 	// including the comparison. Real heaps have some ten thousand nodes.
 	mostNodes = 1 << 21
-	// patience is the number of objects visited between two checks of the
+	// checkInterval is the number of objects visited between two checks of the
 	// context.
-	patience = 1 << 16
+	checkInterval = 1 << 16
 )
 
 // bits is a set of objects.
@@ -209,7 +209,7 @@ func (w *walk) run(ctx context.Context) error {
 		w.high.begin()
 		w.low.begin()
 		for _, o := range objects {
-			if n++; n%patience == 0 && ctx.Err() != nil {
+			if n++; n%checkInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			w.from = heap.Object(o)

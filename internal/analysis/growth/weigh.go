@@ -46,7 +46,7 @@ func (w *walk) weigh(ctx context.Context) error {
 	push := func(o heap.Object) { x.stack = append(x.stack, uint32(o)) }
 	w.graph.Tops(push)
 	for i := 0; ; i++ {
-		if i%patience == 0 && ctx.Err() != nil {
+		if i%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		for len(x.path) > 0 && x.path[len(x.path)-1].height == len(x.stack) {

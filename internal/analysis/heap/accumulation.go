@@ -159,7 +159,7 @@ type accumulator struct {
 	through []bool
 	// found are the accumulations; unsure are the vertices that can only be
 	// decided once leaves without a vertex are counted.
-	found, unsure []pile
+	found, unsure []candidate
 	steps         []step
 	sums          groups
 	// rooted are the objects that GC roots hold, whether they form an
@@ -169,9 +169,9 @@ type accumulator struct {
 	members []member
 }
 
-// pile is a candidate for an accumulation: its vertex, and the class of the
-// objects.
-type pile struct {
+// candidate is a candidate for an accumulation: its vertex, and the class of
+// the objects.
+type candidate struct {
 	vertex uint32
 	row    uint32
 	linked bool
@@ -253,10 +253,11 @@ func (a *accumulator) look(s step) {
 	case 2*largest > whole.Total():
 	case a.many(best, whole):
 		a.steps = a.steps[:first]
-		a.found = append(a.found, pile{vertex: s.vertex, row: best.row})
+		a.found = append(a.found, candidate{vertex: s.vertex, row: best.row})
 		return
 	case rest > 0 && 2*(rest+best.size.Total()) > whole.Total():
-		a.unsure = append(a.unsure, pile{vertex: s.vertex, largest: largest, sums: a.sums, inTree: len(a.sums.list)})
+		a.unsure = append(a.unsure,
+			candidate{vertex: s.vertex, largest: largest, sums: a.sums, inTree: len(a.sums.list)})
 		a.sums = groups{}
 	}
 	if a.slot(s.vertex) == classSlot || !related {
@@ -265,7 +266,7 @@ func (a *accumulator) look(s step) {
 	if s.settled == unsettled {
 		if s.settled = a.link(s.vertex); s.settled == unsettled {
 			a.steps = a.steps[:first]
-			a.found = append(a.found, pile{vertex: s.vertex, row: own, linked: true})
+			a.found = append(a.found, candidate{vertex: s.vertex, row: own, linked: true})
 			return
 		}
 	}
@@ -328,7 +329,7 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	err := a.leaves(ctx, marked, func(o, v uint32) {
 		if a.unsure[last].vertex != v {
 			last, _ = slices.BinarySearchFunc(a.unsure, v,
-				func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+				func(p candidate, v uint32) int { return cmp.Compare(p.vertex, v) })
 		}
 		p, size := &a.unsure[last], a.shallow(o)
 		p.largest = max(p.largest, size.Total())
@@ -347,8 +348,8 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 			continue
 		}
 		end = a.t.ends[p.vertex]
-		a.found = slices.DeleteFunc(a.found, func(f pile) bool { return p.vertex <= f.vertex && f.vertex < end })
-		f := pile{vertex: p.vertex, row: best.row}
+		a.found = slices.DeleteFunc(a.found, func(f candidate) bool { return p.vertex <= f.vertex && f.vertex < end })
+		f := candidate{vertex: p.vertex, row: best.row}
 		if f.counted = p.sums.places[best.row] >= p.inTree; f.counted {
 			f.count, f.size, f.beside = best.count, best.size, p.sums
 		}
@@ -357,7 +358,7 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	return nil
 }
 
-func byVertex(a, b pile) int { return cmp.Compare(a.vertex, b.vertex) }
+func byVertex(a, b candidate) int { return cmp.Compare(a.vertex, b.vertex) }
 
 // answer counts the contents of the accumulations that were found.
 func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation, error) {
@@ -402,7 +403,7 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 // around returns the accumulation that contains a vertex, or none. Only the
 // last accumulation that begins at or before the vertex can contain it.
 func (a *accumulator) around(v uint32) int {
-	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p candidate, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i - 1
 }
 
@@ -415,7 +416,7 @@ func (a *accumulator) within(i int, v uint32) bool {
 // enter counts the vertices of an accumulation, together with the vertices of
 // its class that one of them dominates, such as nodes in the same bucket of a
 // map. It marks the vertices that may have leaves.
-func (a *accumulator) enter(p *pile, marked bitset) {
+func (a *accumulator) enter(p *candidate, marked bitset) {
 	u := p.vertex
 	if p.linked {
 		p.size = a.weigh(u)
@@ -449,7 +450,7 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 // an accumulation holds that vertex; it marks the vertices that it looks
 // through. It does not count what another object of the accumulation's class
 // holds.
-func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
+func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
 		case row == p.row:
@@ -466,7 +467,7 @@ func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
 
 // leaf counts an object without a vertex that a vertex of an accumulation
 // holds.
-func (a *accumulator) leaf(p *pile, o, v uint32) {
+func (a *accumulator) leaf(p *candidate, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {
 	case v != p.vertex && a.row(v) != p.row:
@@ -486,13 +487,13 @@ func (a *accumulator) leaf(p *pile, o, v uint32) {
 }
 
 // leafBehind does the same as lookThrough for an object without a vertex.
-func (a *accumulator) leafBehind(p *pile, row, o uint32) {
+func (a *accumulator) leafBehind(p *candidate, row, o uint32) {
 	if row != p.row && !a.through[row] {
 		p.behind.add(row, a.shallow(o))
 	}
 }
 
-func (a *accumulator) accumulation(p *pile) Accumulation {
+func (a *accumulator) accumulation(p *candidate) Accumulation {
 	r := Accumulation{
 		Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count,
 		Linked: p.linked, Size: p.size,
@@ -533,12 +534,12 @@ func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSu
 // leaves calls f with each object without a vertex of its own whose owner is
 // marked.
 func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uint32)) error {
-	const patience = 1 << 20
-	for from := 0; from < len(a.t.vertices); from += patience {
+	const checkInterval = 1 << 20
+	for from := 0; from < len(a.t.vertices); from += checkInterval {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for i, v := range a.t.vertices[from:min(from+patience, len(a.t.vertices))] {
+		for i, v := range a.t.vertices[from:min(from+checkInterval, len(a.t.vertices))] {
 			if o := uint32(from + i); marked.has(v) && a.t.objects[v] != o {
 				f(o, v)
 			}

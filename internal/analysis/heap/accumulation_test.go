@@ -787,7 +787,7 @@ func TestAccumulationsEnd(t *testing.T) {
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
 	for name, dump := range map[string][]byte{
-		"app": mixture(b, objects), "map": pile(b, objects), "leaves": leafPile(b, objects),
+		"app": mixture(b, objects), "map": candidate(b, objects), "leaves": leafPile(b, objects),
 		"globals": globals(b, objects),
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -814,8 +814,8 @@ func BenchmarkAccumulations(b *testing.B) {
 	}
 }
 
-// pile is an array of n/3 nodes, each with a string.
-func pile(tb testing.TB, n int) []byte {
+// candidate is an array of n/3 nodes, each with a string.
+func candidate(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	for k, name := range []string{"Box", "String", "Node2", "Node3"} {
 		w.class(hprof.ID(0x100+16*k), name, uint32(16+4*k), k)

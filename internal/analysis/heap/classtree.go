@@ -195,9 +195,9 @@ func (m *merger) leaves(ctx context.Context) error {
 	}
 	found := map[place]int{}
 	var list []merged
-	const patience = 1 << 20
+	const checkInterval = 1 << 20
 	for o, v := range m.t.vertices {
-		if o%patience == 0 && ctx.Err() != nil {
+		if o%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if v == 0 || m.t.objects[v] == uint32(o) {

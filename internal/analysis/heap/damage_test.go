@@ -193,11 +193,11 @@ func weighAll(t *testing.T, g *heap.Graph) {
 	for o := range heap.Object(g.Objects) {
 		sets[o%3] = append(sets[o%3], o)
 	}
-	least, err := g.Costs(ctx, sets, &heap.Patience{})
+	least, err := g.Costs(ctx, sets, &heap.VisitBudget{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	costs, err := g.Costs(ctx, sets, &heap.Patience{Left: 1 << 40})
+	costs, err := g.Costs(ctx, sets, &heap.VisitBudget{Left: 1 << 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func weighAll(t *testing.T, g *heap.Graph) {
 				groups.Bytes[i+1], all)
 		}
 	}
-	if _, err := g.Shares(ctx, sets, &heap.Patience{Left: 1 << 40}); err != nil {
+	if _, err := g.Shares(ctx, sets, &heap.VisitBudget{Left: 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
 	g.WaitingForFinalizer()

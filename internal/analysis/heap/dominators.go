@@ -59,14 +59,14 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	drop(&l.arena, &d.semis)
 	drop(&l.arena, &d.ancestors)
 	l.order = order{count: l.order.count}
-	return l.plant(d.idoms)
+	return l.buildTree(d.idoms)
 }
 
 // find processes the vertices from the last one down.
 func (d *dominance) find(ctx context.Context, count uint32) error {
 	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {
-		if w%patience == 0 && ctx.Err() != nil {
+		if w%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		parent := d.ancestors[w]

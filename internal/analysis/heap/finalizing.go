@@ -2,10 +2,10 @@ package heap
 
 import "math/bits"
 
-// Waiting describes the objects that are reachable only through a finalizer:
-// the app can no longer use them, but they stay in memory until the finalizer
-// has run.
-type Waiting struct {
+// FinalizerReachable describes the objects that are reachable only through a
+// finalizer: the app can no longer use them, but they stay in memory until the
+// finalizer has run.
+type FinalizerReachable struct {
 	// Objects is the number of objects with a finalizer; Count is the number of
 	// those that belong to Class, the most frequent class among them.
 	Objects int64
@@ -16,7 +16,7 @@ type Waiting struct {
 }
 
 // WaitingForFinalizer counts what is reachable only through finalizers.
-func (g *Graph) WaitingForFinalizer() (w Waiting) {
+func (g *Graph) WaitingForFinalizer() (w FinalizerReachable) {
 	set := g.weaker.sets[Finalizer]
 	for i, word := range set {
 		for ; word != 0; word &= word - 1 {

@@ -83,7 +83,7 @@ func (q *quotient) connect(ctx context.Context) error {
 	met, b := newPairs(), &q.inbound
 	locals := q.locals()
 	for d := uint32(1); d < uint32(len(b.place)); d++ {
-		if d%patience == 0 && ctx.Err() != nil {
+		if d%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		v := b.place[d]

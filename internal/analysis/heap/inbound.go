@@ -152,7 +152,7 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 		for _, o := range objects {
 			s.Add(o)
 		}
-		if err := g.climb(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
+		if err := g.visitAncestors(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
 		// The referent of a Reference is not kept alive by it, but some
@@ -253,16 +253,16 @@ func (g *Graph) hasStatic(class, o Object) (has bool) {
 	return has
 }
 
-// climb visits all vertices from which the given numbers can be reached along
-// the references that counts accepts.
-func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32,
+// visitAncestors visits all vertices from which the given numbers can be
+// reached along the references that counts accepts.
+func (g *Graph) visitAncestors(ctx context.Context, s *Set, met bitset, pending []uint32,
 	counts func(from, to uint32) bool) error {
 	b := &g.inbound
 	for _, d := range pending {
 		met.set(d)
 	}
 	for n := 1; len(pending) > 0; n++ {
-		if n%patience == 0 && ctx.Err() != nil {
+		if n%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		d := pending[len(pending)-1]

@@ -130,7 +130,7 @@ func TestSharesByBruteForce(t *testing.T) {
 				sets[s][i], objects[s] = true, append(objects[s], o)
 			}
 		}
-		got, err := g.Shares(context.Background(), objects[:len(sets)], &heap.Patience{Left: 1 << 40})
+		got, err := g.Shares(context.Background(), objects[:len(sets)], &heap.VisitBudget{Left: 1 << 40})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {
-		got, err := g.Cost(context.Background(), targets, &heap.Patience{Left: left})
+		got, err := g.Cost(context.Background(), targets, &heap.VisitBudget{Left: left})
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Loaded are classes of one name that different class loaders have loaded.
-type Loaded struct {
+// DuplicateClass are classes of one name that different class loaders have
+// loaded.
+type DuplicateClass struct {
 	Class string
 	// Loaders are the existing loaders, Objects the loaders and all classes
 	// that they loaded, and Classes the number of different names of these
@@ -22,7 +23,7 @@ type Loaded struct {
 // LoadedByMany returns classes that at least least loaders have loaded, not
 // counting the boot loader. For each set of loaders it returns one class, the
 // one with most instances.
-func (g *Graph) LoadedByMany(least int) (list []Loaded) {
+func (g *Graph) LoadedByMany(least int) (list []DuplicateClass) {
 	type named struct{ loaders []hprof.ID }
 	byName, byLoader := map[string]*named{}, map[hprof.ID][]Object{}
 	instances := map[string]int64{}
@@ -42,7 +43,7 @@ func (g *Graph) LoadedByMany(least int) (list []Loaded) {
 			byLoader[c.dump.Loader] = append(byLoader[c.dump.Loader], o)
 		}
 	}
-	sets := map[string]*Loaded{}
+	sets := map[string]*DuplicateClass{}
 	for name, n := range byName {
 		slices.Sort(n.loaders)
 		n.loaders = slices.Compact(n.loaders)
@@ -55,7 +56,7 @@ func (g *Graph) LoadedByMany(least int) (list []Loaded) {
 		}
 		l := sets[key.String()]
 		if l == nil {
-			l = &Loaded{Class: name}
+			l = &DuplicateClass{Class: name}
 			for _, id := range n.loaders {
 				if o, ok := g.Find(id); ok {
 					l.Loaders = append(l.Loaders, o)
@@ -73,7 +74,7 @@ func (g *Graph) LoadedByMany(least int) (list []Loaded) {
 	for _, l := range sets {
 		list = append(list, *l)
 	}
-	slices.SortFunc(list, func(a, b Loaded) int {
+	slices.SortFunc(list, func(a, b DuplicateClass) int {
 		return cmp.Or(cmp.Compare(len(b.Loaders), len(a.Loaders)), cmp.Compare(a.Class, b.Class))
 	})
 	return list

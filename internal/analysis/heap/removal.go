@@ -155,7 +155,7 @@ func (r *removal) follow(ctx context.Context) error {
 		})
 	}
 	for steps := 1; len(pending) > 0; steps++ {
-		if steps%patience == 0 && ctx.Err() != nil {
+		if steps%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		d := pending[len(pending)-1]

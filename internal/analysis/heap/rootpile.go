@@ -167,7 +167,7 @@ func byOwner(x, y holding) int {
 // hasAccumulation reports whether there is an accumulation at or below a
 // vertex.
 func (a *accumulator) hasAccumulation(v uint32) bool {
-	i, _ := slices.BinarySearchFunc(a.found, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+	i, _ := slices.BinarySearchFunc(a.found, v, func(p candidate, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i < len(a.found) && a.found[i].vertex < a.t.ends[v]
 }
 

@@ -76,8 +76,9 @@ type edge struct {
 	object, from uint32
 }
 
-// patience is the number of steps of a loop between two checks of its context.
-const patience = 1 << 20
+// checkInterval is the number of steps of a loop between two checks of its
+// context.
+const checkInterval = 1 << 20
 
 // visit performs the search. All references of a vertex are pushed onto a stack
 // when it is found, and the last one is followed first, so the order is depth
@@ -96,7 +97,7 @@ func (l *loader) visit(ctx context.Context, pending []edge) error {
 				continue
 			}
 			count++
-			if count%patience == 0 && ctx.Err() != nil {
+			if count%checkInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			vertices[e.object] = count

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// SharedPile is many objects of one class that several static fields hold
-// together, so that none of the objects that these fields reference dominates
-// them. They are dominated by the class that has the fields, by the class
-// loader of their classes, or only by the GC roots together.
-type SharedPile struct {
+// SharedAccumulation is many objects of one class that several static fields
+// hold together, so that none of the objects that these fields reference
+// dominates them. They are dominated by the class that has the fields, by the
+// class loader of their classes, or only by the GC roots together.
+type SharedAccumulation struct {
 	// Accumulation.Object is the dominator of the objects; if Top is true, they
 	// have no dominator.
 	Accumulation
@@ -25,31 +25,33 @@ type SharedPile struct {
 	above, row uint32
 }
 
-// sampled is the maximum length of SharedPile.Sample.
+// sampled is the maximum length of SharedAccumulation.Sample.
 const sampled = 32
 
-// SharedPiles finds the classes of which at least Fewest objects together
-// retain at least Least bytes, and no single object retains more than half of
-// that. The immediate dominator of these objects must be a class, must also
-// dominate classes, or must not exist. GC roots and classes are not counted.
-// The accumulation with the largest retained size comes first. FillPiles fills
-// in the contents of the objects. The error is ctx's.
-func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
+// SharedAccumulations finds the classes of which at least Fewest objects
+// together retain at least Least bytes, and no single object retains more than
+// half of that. The immediate dominator of these objects must be a class, must
+// also dominate classes, or must not exist. GC roots and classes are not
+// counted. The accumulation with the largest retained size comes first.
+// FillSharedAccumulations fills in the contents of the objects. The error is
+// ctx's.
+func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
-	var piles []SharedPile
+	var piles []SharedAccumulation
 	for _, v := range a.dominatorsOfClasses() {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		piles = a.sharedBelow(v, piles)
 	}
-	slices.SortStableFunc(piles, func(x, y SharedPile) int { return cmp.Compare(y.Size.Total(), x.Size.Total()) })
+	slices.SortStableFunc(piles,
+		func(x, y SharedAccumulation) int { return cmp.Compare(y.Size.Total(), x.Size.Total()) })
 	return piles, nil
 }
 
-// FillPiles fills in the contents of the objects of SharedPiles. The error is
-// ctx's, or a failed memory allocation.
-func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*SharedPile) error {
+// FillSharedAccumulations fills in the contents of the objects of
+// SharedAccumulations. The error is ctx's, or a failed memory allocation.
+func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptions, piles []*SharedAccumulation) error {
 	a := newAccumulator(g, o)
 	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
 	if err != nil {
@@ -112,7 +114,7 @@ func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 }
 
 // sharedBelow adds the piles that the children of a vertex form.
-func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
+func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []SharedAccumulation {
 	largest := map[uint32]int64{}
 	a.sums.reset()
 	a.eachBelow(v, func(c, row uint32) {
@@ -127,7 +129,7 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 		if s.count < a.fewest || s.size.Total() < a.least || 2*largest[s.row] > s.size.Total() {
 			continue
 		}
-		p := SharedPile{
+		p := SharedAccumulation{
 			Accumulation: Accumulation{Retained: s.size, Class: a.names[s.row], Count: s.count, Size: s.size},
 			Top:          v == 0, above: v, row: s.row,
 		}
@@ -139,7 +141,7 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 	if len(piles) == first {
 		return piles
 	}
-	found := map[uint32]*SharedPile{}
+	found := map[uint32]*SharedAccumulation{}
 	for i := range piles[first:] {
 		found[piles[first+i].row] = &piles[first+i]
 	}
@@ -149,7 +151,7 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 
 // sample selects evenly spaced objects of the piles below a vertex, by their
 // classes.
-func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
+func (a *accumulator) sample(v uint32, piles map[uint32]*SharedAccumulation) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {
 		p := piles[row]

@@ -19,16 +19,16 @@ func TestSharedPiles(t *testing.T) {
 		w, _, serials := thickets(seed)
 		g := load(t, w.threaded(t, form{}, serials), heap.Options{})
 		o := heap.AccumulationOptions{Least: int64(1 + seed%40), Fewest: 2}
-		piles, err := g.SharedPiles(t.Context(), o)
+		piles, err := g.SharedAccumulations(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		var all []*heap.SharedPile
+		var all []*heap.SharedAccumulation
 		for i := range piles {
 			all = append(all, &piles[i])
 		}
-		if err := g.FillPiles(t.Context(), o, all); err != nil {
+		if err := g.FillSharedAccumulations(t.Context(), o, all); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range piles {

@@ -51,7 +51,7 @@ func (l *loader) sum(ctx context.Context) error {
 	}
 	l.sumObjects()
 	for _, retained := range t.retained {
-		climb(retained, t.parents)
+		addToDominators(retained, t.parents)
 	}
 	if len(l.native) > 0 {
 		var err error
@@ -62,7 +62,7 @@ func (l *loader) sum(ctx context.Context) error {
 			t.native[t.vertices[object]] += size
 		}
 		t.native[0] = 0
-		climb(t.native, t.parents)
+		addToDominators(t.native, t.parents)
 	}
 	l.sumClasses()
 	return ctx.Err()
@@ -76,8 +76,9 @@ func (g *Graph) heapCount() int {
 	return len(g.Heaps)
 }
 
-// climb adds each vertex's sum to its dominator's, from the last vertex up.
-func climb(sizes []int64, parents []uint32) {
+// addToDominators adds each vertex's sum to its dominator's, from the last
+// vertex up.
+func addToDominators(sizes []int64, parents []uint32) {
 	for v := len(sizes) - 1; v > 0; v-- {
 		sizes[parents[v]] += sizes[v]
 	}

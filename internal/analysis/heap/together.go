@@ -18,14 +18,14 @@ type SetCost struct {
 	AtLeast bool
 }
 
-// Patience is the number of objects that a series of cost computations may
+// VisitBudget is the number of objects that a series of cost computations may
 // visit. Costs computed after it is used up are lower bounds.
-type Patience struct{ Left int64 }
+type VisitBudget struct{ Left int64 }
 
 // Cost returns the size that becomes unreachable if some objects are removed,
 // including the objects themselves if they are reachable now. Without
 // Options.Inbound it is a lower bound, except for single objects.
-func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCost, error) {
+func (g *Graph) Cost(ctx context.Context, objects []Object, p *VisitBudget) (SetCost, error) {
 	costs, err := g.Costs(ctx, [][]Object{objects}, p)
 	if err != nil {
 		return SetCost{}, err
@@ -34,7 +34,7 @@ func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCos
 }
 
 // Costs returns the Cost of each of several sets, in their order.
-func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *Patience) ([]SetCost, error) {
+func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]SetCost, error) {
 	costs := make([]SetCost, len(sets))
 	if g.inbound.place == nil {
 		for i, objects := range sets {
@@ -104,7 +104,7 @@ func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	return numbers, nil
 }
 
-func (g *Graph) cost(ctx context.Context, objects []Object, numbers []uint32, p *Patience) (c SetCost, err error) {
+func (g *Graph) cost(ctx context.Context, objects []Object, numbers []uint32, p *VisitBudget) (c SetCost, err error) {
 	r, err := g.newRemoval(numbers)
 	if err != nil {
 		return c, err
@@ -224,7 +224,7 @@ func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
 	defer drop(&g.arena, (*[]uint64)(&gone))
 	r.eachGone(func(v uint32) { s.bits.set(g.tree.objects[v]) })
 	for o, v := range g.tree.vertices {
-		if o%patience == 0 && ctx.Err() != nil {
+		if o%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if v != 0 && gone.has(v) && !g.ownVertex(uint32(o)) {

@@ -20,10 +20,10 @@ type tree struct {
 	native   []int64
 }
 
-// plant renumbers the vertices from the order of the search to the preorder of
-// the dominator tree. A vertex comes after its dominator in both orders, so two
-// sweeps suffice.
-func (l *loader) plant(idoms []uint32) (err error) {
+// buildTree renumbers the vertices from the order of the search to the preorder
+// of the dominator tree. A vertex comes after its dominator in both orders, so
+// two sweeps suffice.
+func (l *loader) buildTree(idoms []uint32) (err error) {
 	t, n := &l.tree, int64(len(idoms))
 	sizes, err := array[uint32](&l.arena, n)
 	if err != nil {

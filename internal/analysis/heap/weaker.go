@@ -73,7 +73,7 @@ func (l *loader) reachBy(ctx context.Context, r Reachability) error {
 		}
 	}
 	for steps := 0; len(pending) > 0; steps++ {
-		if steps%patience == 0 && ctx.Err() != nil {
+		if steps%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		object := pending[len(pending)-1]
@@ -171,7 +171,7 @@ func (s *strong) walk(ctx context.Context) error {
 			push(root)
 		}
 		for n > 0 {
-			if steps++; steps%patience == 0 && ctx.Err() != nil {
+			if steps++; steps%checkInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			n--

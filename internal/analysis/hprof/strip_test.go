@@ -195,7 +195,7 @@ func TestStripForms(t *testing.T) {
 		if got, done := checkStripped(t, data); got == nil || done.Truncated || done.Arrays == 0 {
 			t.Fatalf("%+v: %+v", form, done)
 		}
-		checkStripped(t, hproftest.Cut(data, rng.IntN(len(data))))
+		checkStripped(t, hproftest.Truncate(data, rng.IntN(len(data))))
 		checkStripped(t, hproftest.Flip(data, seed, 1+rng.IntN(20)))
 	}
 }

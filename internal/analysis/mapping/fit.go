@@ -86,11 +86,11 @@ func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 	}
 }
 
-// Doubt returns nil, or an error that explains, with numbers, why the mapping
-// does not belong to the dump's build, and what to do. Two builds of one app
-// may use the same names for different classes, which only AddFields and
-// Belongs detect.
-func (f Fit) Doubt() error {
+// Mismatch returns nil, or an error that explains, with numbers, why the
+// mapping does not belong to the dump's build, and what to do. Two builds of
+// one app may use the same names for different classes, which only AddFields
+// and Belongs detect.
+func (f Fit) Mismatch() error {
 	const advice = "names of the source would be wrong; use the mapping.txt of the build that ran"
 	switch {
 	case f.Missing >= fewFields && f.Missing*missingShare > f.Fields:
@@ -166,9 +166,9 @@ func examples(names []string) []string {
 	return names[:min(len(names), maxExamples)]
 }
 
-// OfApp reports whether a build may rename a class. The class must not be an
-// array.
-func OfApp(name string) bool { return len(apps([]string{name})) > 0 }
+// MayBeRenamed reports whether a build may rename a class. The class must not
+// be an array.
+func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
 // apps yields, once, each class that does not belong to the platform.
 func apps(classes []string) map[string]bool {

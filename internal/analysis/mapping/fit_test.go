@@ -39,8 +39,8 @@ func TestFit(t *testing.T) {
 	text, dump := app(1, 200)
 	m := mustRead(t, text)
 	fit := m.Fit(dump)
-	if fit.Renamed != 200 || fit.Found != 50 || fit.Short != 50 || fit.Unknown != 0 || fit.Doubt() != nil {
-		t.Errorf("%+v: %v", fit, fit.Doubt())
+	if fit.Renamed != 200 || fit.Found != 50 || fit.Short != 50 || fit.Unknown != 0 || fit.Mismatch() != nil {
+		t.Errorf("%+v: %v", fit, fit.Mismatch())
 	}
 	other, _ := app(1, 20)
 	plain := []string{"com.shop.MainActivity", "com.shop.feature.Thing1", "com.shop.feature.Thing2", "java.lang.String"}
@@ -64,7 +64,7 @@ func TestFit(t *testing.T) {
 			append(slices.Clone(dump), "x.y.zz", "x.y.za0", "qq.ab", "qq.b"), "",
 		},
 	} {
-		err := c.m.Fit(c.dump).Doubt()
+		err := c.m.Fit(c.dump).Mismatch()
 		if (err == nil) != (c.doubt == "") || err != nil && !strings.Contains(err.Error(), c.doubt) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -79,8 +79,8 @@ func TestFitFields(t *testing.T) {
 	right, wrong := mustRead(t, text), mustRead(t, other)
 	fits := map[*Mapping]Fit{right: right.Fit(dump), wrong: wrong.Fit(dump)}
 	for m, fit := range fits {
-		if fit.Doubt() != nil {
-			t.Errorf("%s: %v", m.ID, fit.Doubt())
+		if fit.Mismatch() != nil {
+			t.Errorf("%s: %v", m.ID, fit.Mismatch())
 		}
 		for i := range 200 {
 			name := letters(i)
@@ -89,7 +89,7 @@ func TestFitFields(t *testing.T) {
 			}
 			fit.AddFields(m, name, []string{"a", letters(i%26 + 1), "own"})
 		}
-		err := fit.Doubt()
+		err := fit.Mismatch()
 		if (err == nil) != (m == right) || err != nil &&
 			!strings.Contains(err.Error(), "the mapping 0000002 belongs to another build: ") {
 			t.Errorf("%s: %+v %v", m.ID, fit, err)

@@ -35,10 +35,10 @@ type Options struct {
 // cap.
 var ErrCap = errors.New("it is larger than the cap")
 
-// ErrRoom is wrapped by the error of Open for an input that would fill the
+// ErrDiskFull is wrapped by the error of Open for an input that would fill the
 // disk: a temporary file takes at most 90 % of the space that was free when it
 // was created, less the space that other processes use in the meantime.
-var ErrRoom = errors.New("it would fill the disk")
+var ErrDiskFull = errors.New("it would fill the disk")
 
 // Errors for a path that cannot be an input.
 var (

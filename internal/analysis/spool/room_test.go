@@ -44,7 +44,7 @@ func TestRoom(t *testing.T) {
 					checkWhole(t, f, err, formatOf(packed), data)
 					continue
 				}
-				if f != nil || !errors.Is(err, ErrRoom) || errors.Is(err, ErrCap) ||
+				if f != nil || !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrCap) ||
 					!strings.Contains(err.Error(), "TMPDIR") {
 					t.Errorf("%d bytes free: %v, %v", c.free, f, err)
 				}
@@ -59,7 +59,7 @@ func TestRoom(t *testing.T) {
 func TestRoomOfOthers(t *testing.T) {
 	dir, d := folder(t), &disk{free: 100 * pieceSize, others: 10 * pieceSize}
 	f, err := open(t, gzipped(t, dumpLike(20*pieceSize)), Options{Dir: dir, free: d.left})
-	if f != nil || !errors.Is(err, ErrRoom) || d.asked > 12 {
+	if f != nil || !errors.Is(err, ErrDiskFull) || d.asked > 12 {
 		t.Errorf("%v, %v, after %d looks", f, err, d.asked)
 	}
 	checkNothingIn(t, dir)
@@ -93,7 +93,7 @@ func TestRoomDeclared(t *testing.T) {
 	}
 	d := &disk{free: int64(len(data))}
 	_, err := open(t, packed, Options{Dir: folder(t), free: d.left, create: unused(t)})
-	if !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "bytes unpacked") {
+	if !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "bytes unpacked") {
 		t.Error(err)
 	}
 }

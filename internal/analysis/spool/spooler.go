@@ -107,14 +107,14 @@ func (u *unpacking) run() {
 // wait waits for the end of run, except if the input is a device that cannot be
 // stopped.
 func (u *unpacking) wait() {
-	patience := time.After(grace)
+	deadline := time.After(grace)
 	for {
 		select {
 		case _, more := <-u.filled:
 			if !more {
 				return
 			}
-		case <-patience:
+		case <-deadline:
 			return
 		}
 	}
@@ -272,7 +272,7 @@ func (w *writing) fills(more int64) bool {
 func (w *writing) noRoom() error {
 	return fmt.Errorf("spool %s: %w: a temporary file in %s may take 90%% of what was free, %s; written: %s%s; free "+
 		"some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
-		w.in.name, ErrRoom, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
+		w.in.name, ErrDiskFull, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
 // full returns the error for a failed write, most often because the disk is
@@ -309,7 +309,7 @@ func (w *writing) ending() error {
 	case w.u.declared > 0 && w.room.most < w.o.Cap:
 		return fmt.Errorf("spool %s: %w: it has %d bytes unpacked, and a temporary file in %s may take 90%% of what "+
 			"was free, %s; free some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
-			w.in.name, ErrRoom, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
+			w.in.name, ErrDiskFull, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
 	case w.u.declared > 0:
 		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, "+
 			"raise the cap with --spool-cap",

@@ -115,7 +115,7 @@ func (b *byName) levels(ctx context.Context) error {
 		b.depth++
 		b.rank = 0
 		for i := range level {
-			if i%patience == patience-1 && ctx.Err() != nil {
+			if i%checkInterval == checkInterval-1 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if i > 0 && !b.alike(&level[i-1], &level[i]) {

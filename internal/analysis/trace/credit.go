@@ -59,7 +59,7 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 		}
 		c.seen.add(seed)
 		for pending = append(pending[:0], seed); len(pending) > 0; {
-			if steps++; steps%patience == 0 && ctx.Err() != nil {
+			if steps++; steps%checkInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			o := pending[len(pending)-1]

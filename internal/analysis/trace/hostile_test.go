@@ -67,7 +67,7 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 // must be short.
 func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
 	o trace.Options) error {
-	prints, err := shark.Prints(ctx, silent)
+	prints, err := shark.Fingerprints(ctx, silent)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func TestBroken(t *testing.T) {
 		for try := range uint64(40) {
 			broken := hproftest.Flip(dump, uint64(i)<<8|try, 1+rng.IntN(60))
 			if try%4 == 0 {
-				broken = hproftest.Cut(dump, rng.IntN(len(dump)))
+				broken = hproftest.Truncate(dump, rng.IntN(len(dump)))
 			}
 			n, err := account(ctx, broken, try)
 			if err != nil {
@@ -358,7 +358,7 @@ func TestAllOfAList(t *testing.T) {
 func FuzzFind(f *testing.F) {
 	for i, dump := range sampleDumps(f, 8) {
 		f.Add(dump, uint64(i))
-		f.Add(hproftest.Cut(dump, len(dump)/2), uint64(i))
+		f.Add(hproftest.Truncate(dump, len(dump)/2), uint64(i))
 		f.Add(hproftest.Flip(dump, uint64(i), 20), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, dump []byte, seed uint64) {

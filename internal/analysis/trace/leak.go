@@ -98,17 +98,17 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	return &g.result, nil
 }
 
-// Prints are Shark's results for the objects that it finds: their fingerprints,
-// their credits, and the objects that leak only through them.
-type Prints struct {
+// Fingerprints are Shark's results for the objects that it finds: their
+// fingerprints, their credits, and the objects that leak only through them.
+type Fingerprints struct {
 	of      map[heap.Object]string
 	missing int
 	credits *credits
 	behind  map[heap.Object][]heap.Object
 }
 
-// Prints computes the fingerprints of the found objects.
-func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
+// Fingerprints computes the fingerprints of the found objects.
+func (s *Search) Fingerprints(ctx context.Context, d Describe) (*Fingerprints, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prints{of: make(map[heap.Object]string, len(own)), credits: credits, behind: behind}
+	p := &Fingerprints{of: make(map[heap.Object]string, len(own)), credits: credits, behind: behind}
 	for i, o := range own {
 		if i%256 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -136,14 +136,14 @@ func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 // LeaksByKey groups the found objects into leaks by their keys. shark supplies
 // Shark's fingerprints, its credits, and the objects that leak only through the
 // found objects; it is nil if Shark finds nothing.
-func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Result, error) {
+func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Fingerprints) (*Result, error) {
 	own, behind := s.apart()
 	if shark == nil {
 		credits, err := s.credit(ctx)
 		if err != nil {
 			return nil, err
 		}
-		shark = &Prints{credits: credits, behind: behind}
+		shark = &Fingerprints{credits: credits, behind: behind}
 	}
 	x, err := s.forms(ctx, own, d, manner{keys: true, folding: true})
 	if err != nil {

@@ -28,7 +28,7 @@ func TestLongWays(t *testing.T) {
 		targets = append(targets, w.object(r))
 	}
 	d := trace.Describe{Inspect: func(heap.Object) (n trace.Inspection) { return n }}
-	prints, err := w.find(targets, trace.Options{}).Prints(t.Context(), d)
+	prints, err := w.find(targets, trace.Options{}).Fingerprints(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,8 +82,9 @@ func (q *queue) pop() heap.Object {
 	return heap.Object(o)
 }
 
-// patience is the number of objects visited between two checks of the context.
-const patience = 1 << 16
+// checkInterval is the number of objects visited between two checks of the
+// context.
+const checkInterval = 1 << 16
 
 // Find searches for the targets among everything that the roots reach. The
 // caller must call Close.
@@ -153,7 +154,7 @@ func (s *Search) run(ctx context.Context) error {
 	var parent uint32
 	visit := func(e Edge) { s.meet(e.To, parent, e.Low, lasting) }
 	for n := 1; ; n++ {
-		if n%patience == 0 && ctx.Err() != nil {
+		if n%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		var o heap.Object

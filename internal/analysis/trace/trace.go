@@ -285,9 +285,9 @@ var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
 }
 
-// Words returns the description of a kind of root that leak traces show. Shark
-// has no descriptions for the virtual machine's own roots.
-func (r Root) Words() string {
+// Description returns the description of a kind of root that leak traces show.
+// Shark has no descriptions for the virtual machine's own roots.
+func (r Root) Description() string {
 	if words, ok := rootWords[r.Kind]; ok {
 		return words
 	}

@@ -109,9 +109,9 @@ func (b *branches) mark(o heap.Object) {
 
 func (b *branches) top(root Root, o heap.Object) *Branch {
 	object := b.reader.typed(o)
-	key := branchKey{field: root.Words(), class: object.Class}
+	key := branchKey{field: root.Description(), class: object.Class}
 	if b.places[key] == nil {
-		b.places[key] = &Branch{Root: root.Words(), Class: object.Class, Type: object.Type}
+		b.places[key] = &Branch{Root: root.Description(), Class: object.Class, Type: object.Type}
 		b.tops = append(b.tops, b.places[key])
 	}
 	return b.places[key]
@@ -135,7 +135,7 @@ func (b *branches) deepen(ctx context.Context) error {
 	found := map[heap.Object]Edge{}
 	var order []heap.Object
 	for n, l := range b.level {
-		if n%patience == 0 && ctx.Err() != nil {
+		if n%checkInterval == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		clear(found)

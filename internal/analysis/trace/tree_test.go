@@ -55,7 +55,7 @@ func (w *world) typed(o heap.Object) (class, kind string) {
 func (w *world) merge(top *plainBranch, p trace.Path) {
 	at := p.Root.Object
 	class, kind := w.typed(at)
-	words := p.Root.Words()
+	words := p.Root.Description()
 	chain := []*plainBranch{top.child(fmt.Sprintf("root %s %s", words, class), class+words, class+kind)}
 	put := func(o heap.Object) { chain[len(chain)-1].objects[o] = true }
 	put(at)

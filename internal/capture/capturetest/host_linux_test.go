@@ -40,7 +40,7 @@ func TestNestedHostDevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: tt.uid})
 			o := tt.options
-			o.Cut = r.Cut
+			o.Cut = r.Disconnect
 			capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
 		})
 	}

@@ -101,7 +101,7 @@ func TestCollectGarbage(t *testing.T) {
 func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})
-		phone.TearOutput(5, true)
+		phone.TruncateOutput(5, true)
 		_, _, err := CollectGarbage(t.Context(), &localPhone{Phone: phone}, 2000,
 			[]capture.Target{{Process: capture.Process{Name: "com.shop", UID: 10123, PID: 7, Start: 9}}}, time.Minute)
 		if !errors.Is(err, shell.ErrDevice) {

@@ -122,7 +122,7 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	for n := int64(0); n < 200_000; n = n*5/4 + 1 {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := situation{api: 34, rooted: true}.begin(t)
-			end := d.TearOutput(n, true)
+			end := d.TruncateOutput(n, true)
 			r.Recipe, _ = RecipeOf("snapshot")
 			got, _ := Diagnose(t.Context(), d, facts, r) // without a complete check the artifact is lost
 			end()

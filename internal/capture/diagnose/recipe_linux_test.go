@@ -34,7 +34,7 @@ func checkFilled(t *testing.T, tr *shelltest.Trap, line, want, name string) {
 	if out.String() != want {
 		t.Errorf("%s with %q prints %q, want %q", line, name, out.String(), want)
 	}
-	if tr.Dead() {
+	if tr.Triggered() {
 		t.Fatalf("%s with %q: the canary is dead", line, name)
 	}
 }

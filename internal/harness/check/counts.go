@@ -30,16 +30,17 @@ func Rose(before, after map[string]int64) []Rise {
 	return out
 }
 
-// Crowded reports whether a process that started during the check may hold
-// destroyed screens, that is, whether it has more than one Activity or window.
-func Crowded(after map[string]int64) bool {
+// MayHoldDestroyed reports whether a process that started during the check may
+// hold destroyed screens, that is, whether it has more than one Activity or
+// window.
+func MayHoldDestroyed(after map[string]int64) bool {
 	activities, known := after["Activities"]
 	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)
 }
 
-// Hidden returns how many Activities have no window; they are probably
+// Windowless returns how many Activities have no window; they are probably
 // destroyed. It is 0 if the counts are unknown.
-func Hidden(counts map[string]int64) int64 {
+func Windowless(counts map[string]int64) int64 {
 	activities, known := counts["Activities"]
 	windows, too := counts["ViewRootImpl"]
 	if !known || !too {

@@ -134,9 +134,9 @@ func TestCounts(t *testing.T) {
 		},
 		"one without windows": {map[string]int64{}, map[string]int64{"Activities": 1, "ViewRootImpl": 0}, "", true, 1},
 	} {
-		if got := Text(Rose(c.before, c.after)); got != c.rose || Crowded(c.after) != c.crowded ||
-			Hidden(c.after) != c.hidden {
-			t.Errorf("%s: %q, crowded %v, %d hidden", name, got, Crowded(c.after), Hidden(c.after))
+		if got := Text(Rose(c.before, c.after)); got != c.rose || MayHoldDestroyed(c.after) != c.crowded ||
+			Windowless(c.after) != c.hidden {
+			t.Errorf("%s: %q, crowded %v, %d hidden", name, got, MayHoldDestroyed(c.after), Windowless(c.after))
 		}
 	}
 	if kept := Keep(one); len(kept) != 3 || kept["Assets"] != 0 || Keep(nil) != nil {

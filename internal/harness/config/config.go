@@ -138,9 +138,9 @@ type Instrument struct {
 	Classes []string
 	// Arguments are the additional values for -e, except delay_msec and class.
 	Arguments map[string]string
-	// Room is the device time after each test; 0 means as long as the device
-	// needs.
-	Room time.Duration
+	// DelayAfterTest is the device time after each test; 0 means as long as the
+	// device needs.
+	DelayAfterTest time.Duration
 }
 
 // Windows are RE2 regular expressions for the output lines at which a test

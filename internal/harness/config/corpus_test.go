@@ -137,8 +137,9 @@ func checkConfig(t *testing.T, c *Config) {
 func checkTests(t *testing.T, w Workload) {
 	t.Helper()
 	if i := w.Instrument; i != nil {
-		if !regexp.MustCompile(`^[A-Za-z][\w.]*(/[\w.$]+)?$`).MatchString(i.Component) || i.Room < 0 ||
-			i.Room > 10*time.Minute || i.Room%time.Millisecond != 0 || i.Arguments["delay_msec"] != "" ||
+		if !regexp.MustCompile(`^[A-Za-z][\w.]*(/[\w.$]+)?$`).MatchString(i.Component) || i.DelayAfterTest < 0 ||
+			i.DelayAfterTest > 10*time.Minute || i.DelayAfterTest%time.Millisecond != 0 ||
+			i.Arguments["delay_msec"] != "" ||
 			i.Arguments["class"] != "" || strings.Contains(strings.Join(i.Classes, ""), ",") {
 			t.Errorf("instrument: %+v", i)
 		}

@@ -277,8 +277,8 @@ func (w *writer) instrument(into *Workload) entry {
 		below = append(below, entry{name: "class", text: w.list(i.Classes)})
 	}
 	if w.maybe() {
-		i.Room = time.Duration(1+w.rng.IntN(600_000)) * time.Millisecond
-		below = append(below, entry{name: "room", text: w.scalar(w.duration(i.Room))})
+		i.DelayAfterTest = time.Duration(1+w.rng.IntN(600_000)) * time.Millisecond
+		below = append(below, entry{name: "delay_after_test", text: w.scalar(w.duration(i.DelayAfterTest))})
 	}
 	if w.maybe() {
 		var pairs []entry

@@ -14,7 +14,7 @@ const (
 	mostArguments      = 100
 	longestArgumentKey = 200
 	longestExpression  = 1000
-	longestRoom        = 10 * time.Minute
+	longestDelay       = 10 * time.Minute
 	componentText      = `^[A-Za-z][A-Za-z0-9_.]*(/[A-Za-z_.][A-Za-z0-9_.$]*)?$`
 	argumentKeyText    = `^[A-Za-z_][A-Za-z0-9_.-]*$`
 	classText          = `^[^,]*[^,\s][^,]*$`
@@ -34,9 +34,9 @@ var (
 	regexpKind = kind[string]{
 		expression, same, form{"a regular expression of RE2", []object{freeText(notBlank)}, false},
 	}
-	roomKind = kind[time.Duration]{
+	delayKind = kind[time.Duration]{
 		withUnit(restrict(duration,
-			func(d time.Duration) bool { return d > 0 && d <= longestRoom && d%time.Millisecond == 0 },
+			func(d time.Duration) bool { return d > 0 && d <= longestDelay && d%time.Millisecond == 0 },
 			"whole milliseconds, more than 0 and at most 10m"),
 			func(float64) string { return "s" }),
 		writeDuration,
@@ -118,7 +118,7 @@ func instrumentKey(into **Instrument) key {
 				"com.shop.test/androidx.test.runner.AndroidJUnitRunner"),
 		classes,
 		argumentsKey(&i.Arguments),
-		optional("room", &i.Room, roomKind, "10s, and more on a device with a faster clock").
+		optional("delay_after_test", &i.DelayAfterTest, delayKind, "10s, and more on a device with a faster clock").
 			document("The time after each test in which it is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
@@ -182,7 +182,8 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	name, below := p.key.Value, p.below(at)
 	switch {
 	case name == roomArgument:
-		w.refuse(p.itself(at), &fault{message: "the argument delay_msec is the time after each test: write room"})
+		w.refuse(p.itself(at),
+			&fault{message: "the argument delay_msec is the time after each test: write delay_after_test"})
 	case name == classArgument:
 		w.refuse(p.itself(at),
 			&fault{message: "the argument class has a key of its own: write class as a list beside arguments"})

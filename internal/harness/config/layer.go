@@ -250,24 +250,24 @@ func entries(text string) ([]string, *fault) {
 	return list, nil
 }
 
-// Slip is a variable whose name is similar to that of a key's variable.
-type Slip struct{ Written, Meant string }
+// Misspelling is a variable whose name is similar to that of a key's variable.
+type Misspelling struct{ Written, Meant string }
 
 // notSlips are variables that are not slips: leakgate sets them for its
 // workloads and for programs that store a baseline, or suites and leakgate's
 // own tests read them.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
-// Misspelled finds variables in an environment, each NAME=value, that were
+// Misspellings finds variables in an environment, each NAME=value, that were
 // probably meant for a key, or for another variable that leakgate reads: either
 // a misspelled name or only the end of a name, such as DUMP for DIAGNOSE_DUMP.
-func Misspelled(environ []string, others ...string) []Slip {
+func Misspellings(environ []string, others ...string) []Misspelling {
 	known := slices.Sorted(maps.Values(Variables()))
 	known = append(known, others...)
 	for i, name := range known {
 		known[i] = strings.TrimPrefix(name, variablePrefix)
 	}
-	var out []Slip
+	var out []Misspelling
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		word, ours := strings.CutPrefix(name, variablePrefix)
@@ -279,9 +279,9 @@ func Misspelled(environ []string, others ...string) []Slip {
 			near, ok = known[i], true
 		}
 		if ok {
-			out = append(out, Slip{name, variablePrefix + near})
+			out = append(out, Misspelling{name, variablePrefix + near})
 		}
 	}
-	slices.SortFunc(out, func(a, b Slip) int { return strings.Compare(a.Written, b.Written) })
+	slices.SortFunc(out, func(a, b Misspelling) int { return strings.Compare(a.Written, b.Written) })
 	return out
 }

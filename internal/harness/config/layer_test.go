@@ -167,10 +167,13 @@ func TestEnvironmentCompletes(t *testing.T) {
 			func(c *Config) bool { return c.Workload.Monkey.Events == 4 && *c.Workload.Monkey.Seed == 3 }},
 		"classes": {
 			"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n",
-			[]string{"LEAKGATE_WORKLOAD_INSTRUMENT_CLASS", "a.B,a.C#d", "LEAKGATE_WORKLOAD_INSTRUMENT_ROOM", "3s"}, nil,
+			[]string{
+				"LEAKGATE_WORKLOAD_INSTRUMENT_CLASS", "a.B,a.C#d", "LEAKGATE_WORKLOAD_INSTRUMENT_DELAY_AFTER_TEST",
+				"3s",
+			}, nil,
 			func(c *Config) bool {
 				return c.Workload.Instrument.Component == "a.b/.C" && len(c.Workload.Instrument.Classes) == 2 &&
-					c.Workload.Instrument.Room == 3*time.Second
+					c.Workload.Instrument.DelayAfterTest == 3*time.Second
 			}},
 		"a component": {
 			"version: 1\napp: { package: a.b }\nworkload: { instrument: { component: x, arguments: { size: small } } " +
@@ -392,7 +395,7 @@ func TestVariablesAreDistinct(t *testing.T) {
 }
 
 func TestMisspelled(t *testing.T) {
-	got := Misspelled([]string{
+	got := Misspellings([]string{
 		"LEAKGATE_SAMPEL_NORMAL=1", "LEAKGATE_DURATON", "LEAKGATE_DEVICE=x", "LEAKGATE_RUN=x",
 		"LEAKGATE_HOSTDEVICE_COMMAND=x",
 		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=",
@@ -402,7 +405,7 @@ func TestMisspelled(t *testing.T) {
 		"LEAKGATE_HOSTDEVICE_FILES=x", "LEAKGATE_TEST_NEST=1", "LEAKGATE_ADB_STRESS=1",
 		"LEAKGATE_ACCEPTED=a", "LEAKGATE_BASELINE_BRANCH=main", "LEAKGATE_BASELINE_SHA256=",
 		"LEAKGATE_GATE_LEAK_PERLOOP=x"}, "LEAKGATE_WAIT")
-	want := []Slip{
+	want := []Misspelling{
 		{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"},
 		{"LEAKGATE_GATE_LEAK_PERLOOP", "LEAKGATE_GATE_LEAK_PER_LOOP"},
 		{"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"},

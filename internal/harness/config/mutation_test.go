@@ -106,7 +106,8 @@ func TestMutatedFiles(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte("version: 1\napp: { package: com.shop }\nworkload: { instrument: { component: a.b/.C, class: " +
-		"[a.B#c], arguments: { size: small }, room: 3s } }\nprofiles: { p: { workload: { device_command: x, windows: " +
+		"[a.B#c], arguments: { size: small }, delay_after_test: 3s } }\nprofiles: { p: { workload: { device_command: " +
+		"x, windows: " +
 		"{ begin: 'b(?P<name>.*)', end: e } } } }\n"))
 	for _, text := range mutations(full, 60) {
 		f.Add([]byte(text))

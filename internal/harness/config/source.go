@@ -164,12 +164,12 @@ func (s source) syntax(err error) *Problem {
 }
 
 // maxLocate is the length of the longest text in which the place of an error is
-// searched for; patience is the longest distance to search inside an open
+// searched for; maxSearch is the longest distance to search inside an open
 // bracket or quote. Both are limited because each step of the search parses the
 // text again.
 const (
 	maxLocate = 64 << 10
-	patience  = 200
+	maxSearch = 200
 )
 
 // locate finds the byte at which an error begins: first the line, so that few
@@ -230,10 +230,10 @@ func (s source) first(ends []int, text string) (int, bool) {
 		return n, n < len(ends)
 	}
 	n := len(ends)
-	for n > 0 && len(ends)-n <= patience && s.complains(ends[n-1], text) {
+	for n > 0 && len(ends)-n <= maxSearch && s.complains(ends[n-1], text) {
 		n--
 	}
-	return n, n < len(ends) && len(ends)-n <= patience
+	return n, n < len(ends) && len(ends)-n <= maxSearch
 }
 
 func (s source) complains(end int, text string) bool {

@@ -90,10 +90,10 @@ type workloadForm struct {
 
 // instrumentForm is a component or a mapping.
 type instrumentForm struct {
-	Component string
-	Class     []string
-	Arguments map[string]string
-	Room      string
+	Component      string
+	Class          []string
+	Arguments      map[string]string
+	DelayAfterTest string `yaml:"delay_after_test"`
 }
 
 func (f *instrumentForm) UnmarshalYAML(n *yaml.Node) error {

@@ -46,11 +46,11 @@ type Baseline struct {
 	Pinned     []Observation
 	PinnedName string
 	// Seen has the first run that showed each place.
-	Seen []Sighted
+	Seen []FirstSighting
 }
 
-// Sighted is a place of a process and the first run that showed it.
-type Sighted struct {
+// FirstSighting is a place of a process and the first run that showed it.
+type FirstSighting struct {
 	App     string    `json:"app"`
 	Process string    `json:"process"`
 	Type    string    `json:"type"`
@@ -109,15 +109,16 @@ func (b *Baseline) trim(window int) {
 
 // sightings returns the places that a run shows, and the measures that grow in
 // it.
-func sightings(o Observation) (out []Sighted) {
+func sightings(o Observation) (out []FirstSighting) {
 	for _, p := range o.Processes {
 		for i := range p.Places {
-			out = append(out, Sighted{o.Subject.App, p.Process, p.Places[i].Type, p.Places[i].Key, o.Commit, o.Started})
+			out = append(out,
+				FirstSighting{o.Subject.App, p.Process, p.Places[i].Type, p.Places[i].Key, o.Commit, o.Started})
 		}
 		for i := range p.Measures {
 			if p.Measures[i].Grows {
 				out = append(out,
-					Sighted{o.Subject.App, p.Process, TypeMeasure, p.Measures[i].Key, o.Commit, o.Started})
+					FirstSighting{o.Subject.App, p.Process, TypeMeasure, p.Measures[i].Key, o.Commit, o.Started})
 			}
 		}
 	}
@@ -125,9 +126,9 @@ func sightings(o Observation) (out []Sighted) {
 }
 
 // see adds sightings; for each place the earliest sighting is kept.
-func (b *Baseline) see(list []Sighted) {
+func (b *Baseline) see(list []FirstSighting) {
 	at := map[[4]string]int{}
-	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
+	id := func(s FirstSighting) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
 	for i, s := range b.Seen {
 		at[id(s)] = i
 	}
@@ -139,12 +140,12 @@ func (b *Baseline) see(list []Sighted) {
 			b.Seen[n] = s
 		}
 	}
-	slices.SortFunc(b.Seen, func(x, y Sighted) int {
+	slices.SortFunc(b.Seen, func(x, y FirstSighting) int {
 		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process),
 			strings.Compare(x.Type, y.Type), strings.Compare(x.Key, y.Key))
 	})
 	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be needed
-		slices.SortStableFunc(b.Seen, func(x, y Sighted) int { return y.Time.Compare(x.Time) })
+		slices.SortStableFunc(b.Seen, func(x, y FirstSighting) int { return y.Time.Compare(x.Time) })
 		b.Seen = b.Seen[:maxSeen]
 	}
 }
@@ -195,7 +196,7 @@ type baselineFile struct {
 	PinnedName string                 `json:"pinned_name,omitempty"`
 	Pinned     []Observation          `json:"pinned,omitempty"`
 	Places     map[string]Description `json:"places"`
-	Seen       []Sighted              `json:"first_seen"`
+	Seen       []FirstSighting        `json:"first_seen"`
 }
 
 // Encode returns the baseline as JSON, one run per line, so that a diff of two
@@ -204,7 +205,7 @@ type baselineFile struct {
 func (b *Baseline) Encode() ([]byte, error) {
 	f := baselineFile{
 		Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{},
-		Seen: append([]Sighted{}, b.Seen...),
+		Seen: append([]FirstSighting{}, b.Seen...),
 	}
 	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
 	if err := f.check(); err != nil { // it could not be read again

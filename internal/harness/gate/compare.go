@@ -396,7 +396,7 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	if why, ok := c.shrunk(); ok {
 		return comparison.Shrunk, why
 	}
-	return comparison.Known, c.doubt()
+	return comparison.Known, c.uncertainty()
 }
 
 // missingLately returns how many of the newest base runs lack a place that all
@@ -629,8 +629,8 @@ func (c *contrast) shrunk() (string, bool) {
 	return rates, p < alpha/float64(max(c.compared, 1))
 }
 
-// doubt returns why a known place could not be judged.
-func (c *contrast) doubt() string {
+// uncertainty returns why a known place could not be judged.
+func (c *contrast) uncertainty() string {
 	switch {
 	case !c.rated:
 		return "in the base; one heap dump does not show how many each loop leaves"

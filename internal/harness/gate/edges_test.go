@@ -299,7 +299,7 @@ func TestManySightings(t *testing.T) {
 	b := &Baseline{}
 	for i := range maxSeen {
 		b.Seen = append(b.Seen,
-			Sighted{App: "com.shop", Process: "com.shop", Type: TypeLeak, Key: fmt.Sprintf("%08d", i), Time: day})
+			FirstSighting{App: "com.shop", Process: "com.shop", Type: TypeLeak, Key: fmt.Sprintf("%08d", i), Time: day})
 	}
 	start := time.Now()
 	out := &Baseline{}

@@ -241,16 +241,16 @@ func (j *judgement) process(p *pair) {
 	if h.Undecided != "" {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
-	j.doubtNames(p)
+	j.checkNames(p)
 	if len(p.base) > 0 && h.Heap.enough() && len(h.Places) > 0 && len(p.withSeries(TypeLeak)) == 0 && p.comparable() {
 		j.warn("%s: leaks are not compared: no base run has enough heap dumps", h.Process)
 	}
 	j.out.Processes = append(j.out.Processes, row)
 }
 
-// doubtNames warns of heap dumps whose leaks cannot be found again because the
+// checkNames warns of heap dumps whose leaks cannot be found again because the
 // names in them are not those of the source.
-func (j *judgement) doubtNames(p *pair) {
+func (j *judgement) checkNames(p *pair) {
 	other := 0
 	for _, b := range p.base {
 		if !sourceNames(b.Names) {
@@ -372,7 +372,7 @@ func (j *judgement) applyDeaths(r *Rule) {
 			text += " by " + strings.ReplaceAll(r.subject, "_", " ")
 		}
 		if by := reasonsCounted(p.head.Deaths, r.subject); by != nil {
-			text += " (" + record.DeathWords(by) + ")"
+			text += " (" + record.DescribeDeaths(by) + ")"
 		}
 		if most >= 0 {
 			text += fmt.Sprintf(", at most %d in a base run", most)

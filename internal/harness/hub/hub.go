@@ -332,8 +332,8 @@ func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	return out, nil
 }
 
-// Look looks for processes now. It starts the run.
-func (h *Hub) Look(ctx context.Context) error {
+// Discover looks for processes now. It starts the run.
+func (h *Hub) Discover(ctx context.Context) error {
 	_, err := h.look(ctx)
 	return err
 }

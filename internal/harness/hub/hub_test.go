@@ -167,7 +167,7 @@ func checkEnded(t *testing.T, h *Hub) {
 func TestHubWithoutADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")
-		end := p.Become(adbd.StateUnauthorized)
+		end := p.SetAdbState(adbd.StateUnauthorized)
 		h := newHub(t, Options{}, p)
 		for range 2 {
 			if err := h.Start(t.Context(), false); err == nil || !strings.Contains(err.Error(), "start the watch: ") ||
@@ -265,7 +265,7 @@ func TestHubRequests(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := h.Look(ctx); err == nil {
+		if err := h.Discover(ctx); err == nil {
 			t.Error("it still runs after the end of the context")
 		}
 		if v, err := h.Finish("done", false); err != nil || len(v.Run.Checks) != 0 {

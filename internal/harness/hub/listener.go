@@ -52,7 +52,7 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	handle(mux, "snapshot", h.Snapshot)
 	handle(mux, "settle", h.Settle)
 	handle(mux, "dump", h.Dump)
-	handle(mux, "look", func(ctx context.Context, _ struct{}) (struct{}, error) { return struct{}{}, h.Look(ctx) })
+	handle(mux, "look", func(ctx context.Context, _ struct{}) (struct{}, error) { return struct{}{}, h.Discover(ctx) })
 	handle(mux, "death", h.Death)
 	handle(mux, "exec", h.Exec)
 	handle(mux, "stress", h.Stress)

@@ -146,8 +146,8 @@ func (c *Remote) Dump(ctx context.Context, r ProcessRequest) (record.Diagnosis, 
 	return ask[record.Diagnosis](ctx, c, "dump", r)
 }
 
-// Look is as for a [Hub].
-func (c *Remote) Look(ctx context.Context) error {
+// Discover is as for a [Hub].
+func (c *Remote) Discover(ctx context.Context) error {
 	_, err := ask[struct{}](ctx, c, "look", struct{}{})
 	return err
 }

@@ -142,7 +142,7 @@ func TestRemoteErrors(t *testing.T) {
 	_, exec := c.Exec(t.Context(), ExecRequest{})
 	for name, err := range map[string]error{
 		"open": open, "now": now, "snapshot": snapshot, "settle": settle, "dump": dump, "stress": stress, "exec": exec,
-		"look": c.Look(t.Context()),
+		"look": c.Discover(t.Context()),
 	} {
 		if err == nil || err.Error() != start.Error() {
 			t.Errorf("%s: %v, want %v", name, err, start)
@@ -162,7 +162,7 @@ func TestRemoteErrors(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := c.Look(ctx); !errors.Is(err, context.Canceled) {
+	if err := c.Discover(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

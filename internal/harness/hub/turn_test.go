@@ -25,12 +25,12 @@ func TestConcurrentTurns(t *testing.T) {
 			holder, served, gaveUp := map[string]string{}, 0, 0
 			var wg sync.WaitGroup
 			for n := range 30 {
-				wait, hold, patience := time.Duration(r.IntN(60))*time.Second, time.Duration(1+r.IntN(20))*time.Second,
+				wait, hold, timeout := time.Duration(r.IntN(60))*time.Second, time.Duration(1+r.IntN(20))*time.Second,
 					time.Duration(1+r.IntN(300))*time.Second
 				who := fmt.Sprint("spec ", n)
 				wg.Go(func() {
 					time.Sleep(wait)
-					ctx, stop := context.WithTimeout(t.Context(), patience)
+					ctx, stop := context.WithTimeout(t.Context(), timeout)
 					defer stop()
 					turn, err := ring.take(ctx, who, func(string) {})
 					if err != nil {

@@ -176,7 +176,7 @@ func instrument(i config.Instrument) monitor.Instrument {
 		// AndroidJUnitRunner, argument class
 		arguments["class"] = strings.Join(i.Classes, ",")
 	}
-	return monitor.Instrument{Component: i.Component, Arguments: arguments, Delay: i.Room}
+	return monitor.Instrument{Component: i.Component, Arguments: arguments, Delay: i.DelayAfterTest}
 }
 
 // seed returns a new seed if the file has none; run.json keeps it.

@@ -246,7 +246,7 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 // in each run, has no key, because the hash of a guessable name would reveal
 // the name.
 func threadKey(pattern string) string {
-	if android.IsHidden(pattern) {
+	if android.IsRedacted(pattern) {
 		return ""
 	}
 	return footprint.KeyOf("threads", footprint.WithoutNumbers(pattern))

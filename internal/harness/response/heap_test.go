@@ -199,7 +199,7 @@ func TestKeptDamaged(t *testing.T) {
 	says(t, c.Record.Summary, "cannot analyze the dump: ")
 
 	for _, n := range []int{len(dump) / 2, len(dump) - 100, 40} {
-		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Cut(dump, n)})
+		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Truncate(dump, n)})
 		kept := KeptDump(t, c.folder.path)
 		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
 			t.Errorf("truncated at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)

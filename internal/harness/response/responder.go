@@ -28,7 +28,7 @@ type Responder struct {
 	// token is the part of file names on devices that distinguishes this run.
 	token string
 	// hide is nil if texts of the app are shown.
-	hide *android.Hider
+	hide *android.Redactor
 
 	mu sync.Mutex
 	// series are the dumps at marks of each process; grown are the results of
@@ -49,7 +49,7 @@ func New(dir string, o Options) *Responder {
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
 	r := &Responder{dir: dir, options: o.withDefaults(), token: hex.EncodeToString(b[:]), series: map[place]*series{}}
 	if !o.ShowTexts {
-		r.hide = android.NewRandomHider()
+		r.hide = android.NewRandomRedactor()
 	}
 	return r
 }
@@ -112,7 +112,7 @@ type Case struct {
 	headline string
 	// hide removes texts of the app from what is written; nil means that they
 	// are shown.
-	hide *android.Hider
+	hide *android.Redactor
 }
 
 // leastFree is the minimum free space on the host, in bytes, for a snapshot:

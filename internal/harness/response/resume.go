@@ -169,7 +169,7 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	})
 	for _, f := range named {
 		c := &Case{
-			folder: f, hide: android.NewRandomHider(),
+			folder: f, hide: android.NewRandomRedactor(),
 			Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}},
 		}
 		c.hideThreads()

@@ -39,9 +39,9 @@ func Folder() (string, error) {
 	return filepath.Join(cache, "leakgate", "adbd"), err
 }
 
-// Have returns the daemon in a directory that Fetch filled. The error wraps
+// Unpacked returns the daemon in a directory that Fetch filled. The error wraps
 // fs.ErrNotExist if there is no daemon in it.
-func Have(dir string) (Daemon, error) {
+func Unpacked(dir string) (Daemon, error) {
 	version, err := os.ReadFile(filepath.Join(dir, stamp))
 	if err != nil {
 		return Daemon{}, fmt.Errorf("find adbd: %w", err)

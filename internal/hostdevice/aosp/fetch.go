@@ -31,7 +31,7 @@ func Fetch(ctx context.Context, dir string) (Daemon, error) {
 	if err != nil {
 		return Daemon{}, fmt.Errorf("find folder: %w", err)
 	}
-	d, err := Have(dir)
+	d, err := Unpacked(dir)
 	if err == nil {
 		return d, nil
 	}
@@ -53,7 +53,7 @@ func Fetch(ctx context.Context, dir string) (Daemon, error) {
 	if err := keep(whole, dir); err != nil {
 		return Daemon{}, err
 	}
-	return Have(dir)
+	return Unpacked(dir)
 }
 
 func build(ctx context.Context, part, whole string) error {
@@ -91,7 +91,7 @@ func build(ctx context.Context, part, whole string) error {
 // faster, the directory of that process stays.
 func keep(whole, dir string) error {
 	if err := os.Rename(whole, dir); err != nil {
-		if _, there := Have(dir); there != nil {
+		if _, there := Unpacked(dir); there != nil {
 			return fmt.Errorf("keep %s: %w", Package, err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestHave(t *testing.T) {
 	dir := t.TempDir()
 	missing := func(what string) {
 		t.Helper()
-		if _, err := Have(dir); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := Unpacked(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("without %s: %v", what, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestHave(t *testing.T) {
 	add("usr/lib/x-linux-gnu/ld-linux-x.so.2", "x")
 	missing("a version")
 	add(stamp, "34.0.5-12\n")
-	d, err := Have(dir)
+	d, err := Unpacked(dir)
 	if err != nil || d.Version != "34.0.5-12" {
 		t.Fatalf("%+v, %v", d, err)
 	}

@@ -131,7 +131,7 @@ func adbdOfDebian(t testing.TB) aosp.Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemon, err := aosp.Have(dir)
+	daemon, err := aosp.Unpacked(dir)
 	if err != nil {
 		recorded.Missing(t, "Android's adbd is needed (make adbd): %v", err)
 	}
@@ -147,9 +147,10 @@ func (r *Running) Environment() []string {
 	return []string{fmt.Sprintf("ANDROID_ADB_SERVER_PORT=%d", r.ADBPort)}
 }
 
-// Cut drops the connections to the device, like unplugging the cable. Outside a
-// nest, the server reconnects automatically; in a nest, Plug reconnects it.
-func (r *Running) Cut() {
+// Disconnect drops the connections to the device, like unplugging the cable.
+// Outside a nest, the server reconnects automatically; in a nest, Plug
+// reconnects it.
+func (r *Running) Disconnect() {
 	if r.Daemon != nil {
 		r.Daemon.Drop()
 		return
@@ -158,8 +159,8 @@ func (r *Running) Cut() {
 	_, _ = r.Server.Ask("host:disconnect:" + r.Serial)
 }
 
-// Plug waits until the device is connected again.
-func (r *Running) Plug(t testing.TB) {
+// WaitConnected waits until the device is connected again.
+func (r *Running) WaitConnected(t testing.TB) {
 	t.Helper()
 	r.Server.Connect(t, r.Serial)
 }

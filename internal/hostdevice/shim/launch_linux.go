@@ -58,9 +58,9 @@ func limitFiles(most string) error {
 	return nil
 }
 
-// Keep waits until standard input ends, which happens however the device ends.
-// Then it ends all processes of the device and removes its directory.
-func Keep(args []string) int {
+// WaitForEOF waits until standard input ends, which happens however the device
+// ends. Then it ends all processes of the device and removes its directory.
+func WaitForEOF(args []string) int {
 	if len(args) != 1 {
 		return 2
 	}

@@ -51,7 +51,7 @@ func run(args []string) int {
 	case "launch":
 		return shim.Launch(args[2:])
 	case "keep":
-		return shim.Keep(args[2:])
+		return shim.WaitForEOF(args[2:])
 	case "nest":
 		return nest.Run(args[2:])
 	}
