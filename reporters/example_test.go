@@ -267,13 +267,13 @@ func ExampleHeadline() {
 	// LEAK (java leak)
 }
 
-func ExampleKindWords() {
+func ExampleDescribeKind() {
 	fmt.Println(reporters.DescribeKind(detector.Java))
 	// Output:
 	// java leak
 }
 
-func ExampleStateWords() {
+func ExampleDescribeState() {
 	fmt.Println(reporters.DescribeState(detector.Leaking, detector.PolicyRobust))
 	// Output:
 	// LEAKING (provisional)

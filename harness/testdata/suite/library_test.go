@@ -40,14 +40,14 @@ var _ = inOrder("tests", func() {
 	It("runs tests", func(ctx SpecContext) {
 		run, err := leaks.Instrument(ctx,
 			"com.cart.test/androidx.test.runner.AndroidJUnitRunner",
-			harness.Room(2*time.Minute))
+			harness.DelayAfterTest(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(5))
 	})
 	It("runs tests that are clean", func(ctx SpecContext) {
 		run, err := leaks.Instrument(ctx,
 			"com.cart.test/androidx.test.runner.AndroidJUnitRunner",
-			harness.Classes("com.cart.CartTest"), harness.Room(2*time.Minute))
+			harness.Classes("com.cart.CartTest"), harness.DelayAfterTest(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(2))
 	})

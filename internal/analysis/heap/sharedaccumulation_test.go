@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestSharedPiles compares the piles with a simple grouping of the objects
+// TestSharedAccumulations compares the piles with a simple grouping of the objects
 // immediately below each object that dominates a class.
-func TestSharedPiles(t *testing.T) {
+func TestSharedAccumulations(t *testing.T) {
 	t.Parallel()
 	met, held := 0, 0
 	for seed := range uint64(400) {
