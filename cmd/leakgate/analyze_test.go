@@ -105,7 +105,7 @@ func checkSums(t *testing.T, r *findings) {
 	for i, d := range r.Dominators {
 		tops += d.RetainedBytes
 		if i > 0 && !android && d.RetainedBytes > r.Dominators[i-1].RetainedBytes {
-			t.Errorf("dominator %d retains more than the one before", i)
+			t.Errorf("dominator %d retains more than the previous one", i)
 		}
 	}
 	if objects != r.Dump.Objects || inHeaps != r.Dump.Objects || bytes != heapBytes {
@@ -133,7 +133,7 @@ func checkHistogram(t *testing.T, full, quick *findings) {
 			t.Errorf("%s: %v, with the graph %v", c.Class, c, counts[c.Class])
 		}
 		if i > 0 && c.ShallowBytes > quick.Classes[i-1].ShallowBytes {
-			t.Errorf("%s has more bytes than the class before", c.Class)
+			t.Errorf("%s has more bytes than the previous class", c.Class)
 		}
 	}
 	if !maps.Equal(full.Dump.GCRoots, quick.Dump.GCRoots) {
@@ -346,7 +346,7 @@ func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 		}
 	}
 	if len(rows) < 140 || fewer > 5 {
-		t.Errorf("fewer objects of %d of %d classes", fewer, len(rows))
+		t.Errorf("%d of %d classes have fewer objects", fewer, len(rows))
 	}
 }
 
@@ -401,7 +401,7 @@ func TestAnalyzeInputs(t *testing.T) {
 	}
 	forms := map[string][]byte{
 		"plain": dump, "gzip": packed(t, dump), "zstd": zstandard(dump),
-		"gzip in two members": append(packed(t, dump[:5000]), packed(t, dump[5000:])...),
+		"gzip with two members": append(packed(t, dump[:5000]), packed(t, dump[5000:])...),
 	}
 	for name, form := range forms {
 		if _, out, errOut := typed(t, nil, "analyze", "--json", dumpFile(t, form)); out != want {
@@ -454,7 +454,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 		}
 		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings,
 			func(w string) bool { return strings.Contains(w, "truncated") }) {
-			t.Errorf("%d bytes: objects warn of %q", n, list.Warnings)
+			t.Errorf("%d bytes: objects prints the warnings %q", n, list.Warnings)
 		}
 	}
 	// A truncated compressed dump.
@@ -540,24 +540,24 @@ func TestAnalyzeWrongInput(t *testing.T) {
 		"text": {
 			file("notes.txt", "some notes\n"), exitUnread, []string{"not a heap dump", "JAVA PROFILE", "am dumpheap"},
 		},
-		"a command": {
+		"output of a failed command": {
 			file("failed", "run-as: package not debuggable: com.shop\n"), exitUnread,
 			[]string{"command that failed", "not debuggable"},
 		},
 		"zip": {
 			file("a.zip", "PK\x03\x04\x00\x00\x00\x00"), exitUnread, []string{"zip archive", "unpack it first"},
 		},
-		"other version": {
+		"unsupported version": {
 			file("old", "JAVA PROFILE 1.0\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread,
 			[]string{"header", "JAVA PROFILE"},
 		},
-		"wide IDs": {
+		"unsupported ID size": {
 			file("wide", "JAVA PROFILE 1.0.2\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread,
 			[]string{"IDs of 7 bytes", "4 or 8"},
 		},
 		"folder":       {dir, exitUsage, []string{"it is a folder", "name a file"}},
 		"missing":      {filepath.Join(dir, "none.hprof"), exitUsage, []string{"none.hprof", "does not exist"}},
-		"no name":      {"", exitUsage, []string{"is empty"}},
+		"empty name":   {"", exitUsage, []string{"is empty"}},
 		"hostile name": {filepath.Join(dir, "a\x1b[2Jb"), exitUsage, []string{"a?[2Jb"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -576,7 +576,7 @@ func TestAnalyzeWrongInput(t *testing.T) {
 	}
 	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut,
 		"--partial") {
-		t.Errorf("what was done is advised: %s", errOut)
+		t.Errorf("the advice is a flag that is already given: %s", errOut)
 	}
 }
 
@@ -674,10 +674,10 @@ func TestAnalyzePhases(t *testing.T) {
 	// A dump that cannot be analyzed leaves no file.
 	file = filepath.Join(dir, "of nothing.json")
 	if code, _, _ = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file); code == exitOK {
-		t.Error("a dump that is not there was analysed")
+		t.Error("a damaged dump was analyzed")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("there is a file of phases: %v", err)
+		t.Errorf("the file of phases was written: %v", err)
 	}
 }
 
@@ -739,7 +739,7 @@ func TestAnalyzeHostileNames(t *testing.T) {
 			}
 			checkLines(t, name, out)
 			if strings.Contains(out, "\nwarning") {
-				t.Errorf("a name became a line of its own:\n%s", out)
+				t.Errorf("a name was printed on a separate line:\n%s", out)
 			}
 		}
 		// A class name may contain slashes. A name that is not text is not

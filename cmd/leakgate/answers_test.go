@@ -146,14 +146,17 @@ func TestFailOnLeak(t *testing.T) {
 	}{
 		{"clean", clean, art, 10, exitOK, exitOK, "verdict: no leak of the app found\n"},
 		{"leaking", leaking, art, 10, 1, 1, "held by Registry.last"},
-		{"a local of main", local, art, 10, 1, 1, "held only by a local variable of thread main"},
-		{"a root of unknown kind", interned, art, 10, 1, 1, "held only by a GC root of unknown kind"},
-		{"weakly held", weak, art, 10, exitOK, exitOK, "weakly reachable"},
+		{"local variable of main", local, art, 10, 1, 1, "held only by a local variable of thread main"},
+		{"root of unknown kind", interned, art, 10, 1, 1, "held only by a GC root of unknown kind"},
+		{"weakly reachable object", weak, art, 10, exitOK, exitOK, "weakly reachable"},
 		{
-			"a field of its own called referent", traitor, art, 10, 5, exitOK,
+			"app field named referent", traitor, art, 10, 5, exitOK,
 			"strongly held, but only by references that leak traces do not follow",
 		},
-		{"a JVM", jvm, hproftest.Form{Runtime: hproftest.HotSpot}, 10, 5, exitOK, "nothing marks objects of a JVM"},
+		{
+			"dump of a JVM", jvm, hproftest.Form{Runtime: hproftest.HotSpot}, 10, 5, exitOK,
+			"nothing marks objects of a JVM",
+		},
 		{"truncated", clean, art, 9, exitUnread, exitOK, "the dump is incomplete"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

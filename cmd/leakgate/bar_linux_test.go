@@ -46,7 +46,7 @@ func TestBar(t *testing.T) {
 		b.progress(1, 4)
 		time.Sleep(quick - time.Millisecond)
 		if text := out.drawn(); text != "" {
-			t.Errorf("drawn within two seconds: %q", text)
+			t.Errorf("drawn in the first two seconds: %q", text)
 		}
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
@@ -75,7 +75,7 @@ func TestBar(t *testing.T) {
 		b.progress(1, 2)
 		time.Sleep(time.Minute)
 		if text := out.drawn(); text != "\r\x1b[K" {
-			t.Errorf("after the end: %q", text)
+			t.Errorf("drawn after the end: %q", text)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		recorded.Missing(t, "no terminal can be made: %v", err)
+		recorded.Missing(t, "cannot create a terminal: %v", err)
 	}
 	t.Cleanup(func() { screen.Close() })
 	var number, unlocked int32
@@ -152,7 +152,7 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	}
 	user, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		recorded.Missing(t, "no terminal can be made: %v", err)
+		recorded.Missing(t, "cannot create a terminal: %v", err)
 	}
 	t.Cleanup(func() { user.Close() })
 	return screen, user
@@ -212,7 +212,7 @@ func TestAnalyzeShowsProgress(t *testing.T) {
 			text := string(drawn)
 			if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the input, ") ||
 				!strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the input") < 3 {
-				t.Errorf("first after %v: %q", first, text)
+				t.Errorf("first drawn after %v: %q", first, text)
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 // The checkout is restored after a closed pipe and a closed terminal.
 func TestBisectRestoresCheckout(t *testing.T) {
 	for name, end := range map[string]func(out *os.File, p *os.Process) error{
-		"the reader is gone":  func(out *os.File, _ *os.Process) error { return out.Close() },
-		"the terminal closes": func(_ *os.File, p *os.Process) error { return p.Signal(syscall.SIGHUP) },
+		"the reader closes the pipe": func(out *os.File, _ *os.Process) error { return out.Close() },
+		"the terminal closes":        func(_ *os.File, p *os.Process) error { return p.Signal(syscall.SIGHUP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -44,13 +44,13 @@ func TestBisectRestoresCheckout(t *testing.T) {
 			}
 			_ = cmd.Wait() // its effects count
 			if branch := git(t, dir, "branch", "--show-current"); branch != "main" && branch != "main\n" {
-				t.Errorf("the checkout is on %q", branch)
+				t.Errorf("the checkout is on branch %q", branch)
 			}
 			if _, err := os.Stat(filepath.Join(dir, ".git", "BISECT_LOG")); err == nil {
-				t.Error("a bisect is in progress")
+				t.Error("the bisect is still in progress")
 			}
 			if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v, %v", left, err)
+				t.Errorf("temporary files remain: %v, %v", left, err)
 			}
 		})
 	}

@@ -232,8 +232,10 @@ func TestQuietAndVerbose(t *testing.T) {
 // occur; lists and switches may be repeated.
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
-		"a text":     {"diagnose", "--process", "com.a", "--process", "com.b"},
-		"in between": {"diff", "--process=com.a", "x.hprof", "y.hprof", "--process", "com.b"},
+		"a text": {"diagnose", "--process", "com.a", "--process", "com.b"},
+		"flag given before and after the arguments": {
+			"diff", "--process=com.a", "x.hprof", "y.hprof", "--process", "com.b",
+		},
 	} {
 		code, out, errOut := typed(t, nil, args...)
 		if code != exitUsage || out != "" ||
@@ -251,9 +253,9 @@ func TestFlagGivenTwice(t *testing.T) {
 		}
 	}
 	for name, args := range map[string][]string{
-		"a list":                 {"watch", "--process", "com.a", "--process", "b;c"},
-		"a switch":               {"analyze", "no.hprof", "--json", "--json"},
-		"a flag and a bad value": {"analyze", "no.hprof", "--memory", "1GB", "--top", "x"},
+		"a list":                            {"watch", "--process", "com.a", "--process", "b;c"},
+		"a switch":                          {"analyze", "no.hprof", "--json", "--json"},
+		"another flag has an invalid value": {"analyze", "no.hprof", "--memory", "1GB", "--top", "x"},
 	} {
 		if code, _, errOut := typed(t, nil, args...); code != exitUsage || strings.Contains(errOut, "twice") {
 			t.Errorf("%s: exit %d, %q", name, code, errOut)

@@ -35,7 +35,7 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 		}
 		code, out, errOut := typed(t, env, words[1:]...)
 		if code != exitUsage || out != "" || errOut != m[2] {
-			t.Errorf("$ %s\nexit %d, stdout %q, prints\n%s\nthe page shows\n%s", m[1], code, out, errOut, m[2])
+			t.Errorf("$ %s\nexit %d, stdout %q, output\n%s\nthe page shows\n%s", m[1], code, out, errOut, m[2])
 		}
 	}
 	files, err := filepath.Glob("*.yaml")
@@ -67,14 +67,14 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	}
 	if code, _, errOut := typed(t, nil, "config", "init", filepath.Join("no", "dir.yaml")); code != exitUsage ||
 		!strings.Contains(errOut, "create ") {
-		t.Errorf("init in no directory: exit %d, %s", code, errOut)
+		t.Errorf("init in a missing directory: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := typed(t, nil, "config", "init", "x.yaml", "--package", "com.x;reboot"); code != exitUsage ||
 		!strings.Contains(errOut, "--package: ") {
-		t.Errorf("init for no package: exit %d, %s", code, errOut)
+		t.Errorf("init for an invalid package: exit %d, %s", code, errOut)
 	}
 	if _, err := os.Stat("x.yaml"); err == nil {
-		t.Error("a file was written for no package")
+		t.Error("a file was written for an invalid package")
 	}
 	// The printed form is a valid file, and verifies to the same values.
 	code, printed, errOut := typed(t,
@@ -101,7 +101,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 		}, "config", "print", "leakgate.yaml", "--origin=false")
 	if code, again, errOut := typed(t, nil, "config", "print", "printed.yaml", "--origin=false"); code != exitOK ||
 		again != bare {
-		t.Errorf("exit %d, %s\n%s\nis not\n%s", code, errOut, again, bare)
+		t.Errorf("exit %d, %s, got\n%s\nwant\n%s", code, errOut, again, bare)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestConfigUsage(t *testing.T) {
 		"a slip": {
 			[]string{"config", "verfy", "x"}, []string{`unknown command "verfy"`, "did you mean verify?"},
 		},
-		"misspelled before flags": {
+		"misspelled command before flags": {
 			[]string{"config", "verfy", "x", "--json"}, []string{`unknown command "verfy"`, "did you mean verify?"},
 		},
 		"unknown command": {
@@ -249,20 +249,20 @@ func TestConfigUsage(t *testing.T) {
 		"verify without a file": {
 			[]string{"config", "verify"}, []string{"leakgate config verify: no file to verify"},
 		},
-		"print two":        {[]string{"config", "print", "a", "b"}, []string{"want one YAML file, got 2"}},
-		"init two":         {[]string{"config", "init", "a", "b"}, []string{"want one YAML file, got 2"}},
-		"schema of a file": {[]string{"config", "schema", "a"}, []string{`unexpected argument "a"`}},
-		"a flag of another command": {
+		"print with two files": {[]string{"config", "print", "a", "b"}, []string{"want one YAML file, got 2"}},
+		"init with two files":  {[]string{"config", "init", "a", "b"}, []string{"want one YAML file, got 2"}},
+		"schema with a file":   {[]string{"config", "schema", "a"}, []string{`unexpected argument "a"`}},
+		"flag of another command": {
 			[]string{"config", "init", "--json"}, []string{"leakgate config init: unknown flag --json"},
 		},
-		"a flag of no command": {
+		"flag that no command has": {
 			[]string{"config", "schema", "--json"}, []string{"leakgate config schema: unknown flag --json"},
 		},
-		"a misspelled flag": {
+		"misspelled flag": {
 			[]string{"config", "print", "a", "--profil", "x"},
 			[]string{"unknown flag --profil", "did you mean --profile?"},
 		},
-		"a hostile file name": {
+		"hostile file name": {
 			[]string{"config", "verify", "a\x1b[2J\u202e.yaml"}, []string{`a\x1b[2J\u202e.yaml: cannot read the file`},
 		},
 	} {
@@ -305,7 +305,7 @@ func TestSuggestsMisspelledVariables(t *testing.T) {
 // A file whose name could affect a terminal or a shell.
 func TestConfigWithHostileFileName(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no such name is possible")
+		t.Skip("Windows does not allow such a name")
 	}
 	t.Chdir(t.TempDir())
 	const name = "a b\x1b[2J\nduration: 1ns #\u202e$(id).yaml"

@@ -64,7 +64,7 @@ func TestDemoFaults(t *testing.T) {
 			func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, record.ExitLeak, record.ExitLeak,
 			"no heap dump shows what leaks",
 		},
-		"a trace of another leak": {
+		"trace of another leak": {
 			func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, record.ExitLeak, record.ExitLeak,
 			"no heap dump shows what leaks",
 		},
@@ -79,7 +79,7 @@ func TestDemoFaults(t *testing.T) {
 			func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitInterrupted,
 			record.ExitInterrupted, "",
 		},
-		"could not be written": {noHeap(full), record.ExitUnwritten, record.ExitUnwritten, ""},
+		"run could not be written": {noHeap(full), record.ExitUnwritten, record.ExitUnwritten, ""},
 	} {
 		run := demonstrated()
 		c.change(&run)
@@ -98,7 +98,7 @@ func TestDemoIsDocumented(t *testing.T) {
 	_, help, _ := typed(t, nil, "demo", "--help")
 	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in the run") ||
 		!regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
-		t.Errorf("the disk space is missing in the README or in\n%s", help)
+		t.Errorf("the disk space is missing in the README or in the help:\n%s", help)
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil ||

@@ -115,7 +115,7 @@ func TestDemoServePrintsCommandsThatWork(t *testing.T) {
 		out.Reset()
 		phone.Shell(t.Context(), "dumpsys meminfo com.cart", nil, &out, nil)
 		if asked != 3 || !regexp.MustCompile(`ViewRootImpl: +0\n.* Activities: +1\n`).MatchString(out.String()) {
-			t.Errorf("%d commands, after which %s\n%s", asked, &out, &text)
+			t.Errorf("after %d commands dumpsys prints %s\n%s", asked, &out, &text)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestDemoPageListsScreensAndTests(t *testing.T) {
 				}
 				if method, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: test="); ok &&
 					!strings.Contains(string(page), "\n| "+class+"#"+method+" | ") {
-					t.Errorf("the page lacks the test %s#%s", class, method)
+					t.Errorf("the page does not mention the test %s#%s", class, method)
 				}
 			}
 			if class == "" {
@@ -151,7 +151,7 @@ func TestDemoPageListsScreensAndTests(t *testing.T) {
 		} {
 			if exit := phone.Shell(t.Context(), "am start -n com.cart/."+screen, nil, nil, nil); exit != 0 ||
 				!strings.Contains(string(page), screen) {
-				t.Errorf("%s: exit %d, or the page lacks it", screen, exit)
+				t.Errorf("%s: exit %d, or the page does not mention it", screen, exit)
 			}
 		}
 	})
@@ -165,7 +165,7 @@ func TestDemoPageNamesEveryField(t *testing.T) {
 	}
 	for f := range reflect.TypeFor[served]().Fields() {
 		if name := f.Tag.Get("json"); !strings.Contains(string(page), "\n| `"+name+"` | ") {
-			t.Errorf("the page does not name %s", name)
+			t.Errorf("the page does not mention %s", name)
 		}
 	}
 }

@@ -33,13 +33,13 @@ func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 			dump, err := os.ReadFile(path)
 			if run {
 				if err != nil || !bytes.Contains(dump, []byte("correct horse")) {
-					t.Errorf("of a run: a dump of %d bytes, %v", len(dump), err)
+					t.Errorf("the dump of the run was changed: %d bytes, %v", len(dump), err)
 				}
 				continue
 			}
 			if kept := keptDump(t, path+".zst"); !errors.Is(err, fs.ErrNotExist) ||
 				bytes.Contains(kept, []byte("correct horse")) {
-				t.Errorf("a dump of %d bytes, and one that is not compressed: %v", len(kept), err)
+				t.Errorf("stripped dump of %d bytes; original dump: %v", len(kept), err)
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 	for _, part := range out {
 		if !strings.Contains(d.out+d.errs, part) {
-			t.Errorf("the output has no %q", part)
+			t.Errorf("the output does not contain %q", part)
 		}
 	}
 	if t.Failed() {
@@ -116,7 +116,7 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 // wrong command line.
 func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes ten seconds")
+		t.Skip("this test takes ten seconds")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -190,18 +190,18 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		exit int
 		says []string
 	}{
-		"another name": {
+		"unknown process": {
 			[]string{"--process", "com.example.leeky"}, 2,
 			[]string{"no process com.example.leeky on ", "running apps: " + r.Package()},
 		},
 		"four": {
 			[]string{"--process", of("*")}, 2, []string{"matches 4 processes: ", of("java") + " (pid ", "; name one"},
 		},
-		"another kind": {
+		"invalid kind": {
 			[]string{"--process", of("java"), "--kind", "jav"}, 2,
 			[]string{`--kind: invalid value "jav": want java, native, gpu, thread or unknown (did you mean java?)`},
 		},
-		"another form": {
+		"invalid value of --keep": {
 			[]string{"--process", of("java"), "--keep", "all"}, 2,
 			[]string{`--keep: invalid value "all": want stripped, raw or none`},
 		},
@@ -234,7 +234,7 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	d := demand(t, r, "--process", process, "--kind", "thread", "--show-texts")
 	d.assert(t, 0)
 	if shown, err := os.ReadFile(d.file("threads.txt")); err != nil || !aboutPeople.Match(shown) {
-		t.Errorf("threads.txt lacks the name that was requested: %v", err)
+		t.Errorf("threads.txt does not contain the name that was requested: %v", err)
 	}
 }
 
@@ -296,7 +296,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 		t.Errorf("took %v", took)
 	}
 	if d.record.Outcome != record.DiagnosisInterrupted {
-		t.Errorf("the record is %+v", d.record)
+		t.Errorf("got the record %+v", d.record)
 	}
 	assertNothingLeft(t, r)
 	known := []string{"diagnosis.json", "summary.txt", "meminfo.txt", "meminfo.txt.summary.txt"}
@@ -307,7 +307,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 		}
 		for _, f := range files {
 			if !slices.Contains(known, f.Name()) {
-				t.Errorf("%s is left", f.Name())
+				t.Errorf("%s was not removed", f.Name())
 			}
 		}
 	}
@@ -316,7 +316,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 // On a user build a debuggable app is read with run-as, and dumped.
 func TestDiagnoseADebuggableApp(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes ten seconds")
+		t.Skip("this test takes ten seconds")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -353,7 +353,7 @@ func TestDiagnoseADebuggableApp(t *testing.T) {
 // requested dump that is missing is a failure.
 func TestDiagnoseAReleasedApp(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes ten seconds")
+		t.Skip("this test takes ten seconds")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

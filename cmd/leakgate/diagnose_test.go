@@ -45,12 +45,12 @@ func TestDiagnoseRemovesOldDumps(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 	if r, err := phone.Open(left); err == nil {
-		t.Error("still there", r.Close())
+		t.Error("the old dump was not removed", r.Close())
 	}
 	for _, name := range []string{other, now} {
 		r, err := phone.Open(name)
 		if err != nil {
-			t.Fatal("removed as well:", err)
+			t.Fatal("a dump that should stay was removed:", err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -46,7 +46,7 @@ func (j *job) end(t *testing.T) int {
 	t.Helper()
 	_ = j.Wait() // the exit code reports it
 	if left, err := os.ReadDir(j.temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 	return j.ProcessState.ExitCode()
 }
@@ -153,7 +153,7 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 		}
 	}
 	if interrupted == 0 {
-		t.Error("none was interrupted during its work")
+		t.Error("no program was interrupted while it worked")
 	}
 }
 
@@ -222,7 +222,7 @@ func (j *job) interruptedSoon(t *testing.T) {
 	began := time.Now()
 	j.interrupted(t, syscall.SIGINT)
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the program took %v to exit", took)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSeriesInterruptedAtAnyTime(t *testing.T) {
 				}
 			}
 			if interrupted == 0 {
-				t.Error("none was interrupted during its work")
+				t.Error("no program was interrupted while it worked")
 			}
 		})
 	}

@@ -66,15 +66,15 @@ func TestFirstSampleOfAThousandPackagesInRealTime(t *testing.T) {
 		seen = sampledIn(dir)
 	}
 	took := time.Since(began)
-	t.Logf("%d processes sampled after %v; stopped for %v", len(seen), took, stalls.Total())
+	t.Logf("%d processes have samples after %v; the machine stalled for %v", len(seen), took, stalls.Total())
 	if took > 2*time.Second+stalls.Total() {
-		t.Errorf("%d processes had samples after %v", len(seen), took)
+		t.Errorf("%d processes have samples after %v", len(seen), took)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("exit 0 of a run that is too short")
+		t.Error("a run that is too short exited with 0")
 	}
 	if n := p.asked.Load(); n != 1 {
-		t.Errorf("su was asked %d times", n)
+		t.Errorf("su was called %d times", n)
 	}
 }
 

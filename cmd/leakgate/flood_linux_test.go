@@ -64,7 +64,8 @@ allow_unjudged: true
 		t.Fatal(err)
 	}
 	x := r.Processes[0]
-	t.Logf("%v of CPU, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; stopped for %v", used,
+	t.Logf("%v of CPU, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; the machine stalled for %v",
+		used,
 		info.Size(), x.Samples, x.Gaps, x.Missed, r.Devices[0].Marks, r.Devices[0].MarksSkipped, stalls.Total())
 	if used > 15*time.Second || info.Size() > 1<<20 || r.Devices[0].MarksSkipped < 1_000_000 {
 		t.Errorf("%v of CPU, %d bytes, %d marks skipped", used, info.Size(), r.Devices[0].MarksSkipped)

@@ -69,7 +69,7 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 	same := judge("same", 0, 0)
 	if same.Status != comparison.Known || *same.BytesEach.Head != *same.BytesEach.Base ||
 		same.HeadBytes != 6*int64(*same.BytesEach.Head) {
-		t.Errorf("the same: %+v", same)
+		t.Errorf("unchanged size: %+v", same)
 	}
 	heavier := judge("heavier", picture, 1)
 	if heavier.Status != comparison.Heavier || *heavier.BytesEach.Base != *same.BytesEach.Base ||
@@ -77,10 +77,10 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 		t.Errorf("heavier: %+v", heavier)
 	}
 	if more := *heavier.BytesEach.Head - *heavier.BytesEach.Base; more < picture || more > picture+header {
-		t.Errorf("each retains %v bytes more, want %d and a header", more, picture)
+		t.Errorf("each object retains %v more bytes, want %d and a header", more, picture)
 	}
 	if more := heavier.HeadBytes - same.HeadBytes; more < 6*picture || more > 6*(picture+header) {
-		t.Errorf("all retain %d bytes more, want 6 x %d and headers", more, picture)
+		t.Errorf("all objects retain %d more bytes, want 6 x %d and headers", more, picture)
 	}
 	// A factor of 1.25 is not enough if the total difference is less than 512
 	// KB.

@@ -105,7 +105,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 			h.pull.headSHA[:7], "(https://hub.test/shop/app/actions/runs/4711)",
 		} {
 			if !strings.Contains(body, want) {
-				t.Errorf("the comment has no %q:\n%s", want, body)
+				t.Errorf("the comment does not contain %q:\n%s", want, body)
 			}
 		}
 		if file, err := os.ReadFile(filepath.Join("result", commentName)); err != nil || string(file) != body ||
@@ -117,7 +117,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 
 		post("comment unchanged")
 		if n := h.count("PATCH ") + h.count("POST /repos/shop/app/issues"); n != 1 {
-			t.Errorf("%d requests that write comments, want that of the creation", n)
+			t.Errorf("%d requests write comments, want 1, which creates the comment", n)
 		}
 		judge(dumps.same, 0)
 		post("comment edited")
@@ -322,7 +322,7 @@ func TestCommentWhen(t *testing.T) {
 				}
 			}
 			if got != want {
-				t.Errorf("--when %q: comments %q, want %q for nothing worse, a leak that moved, a failure", when, got,
+				t.Errorf("--when %q: got comments %q, want %q for no change, a moved leak and a failure", when, got,
 					want)
 			}
 		}
@@ -395,27 +395,27 @@ func TestCommentNotPosted(t *testing.T) {
 				func(h *hub, _ map[string]string) { h.readOnly = true }, 2, "permissions: { pull-requests: write }",
 				true,
 			},
-			"Dependabot's": {
+			"token of Dependabot": {
 				func(h *hub, job map[string]string) { h.readOnly, job["GITHUB_ACTOR"] = true, "dependabot[bot]" }, 0,
 				"post from a workflow on workflow_run", true,
 			},
-			"that of a fork": {func(h *hub, job map[string]string) {
+			"token of a fork": {func(h *hub, job map[string]string) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.pulled())
 			}, 0, "post from a workflow on workflow_run", true},
-			"of the workflow after that of a fork": {func(h *hub, job map[string]string) {
+			"token of a workflow that runs after that of a fork": {func(h *hub, job map[string]string) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.completed())
 			}, 2, "permissions: { pull-requests: write }", true},
 			"no token": {
 				func(_ *hub, job map[string]string) { delete(job, "GITHUB_TOKEN") }, 2, "set GITHUB_TOKEN", true,
 			},
-			"an invalid token": {
+			"invalid token": {
 				func(_ *hub, job map[string]string) { job["GITHUB_TOKEN"] = hubToken + "x" }, 2, "the token is invalid",
 				true,
 			},
-			"no GitHub": {func(h *hub, _ map[string]string) { h.down = true }, 2, "no such host", true},
-			"no event": {func(_ *hub, job map[string]string) {
+			"GitHub not reachable": {func(h *hub, _ map[string]string) { h.down = true }, 2, "no such host", true},
+			"no event file": {func(_ *hub, job map[string]string) {
 				if err := os.WriteFile(job["GITHUB_EVENT_PATH"], []byte("{"), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -424,7 +424,7 @@ func TestCommentNotPosted(t *testing.T) {
 				func(_ *hub, job map[string]string) { delete(job, "GITHUB_REPOSITORY") }, 2,
 				"run this in a GitHub workflow", false,
 			},
-			"no workflow": {
+			"not in a workflow": {
 				func(_ *hub, job map[string]string) { delete(job, "GITHUB_ACTIONS") }, 2,
 				"not a workflow of GitHub Actions", false,
 			},

@@ -99,7 +99,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	g.build(t, addedLine, addedClasses)
 	if code, out := g.run(t, "head"); code != 1 || !strings.Contains(out, "1 new leak") {
-		t.Errorf("head: exit %d\n%s", code, out)
+		t.Errorf("head build: exit %d\n%s", code, out)
 	}
 	fails := g.comparison(t, "head")
 	g.assertAdded(t, fails)
@@ -124,7 +124,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 
 	g.build(t, keptLine, "")
 	if code, out := g.run(t, "same"); code != 0 || !strings.Contains(out, "nothing is worse than in 3 base runs") {
-		t.Errorf("without it: exit %d\n%s", code, out)
+		t.Errorf("without the added leak: exit %d\n%s", code, out)
 	}
 	g.typed(t, 0, "gate", "--dump", g.dumps(t, "same"), "--baseline", "file:dumps.json", "--out", "same-dumped")
 	assertSameVerdict(t, g.comparison(t, "same"), g.comparison(t, "same-dumped"))
@@ -172,7 +172,7 @@ func (g *judged) build(t *testing.T, line, more string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "hostdevice", "app", "Leaky.java"))
 	if err != nil || strings.Count(string(text), keptLine) != 1 {
-		t.Fatalf("the app does not have exactly one line to replace: %v", err)
+		t.Fatalf("the app must have exactly one line to replace: %v", err)
 	}
 	dir := t.TempDir()
 	files := map[string]string{"Leaky.java": strings.Replace(string(text), keptLine, line, 1), "Basket.java": more}
@@ -200,7 +200,7 @@ func (g *judged) dumps(t *testing.T, run string) string {
 		files = append(files, w.in(d, "heap.hprof.zst"))
 	}
 	if len(files) != 3 {
-		t.Fatalf("%s has %d heap dumps at three marks", run, len(files))
+		t.Fatalf("%s has %d heap dumps, want one for each of three marks", run, len(files))
 	}
 	return g.running.Package() + ":kept=" + strings.Join(files, ",")
 }
@@ -220,23 +220,23 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	t.Helper()
 	added, kept := rowOfClass(t, c, "com.example.leaky.Checkout"), rowOfClass(t, c, "com.example.leaky.Leaky$Screen")
 	if c.Verdict != comparison.Fail || len(c.Reasons) != 1 || c.Reasons[0].Key != added.Key {
-		t.Errorf("%s because of %+v", c.Verdict, c.Reasons)
+		t.Errorf("verdict %s for the reasons %+v", c.Verdict, c.Reasons)
 	}
 	if added.Status != comparison.New || !added.Fails || added.HeldBy != "Basket.OPEN" || added.Unit != "loop" ||
 		!slices.Equal(added.Counts, []int64{2, 4, 6}) {
-		t.Errorf("the leak that was added: %+v", added)
+		t.Errorf("added leak: %+v", added)
 	}
 	if kept.Status != comparison.Known || kept.Fails || kept.HeldBy != "Leaky.KEPT" ||
 		!slices.Equal(kept.Counts, []int64{1, 2, 3}) {
-		t.Errorf("the known leak: %+v", kept)
+		t.Errorf("known leak: %+v", kept)
 	}
-	assertWithin(t, "objects a loop", added.PerLoop.Head, addedPerLoop, 0)
-	assertWithin(t, "bytes each", added.BytesEach.Head, addedPicture, mostOfObject)
-	assertWithin(t, "bytes of all", new(float64(added.HeadBytes)), 3*addedPerLoop*addedPicture,
+	assertWithin(t, "added objects per loop", added.PerLoop.Head, addedPerLoop, 0)
+	assertWithin(t, "bytes per added object", added.BytesEach.Head, addedPicture, mostOfObject)
+	assertWithin(t, "bytes of all added objects", new(float64(added.HeadBytes)), 3*addedPerLoop*addedPicture,
 		3*addedPerLoop*mostOfObject)
-	assertWithin(t, "objects a loop that are known", kept.PerLoop.Head, 1, 0)
-	assertWithin(t, "bytes of each that is known", kept.BytesEach.Head, screenPixels, mostOfObject)
-	assertWithin(t, "bytes of each in the base", kept.BytesEach.Base, screenPixels, mostOfObject)
+	assertWithin(t, "known objects per loop", kept.PerLoop.Head, 1, 0)
+	assertWithin(t, "bytes per known object", kept.BytesEach.Head, screenPixels, mostOfObject)
+	assertWithin(t, "bytes per object in the base", kept.BytesEach.Base, screenPixels, mostOfObject)
 
 	comment, err := os.ReadFile(filepath.Join(g.folder, "head", commentName))
 	if err != nil {
@@ -248,7 +248,7 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 			added.Key[:8],
 		"| `Leaky$Screen` | `Leaky.KEPT` | `" + kept.Key[:8] + "` | 1 | 24."} {
 		if !strings.Contains(string(comment), want) {
-			t.Errorf("the comment has no %q:\n%s", want, comment)
+			t.Errorf("the comment does not contain %q:\n%s", want, comment)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func assertWithin(t *testing.T, what string, got *float64, least, more float64) 
 	t.Helper()
 	if got == nil || *got < least || *got > least+more {
 		text, _ := json.Marshal(got)
-		t.Errorf("%s: %s, want %v and at most %v more", what, text, least, more)
+		t.Errorf("%s: got %s, want at least %v and at most %v more", what, text, least, more)
 	}
 }
 
@@ -290,6 +290,7 @@ func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 	}
 	if run.Verdict != dumps.Verdict || run.ExitCode != dumps.ExitCode || len(of(run)) == 0 ||
 		!slices.Equal(of(run), of(dumps)) {
-		t.Errorf("the run: %s\n%+v\nits dumps: %s\n%+v", run.Verdict, of(run), dumps.Verdict, of(dumps))
+		t.Errorf("verdict of the run: %s\n%+v\nverdict of its dumps: %s\n%+v", run.Verdict, of(run), dumps.Verdict,
+			of(dumps))
 	}
 }

@@ -173,7 +173,7 @@ func (h *hub) typed(env map[string]string, args ...string) (code int, out, errOu
 func (h *hub) assertNoToken(where, text string) {
 	h.t.Helper()
 	if strings.Contains(text, hubToken) || strings.Contains(text, hubToken[4:]) {
-		h.t.Errorf("%s has the token:\n%s", where, text)
+		h.t.Errorf("%s contains the token:\n%s", where, text)
 	}
 }
 
@@ -239,7 +239,7 @@ func (h *hub) answer(r *http.Request, body []byte) (int, http.Header, any) {
 	authorized := r.Header.Get("Authorization") == "Bearer "+hubToken
 	if r.URL.Host == "storage.test" {
 		if r.Header.Get("Authorization") != "" {
-			h.t.Error("the token went to the storage")
+			h.t.Error("the token was sent to the storage server")
 		}
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		return 200, header, h.artifacts[n-1].zip

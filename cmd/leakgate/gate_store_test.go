@@ -97,7 +97,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 		var c comparison.Comparison
 		if out := expect(by, code, "", "gate", "--dump", dump, "--json"); json.Unmarshal([]byte(out), &c) != nil ||
 			c.Verdict != want || c.Base.Runs != runs {
-			t.Errorf("%s against %d base runs, want %s against %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
+			t.Errorf("verdict %s with %d base runs, want %s with %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
 		}
 	}
 	// The first use.
@@ -132,8 +132,8 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 	reading := [][]string{{"gate", "--dump", h.same, "--allow-unjudged"}, {"baseline", "update", "--dump", h.same}}
 	others := [][]string{{"baseline", "show"}, {"baseline", "pin", "5"}}
 	broken := []struct{ name, content string }{
-		{"corrupt", out[:len(out)/2]}, {"out of reach", ""}, {"foreign", `{"schema":"leakgate.gate/1"}`},
-		{"of a later format", `{"schema":"leakgate.baseline/2"}`}, {"not JSON", "<html>sign in</html>"},
+		{"corrupt", out[:len(out)/2]}, {"unreachable", ""}, {"foreign", `{"schema":"leakgate.gate/1"}`},
+		{"later format", `{"schema":"leakgate.baseline/2"}`}, {"not JSON", "<html>sign in</html>"},
 	}
 	if s.slow {
 		broken = broken[:2]
@@ -150,7 +150,8 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 		for _, args := range verbs {
 			code, out, errOut := s.typed(append(args, "--baseline", s.address)...)
 			if code != 2 || out != "" || strings.Count(errOut, s.name) != 1 {
-				t.Errorf("%s, %s: exit %d, want 2 and the store named once\n%s%s", is.name, args[0], code, out, errOut)
+				t.Errorf("%s, %s: exit %d, want 2 and one mention of the store\n%s%s", is.name, args[0], code, out,
+					errOut)
 			}
 		}
 	}
@@ -320,14 +321,14 @@ func TestGateStoreArtifact(t *testing.T) {
 		hub.down = false
 		good := hub.artifacts[0]
 		for name, a := range map[string]hubArtifact{
-			"not a zip file": {zip: []byte("PK\x03\x04")},
-			"a bomb":         {zip: bomb(t)},
-			"other files":    {zip: hub.zipped("gate.json", []byte("{}"))},
+			"not a zip file":   {zip: []byte("PK\x03\x04")},
+			"zip bomb":         {zip: bomb(t)},
+			"no baseline file": {zip: hub.zipped("gate.json", []byte("{}"))},
 		} {
 			own.zip = a.zip
 			hub.artifacts = []hubArtifact{good, own}
 			want := 2
-			if name == "other files" { // it is skipped, because another artifact is a baseline
+			if name == "no baseline file" { // it is skipped, because another artifact is a baseline
 				want = 0
 			}
 			code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline")
@@ -337,7 +338,7 @@ func TestGateStoreArtifact(t *testing.T) {
 			hub.artifacts = []hubArtifact{own}
 			if code, out, errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline",
 				"artifact:leakgate-baseline"); code != 2 {
-				t.Errorf("%s alone: exit %d\n%s%s", name, code, out, errOut)
+				t.Errorf("only one artifact (%s): exit %d\n%s%s", name, code, out, errOut)
 			}
 		}
 		// A workflow that names no baseline uses the artifact; without a token

@@ -86,14 +86,14 @@ func TestGateByDumps(t *testing.T) {
 
 	code, out, errOut := typed(t, nil, "gate", "--dump", same)
 	if code != 1 || !strings.Contains(out, "CartActivity") {
-		t.Errorf("without a baseline a leak that grows fails: exit %d\n%s%s", code, out, errOut)
+		t.Errorf("no baseline and a growing leak: exit %d\n%s%s", code, out, errOut)
 	}
 	if code, _, errOut = typed(t, nil, "baseline", "update", "--dump", base); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}
 	code, out, errOut = typed(t, nil, "gate", "--dump", same)
 	if code != 0 || !strings.Contains(out, "nothing is worse than in 1 base run") {
-		t.Errorf("the same: exit %d\n%s%s", code, out, errOut)
+		t.Errorf("same dumps: exit %d\n%s%s", code, out, errOut)
 	}
 	code, out, errOut = typed(t, nil, "gate", "--dump", worse, "--json", "--out", "result")
 	var c comparison.Comparison
@@ -107,7 +107,7 @@ func TestGateByDumps(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	if n, err := schema.CheckRun("result"); err != nil || n != 1 {
-		t.Errorf("%d files checked: %v", n, err)
+		t.Errorf("checked %d files: %v", n, err)
 	}
 	comment, err := os.ReadFile(filepath.Join("result", "comment.md"))
 	if err != nil || !strings.Contains(string(comment), "WishActivity") {
@@ -234,7 +234,7 @@ func TestGateErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"dumps of the future": {
+		"dumps from the future": {
 			[]string{"baseline", "update", "--dump", "com.shop=" + strings.Join(later, ",")}, 2,
 			"which is in the future",
 		},
@@ -243,36 +243,38 @@ func TestGateErrors(t *testing.T) {
 		"no run":         {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
 		"no process":     {[]string{"gate", "--dump", "a.hprof"}, 2, "PROCESS=FILE"},
 		"a missing dump": {[]string{"gate", "--dump", dumps + ",x.hprof"}, 2, "x.hprof"},
-		"one dump twice": {
+		"same dump twice": {
 			[]string{"gate", "--dump", one + "," + strings.TrimPrefix(one, "com.shop=")}, 2, "duplicate file",
 		},
-		"no dump":                {[]string{"gate", "--dump", "com.shop=broken.json"}, 6, "broken.json"},
+		"not a dump":             {[]string{"gate", "--dump", "com.shop=broken.json"}, 6, "broken.json"},
 		"too few dumps":          {[]string{"gate", "--dump", one}, 5, "nothing could be judged"},
 		"too few dumps, allowed": {[]string{"gate", "--dump", one, "--allow-unjudged"}, 0, ""},
 		"a corrupt baseline": {
 			[]string{"gate", "--dump", dumps, "--baseline", "file:broken.json"}, 2, "its schema is",
 		},
-		"no such baseline": {
+		"missing baseline": {
 			[]string{"gate", "--dump", dumps, "--baseline", "file:leak-baselin.json"}, 0,
 			"file:leak-baselin.json has no base runs",
 		},
 		"an unknown store": {[]string{"gate", "--dump", dumps, "--baseline", "broken.json"}, 2, "file:"},
-		"no accepted file": {[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml"},
-		"not a report":     {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},
-		"accept nothing":   {[]string{"accept"}, 2, "want the key"},
-		"accept a word": {
+		"missing file of accepted leaks": {
+			[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml",
+		},
+		"not a LeakCanary report": {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},
+		"accept without a key":    {[]string{"accept"}, 2, "want the key"},
+		"accept a class name": {
 			[]string{"accept", "CartActivity", "--reason", "r", "--owner", "o", "--until", "2999-01-01"}, 2,
 			"hexadecimal",
 		},
-		"accept a past day": {
+		"accept until a past date": {
 			[]string{"accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2001-01-01"}, 2,
 			"is in the past",
 		},
-		"show nothing":           {[]string{"show", dir}, 2, "want a run directory"},
+		"show without a key":     {[]string{"show", dir}, 2, "want a run directory"},
 		"comment without a gate": {[]string{"comment", "--run", dir, "--dry-run"}, 2, "has no gate.json"},
 		"baseline":               {[]string{"baseline"}, 2, "Usage"},
-		"baseline of one dump":   {[]string{"baseline", "update", "--dump", one}, 5, "not added to the baseline"},
-		"pin nothing":            {[]string{"baseline", "pin", "4.1"}, 2, "no good run"},
+		"baseline from one dump": {[]string{"baseline", "update", "--dump", one}, 5, "not added to the baseline"},
+		"pin without runs":       {[]string{"baseline", "pin", "4.1"}, 2, "no good run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := typed(t, nil, c.args...)

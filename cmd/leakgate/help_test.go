@@ -40,7 +40,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 		if _, again, _ := typed(t, nil, append([]string{"help"}, words[1:]...)...); again != out {
-			t.Errorf("`leakgate help` of %s prints\n%s", cmd.CommandPath(), again)
+			t.Errorf("`leakgate help` prints for %s\n%s", cmd.CommandPath(), again)
 		}
 		golden(t, filepath.Join("testdata", "help", strings.Join(words, "-")+".txt"), out)
 	}
@@ -63,7 +63,7 @@ func TestHelpIsComplete(t *testing.T) {
 			t.Errorf("%s: exit codes %q", cmd.CommandPath(), exits)
 		}
 		if _, group := cmd.Parent(), cmd.GroupID; cmd.HasParent() && cmd.Parent().Name() == "leakgate" && group == "" {
-			t.Errorf("%s is in no group", cmd.CommandPath())
+			t.Errorf("%s belongs to no group", cmd.CommandPath())
 		}
 		examples := strings.Split(cmd.Example, "\n")
 		if len(examples) < 2 || len(examples) > 3 {
@@ -127,7 +127,7 @@ func TestFlagsOfThePages(t *testing.T) {
 			}
 			for _, m := range flag.FindAllStringSubmatch(string(text), -1) {
 				if !slices.Contains(known, m[1]) {
-					t.Errorf("%s: there is no flag --%s", page, m[1])
+					t.Errorf("%s: no command has a flag --%s", page, m[1])
 				}
 			}
 		}
@@ -245,21 +245,21 @@ func TestCompletion(t *testing.T) {
 	for name, c := range map[string]struct {
 		args, want []string
 	}{
-		"a command":        {[]string{"wa"}, []string{"watch", ":4"}},
-		"below config":     {[]string{"config", ""}, []string{"init", "print", "schema", "verify", ":4"}},
-		"below help":       {[]string{"help", "config", ""}, []string{"init", "print", "schema", "verify", ":4"}},
-		"a shell":          {[]string{"completion", ""}, []string{"bash", "zsh", "fish", "powershell", ":4"}},
-		"a kind":           {[]string{"parse", ""}, append(parseKindNames(), ":4")},
-		"a file to parse":  {[]string{"parse", "meminfo", ""}, []string{":0"}},
-		"a flag":           {[]string{"watch", "--pol"}, []string{"--policy", ":4"}},
-		"a value":          {[]string{"watch", "--dump", ""}, []string{"on_leak", "at_end", "at_marks", ":4"}},
-		"another value":    {[]string{"run", "x.yaml", "--keep", ""}, []string{"stripped", "raw", "none", ":4"}},
-		"a profile":        {[]string{"config", "print", file, "--profile", ""}, []string{"pr", "nightly", ":4"}},
-		"a dump":           {[]string{"analyze", ""}, append(slices.Clone(dumpExtensions), ":8")},
-		"a file of a run":  {[]string{"run", ""}, []string{"yaml", "yml", ":8"}},
-		"a run directory":  {[]string{"mark", "--run", ""}, []string{":16"}},
-		"a mapping":        {[]string{"analyze", "x.hprof", "--mapping", ""}, []string{":0"}},
-		"nothing to offer": {[]string{"watch", "--device", ""}, []string{":4"}},
+		"a command":            {[]string{"wa"}, []string{"watch", ":4"}},
+		"subcommand of config": {[]string{"config", ""}, []string{"init", "print", "schema", "verify", ":4"}},
+		"argument of help":     {[]string{"help", "config", ""}, []string{"init", "print", "schema", "verify", ":4"}},
+		"a shell":              {[]string{"completion", ""}, []string{"bash", "zsh", "fish", "powershell", ":4"}},
+		"a kind":               {[]string{"parse", ""}, append(parseKindNames(), ":4")},
+		"a file to parse":      {[]string{"parse", "meminfo", ""}, []string{":0"}},
+		"a flag":               {[]string{"watch", "--pol"}, []string{"--policy", ":4"}},
+		"value of --dump":      {[]string{"watch", "--dump", ""}, []string{"on_leak", "at_end", "at_marks", ":4"}},
+		"value of --keep":      {[]string{"run", "x.yaml", "--keep", ""}, []string{"stripped", "raw", "none", ":4"}},
+		"a profile":            {[]string{"config", "print", file, "--profile", ""}, []string{"pr", "nightly", ":4"}},
+		"a dump":               {[]string{"analyze", ""}, append(slices.Clone(dumpExtensions), ":8")},
+		"run file":             {[]string{"run", ""}, []string{"yaml", "yml", ":8"}},
+		"a run directory":      {[]string{"mark", "--run", ""}, []string{":16"}},
+		"a mapping":            {[]string{"analyze", "x.hprof", "--mapping", ""}, []string{":0"}},
+		"no suggestions":       {[]string{"watch", "--device", ""}, []string{":4"}},
 	} {
 		if got := completions(t, c.args...); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -115,7 +115,7 @@ func TestRunOnAHostilePhone(t *testing.T) {
 			checkRun(t, o.Dir, run, good, root)
 			checkLines(t, "screen", screen.String())
 			if _, err := phone.Stat("/data/local/tmp/canary"); err == nil {
-				t.Error("a name was executed")
+				t.Error("a command in a name was executed")
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	}
 	slices.Sort(names)
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, names) {
-		t.Errorf("samples of %q, want %q", got, names)
+		t.Errorf("got samples of %q, want %q", got, names)
 	}
 	read, err := record.ReadRun(dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	}
 	if d := read.Devices[0].Device; d != header.Devices[0].Device ||
 		d != strings.ToValidUTF8(run.Devices[0].Device, "\ufffd") {
-		t.Errorf("the device is called %q, %q and %q", d, header.Devices[0].Device, run.Devices[0].Device)
+		t.Errorf("got the device names %q, %q and %q", d, header.Devices[0].Device, run.Devices[0].Device)
 	}
 	for _, p := range read.Processes {
 		if !slices.Contains(names, p.Process) || root != (p.Gate == detector.Leak) {

@@ -59,15 +59,17 @@ func TestImpossibleReadings(t *testing.T) {
 		lie  func(int, string) string
 		want []detector.Gate
 	}{
-		"none":                          {from(never, 1, ""), []detector.Gate{detector.Pass}},
-		"one petabyte":                  {from(40, never, "1099511627776"), []detector.Gate{detector.Pass}},
-		"one value above the memory":    {from(40, never, "7864321"), []detector.Gate{detector.Pass}},
-		"2 to the power of 54, at last": {from(100, 1, "18014398509481984"), []detector.Gate{detector.Inconclusive}},
-		"18 digits, every other time":   {from(40, 2, "999999999999999999"), []detector.Gate{detector.Inconclusive}},
-		"2 to the power of 53, in turn": {from(1, 2, "9007199254740992"), []detector.Gate{detector.Inconclusive}},
-		"not a number":                  {from(40, 2, "NaN"), []detector.Gate{detector.Inconclusive}},
-		"below zero":                    {from(40, 2, "-5"), []detector.Gate{detector.Inconclusive}},
-		"nothing else":                  {from(1, 1, "18014398509481984"), []detector.Gate{detector.Inconclusive}},
+		"none":                              {from(never, 1, ""), []detector.Gate{detector.Pass}},
+		"one petabyte":                      {from(40, never, "1099511627776"), []detector.Gate{detector.Pass}},
+		"one value that exceeds the memory": {from(40, never, "7864321"), []detector.Gate{detector.Pass}},
+		"2^54 at the end": {
+			from(100, 1, "18014398509481984"), []detector.Gate{detector.Inconclusive},
+		},
+		"18 digits in every other sample": {from(40, 2, "999999999999999999"), []detector.Gate{detector.Inconclusive}},
+		"2^53 in every other sample":      {from(1, 2, "9007199254740992"), []detector.Gate{detector.Inconclusive}},
+		"not a number":                    {from(40, 2, "NaN"), []detector.Gate{detector.Inconclusive}},
+		"negative":                        {from(40, 2, "-5"), []detector.Gate{detector.Inconclusive}},
+		"only impossible values":          {from(1, 1, "18014398509481984"), []detector.Gate{detector.Inconclusive}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			phone := &lyingPhone{
@@ -84,7 +86,7 @@ func TestImpossibleReadings(t *testing.T) {
 				})}}
 			facts, err := capture.ReadFacts(t.Context(), phone)
 			if err != nil || facts.MemTotal != 7680<<20 {
-				t.Fatalf("%v, %d bytes of memory", err, facts.MemTotal)
+				t.Fatalf("%v, device with %d bytes of memory", err, facts.MemTotal)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
 			run, err := monitor.Run(t.Context(), monitor.Options{
@@ -97,11 +99,12 @@ func TestImpossibleReadings(t *testing.T) {
 			}
 			p := run.Processes[0]
 			if !slices.Contains(c.want, p.Gate) {
-				t.Errorf("%s: %s of %d samples, %gs absent: %s, %q", name, p.Gate, p.Samples, p.Missing, p.Reason,
+				t.Errorf("%s: verdict %s from %d samples, %g s missing: %s, %q", name, p.Gate, p.Samples, p.Missing,
+					p.Reason,
 					p.Warnings)
 			}
 			if p.LastMB != nil && (*p.LastMB < 10 || *p.LastMB > 7680) {
-				t.Errorf("%s: the last value is %g MB", name, *p.LastMB)
+				t.Errorf("%s: last value %g MB", name, *p.LastMB)
 			}
 			if told := strings.Contains(strings.Join(p.Warnings, "\n"), "read "); told != (name != "none") {
 				t.Errorf("%s: warnings %q", name, p.Warnings)
@@ -111,7 +114,8 @@ func TestImpossibleReadings(t *testing.T) {
 				t.Fatalf("%s: %v %v", name, err, warnings)
 			}
 			if q := again.Processes[0]; q.Gate != p.Gate || q.Samples != p.Samples || q.Reason != p.Reason {
-				t.Errorf("%s: the run says %s of %d samples, its report %s of %d", name, p.Gate, p.Samples, q.Gate,
+				t.Errorf("%s: verdict %s from %d samples, but %s from %d in the report", name, p.Gate, p.Samples,
+					q.Gate,
 					q.Samples)
 			}
 			if code := ledger.ExitCode(run,

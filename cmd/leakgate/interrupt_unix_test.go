@@ -187,6 +187,6 @@ func TestNohupContinues(t *testing.T) {
 	}
 	_ = cmd.Wait() // the run records how it ended
 	if run, err := record.ReadRun(out); err != nil || run.Stopped != record.StoppedInterrupted {
-		t.Errorf("after an interrupt: stopped by %q, %v", run.Stopped, err)
+		t.Errorf("after an interrupt the run ended for the reason %q: %v", run.Stopped, err)
 	}
 }

@@ -46,10 +46,10 @@ func TestKeptDump(t *testing.T) {
 		}
 	}
 	if stripped, err := os.ReadFile(out); err != nil || !bytes.Equal(stripped, keptDump(t, path)) {
-		t.Errorf("stripped again: %d bytes, %v", len(stripped), err)
+		t.Errorf("stripping the kept dump again changed it: %d bytes, %v", len(stripped), err)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
 
@@ -95,6 +95,6 @@ func TestDamagedKeptDump(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }

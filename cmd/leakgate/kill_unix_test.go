@@ -60,7 +60,7 @@ func killedAfter(t *testing.T, after time.Duration) {
 	_ = cmd.Wait() // it was killed, or had ended before
 	if _, err := os.Stat(filepath.Join(out, record.SamplesName)); errors.Is(err, fs.ErrNotExist) {
 		if lived > 2*time.Second {
-			t.Errorf("no run after %v: %s", lived, text.String())
+			t.Errorf("no run directory after %v: %s", lived, text.String())
 		}
 		return
 	}
@@ -84,21 +84,21 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 		t.Errorf("run.json: %+v, %v", onDisk, err)
 	}
 	if run.Stopped != "killed" && run.Stopped != "duration" {
-		t.Errorf("stopped by %q", run.Stopped)
+		t.Errorf("the run ended for the reason %q", run.Stopped)
 	}
 	left, err := filepath.Glob(filepath.Join(out, ".*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 	// Everything that was shown or written before the kill still exists.
 	written, newest := linesOf(t, out)
 	for _, p := range run.Processes {
 		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
-			t.Errorf("%s was found and is not in the record: %+v", p.Process, p)
+			t.Errorf("%s was found but is not in the record: %+v", p.Process, p)
 		}
 		whole, most := run.Devices[0].Duration, 5*60+stalled.Seconds()*run.Devices[0].TimeScale
 		if p.Samples != written[p.Process] || p.Samples > 0 && whole-newest[p.Process] > most {
-			t.Errorf("%s has %d samples of %d, the last at %v s of %v s", p.Process, p.Samples, written[p.Process],
+			t.Errorf("%s has %d of %d samples, the last one at %v s of %v s", p.Process, p.Samples, written[p.Process],
 				newest[p.Process], whole)
 		}
 	}

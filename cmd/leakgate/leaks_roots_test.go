@@ -51,7 +51,7 @@ func TestTextOfRoots(t *testing.T) {
 			"      which hold 2 000 objects of byte[]: 1.1 MB\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing", want)
+			t.Errorf("the text does not contain %q", want)
 		}
 	}
 	if t.Failed() {

@@ -52,7 +52,7 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	}
 	for _, d := range p.Deaths {
 		if d.Reason != "out_of_memory" || !strings.Contains(d.Text, "java.lang.OutOfMemoryError") {
-			t.Errorf("death at %v: %s, %q", d.T, d.Reason, d.Text)
+			t.Errorf("the process died at %v: %s, %q", d.T, d.Reason, d.Text)
 		}
 	}
 	if p.Rate == nil || *p.Rate < 220 || *p.Rate > 260 {
@@ -86,7 +86,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		// Between two samples the process was killed several times.
 		"six seconds": {
 			1, "100s", 2, "restarted at least %d times",
-			`(?:no life was seen twice|longest life .*), a trend needs 30 min`,
+			`(?:no incarnation was sampled twice|longest life .*), a trend needs 30 min`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 			}
 			if why := fmt.Sprintf(`^restarted %d times(?:, ended \d+ times)? \(%d kills\); %s$`, p.Restarts,
 				p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Reason) {
-				t.Errorf("%q is not %s", p.Reason, why)
+				t.Errorf("reason %q, want %s", p.Reason, why)
 			}
 			w.says(t, fmt.Sprintf("INCONCLUSIVE, "+c.times, p.Restarts),
 				"\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n",
@@ -129,7 +129,7 @@ func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 		t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
 	}
 	if p.MinDetectable == nil || *p.MinDetectable < 30 {
-		t.Errorf("slowest leak that would have been seen: %+v", p.MinDetectable)
+		t.Errorf("got %+v as the slowest leak that would have been detected", p.MinDetectable)
 	}
 	w.says(t, "longest life ", ", a trend needs 30 min", "Exit code 5: no verdict on what is listed as not judged")
 	w.assertRebuilt(t)

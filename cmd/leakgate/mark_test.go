@@ -24,7 +24,7 @@ func TestMarkWaitWithoutDump(t *testing.T) {
 			app + "diagnose: { dump: at_marks }\n", `no heap dump at mark "loop 1": no process of the app was found`,
 			false, record.ExitInconclusive,
 		},
-		"it runs": {app + "diagnose: { dump: at_marks }\n", "", true, record.ExitClean},
+		"the app runs": {app + "diagnose: { dump: at_marks }\n", "", true, record.ExitClean},
 		"the run does not dump at marks": {
 			app + "diagnose: { dump: on_leak }\n", "the run does not dump at marks", true, record.ExitClean,
 		},

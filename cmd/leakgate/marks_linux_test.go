@@ -53,13 +53,14 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	for _, name := range []string{"java", "control"} {
 		dumps := waits.diagnosesOf(name, "mark")
 		if len(dumps) != 8 || len(marks) != 8 {
-			t.Fatalf("%s: %d dumps at %d marks", name, len(dumps), len(marks))
+			t.Fatalf("%s: got %d dumps at %d marks", name, len(dumps), len(marks))
 		}
 		for i, d := range dumps {
 			assertSteps(t, d, "heap complete")
 			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || !d.Settled || d.T < marks[i].T || i < 7 &&
 				d.T > marks[i+1].T {
-				t.Errorf("%s: dump of %q at %v, settled %v; %s at %v", name, d.Mark, d.T, d.Settled, want, marks[i].T)
+				t.Errorf("%s: got a dump at mark %q at %v (settled: %v), want it after %s at %v", name, d.Mark, d.T,
+					d.Settled, want, marks[i].T)
 			}
 		}
 	}
@@ -125,9 +126,13 @@ func TestScreensOnTheHostDevice(t *testing.T) {
 		leaks      func(dump, count int) bool
 		exit       int
 	}{
-		"healthy":             {"screens", wait, 100, func(_, n int) bool { return n == 0 }, record.ExitClean},
-		"healthy, not waited": {"screens", speak, 20, nil, 0},
-		"leaking":             {"kept", wait, 5, func(dump, n int) bool { return n == dump }, record.ExitLeak},
+		"healthy": {
+			"screens", wait, 100, func(_, n int) bool { return n == 0 }, record.ExitClean,
+		},
+		"healthy, with marks that do not wait": {"screens", speak, 20, nil, 0},
+		"leaking": {
+			"kept", wait, 5, func(dump, n int) bool { return n == dump }, record.ExitLeak,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 5})
@@ -146,14 +151,15 @@ func TestScreensOnTheHostDevice(t *testing.T) {
 					inFlight++
 				}
 				if c.leaks != nil && (!d.Settled || d.Undecided != "" || !c.leaks(i+1, n)) {
-					t.Errorf("dump %d: %d leaks, settled %t, %q: %+v", i+1, n, d.Settled, d.Undecided, d.Leaks)
+					t.Errorf("dump %d: %d leaks, settled: %t, undecided: %q, leaks %+v", i+1, n, d.Settled, d.Undecided,
+						d.Leaks)
 				}
 			}
 			if c.leaks != nil && len(dumps) != c.loops || len(dumps) < 3 {
 				t.Errorf("%d dumps at %d marks", len(dumps), c.loops)
 			}
 			if c.leaks == nil && inFlight == 0 {
-				t.Errorf("nothing was in progress in any of %d dumps: the app shows nothing", len(dumps))
+				t.Errorf("none of the %d dumps shows screens in use: the test proves nothing", len(dumps))
 			}
 			t.Logf("%d dumps, %d with leaks", len(dumps), inFlight)
 			if c.leaks != nil && w.exit != c.exit {

@@ -193,6 +193,6 @@ func golden(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 	if text != string(want) {
-		t.Errorf("%s differs (-update writes it again):\n%s\nwant:\n%s", file, text, want)
+		t.Errorf("%s differs (-update rewrites it), got\n%s\nwant\n%s", file, text, want)
 	}
 }

@@ -40,7 +40,7 @@ detect: { policy: robust }
 // are found.
 func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 	if os.Getenv("LEAKGATE_E2E") != "long" {
-		t.Skip("takes ten minutes; LEAKGATE_E2E=long")
+		t.Skip("this test takes ten minutes: set LEAKGATE_E2E=long")
 	}
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
@@ -77,11 +77,11 @@ func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 		leaks := p.Gate == "leak"
 		switch {
 		case !ok:
-			t.Errorf("not found: %s", name)
+			t.Errorf("process %s was not found", name)
 		case leaks != (want.kind != "") || leaks && p.Kind.String() != want.kind:
 			t.Errorf("%s: gate %s, %s, want %q: %s", name, p.Gate, p.Kind, want.kind, p.Reason)
 		case p.LastMB == nil || *p.LastMB < want.mb:
-			t.Errorf("%s has not grown to %v MB: %v", name, want.mb, p.LastMB)
+			t.Errorf("%s did not grow to %v MB: %v", name, want.mb, p.LastMB)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 // kernel refuses.
 func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes more than two minutes")
+		t.Skip("this test takes more than two minutes")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -117,7 +117,7 @@ duration: 110m
 // A warning is reported before a process dies at a limit.
 func TestLimitsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes more than a minute")
+		t.Skip("this test takes more than a minute")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -134,11 +134,11 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 		p := w.process(t, want.process)
 		for _, l := range p.Limits {
 			if l.Resource != want.resource {
-				t.Errorf("%s is warned of %s", want.process, l.Text)
+				t.Errorf("unexpected warning for %s: %s", want.process, l.Text)
 			}
 		}
 		if len(p.Limits) == 0 {
-			t.Errorf("%s: no warning; %+v, %q", want.process, p.Headroom, p.HeadroomReasons)
+			t.Errorf("no warning for %s: %+v, %q", want.process, p.Headroom, p.HeadroomReasons)
 			continue
 		}
 		l := p.Limits[0]
@@ -160,6 +160,6 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 		t.Fatal("the process that leaks files is still running")
 	}
 	if left := w.events[gone].T - warned.T; left < 0.7**warned.TimeLeft || left > 1.3**warned.TimeLeft {
-		t.Errorf("it ended after %.0f s, predicted %.0f", left, *warned.TimeLeft)
+		t.Errorf("the process ended after %.0f s, the prediction was %.0f s", left, *warned.TimeLeft)
 	}
 }

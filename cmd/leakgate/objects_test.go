@@ -115,7 +115,7 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 		}
 	}
 	if len(list.Objects) != 13 || shallow != 84 {
-		t.Errorf("%d objects of %d bytes", len(list.Objects), shallow)
+		t.Errorf("got %d objects with %d bytes", len(list.Objects), shallow)
 	}
 	for name, want := range map[string]string{
 		"R": "ABCDEHIK", "C": "FG", "D": "L", "G": "J", "A": "", "B": "", "L": "",
@@ -229,7 +229,7 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 	t.Helper()
 	if levels == 0 {
 		if d.Children != nil || d.Omitted != 0 || d.OmittedBytes != 0 {
-			t.Errorf("below the last level: %+v", d)
+			t.Errorf("the last level has children: %+v", d)
 		}
 		return
 	}
@@ -246,14 +246,15 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 		rest -= o.RetainedBytes
 	}
 	if native := d.RetainedNative; rest < 0 || rest > native {
-		t.Errorf("%s: %d bytes belong to no object, %d of them native", d.Object, rest, native)
+		t.Errorf("%s: %d bytes belong to no child, want 0 to %d, the native memory", d.Object, rest, native)
 	}
 	sum := int64(0)
 	for _, o := range all[n:] {
 		sum += o.RetainedBytes
 	}
 	if d.OmittedBytes != sum || d.Omitted > int64(len(all)-n) || d.Omitted == 0 && sum >= least {
-		t.Errorf("%s: %d others of %d bytes, want %d of %d", d.Object, d.Omitted, d.OmittedBytes, len(all)-n, sum)
+		t.Errorf("%s: %d children with %d bytes omitted, want %d with %d", d.Object, d.Omitted, d.OmittedBytes,
+			len(all)-n, sum)
 	}
 	for i := range d.Children {
 		checkBelow(t, below, &d.Children[i], least, levels-1)
@@ -263,7 +264,7 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 func checkBranch(t *testing.T, below map[string][]analysis.Object, want []analysis.Object, got []analysis.Dominator) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Errorf("%d dominators, want %d: %+v\n%+v", len(got), len(want), got, want)
+		t.Errorf("got %d dominators, want %d: %+v\n%+v", len(got), len(want), got, want)
 		return
 	}
 	for i, d := range got {

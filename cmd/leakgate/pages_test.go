@@ -31,7 +31,7 @@ func readPages(t *testing.T) map[string]string {
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/formats/*.md", "examples/*/*.md"} {
 		paths, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(paths) == 0 {
-			t.Fatalf("%s: no pages, %v", pattern, err)
+			t.Fatalf("%s: no pages found, %v", pattern, err)
 		}
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
@@ -57,7 +57,7 @@ func TestPageCommands(t *testing.T) {
 	}
 	for _, cmd := range newRoot(&console{}).Commands() {
 		if !seen[cmd.Name()] && !slices.Contains([]string{"completion", "help", "version"}, cmd.Name()) {
-			t.Errorf("no page shows %s", cmd.Name())
+			t.Errorf("no page contains the command %s", cmd.Name())
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestPageLeak(t *testing.T) {
 	sample, _, ended := strings.Cut(rest, "```")
 	text, err := os.ReadFile("testdata/analyze/recorded.txt")
 	if !ok || !ended || err != nil {
-		t.Fatal("no leak on the page, or no recorded report", err)
+		t.Fatal("the page has no leak, or the recorded report is missing:", err)
 	}
 	left, gap := strings.Split(string(text), "\n"), true
 	for line := range strings.Lines("LeakyService: " + sample) {
@@ -128,7 +128,7 @@ func TestPageLeak(t *testing.T) {
 		}
 		at := slices.Index(left, line)
 		if at < 0 || at > 0 && !gap {
-			t.Fatalf("the program does not print %q there", line)
+			t.Fatalf("the program does not print %q, or not in this order", line)
 		}
 		left, gap = left[at+1:], false
 	}
@@ -192,7 +192,7 @@ func TestPageLinks(t *testing.T) {
 		}
 	}
 	if checked < 10 {
-		t.Errorf("only %d anchors were found", checked)
+		t.Errorf("found only %d anchors", checked)
 	}
 }
 
@@ -229,6 +229,6 @@ func TestPageFiles(t *testing.T) {
 		}
 	}
 	if checked["../../README.md"] < 2 || len(checked) < 8 {
-		t.Errorf("files of a run were found on %v", checked)
+		t.Errorf("found run files on %v", checked)
 	}
 }

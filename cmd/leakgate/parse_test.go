@@ -69,7 +69,7 @@ func TestManifestMeminfo(t *testing.T) {
 		rows++
 	}
 	if rows != 9 {
-		t.Errorf("%d rows in the table, want 9", rows)
+		t.Errorf("the table has %d rows, want 9", rows)
 	}
 }
 
@@ -383,15 +383,17 @@ func TestParseUsageErrors(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no file": {[]string{"meminfo"}, []string{"a kind and a file", "surfaceflinger"}},
+		"missing argument": {[]string{"meminfo"}, []string{"a kind and a file", "surfaceflinger"}},
 		"unknown kind": {
 			[]string{"memifno", "x"}, []string{`unknown kind "memifno"`, "did you mean meminfo?", "smaps_rollup"},
 		},
-		"nothing like it": {[]string{"zzzzzzzzz", "x"}, []string{`unknown kind "zzzzzzzzz": want meminfo`}},
-		"missing file":    {[]string{"meminfo", "no-such.txt"}, []string{"no-such.txt"}},
-		"a folder":        {[]string{"meminfo", t.TempDir()}, []string{"read "}},
-		"broken gzip":     {[]string{"smaps", broken}, []string{"cut.gz"}},
-		"unknown flag":    {[]string{"meminfo", "x", "--jsn"}, []string{"did you mean --json?"}},
+		"unknown kind without a similar one": {
+			[]string{"zzzzzzzzz", "x"}, []string{`unknown kind "zzzzzzzzz": want meminfo`},
+		},
+		"missing file":      {[]string{"meminfo", "no-such.txt"}, []string{"no-such.txt"}},
+		"a folder":          {[]string{"meminfo", t.TempDir()}, []string{"read "}},
+		"damaged gzip file": {[]string{"smaps", broken}, []string{"cut.gz"}},
+		"unknown flag":      {[]string{"meminfo", "x", "--jsn"}, []string{"did you mean --json?"}},
 	} {
 		code, out, errOut := typed(t, nil, append([]string{"parse"}, c.args...)...)
 		if code != exitUsage || out != "" {
@@ -477,7 +479,7 @@ func TestParseOfTruncatedTexts(t *testing.T) {
 					alone := c.kind == "gfxinfo" && !told && !strings.Contains(key, ".")
 					if v != nil && v != all[key] && !alone && !strings.HasPrefix(key, "warnings") &&
 						!strings.HasSuffix(key, "computed") {
-						t.Fatalf("truncated at %d: %s is %v, in the complete text %v", at, key, v, all[key])
+						t.Fatalf("truncated at %d: %s is %v, but %v in the complete text", at, key, v, all[key])
 					}
 				}
 			}

@@ -38,7 +38,7 @@ func TestRunIsPrivate(t *testing.T) {
 		// there is no directory.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
-		"umask 022, in a directory that others may enter": {0o022, 0o755}} {
+		"umask 022 in a directory that others may enter": {0o022, 0o755}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newPrivateHost(t)
@@ -67,10 +67,10 @@ func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 			found = found || strings.HasSuffix(path, "logcat.txt") && bytes.Contains(content, []byte(bankSecret))
 		}
 		if !found {
-			t.Error("the log of the phone has no secret")
+			t.Error("the log of the phone does not contain the secret")
 		}
 		if dumps, texts := h.textsOfDumps(t, dir); dumps == 0 || texts == 0 {
-			t.Errorf("%d dumps, %d texts with a hash code", dumps, texts)
+			t.Errorf("got %d dumps, %d texts with a hash code, want some of each", dumps, texts)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestRunOfMissingWorkloadIsPrivate(t *testing.T) {
 		for path, content := range h.contents(t, dir) {
 			h.assertClean(t, path, content)
 			if bytes.Contains(content, []byte("secret-project")) {
-				t.Errorf("%s has the path of the workload", path)
+				t.Errorf("%s contains the path of the workload", path)
 			}
 		}
 	})
@@ -186,7 +186,7 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 		h.assertClean(t, path, content)
 	}
 	if dumps, texts := h.textsOfDumps(t, dir); dumps == 0 || texts > 0 {
-		t.Errorf("%d texts of %d dumps have a hash code, of which short ones can be read back", texts, dumps)
+		t.Errorf("%d texts in %d dumps have a hash code, which reveals short texts", texts, dumps)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestPrivateRunOnTheHostDevice(t *testing.T) {
 
 	n := beginNight(t, r).end(t)
 	if len(n.diagnosesOf("private", "leak")) == 0 {
-		t.Errorf("no leak was diagnosed: %+v", n.Diagnoses)
+		t.Errorf("got no diagnosis of a leak: %+v", n.Diagnoses)
 	}
 	assertPrivate(t, n.dir, n.text)
 }

@@ -58,7 +58,7 @@ func TestDoctorShowsProgress(t *testing.T) {
 	}
 	if first < quick || !strings.HasPrefix(text, "\r\x1b[Kchecking host, ") || !strings.HasSuffix(text, "\r\x1b[K") ||
 		strings.Count(text, "checking") < 3 {
-		t.Errorf("first after %v: %q", first, text)
+		t.Errorf("first drawn after %v: %q", first, text)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestReplayShowsProgress(t *testing.T) {
 	}
 	if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the recordings, ") ||
 		!strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the") < 3 {
-		t.Errorf("first after %v: %q", first, text)
+		t.Errorf("first drawn after %v: %q", first, text)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestReadProgress(t *testing.T) {
 		tell("a.csv", 1)
 		time.Sleep(time.Minute)
 		if text := out.drawn(); text != "\r\x1b[K" {
-			t.Errorf("after the end: %q", text)
+			t.Errorf("drawn after the end: %q", text)
 		}
 	})
 }

@@ -97,7 +97,7 @@ func TestReaders(t *testing.T) {
 			answer, err := os.ReadFile(filepath.Join("testdata", "readers", r.name+".answer.md"))
 			if err != nil || !bytes.Contains(answer, []byte("Which line")) ||
 				!strings.Contains(string(answer), "How much") {
-				t.Errorf("the answer of a reader is missing: %v", err)
+				t.Errorf("the answers of the readers are missing: %v", err)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestReportOfCompleteRun(t *testing.T) {
 		}
 		code, again, errOut := phones.typed(t, "report", dir)
 		if code != 0 || again != out || errOut != "" {
-			t.Errorf("exit %d\n%s\nand before\n%s\n%s", code, again, out, errOut)
+			t.Errorf("exit %d, got the report\n%s\nwant\n%s\nstderr:\n%s", code, again, out, errOut)
 		}
 		if run, err := record.ReadRun(dir); err != nil || run.Stopped != "duration" {
 			t.Errorf("%+v, %v", run, err)
@@ -124,24 +124,24 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				files[name] = text
 			}
 			if i > 0 && !reflect.DeepEqual(files, before) {
-				t.Errorf("%s: report %d has written\n%s\nand before\n%s", keep, i+1, files["run.json"],
+				t.Errorf("%s: report %d wrote\n%s\nwant\n%s", keep, i+1, files["run.json"],
 					before["run.json"])
 			}
 			before = files
 		}
 		for i, dump := range dumps {
 			if _, err := os.Stat(dump); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: a dump that is not compressed: %v", keep, err)
+				t.Errorf("%s: the uncompressed dump was not removed: %v", keep, err)
 			}
 			if _, err := os.Stat(dump + ".zst"); i == 0 && keep == "none" {
 				if !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("a dump that is not to be kept: %v", err)
+					t.Errorf("the dump was kept despite keep=none: %v", err)
 				}
 				continue
 			}
 			if kept := keptDump(t, dump+".zst"); bytes.Contains(kept, []byte("correct horse")) != (i == 0 &&
 				keep == "raw") {
-				t.Errorf("%s: a dump of %d bytes", keep, len(kept))
+				t.Errorf("%s: kept the wrong form of the dump, %d bytes", keep, len(kept))
 			}
 		}
 	}
@@ -189,12 +189,12 @@ func TestReportWrongInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":             {nil, "want one run directory, got 0"},
-		"two":                 {[]string{empty, foreign}, "want one run directory, got 2"},
-		"an empty directory":  {[]string{empty}, "holds no run: there is no samples.ndjson in it"},
-		"no directory":        {[]string{filepath.Join(empty, "none")}, "holds no run"},
-		"a file":              {[]string{file}, "file"},
-		"something different": {[]string{foreign}, "read samples header"},
+		"nothing":              {nil, "want one run directory, got 0"},
+		"two":                  {[]string{empty, foreign}, "want one run directory, got 2"},
+		"empty directory":      {[]string{empty}, "holds no run: there is no samples.ndjson in it"},
+		"missing directory":    {[]string{filepath.Join(empty, "none")}, "holds no run"},
+		"a file":               {[]string{file}, "file"},
+		"file of another kind": {[]string{foreign}, "read samples header"},
 	} {
 		code, out, errOut := typed(t, nil, append([]string{"report"}, c.args...)...)
 		if code != 2 || out != "" || !strings.Contains(errOut, c.want) {
@@ -215,7 +215,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 				"watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
 				"--out", filepath.Join(dir, "first"))
 			if code != record.ExitInconclusive {
-				t.Errorf("first: exit %d\n%s%s", code, out, errOut)
+				t.Errorf("first run: exit %d\n%s%s", code, out, errOut)
 			}
 		})
 		for range 200 {
@@ -228,29 +228,29 @@ func TestSecondRunOnADevice(t *testing.T) {
 		code, _, errOut := phones.typed(t, append(second, "--out", filepath.Join(dir, "second"))...)
 		if code != 3 || !strings.Contains(errOut, "phone-a") || !strings.Contains(errOut, "leakgate watch (pid ") ||
 			!strings.Contains(errOut, "--wait") {
-			t.Errorf("second: exit %d\n%s", code, errOut)
+			t.Errorf("second run: exit %d\n%s", code, errOut)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "second")); err == nil {
-			t.Error("the second has created its directory")
+			t.Error("the second run created its directory")
 		}
 		code, _, errOut = phones.typed(t, append(second, "--out", filepath.Join(dir, "first"))...)
 		if code != 2 && code != 3 || !strings.Contains(errOut, "is in use by leakgate watch") {
-			t.Errorf("same directory: exit %d\n%s", code, errOut)
+			t.Errorf("run in the same directory: exit %d\n%s", code, errOut)
 		}
 		code, _, errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m",
 			"--out",
 			filepath.Join(dir, "other"))
 		if code != record.ExitInconclusive {
-			t.Errorf("another device: exit %d\n%s", code, errOut)
+			t.Errorf("run on another device: exit %d\n%s", code, errOut)
 		}
 		code, _, errOut = phones.typed(t, append(second, "--wait", "--out", filepath.Join(dir, "third"))...)
 		if code != record.ExitInconclusive || strings.Count(errOut, "waiting for it to end") != 1 {
-			t.Errorf("third: exit %d\n%s", code, errOut)
+			t.Errorf("third run: exit %d\n%s", code, errOut)
 		}
 		first.Wait()
 		run, err := record.ReadRun(filepath.Join(dir, "third"))
 		if err != nil || run.Devices[0].Duration > 200 {
-			t.Errorf("the third counts from before its turn: %+v, %v", run.Devices, err)
+			t.Errorf("the duration of the third run includes its wait: %+v, %v", run.Devices, err)
 		}
 	})
 }

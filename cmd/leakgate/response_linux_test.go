@@ -123,7 +123,7 @@ func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	config := strings.NewReplacer("com.example.leaky", r.Package(), "duration: 55m", "duration: "+nightDuration,
 		"normal: 30s", "normal: 15s").Replace(string(text))
 	if !strings.Contains(config, "duration: "+nightDuration) || !strings.Contains(config, "normal: 15s") {
-		t.Fatal("the example has another duration, or other intervals")
+		t.Fatal("the example has a different duration or interval")
 	}
 	return begin(t, r, 4*time.Minute, config)
 }
@@ -140,11 +140,11 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	for _, p := range w.Processes {
 		// A gap lasts as long as the stall and the two intervals around it.
 		if most := 4*nightInterval + 3*w.stalled; p.Missing > most || p.Gaps > 0 && w.stalled == 0 {
-			t.Errorf("%s has %d gaps and misses %d samples: %.0f s of at most %.0f s", p.Process, p.Gaps, p.Missed,
+			t.Errorf("%s has %d gaps and lacks %d samples: %.0f s, want at most %.0f s", p.Process, p.Gaps, p.Missed,
 				p.Missing, most)
 		}
 		if name := modeOf(p.Process); name != "java" && p.Paused > 0 {
-			t.Errorf("%s was paused for %v s", p.Process, p.Paused)
+			t.Errorf("%s: paused for %v s", p.Process, p.Paused)
 		}
 	}
 	for _, name := range []string{"java", "native", "thread"} {
@@ -202,7 +202,7 @@ func (w watched) assertKinds(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("not found: %v", want)
+		t.Errorf("not found: processes %v", want)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w watched) process(t *testing.T, name string) record.Process {
 			return p
 		}
 	}
-	t.Fatalf("no process %s", name)
+	t.Fatalf("process %s not found", name)
 	return record.Process{}
 }
 
@@ -248,7 +248,7 @@ func (w watched) says(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(w.text, part) {
-			t.Errorf("the output has no %q", part)
+			t.Errorf("the output does not contain %q", part)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 		for _, word := range want {
 			at := slices.Index(rest, word)
 			if at < 0 {
-				t.Errorf("%s: no %q in its place: %q", name, word, had)
+				t.Errorf("%s: event %q is missing or out of order in %q", name, word, had)
 				break
 			}
 			rest = rest[at+1:]
@@ -299,13 +299,13 @@ func (w watched) assertControl(t *testing.T) {
 		}
 		if d.Trigger != record.TriggerFirst && d.Trigger != record.TriggerLast || d.Recipe != "snapshot" ||
 			d.Kind != detector.None {
-			t.Errorf("the control was diagnosed: %+v", d)
+			t.Errorf("the control process was diagnosed: %+v", d)
 		}
 		folders++
 	}
 	have, err := filepath.Glob(filepath.Join(w.dir, "artifacts", "*control*", "*"))
 	if err != nil || len(have) != folders || folders == 0 {
-		t.Errorf("the control has the folders %q and %d snapshots, %v", have, folders, err)
+		t.Errorf("the control process has the directories %q, want %d snapshots: %v", have, folders, err)
 	}
 }
 
@@ -329,8 +329,8 @@ func (w watched) assertRhythm(t *testing.T) {
 		last = s.T
 	}
 	if during == 0 || during > 1.5*usual+w.stalled {
-		t.Errorf("while the heap was dumped, for %.0f s, the control was not sampled for %.1f s, else at most for "+
-			"%.1f s", to-from, during, usual)
+		t.Errorf("the control process was not sampled for %.1f s of the %.0f s heap dump, else for at most "+
+			"%.1f s", during, to-from, usual)
 	}
 }
 
@@ -367,7 +367,7 @@ func (w watched) assertFolders(t *testing.T) {
 		for _, line := range d.Summary {
 			if text, err := os.ReadFile(w.in(d, "summary.txt")); d.Recipe != "growth" &&
 				(err != nil || !strings.Contains(string(text), line)) {
-				t.Errorf("%s/summary.txt lacks %q: %v", d.Folder, line, err)
+				t.Errorf("%s/summary.txt does not contain %q: %v", d.Folder, line, err)
 			}
 		}
 	}
@@ -394,7 +394,7 @@ func step(t *testing.T, d record.Diagnosis, name string) record.Collected {
 			return s
 		}
 	}
-	t.Fatalf("%s, %s: no step %s", d.Process, d.Recipe, name)
+	t.Fatalf("%s, %s: step %s is missing", d.Process, d.Recipe, name)
 	return record.Collected{}
 }
 
@@ -423,7 +423,7 @@ func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 			return f
 		}
 	}
-	t.Fatalf("%s, %s: no finding %s in %+v", d.Process, d.Recipe, what, d.Findings)
+	t.Fatalf("%s, %s: finding %s is missing in %+v", d.Process, d.Recipe, what, d.Findings)
 	return record.Finding{}
 }
 
@@ -460,7 +460,7 @@ func (w watched) collectedAt(t *testing.T, d record.Diagnosis) float64 {
 			return e.T
 		}
 	}
-	t.Fatalf("%s was never collected", d.Folder)
+	t.Fatalf("diagnosis %s was never collected", d.Folder)
 	return 0
 }
 
@@ -481,7 +481,7 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertNight(t, r)
 	for _, p := range w.Processes {
 		if p.Source != "smaps_rollup" {
-			t.Errorf("%s was read by %s", p.Process, p.Source)
+			t.Errorf("process %s was read from %s", p.Process, p.Source)
 		}
 	}
 	w.assertRhythm(t)
@@ -507,10 +507,10 @@ func (w watched) assertJavaLeak(t *testing.T) {
 	w.assertLeaked(t, "leaked sessions", f.Bytes, began, began, d)
 	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")
 	if p := w.process(t, "java"); !(p.Paused > 0 && p.Paused < 300) {
-		t.Errorf("paused for %v s", p.Paused)
+		t.Errorf("the process was paused for %v s", p.Paused)
 	}
 	if !w.has("java", "pause") {
-		t.Error("the dump is not marked in the series")
+		t.Error("the series has no event for the pause of the dump")
 	}
 	assertStripped(t, w.in(d, step(t, d, "heap").File), true)
 }
@@ -540,7 +540,7 @@ func assertStripped(t *testing.T, dump string, want bool) {
 		t.Errorf("%s is not a dump of the app", dump)
 	}
 	if texts := bytes.Contains(data, []byte("java.vm.specification.version")); texts == want {
-		t.Errorf("%s has texts of the app's memory: %t", dump, texts)
+		t.Errorf("%s contains texts of the app: %t", dump, texts)
 	}
 }
 
@@ -555,7 +555,7 @@ func (w watched) assertNativeLeak(t *testing.T) {
 		t.Errorf("%s grew", f.Name)
 	}
 	if f.Share == nil || *f.Share < 0.8 {
-		t.Errorf("%s has the share %v of the growth", f.Name, f.Share)
+		t.Errorf("%s has a share of %v in the growth", f.Name, f.Share)
 	}
 	w.assertGrown(t, "growth of "+f.Name, f.BytesDelta, before, d)
 	w.says(t, f.Name+" +", "% of +")
@@ -577,7 +577,7 @@ func (w watched) assertThreadLeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := int64(strings.Count(string(names), "pool-3-thread-")); n != *f.Count {
-		t.Errorf("%d threads of the pool, the artifact has %d", *f.Count, n)
+		t.Errorf("got %d threads of the pool, but %d in the artifact", *f.Count, n)
 	}
 	w.assertGrown(t, "growth of the stacks", f.BytesDelta, before, d)
 	w.says(t, "pool-3-thread-*: ", fmt.Sprintf("-> %d threads (+%d)", *f.Count, *f.CountDelta))
@@ -611,7 +611,7 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 		got = append(got, row[2]+" "+row[6]+" "+row[7]+" "+row[8])
 	}
 	if !slices.Equal(got, want) || !slices.Equal(slices.Sorted(maps.Keys(seen)), kinds) {
-		t.Errorf("leaks.csv has %q of %v, want %q of %v", got, seen, want, kinds)
+		t.Errorf("leaks.csv has %q with the kinds %v, want %q with %v", got, seen, want, kinds)
 	}
 }
 
@@ -625,7 +625,7 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 		if p.Source != "status" || !strings.Contains(reasons, "smaps_rollup") ||
 			!strings.Contains(reasons, "Permission denied") ||
 			!strings.Contains(reasons, "package not debuggable: "+r.Package()) {
-			t.Errorf("%s was read by %s because %q", p.Process, p.Source, p.Reasons)
+			t.Errorf("process %s was read from %s for the reasons %q", p.Process, p.Source, p.Reasons)
 		}
 		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", read by status")
 		assertFilesTold(t, p)
@@ -646,7 +646,7 @@ func assertFilesTold(t *testing.T, p record.Process) {
 	said := slices.ContainsFunc(p.HeadroomReasons,
 		func(text string) bool { return strings.HasPrefix(text, "open files: ") })
 	if told == said {
-		t.Errorf("%s: its open files are known: %t, there is a reason: %t", p.Process, told, said)
+		t.Errorf("%s: open files known: %t, reason given: %t", p.Process, told, said)
 	}
 }
 
@@ -656,13 +656,13 @@ func (w watched) assertNoJavaDump(t *testing.T) {
 	assertSteps(t, d, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
 	const advice = "is not debuggable: use a debuggable build, a userdebug image or an emulator"
 	if reasons := strings.Join(step(t, d, "heap").Reasons, "\n"); !strings.Contains(reasons, advice) {
-		t.Errorf("no heap dump because %q", reasons)
+		t.Errorf("unexpected reasons for the missing heap dump: %q", reasons)
 	}
 	if d.Outcome != record.DiagnosisDegraded || len(d.Findings) > 0 {
 		t.Errorf("%s, %+v", d.Outcome, d.Findings)
 	}
 	if dumps, err := filepath.Glob(w.in(d, "heap.hprof*")); err != nil || len(dumps) > 0 {
-		t.Errorf("heap dumps: %v, %v", dumps, err)
+		t.Errorf("unexpected heap dumps: %v, %v", dumps, err)
 	}
 	w.says(t, "heap skipped: ", advice)
 }
@@ -725,7 +725,7 @@ diagnose: { dump: at_end }
 // and what grew in every dump is named.
 func TestDumpsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("this test takes half a minute")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -735,7 +735,7 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	for _, name := range []string{"java", "control"} {
 		dumps := w.diagnosesOf(name, "mark")
 		if len(dumps) != 4 {
-			t.Fatalf("%s was dumped %d times", name, len(dumps))
+			t.Fatalf("%s was dumped %d times, want 4", name, len(dumps))
 		}
 		for i, d := range dumps {
 			assertSteps(t, d, "heap complete")
@@ -752,7 +752,7 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	}
 	w.says(t, "4 dumps at marks: 1 place", "[x] -> com.example.leaky.Leaky$Session: ")
 	if d := w.diagnosis(t, "control", "marks"); len(d.Findings) > 0 {
-		t.Errorf("the control grows: %+v", d.Findings)
+		t.Errorf("the control process grows: %+v", d.Findings)
 	}
 	w.assertFolders(t)
 	assertNothingLeft(t, r)
@@ -769,6 +769,6 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	text, _ := cmd.CombinedOutput() // the exit code reports it
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") ||
 		!strings.Contains(string(text), "grown") {
-		t.Errorf("diff: exit %d\n%s", code, text)
+		t.Errorf("leakgate diff: exit %d\n%s", code, text)
 	}
 }

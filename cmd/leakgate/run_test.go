@@ -86,7 +86,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 				!strings.Contains(line, "phone-b build: ") && !strings.Contains(line, "phone-a com.shop") &&
 				!strings.Contains(line, "phone-b com.shop") &&
 				!strings.HasSuffix(line, ": com.shop on phone-a leaks\n") {
-				t.Errorf("a line of no device: %q", line)
+				t.Errorf("a line does not name its device: %q", line)
 			}
 		}
 		run, err := record.ReadRun(dir)
@@ -180,9 +180,9 @@ func TestRunDirectoryCannotBeCreated(t *testing.T) {
 		args []string
 		want string
 	}{
-		"of itself":    {nil, "; name a writable directory with --out DIR"},
-		"a file":       {[]string{"--out", "taken"}, "; choose a writable directory with --out"},
-		"below a file": {[]string{"--out", "taken/run"}, "; choose a writable directory with --out"},
+		"default directory":      {nil, "; name a writable directory with --out DIR"},
+		"a file":                 {[]string{"--out", "taken"}, "; choose a writable directory with --out"},
+		"directory below a file": {[]string{"--out", "taken/run"}, "; choose a writable directory with --out"},
 	} {
 		code, out, errOut := typed(t,
 			env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
@@ -231,11 +231,11 @@ func TestUnusableDevices(t *testing.T) {
 		want []string
 	}{
 		"several": {two, []string{"watch", "--process", "com.shop"}, []string{"phone-a", "phone-b", "--device"}},
-		"not there": {
+		"device not connected": {
 			two, []string{"watch", "--process", "com.shop", "--device", "phone-c"},
 			[]string{"phone-c", "not connected"},
 		},
-		"too few": {
+		"too few devices": {
 			two,
 			[]string{
 				"run",
@@ -243,13 +243,13 @@ func TestUnusableDevices(t *testing.T) {
 					"version: 1\napp: { package: com.shop }\ndevices: { require: 3 }\nworkload: none\nduration: 30m\n"),
 			}, []string{"needs 3 devices", "has 2"},
 		},
-		"too old": {
+		"device too old": {
 			serve(t, old),
 			[]string{"run", write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\n")},
 			[]string{"min_api is 21", "old has API 19"},
 		},
 		"none": {serve(t), []string{"watch", "--process", "com.shop"}, []string{"no device is connected"}},
-		"a dead server": {
+		"server not running": {
 			map[string]string{"ANDROID_ADB_SERVER_PORT": deadPort(t), "PATH": "/nonexistent"},
 			[]string{"watch", "--process", "com.shop"}, []string{"no adb server"},
 		},
@@ -258,7 +258,7 @@ func TestUnusableDevices(t *testing.T) {
 			[]string{"watch", "--process", "com.shop"}, []string{"phone-d"},
 		},
 	} {
-		if name == "a dead server" {
+		if name == "server not running" {
 			t.Setenv("PATH", "/nonexistent")
 		}
 		code, out, errOut := typed(t, c.env, c.args...)
@@ -272,7 +272,7 @@ func TestUnusableDevices(t *testing.T) {
 		}
 	}
 	if left, err := filepath.Glob("leakgate-runs/*"); err != nil || len(left) > 0 {
-		t.Errorf("a run that could not begin left %v, %v", left, err)
+		t.Errorf("a run that could not start created %v, %v", left, err)
 	}
 }
 
@@ -415,7 +415,7 @@ diagnose:
 		}
 		at := slices.IndexFunc(run.Diagnoses, func(d record.Diagnosis) bool { return d.Trigger == "leak" })
 		if at < 0 {
-			t.Fatalf("no diagnosis: %+v", run.Diagnoses)
+			t.Fatalf("no diagnosis found: %+v", run.Diagnoses)
 		}
 		d := run.Diagnoses[at]
 		steps := map[string]record.Collected{}
@@ -439,7 +439,7 @@ diagnose:
 		}
 		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") &&
 			!strings.Contains(text, "com.shop.source") {
-			t.Errorf("not the names of the source:\n%s", text)
+			t.Errorf("the names of the source are missing:\n%s", text)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestProgramPrintsNoTerminalCommands(t *testing.T) {
 			t.Errorf("%q succeeded", args)
 		}
 		if err.Len() == 0 {
-			t.Errorf("%q: nothing was printed", args)
+			t.Errorf("%q: got no output", args)
 		}
 		for _, line := range strings.Split(out.String()+err.String(), "\n") {
 			if text.Printable(line) != strings.ReplaceAll(line, "\t", "?") {

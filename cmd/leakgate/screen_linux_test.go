@@ -19,7 +19,7 @@ func TestScreenOfANarrowTerminal(t *testing.T) {
 			t.Fatal(errno)
 		}
 		if got := width(); got != want {
-			t.Errorf("width of %d columns, want %d", columns, got)
+			t.Errorf("got a width of %d columns, want %d", columns, got)
 		}
 	}
 }

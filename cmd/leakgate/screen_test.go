@@ -46,7 +46,7 @@ func TestScreenOfALog(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 		if n := strings.Count(text, "PROCESS"); n != 2 || strings.Contains(text, "\x1b") {
-			t.Errorf("%d tables in 25 min, or a terminal command in %q", n, text)
+			t.Errorf("got %d tables in 25 min, want 2 and no control sequence in %q", n, text)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func TestScreenOfATerminal(t *testing.T) {
 		screen := replay(t, out.String())
 		want := []string{"S1 mark: loop 2", "PROCESS", "com.x @S1", "ü"}
 		if len(screen) != len(want) {
-			t.Fatalf("%d lines remain: %q", len(screen), screen)
+			t.Fatalf("got %d lines on the screen: %q", len(screen), screen)
 		}
 		for i, line := range screen {
 			if !strings.Contains(line, want[i]) || text.Columns(line) >= 90 {
@@ -112,7 +112,7 @@ func TestScreenOfWideNames(t *testing.T) {
 			}
 		}
 		if want := []int{32, 32, 32}; !slices.Equal(at, want) {
-			t.Errorf("the states begin in columns %v, want %v", at, want)
+			t.Errorf("the states start in columns %v, want %v", at, want)
 		}
 	})
 }
@@ -242,14 +242,14 @@ func replay(t *testing.T, text string) []string {
 				up = up*10 + int(c-'0')
 			}
 			if !ok || up > len(lines) {
-				t.Fatalf("up by %q of %d lines", digits, len(lines))
+				t.Fatalf("the cursor moves up %q of %d lines", digits, len(lines))
 			}
 			lines, text = lines[:len(lines)-up], rest
 			continue
 		}
 		line, rest, ok := strings.Cut(text, "\n")
 		if !ok {
-			t.Fatalf("a line without an end: %q", text)
+			t.Fatalf("the line does not end: %q", text)
 		}
 		lines, text = append(lines, line), rest
 	}
@@ -263,11 +263,11 @@ func TestScreenColors(t *testing.T) {
 		env     map[string]string
 		want    bool
 	}{
-		"by default":   {false, nil, true},
-		"--no-color":   {true, nil, false},
-		"NO_COLOR":     {false, map[string]string{"NO_COLOR": "1"}, false},
-		"an empty one": {false, map[string]string{"NO_COLOR": ""}, true},
-		"dumb":         {false, map[string]string{"TERM": "dumb"}, false},
+		"by default":     {false, nil, true},
+		"--no-color":     {true, nil, false},
+		"NO_COLOR":       {false, map[string]string{"NO_COLOR": "1"}, false},
+		"empty NO_COLOR": {false, map[string]string{"NO_COLOR": ""}, true},
+		"dumb":           {false, map[string]string{"TERM": "dumb"}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer

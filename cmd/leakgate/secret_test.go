@@ -54,7 +54,7 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 	}
 	if _, out, _ := typed(t, env, "config", "print", "good.yaml", "--reveal"); !strings.Contains(out,
 		`"--t=ghp_SECRETx"`) {
-		t.Errorf("not revealed:\n%s", out)
+		t.Errorf("the value is not shown despite --reveal:\n%s", out)
 	}
 	// A file with the same meaning, unexpanded.
 	_, out, _ := typed(t, env, "config", "print", "good.yaml", "--origin=false")
@@ -64,6 +64,6 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	if left, err := filepath.Glob("leakgate-runs/*"); err != nil || len(left) > 0 {
-		t.Errorf("a run began: %v, %v", left, err)
+		t.Errorf("a run was started: %v, %v", left, err)
 	}
 }

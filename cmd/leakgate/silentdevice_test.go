@@ -41,7 +41,7 @@ func TestUnresponsiveDeviceAtStart(t *testing.T) {
 		"hangs": {func(ctx context.Context, _ io.Writer) int { <-ctx.Done(); return 1 },
 			`device "phone-a" is listed, but its shell did not respond within 20s: reconnect it or run ` +
 				"`adb reconnect`; if that does not help, reboot the device"},
-		"prints without end": {func(ctx context.Context, out io.Writer) int {
+		"output never ends": {func(ctx context.Context, out io.Writer) int {
 			for block := make([]byte, 1<<20); ctx.Err() == nil; {
 				if _, err := out.Write(block); err != nil {
 					break

@@ -53,7 +53,7 @@ func only(t *testing.T, dir string, names ...string) {
 		got = append(got, e.Name())
 	}
 	if !slices.Equal(got, names) {
-		t.Errorf("in the folder are %q, want %q", got, names)
+		t.Errorf("the directory contains %q, want %q", got, names)
 	}
 }
 
@@ -90,14 +90,14 @@ func TestStrip(t *testing.T) {
 			}
 			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" ||
 				text != string(want) {
-				t.Errorf("to standard output: exit %d, %d bytes, %s", code, len(text), errOut)
+				t.Errorf("strip to standard output: exit %d, %d bytes, %s", code, len(text), errOut)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			cmd := program(t, ctx, nil, "strip", "-", "-")
 			cmd.Stdin = bytes.NewReader(in)
 			if got, err := cmd.Output(); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("through pipes: %d bytes, %v", len(got), err)
+				t.Errorf("strip through pipes: %d bytes, %v", len(got), err)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestStripThenAnalyze(t *testing.T) {
 		}
 		answered(t, &r, "analyze", path, "--json")
 		if len(r.Leaks) == 0 {
-			t.Errorf("%s: no leak", path)
+			t.Errorf("%s: no leak found", path)
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -164,18 +164,18 @@ func TestStripRejectsWrongInput(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		"nothing":           {exitUsage, nil, []string{"want a heap dump", "got 0"}},
-		"one file":          {exitUsage, []string{in}, []string{"got 1"}},
-		"three files":       {exitUsage, []string{in, out, out}, []string{"got 3"}},
-		"no name":           {exitUsage, []string{in, ""}, []string{"argument 2 is empty"}},
-		"IN without a name": {exitUsage, []string{"", out}, []string{"argument 1 is empty"}},
+		"nothing":     {exitUsage, nil, []string{"want a heap dump", "got 0"}},
+		"one file":    {exitUsage, []string{in}, []string{"got 1"}},
+		"three files": {exitUsage, []string{in, out, out}, []string{"got 3"}},
+		"OUT unset":   {exitUsage, []string{in, ""}, []string{"argument 2 is empty"}},
+		"IN unset":    {exitUsage, []string{"", out}, []string{"argument 1 is empty"}},
 		"IN missing": {
 			exitUsage, []string{filepath.Join(dir, "none"), out}, []string{"none", "not exist"},
 		},
-		"IN a folder":  {exitUsage, []string{folder, out}, []string{"is a folder"}},
-		"IN empty":     {exitUnread, []string{empty, out}, []string{"is empty"}},
-		"OUT exists":   {exitUsage, []string{in, there}, []string{"OUT exists", "--force"}},
-		"OUT a folder": {exitUsage, []string{in, folder, "--force"}, []string{"OUT is a directory"}},
+		"IN a folder":        {exitUsage, []string{folder, out}, []string{"is a folder"}},
+		"IN without content": {exitUnread, []string{empty, out}, []string{"is empty"}},
+		"OUT exists":         {exitUsage, []string{in, there}, []string{"OUT exists", "--force"}},
+		"OUT a folder":       {exitUsage, []string{in, folder, "--force"}, []string{"OUT is a directory"}},
 		"OUT in a missing directory": {
 			exitUsage, []string{in, filepath.Join(dir, "none", "out.hprof")},
 			[]string{"create ", "out.hprof", "no such"},
@@ -192,9 +192,9 @@ func TestStripRejectsWrongInput(t *testing.T) {
 		"damaged": {
 			exitUnread, []string{damaged, out}, []string{"damaged at offset", "unknown tag 0x77"},
 		},
-		"damaged, to stdout":      {exitUnread, []string{damaged, "-"}, []string{"damaged at offset"}},
-		"damaged, over a file":    {exitUnread, []string{damaged, there, "--force"}, []string{"damaged at offset"}},
-		"damaged compressed data": {exitUnread, []string{gzip, out}, []string{"checksum"}},
+		"damaged dump to stdout":   {exitUnread, []string{damaged, "-"}, []string{"damaged at offset"}},
+		"damaged dump over a file": {exitUnread, []string{damaged, there, "--force"}, []string{"damaged at offset"}},
+		"damaged compressed data":  {exitUnread, []string{gzip, out}, []string{"checksum"}},
 		"larger than the cap": {
 			exitUnread, []string{gzip, out, "--spool-cap", "1KB"}, []string{"larger than the cap"},
 		},

@@ -62,7 +62,7 @@ func TestStripInterrupted(t *testing.T) {
 			t.Errorf("exit %d, %s", code, j.errOut.String())
 		}
 	}
-	t.Logf("%d of 12 were interrupted during their work", interrupted)
+	t.Logf("%d of 12 programs were interrupted while they worked", interrupted)
 }
 
 // Nobody reads standard output: Ctrl-C ends the program, and the message says

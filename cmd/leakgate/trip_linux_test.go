@@ -95,7 +95,7 @@ func TestTripOfBuffers(t *testing.T) {
 	p := startTripping(t, ".Buffers", "buffers")
 	r, code := p.trip(t)
 	m := measureIn(r, "native_heap")
-	t.Logf("native:%s; private other:%s; total:%s", values(m), values(measureIn(r, "private_other")),
+	t.Logf("native heap:%s; private other:%s; total:%s", values(m), values(measureIn(r, "private_other")),
 		values(measureIn(r, "total_pss")))
 	if code != record.ExitLeak || !m.Grows || *m.PerLoop < 150 || *m.PerLoop > 250 || r.Loops > 10 {
 		t.Errorf("exit %d, %+v", code, r)
@@ -140,9 +140,9 @@ func TestSteadyTrips(t *testing.T) {
 			t.Errorf("exit %d, %+v", code, r)
 		}
 	}
-	t.Logf("%d trips: %v, %d stopped early", trips, verdicts, early)
+	t.Logf("%d trips: verdicts %v, %d stopped early", trips, verdicts, early)
 	if verdicts[record.VerdictPass] < trips*95/100 || early < trips*95/100 {
-		t.Errorf("%d trips: %v, %d stopped early", trips, verdicts, early)
+		t.Errorf("%d trips: verdicts %v, %d stopped early", trips, verdicts, early)
 	}
 }
 

@@ -31,7 +31,7 @@ func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 func scenario(t *testing.T, command string) []string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the scenarios of these tests are scripts of sh")
+		t.Skip("the scenarios of these tests are shell scripts")
 	}
 	return []string{"--", "sh", "-c", command}
 }
@@ -100,7 +100,7 @@ func TestTripWithoutALeak(t *testing.T) {
 				t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
 			}
 			if want, err := os.ReadFile("run/trip.json"); err != nil || out != string(want) {
-				t.Errorf("stdout is not trip.json: %s", out)
+				t.Errorf("stdout differs from trip.json: %s", out)
 			}
 			dumps, err := filepath.Glob("run/artifacts/*/*/heap.hprof.zst")
 			if kept := len(keep) > 0 && keep[1] == "raw"; err != nil || kept != (len(dumps) == 3) {
@@ -213,9 +213,9 @@ func TestTripExitCode(t *testing.T) {
 		"leak, then a failure": {leak, failed, lost, false, 1},
 		"failure":              {none, failed, record.Run{}, false, 4}, "device lost": {none, failed, lost, false, 3},
 		"doubt": {doubt, nil, record.Run{}, false, 0}, "warning, strict": {doubt, nil, record.Run{}, true, 5},
-		"nothing judged": {none, nil, record.Run{}, false, 5},
-		"restarted":      {none, &trip.RestartError{}, record.Run{}, false, 5},
-		"never found":    {record.Trip{}, errNeverSeen, record.Run{}, false, 3},
+		"no verdict":        {none, nil, record.Run{}, false, 5},
+		"restarted":         {none, &trip.RestartError{}, record.Run{}, false, 5},
+		"process not found": {record.Trip{}, errNeverSeen, record.Run{}, false, 3},
 	} {
 		f := &tripFlags{}
 		f.strict = c.strict

@@ -79,7 +79,7 @@ func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 			code, _, errOut = phones.typed(t,
 				append(args, "--dump", "at_marks", "--out", filepath.Join(t.TempDir(), "run"))...)
 			if code != record.ExitInconclusive || strings.Contains(errOut, "nothing can be judged") {
-				t.Errorf("with dumps: exit %d\n%s", code, errOut)
+				t.Errorf("run with dumps at marks: exit %d\n%s", code, errOut)
 			}
 		})
 	})
@@ -128,7 +128,7 @@ func TestMustSee(t *testing.T) {
 		} {
 			args := append([]string{"replay", flat, "--gate"}, strings.Fields(flags)...)
 			if code, out, errOut := typed(t, nil, args...); code != want {
-				t.Errorf("replay of a table %s: exit %d, want %d\n%s%s", flags, code, want, out, errOut)
+				t.Errorf("replay with flags %q: exit %d, want %d\n%s%s", flags, code, want, out, errOut)
 			}
 		}
 	})

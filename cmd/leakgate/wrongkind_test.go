@@ -64,16 +64,16 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 		"elf": {
 			file("libshop.so", append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)), "an ELF file",
 		},
-		"zip":         {file("shop.apk", archive.Bytes()), "a zip archive"},
-		"binary":      {file("shop.bin", bytes.Repeat([]byte{7, 1, 0, 0xc8, 3}, 1000)), "binary data"},
-		"zeros":       {file("zeros", make([]byte, 100_000)), "binary data"},
-		"UTF-16":      {file("utf16.txt", []byte("\xff\xfet\x00_\x00s\x00,\x00p\x00s\x00s\x00")), "UTF-16"},
-		"empty":       {file("empty", nil), "empty"},
-		"directory":   {dir, ""},
-		"not a thing": {filepath.Join(dir, "nowhere"), ""},
-		"plain prose": {file("notes.txt", []byte("the app became slow after lunch\n")), ""},
-		"half a dump": {file("half.hprof", []byte("JAVA PROFILE 1.0.3\x00\x00\x00")), "a heap dump: analyze it"},
-		"byte-ordered": {
+		"zip":            {file("shop.apk", archive.Bytes()), "a zip archive"},
+		"binary":         {file("shop.bin", bytes.Repeat([]byte{7, 1, 0, 0xc8, 3}, 1000)), "binary data"},
+		"zeros":          {file("zeros", make([]byte, 100_000)), "binary data"},
+		"UTF-16":         {file("utf16.txt", []byte("\xff\xfet\x00_\x00s\x00,\x00p\x00s\x00s\x00")), "UTF-16"},
+		"empty":          {file("empty", nil), "empty"},
+		"directory":      {dir, ""},
+		"missing file":   {filepath.Join(dir, "nowhere"), ""},
+		"plain text":     {file("notes.txt", []byte("the app became slow after lunch\n")), ""},
+		"truncated dump": {file("half.hprof", []byte("JAVA PROFILE 1.0.3\x00\x00\x00")), "a heap dump: analyze it"},
+		"samples with a byte order mark": {
 			file("marked.ndjson",
 				[]byte("\xef\xbb\xbf"+`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z"}`+"\n")),
 			"samples.ndjson",
@@ -86,8 +86,8 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 // each kind that it does not read.
 func TestWrongKindsOfFiles(t *testing.T) {
 	all := kinds(t)
-	dumps := []string{"dump", "compressed dump", "zstd", "half a dump"}
-	recordings := []string{"samples", "byte-ordered", "table"}
+	dumps := []string{"dump", "compressed dump", "zstd", "truncated dump"}
+	recordings := []string{"samples", "samples with a byte order mark", "table"}
 	for _, c := range []struct {
 		name string
 		args func(path string) []string
@@ -113,18 +113,18 @@ func TestWrongKindsOfFiles(t *testing.T) {
 		},
 		{
 			"parse", func(p string) []string { return []string{"parse", "meminfo", p} },
-			[]string{"plain prose", "empty"}, nil,
+			[]string{"plain text", "empty"}, nil,
 		},
 		{
 			"parse smaps", func(p string) []string { return []string{"parse", "smaps", p} },
-			[]string{"plain prose", "empty"}, nil,
+			[]string{"plain text", "empty"}, nil,
 		},
 		{"report", func(p string) []string { return []string{"report", p} }, nil, nil},
 		{"show", func(p string) []string { return []string{"show", p, "0123456789abcdef"} }, nil, nil},
 		{"comment", func(p string) []string { return []string{"comment", "--dry-run", "--run", p} }, nil, nil},
 		{
 			"gate --leakcanary", func(p string) []string { return []string{"gate", "--leakcanary", p} },
-			[]string{"plain prose", "empty"}, nil,
+			[]string{"plain text", "empty"}, nil,
 		},
 	} {
 		for kind, f := range all {
@@ -143,7 +143,7 @@ func TestWrongKindsOfFiles(t *testing.T) {
 				t.Errorf("%s of %s: no %q in: %s%s", c.name, kind, says, errOut, out)
 			}
 			if n := len(errOut); n > 3000 {
-				t.Errorf("%s of %s: %d bytes on stderr", c.name, kind, n)
+				t.Errorf("%s with a file of kind %s: %d bytes on stderr", c.name, kind, n)
 			}
 		}
 	}

@@ -72,12 +72,12 @@ func TestTreeAgainstBuild(t *testing.T) {
 		}
 		for _, imported := range built.Imports {
 			if _, ok := p.Imports[imported]; !ok {
-				t.Errorf("%s imports %s, which was not seen", folder, imported)
+				t.Errorf("%s imports %s, which ReadTree did not find", folder, imported)
 			}
 		}
 		for _, imported := range append(built.TestImports, built.XTestImports...) {
 			if _, ok := p.TestImports[imported]; !ok {
-				t.Errorf("tests of %s import %s, which was not seen", folder, imported)
+				t.Errorf("tests of %s import %s, which ReadTree did not find", folder, imported)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestTreeAgainstBuild(t *testing.T) {
 	}
 	for _, path := range strings.Fields(string(listed)) {
 		if folder := strings.TrimPrefix(path, module+"/"); tree[folder] == nil {
-			t.Errorf("package %s was not seen", path)
+			t.Errorf("ReadTree did not find package %s", path)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestEachRuleCanFail(t *testing.T) {
 	}{
 		{
 			"a package without a line", keep, "capture/adb/adb.go", "// Package adb talks.\npackage adb\n", "listed",
-			"package capture/adb is not in the page",
+			"package capture/adb is not on the page",
 		},
 		{
 			"a line without a package", allow("reporters:", "reporters:\nreporters/html:"), "", "", "listed",
@@ -220,12 +220,13 @@ func TestEachRuleCanFail(t *testing.T) {
 		},
 		{
 			"a child and its parent import each other", allow("detector/trend:\n", "detector/trend: detector\n"),
-			"detector/trend/up.go", imports("trend", "detector"), "parent", "detector/trend/up.go imports detector",
+			"detector/trend/up.go", imports("trend", "detector"), "parent",
+			"detector/trend/up.go imports its parent detector",
 		},
 		{
 			"a child and its parent import each other through another package",
 			allow("procfs: detector", "procfs: detector capture/diagnose"), "internal/capture/procfs/up.go",
-			imports("procfs", "capture/diagnose"), "parent", "capture/diagnose/diagnose.go imports capture",
+			imports("procfs", "capture/diagnose"), "parent", "capture/diagnose/diagnose.go imports its parent capture",
 		},
 		{
 			"a leaf that imports the project", keep, "internal/text/x.go", imports("text", "detector"), "leaf",
@@ -236,7 +237,7 @@ func TestEachRuleCanFail(t *testing.T) {
 			"reporters is a leaf, but not in internal",
 		},
 		{
-			"a leaf in a line", allow("reporters:", "reporters: internal/text"), "", "", "leaf",
+			"a line that permits the import of a leaf", allow("reporters:", "reporters: internal/text"), "", "", "leaf",
 			"remove it from the line",
 		},
 		{
@@ -293,40 +294,44 @@ func TestEachRuleCanFail(t *testing.T) {
 			"nothing in detector may import from cmd",
 		},
 		{
-			"a folder outside the layers", allow("reporters:", "reporters:\nextras:"), "extras/x.go",
+			"a directory outside the layers", allow("reporters:", "reporters:\nextras:"), "extras/x.go",
 			"// Package extras is.\npackage extras\n", "layer", "extras is in no layer",
 		},
 		{
-			"the module's own folder", allow("reporters:", "reporters:\n.:"), "x.go",
+			"the root directory of the module", allow("reporters:", "reporters:\n.:"), "x.go",
 			"// Package leakgate is.\npackage leakgate\n", "layer", "package . is in no layer",
 		},
 		{
-			"a product imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "), "cmd/tool/x.go",
-			imports("main", "internal/sim/simtest"), "test support", "is for tests alone",
+			"product code imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "),
+			"cmd/tool/x.go",
+			imports("main", "internal/sim/simtest"), "test support", "is only for tests",
 		},
 		{
-			"a third party away from home", keep, "reporters/x.go", imports("reporters", "gopkg.in/yaml.v3"), "home",
+			"a third-party package outside its home", keep, "reporters/x.go", imports("reporters", "gopkg.in/yaml.v3"),
+			"home",
 			"whose home is harness/config",
 		},
 		{
-			"a third party in a test away from home", keep, "reporters/x_test.go",
+			"a third-party package in a test outside its home", keep, "reporters/x_test.go",
 			imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config",
 		},
 		{
-			"a third party without a home in an example", keep, "examples/x/x.go", imports("x", "example.com/left/pad"),
+			"a third-party package without a home in an example", keep, "examples/x/x.go",
+			imports("x", "example.com/left/pad"),
 			"home", "has no home",
 		},
 		{
-			"a third party without a home", keep, "reporters/x.go", imports("reporters", "example.com/left/pad"),
+			"a third-party package without a home", keep, "reporters/x.go",
+			imports("reporters", "example.com/left/pad"),
 			"home", "has no home",
 		},
 		{
 			"a package named util", allow("reporters:", "reporters:\nreporters/util:"), "reporters/util/x.go",
-			"// Package util is.\npackage util\n", "name", `"util" is the name of no such place`,
+			"// Package util is.\npackage util\n", "name", `"util" does not describe`,
 		},
 		{
-			"a package that calls itself common", allow("reporters:", "reporters:\nreporters/html:"),
-			"reporters/html/x.go", "// Package common is.\npackage common\n", "name", `"common" is the name`,
+			"a package clause with the name common", allow("reporters:", "reporters:\nreporters/html:"),
+			"reporters/html/x.go", "// Package common is.\npackage common\n", "name", `"common" does not describe`,
 		},
 		{
 			"no package comment", keep, "detector/trend/trend.go", "package trend\n", "comment",
@@ -348,11 +353,11 @@ func TestEachRuleCanFail(t *testing.T) {
 			}
 			page := c.page(goodPage)
 			if page == goodPage && c.file == "" {
-				t.Fatal("nothing is broken")
+				t.Fatal("the case changes nothing")
 			}
 			found := check(t, page, files)
 			if len(found) == 0 {
-				t.Fatal("nothing was found")
+				t.Fatal("no violation was found")
 			}
 			hit := slices.ContainsFunc(found, func(v Violation) bool {
 				return v.Rule == c.rule && strings.Contains(v.Text, c.says)
@@ -378,14 +383,14 @@ func TestReadLaw(t *testing.T) {
 		t.Errorf("%d packages, homes %q", len(law.Allowed), got)
 	}
 	for name, page := range map[string]string{
-		"no block":            "# Page\n",
-		"another block":       "```\ndetector:\n```\n",
-		"two blocks":          "```imports\na:\n```\n```imports\nb:\n```\n",
-		"a block without end": "```imports\na:\n",
-		"a line of no kind":   "```imports\ndetector may import nothing\n```\n",
-		"a package twice":     "```imports\na:\na: b\n```\n",
-		"a leaf that imports": "```imports\na:\nleaf b: a\n```\n",
-		"two homes":           "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
+		"no block":                "# Page\n",
+		"block of another kind":   "```\ndetector:\n```\n",
+		"two blocks":              "```imports\na:\n```\n```imports\nb:\n```\n",
+		"block that does not end": "```imports\na:\n",
+		"line of an unknown form": "```imports\ndetector may import nothing\n```\n",
+		"a package twice":         "```imports\na:\na: b\n```\n",
+		"a leaf that imports":     "```imports\na:\nleaf b: a\n```\n",
+		"two homes":               "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
 	} {
 		if law, err := ReadLaw(strings.NewReader(page)); err == nil {
 			t.Errorf("%s: read as %v", name, law)

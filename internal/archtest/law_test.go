@@ -53,7 +53,7 @@ func ReadLaw(page io.Reader) (Law, error) {
 	}
 	if blocks != 1 || inside {
 		return Law{},
-			fmt.Errorf("read the rules: the page has %d blocks %simports, or one that does not end", blocks, fence)
+			fmt.Errorf("read the rules: want one complete block %simports, got %d", fence, blocks)
 	}
 	return law, nil
 }
@@ -77,7 +77,7 @@ func (l Law) add(line string) error {
 	}
 	pkg, leaf := strings.CutPrefix(pkg, "leaf ")
 	if leaf && strings.TrimSpace(imports) != "" {
-		return fmt.Errorf("%s is a leaf, so it imports nothing of the project", pkg)
+		return fmt.Errorf("%s is a leaf, so it may not import packages of the project", pkg)
 	}
 	if _, twice := l.Allowed[pkg]; twice {
 		return fmt.Errorf("%s is listed twice", pkg)

@@ -23,20 +23,24 @@ func TestLayers(t *testing.T) {
 func TestCheckLayers(t *testing.T) {
 	const body = "package a\n%simport (\"time\"; \"net\"; \"testing\")\nfunc TestA(t *testing.T) { %s }\n"
 	for name, c := range map[string]struct{ head, imports, does, says string }{
-		"pure":               {"", "", "t.Log(time.Now())", ""},
-		"sleeps":             {"", "", "time.Sleep(1)", "//unit:sleep REASON"},
-		"sleeps in a bubble": {"", "import _ \"testing/synctest\"\n", "time.Sleep(1)", ""},
+		"pure":                        {"", "", "t.Log(time.Now())", ""},
+		"sleeps":                      {"", "", "time.Sleep(1)", "//unit:sleep REASON"},
+		"sleeps in a synctest bubble": {"", "import _ \"testing/synctest\"\n", "time.Sleep(1)", ""},
 		"listens in a bubble": {
 			"", "import _ \"testing/synctest\"\n", "net.Listen(\"tcp\", \"\")", "a_test.go:4:28 net.Listen",
 		},
-		"starts a program":      {"", "", "exec.CommandContext(nil, \"\")", "//unit:program"},
-		"excused":               {"", "//unit:listen the socket is what is tested\n", "net.Listen(\"tcp\", \"\")", ""},
-		"excused for no reason": {"", "//unit:listen because\n", "net.Listen(\"tcp\", \"\")", "a unit test is pure"},
-		"excused unnecessarily": {"", "//unit:listen the socket is what is tested\n", "", "excuses nothing"},
+		"starts a program": {"", "", "exec.CommandContext(nil, \"\")", "//unit:program"},
+		"excused": {
+			"", "//unit:listen the socket is what is tested\n", "net.Listen(\"tcp\", \"\")", "",
+		},
+		"excused without a reason": {
+			"", "//unit:listen because\n", "net.Listen(\"tcp\", \"\")", "a unit test must be pure",
+		},
+		"excused unnecessarily": {"", "//unit:listen the socket is what is tested\n", "", "no call needs"},
 		"real":                  {"//go:build linux && realtime\n\n", "", "time.Sleep(1)", ""},
 		"e2e":                   {"//go:build realtime && e2e\n\n", "", "time.Sleep(1)", ""},
-		"either system":         {"//go:build linux || realtime\n\n", "", "time.Sleep(1)", "a unit test is pure"},
-		"another tag":           {"//go:build unix\n\n", "", "time.Sleep(1)", "a unit test is pure"},
+		"linux or realtime":     {"//go:build linux || realtime\n\n", "", "time.Sleep(1)", "a unit test must be pure"},
+		"another tag":           {"//go:build unix\n\n", "", "time.Sleep(1)", "a unit test must be pure"},
 	} {
 		f, err := readTestFile("a_test.go", []byte(c.head+fmt.Sprintf(body, c.imports, c.does)))
 		if err != nil {

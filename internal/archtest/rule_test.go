@@ -91,7 +91,7 @@ func (c *checker) own(imported string) (string, bool) {
 func (c *checker) lists() {
 	for _, folder := range sortedKeys(c.tree) {
 		if _, ok := c.law.Allowed[folder]; !ok {
-			c.add("listed", "package %s is not in the page: add a line with what it may import", folder)
+			c.add("listed", "package %s is not on the page: add a line with what it may import", folder)
 		}
 	}
 	for _, folder := range sortedKeys(c.law.Allowed) {
@@ -111,7 +111,8 @@ func (c *checker) leaves() {
 		if p := c.tree[leaf]; p != nil {
 			for _, imported := range sortedKeys(p.Imports) {
 				if target, own := c.own(imported); own {
-					c.add("leaf", "%s imports %s: a leaf imports nothing of the project", p.Imports[imported], target)
+					c.add("leaf", "%s imports %s: a leaf may not import packages of the project", p.Imports[imported],
+						target)
 				}
 			}
 		}
@@ -119,7 +120,7 @@ func (c *checker) leaves() {
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		for _, target := range c.law.Allowed[folder] {
 			if c.law.Leaves[target] {
-				c.add("leaf", "the page lets %s import %s: every package may import a leaf, remove it from the line",
+				c.add("leaf", "the page lets %s import %s: every package may import a leaf, so remove it from the line",
 					folder, target)
 			}
 		}
@@ -130,7 +131,7 @@ func (c *checker) leaves() {
 func (c *checker) name(p *Package) {
 	for _, part := range append(strings.Split(p.Folder, "/"), p.Name) {
 		if slices.Contains(forbidden, part) {
-			c.add("name", "package %s: a type lives where it gets its meaning, and %q is the name of no such place",
+			c.add("name", "package %s: %q does not describe the content: move it to the packages that it belongs to",
 				p.Folder, part)
 			break
 		}
@@ -169,11 +170,11 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 		c.add("allowed", "%s imports %s, but the page does not let %s do so", file, target, p.Folder)
 	}
 	if above(target, p.Folder) && c.reaches(target, p.Folder) {
-		c.add("parent", "%s imports %s, its parent, which imports it: one of the two is built on the other", file,
+		c.add("parent", "%s imports its parent %s, which imports it: remove one of the two imports", file,
 			target)
 	}
 	if isTestSupport(target) && !isTestSupport(p.Folder) {
-		c.add("test support", "%s imports %s, which is for tests alone", file, target)
+		c.add("test support", "%s imports %s, which is only for tests", file, target)
 	}
 	c.layered(p.Folder, target, file)
 }
@@ -233,7 +234,7 @@ func (c *checker) foreign(p *Package, imported, file string, used map[string]boo
 	}
 	home, line, ok := c.law.home(imported)
 	if !ok {
-		c.add("home", "%s imports %s, which has no home in the page", file, imported)
+		c.add("home", "%s imports %s, which has no home on the page", file, imported)
 		return
 	}
 	used[line] = true
@@ -251,7 +252,7 @@ func (c *checker) unused(used map[string]bool) {
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		for _, target := range c.law.Allowed[folder] {
 			if !used[folder+" "+target] && c.tree[folder] != nil && !c.tree[folder].onlyTests() {
-				c.add("used", "the page lets %s import %s, but it does not", folder, target)
+				c.add("used", "the page lets %s import %s, but there is no such import", folder, target)
 			}
 		}
 	}

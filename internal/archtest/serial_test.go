@@ -52,7 +52,7 @@ func TestSerialPackages(t *testing.T) {
 	for _, by := range elsewhere {
 		for _, p := range serial {
 			if p == by {
-				t.Errorf("%s is tested without the race detector, too", by)
+				t.Errorf("%s runs files of other packages: remove it from SERIAL", by)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func TestAgain(t *testing.T) {
 	asking := 0
 	for _, folder := range foldersThatAsk(t) {
 		if !slices.Contains(strings.Fields(string(folders[1])), "./"+folder) {
-			t.Errorf("tests of %s check for the race detector, and do not run without it", folder)
+			t.Errorf("some tests of %s check for the race detector, but do not run without it", folder)
 		}
 		for name := range asksForRaces(t, filepath.Join(root(t), filepath.FromSlash(folder))) {
 			asking++
@@ -92,7 +92,7 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	if asking < 10 {
-		t.Errorf("%d tests check for the race detector", asking)
+		t.Errorf("found only %d tests that check for the race detector", asking)
 	}
 }
 

@@ -149,17 +149,18 @@ func CheckLayers(files []TestFile) []Violation {
 			if kind == "sleep" && f.Bubbles || slices.Contains(f.Excused, kind) {
 				continue
 			}
-			add("%s: a unit test is pure or in a bubble of testing/synctest: dial a server in memory, or build the "+
-				"file with the tag realtime or e2e; where it must, say so: //unit:%s REASON", f.Does[kind], kind)
+			add("%s: a unit test must be pure or run in a bubble of testing/synctest: dial an in-memory server, or "+
+				"build the file with the tag realtime or e2e; to allow the call, add //unit:%s REASON", f.Does[kind],
+				kind)
 		}
 		for _, kind := range f.Excused {
 			if f.Does[kind] == "" {
-				add("%s: //unit:%s excuses nothing", f.Path, kind)
+				add("%s: no call needs //unit:%s", f.Path, kind)
 			}
 		}
 	}
 	if inReal > maxReal {
-		add("%d tests depend on real time, but the limit is %d: run others in bubbles, or with the tag e2e", inReal,
+		add("%d tests depend on real time, want at most %d: use bubbles or the tag e2e", inReal,
 			maxReal)
 	}
 	return found

@@ -14,7 +14,7 @@ import (
 
 func TestPaths(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the paths of the cases are those of Unix")
+		t.Skip("the test cases have Unix paths")
 	}
 	t.Setenv("HOME", "/home/alice")
 	t.Setenv("TMPDIR", "/var/tmp/ci-17")
@@ -64,6 +64,6 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	if _, err := Read(path, 4); err == nil || !strings.Contains(err.Error(), "larger than 4 bytes") {
-		t.Errorf("too long: %v", err)
+		t.Errorf("limit below the size: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func (s *Set) Installed(dir string) (classPath string, err error) {
 			return "", fmt.Errorf("read %s.jar: %w", f.name, err)
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.sum {
-			return "", fmt.Errorf("read %s.jar: its SHA-256 is %x, not %s", f.name, sum, f.sum)
+			return "", fmt.Errorf("read %s.jar: its SHA-256 is %x, want %s", f.name, sum, f.sum)
 		}
 		paths = append(paths, path)
 	}
@@ -114,7 +114,7 @@ func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err erro
 		return classPath, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("use %s, which can be removed: %w", dir, err)
+		return "", fmt.Errorf("check folder %s (delete it to download the files again): %w", dir, err)
 	}
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {

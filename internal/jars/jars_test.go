@@ -18,7 +18,7 @@ import (
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Shark.Installed(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("in an empty directory: %v", err)
 	}
 	for _, f := range Shark.files {
 		if err := os.WriteFile(filepath.Join(dir, f.name+".jar"), []byte("PK"), 0o644); err != nil {
@@ -26,7 +26,7 @@ func TestOtherBytes(t *testing.T) {
 		}
 	}
 	if path, err := Shark.Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SHA-256") {
-		t.Errorf("different content: %q, %v", path, err)
+		t.Errorf("with different content: %q, %v", path, err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestSums(t *testing.T) {
 			met[f.name] = true
 		}
 		if len(s.files) < len(s.wanted) {
-			t.Errorf("%s: %d files of %q", s.Name, len(s.files), s.wanted)
+			t.Errorf("%s: got %d files for the libraries %q", s.Name, len(s.files), s.wanted)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestWithoutMaven(t *testing.T) {
 		t.Errorf("%q, %v", path, err)
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
-		t.Error("a folder without Shark")
+		t.Error("a directory was created without Shark")
 	}
 }
 

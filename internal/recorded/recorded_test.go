@@ -129,6 +129,6 @@ func TestRoot(t *testing.T) {
 	t.Chdir(filepath.VolumeName(dir) + string(filepath.Separator))
 	if how := endOf(func(tb testing.TB) { Path(tb, "a.txt") }); !strings.HasPrefix(how,
 		"failed: find the recorded data: no go.mod above") {
-		t.Errorf("outside of modules: %q", how)
+		t.Errorf("outside of a module: %q", how)
 	}
 }

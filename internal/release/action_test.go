@@ -168,7 +168,7 @@ func TestActionCommands(t *testing.T) {
 			}, nil,
 			"run leakgate.yaml --out TEMP/run --profile pr",
 			"mapping=WORKSPACE/build/mapping.txt accepted=WORKSPACE/a.yaml store=git:b#x.json"},
-		"a run by a file in a folder": {
+		"a run with a config file in a directory": {
 			map[string]string{
 				"config": "ci/leakgate.yaml", "mapping": "/build/mapping.txt", "baseline": "file:base.json",
 				"accepted": "/a.yaml",
@@ -223,8 +223,8 @@ func TestActionRefuses(t *testing.T) {
 		inputs map[string]string
 		says   string
 	}{
-		"nothing to judge":    {map[string]string{}, "nothing to judge"},
-		"two things to judge": {map[string]string{"run": "a", "leakcanary": "b"}, "write one of"},
+		"nothing to judge":     {map[string]string{}, "nothing to judge"},
+		"two sources to judge": {map[string]string{"run": "a", "leakcanary": "b"}, "write one of"},
 		"a pattern that matches nothing": {
 			map[string]string{"dumps": "com.shop=none/*.hprof"}, "no file for com.shop=none/*.hprof",
 		},
@@ -232,7 +232,9 @@ func TestActionRefuses(t *testing.T) {
 		"a missing version": {
 			map[string]string{"version": "v1.3.0", "run": "a"}, "cannot download checksums.txt of v1.3.0",
 		},
-		"a script instead of a name": {map[string]string{"version": "$(touch pwned)", "run": "a"}, "invalid version"},
+		"a script instead of a version": {
+			map[string]string{"version": "$(touch pwned)", "run": "a"}, "invalid version",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := served(t, v1(), c.inputs)
@@ -244,7 +246,7 @@ func TestActionRefuses(t *testing.T) {
 				t.Errorf("called %q", calls)
 			}
 			if left, err := os.ReadDir(r.workspace); err != nil || len(left) > 0 {
-				t.Errorf("the workspace has %v, %v", left, err)
+				t.Errorf("the workspace contains %v, %v", left, err)
 			}
 		})
 	}
@@ -260,10 +262,10 @@ func TestActionInputsAreData(t *testing.T) {
 		r := served(t, v1(), inputs)
 		r.run()
 		if len(r.calls()) == 0 {
-			t.Errorf("%s: nothing was called:\n%s", input, r.log.String())
+			t.Errorf("%s: leakgate was not called:\n%s", input, r.log.String())
 		}
 		if _, err := os.Stat(filepath.Join(r.workspace, "pwned")); err == nil {
-			t.Errorf("the input %s runs as a script", input)
+			t.Errorf("the input %s was executed as a script", input)
 		}
 	}
 }
@@ -291,18 +293,18 @@ func TestActionReports(t *testing.T) {
 		"a pull request that fails": {
 			verdict: "fail", exit: "1", calls: []string{comment}, summary: "### posted",
 		},
-		"one that passes": {
+		"a pull request that passes": {
 			verdict: "pass", exit: "0", calls: []string{comment}, summary: "### posted",
 		},
-		"with checks and alerts": {
+		"checks and alerts": {
 			inputs: map[string]string{"check": "true", "sarif": "true"}, verdict: "pass", exit: "0",
 			calls: []string{comment + " --check --sarif"}, summary: "### posted",
 		},
-		"without comments": {
+		"comments disabled": {
 			inputs: map[string]string{"comment": "false"}, verdict: "fail", exit: "1", summary: "### report",
 		},
 		"a fork":                     {github: fork, verdict: "fail", exit: "1", summary: "### report"},
-		"nothing judged":             {exit: "5"},
+		"no verdict":                 {exit: "5"},
 		"files of an earlier step":   {stale: true, verdict: "fail", exit: "2"},
 		"a dump that cannot be read": {stale: true, verdict: "fail", exit: "6"},
 		"the workload failed":        {github: push, verdict: "fail", exit: "4", summary: "### report"},
@@ -310,20 +312,20 @@ func TestActionReports(t *testing.T) {
 			github: push, verdict: "pass", exit: "0", calls: []string{update}, summary: "### report",
 			baseline: "leakgate-baseline",
 		},
-		"one that fails is recorded": {
+		"a failed push to main is recorded": {
 			github: push, verdict: "fail", exit: "1", calls: []string{update}, summary: "### report",
 			baseline: "leakgate-baseline",
 		},
-		"a baseline of another name": {
+		"a baseline with another name": {
 			github: push, inputs: map[string]string{"baseline": "artifact:mine"}, verdict: "pass", exit: "0",
 			calls: []string{update + " --baseline artifact:mine"}, summary: "### report", baseline: "mine",
 		},
-		"a push that must not be recorded": {
+		"a push with record: false": {
 			github: push, inputs: map[string]string{"record": "false"}, verdict: "pass", exit: "0",
 			summary: "### report",
 		},
 		"a push to another branch": {github: branch, verdict: "pass", exit: "0", summary: "### report"},
-		"another branch that is recorded": {
+		"another branch with record: true": {
 			github: branch, inputs: map[string]string{"record": "true"}, verdict: "pass", exit: "0",
 			calls: []string{update}, summary: "### report", baseline: "leakgate-baseline",
 		},
@@ -377,10 +379,10 @@ func (r *runner) checkArtifacts(verdict, baseline string) {
 		want = 2
 	}
 	if _, there := stored[baseline]; len(stored) != want || baseline != "" && !there {
-		r.t.Errorf("stored %v, want the baseline as %q", stored, baseline)
+		r.t.Errorf("stored %v, want the baseline with the name %q", stored, baseline)
 	}
 	if strings.Contains(r.log.String(), "\x00") || strings.Count(r.log.String(), "token=ghs_secret") != len(r.calls()) {
-		r.t.Errorf("the token is in the wrong place:\n%s", r.log.String())
+		r.t.Errorf("the number of calls with the token is wrong:\n%s", r.log.String())
 	}
 }
 
@@ -407,13 +409,13 @@ func TestActionVersions(t *testing.T) {
 		version  string
 		want     string
 	}{
-		"the latest":                 {v1, "v1", "", "v1.10.0"},
-		"a branch uses the latest":   {two, "main", "", "v2.0.0"},
-		"the action's own release":   {v1, "v1.9.0", "", "v1.9.0"},
-		"the requested version":      {v1, "v1", "v1.2.0", "v1.2.0"},
-		"the newest of an old major": {two, "v1", "", "v1.10.0"},
-		"a requested pre-release":    {v1, "v1", "v1.11.0-rc.1", "v1.11.0-rc.1"},
-		"an action without a ref":    {v1, "", "", "v1.10.0"},
+		"latest release":                         {v1, "v1", "", "v1.10.0"},
+		"action from a branch":                   {two, "main", "", "v2.0.0"},
+		"action from a release":                  {v1, "v1.9.0", "", "v1.9.0"},
+		"requested version":                      {v1, "v1", "v1.2.0", "v1.2.0"},
+		"newest release of an old major version": {two, "v1", "", "v1.10.0"},
+		"requested pre-release":                  {v1, "v1", "v1.11.0-rc.1", "v1.11.0-rc.1"},
+		"action without a ref":                   {v1, "", "", "v1.10.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.releases()
@@ -423,7 +425,7 @@ func TestActionVersions(t *testing.T) {
 				t.Fatalf("ran %q:\n%s", r.ran, r.log.String())
 			}
 			if !slices.Contains(f.requests(), "/leakgate/releases/download/"+c.want+"/leakgate_linux_amd64.tar.gz") {
-				t.Errorf("asked for %q, want %s", f.requests(), c.want)
+				t.Errorf("requested %q, want %s", f.requests(), c.want)
 			}
 			if len(r.path) == 0 || !strings.HasPrefix(r.path[0], r.temp) {
 				t.Errorf("PATH begins with %q", r.path)
@@ -451,7 +453,7 @@ func TestActionWithoutRelease(t *testing.T) {
 // takes half a minute.
 func TestActionFromSource(t *testing.T) {
 	if !recorded.Long() {
-		t.Skip("runs in make e2e")
+		t.Skip("this test runs in make e2e")
 	}
 	r := served(t, v1(), map[string]string{"version": "source", "install-only": "true"})
 	source, err := filepath.Abs(root)
@@ -470,16 +472,18 @@ func TestActionFromSource(t *testing.T) {
 // Only a file that checksums.txt lists is run.
 func TestActionChecksums(t *testing.T) {
 	for name, f := range map[string]func(*fakeReleases){
-		"another archive": func(f *fakeReleases) {
+		"changed archive": func(f *fakeReleases) {
 			f.damage = func(b []byte) []byte { return append(slices.Clone(b), 0) }
 		},
-		"a truncated one": func(f *fakeReleases) { f.damage = func(b []byte) []byte { return b[:len(b)-9] } },
-		"one not listed": func(f *fakeReleases) {
+		"truncated archive": func(f *fakeReleases) { f.damage = func(b []byte) []byte { return b[:len(b)-9] } },
+		"archive not listed": func(f *fakeReleases) {
 			f.sums = func(s string) string { return strings.ReplaceAll(s, "linux", "plan9") }
 		},
-		"an empty list":     func(f *fakeReleases) { f.sums = func(string) string { return "" } },
-		"listed twice":      func(f *fakeReleases) { f.sums = func(s string) string { return s + s } },
-		"a page of a proxy": func(f *fakeReleases) { f.sums = func(string) string { return "<html>sign in</html>\n" } },
+		"empty list":           func(f *fakeReleases) { f.sums = func(string) string { return "" } },
+		"archive listed twice": func(f *fakeReleases) { f.sums = func(s string) string { return s + s } },
+		"HTML page of a proxy": func(f *fakeReleases) {
+			f.sums = func(string) string { return "<html>sign in</html>\n" }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			releases := v1()

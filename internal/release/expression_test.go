@@ -107,11 +107,11 @@ func (e *expression) unary() string {
 	case e.take("("):
 		value := e.or()
 		if !e.take(")") {
-			e.err = fmt.Errorf("expression lacks a )")
+			e.err = fmt.Errorf("missing ) in expression")
 		}
 		return value
 	case len(e.tokens) == 0:
-		e.err = fmt.Errorf("expression ends early")
+		e.err = fmt.Errorf("unexpected end of expression")
 		return ""
 	}
 	word := e.tokens[0]

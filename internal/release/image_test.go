@@ -33,7 +33,7 @@ func TestImage(t *testing.T) {
 	}
 	if first := strings.Fields(lines[0]); first[0] != "FROM" || !strings.HasPrefix(first[1], "debian:") ||
 		strings.HasSuffix(first[1], ":latest") {
-		t.Errorf("the image begins with %q", lines[0])
+		t.Errorf("the Dockerfile begins with %q", lines[0])
 	}
 	if !slices.Equal(has["COPY"], []string{"$TARGETPLATFORM/leakgate /usr/local/bin/leakgate"}) ||
 		!slices.Equal(has["ARG"], []string{"TARGETPLATFORM"}) {
@@ -46,7 +46,7 @@ func TestImage(t *testing.T) {
 		" adb ", " ca-certificates ", " git ", "--no-install-recommends", "rm -rf /var/lib/apt/lists",
 	} {
 		if !strings.Contains(strings.Join(has["RUN"], " ")+" ", wanted) {
-			t.Errorf("does not run %q", wanted)
+			t.Errorf("no RUN line contains %q", wanted)
 		}
 	}
 
@@ -64,7 +64,7 @@ func TestImage(t *testing.T) {
 	readYAML(t, filepath.Join(root, ".goreleaser.yaml"), &release)
 	image := release.Images[0]
 	if image.Dockerfile != "Dockerfile" || len(image.ExtraFiles) > 0 {
-		t.Errorf("goreleaser builds %q with %q", image.Dockerfile, image.ExtraFiles)
+		t.Errorf("goreleaser builds %q with the extra files %q", image.Dockerfile, image.ExtraFiles)
 	}
 	for _, platform := range image.Platforms {
 		system, arch, _ := strings.Cut(platform, "/")

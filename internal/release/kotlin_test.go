@@ -58,10 +58,10 @@ func kotlinCompiler(t *testing.T) string {
 	if err := haveKotlin(dir); errors.Is(err, os.ErrNotExist) {
 		err = fetchKotlin(t, dir)
 		if err != nil {
-			recorded.Missing(t, "Kotlin's compiler is needed: %v", err)
+			recorded.Missing(t, "the Kotlin compiler is needed: %v", err)
 		}
 	} else if err != nil {
-		t.Fatalf("use %s, which can be removed: %v", dir, err)
+		t.Fatalf("check folder %s (delete it to download the files again): %v", dir, err)
 	}
 	return dir
 }
@@ -74,7 +74,7 @@ func haveKotlin(dir string) error {
 			return err
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
-			return fmt.Errorf("%s has the SHA-256 %x, not %s", name, sum, want)
+			return fmt.Errorf("%s has the SHA-256 %x, want %s", name, sum, want)
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func TestLeakMarks(t *testing.T) {
 	}
 	if text, err := java("java", "-Dendless=true", "-cp", classes, "Main"); err == nil ||
 		!strings.Contains(text, "01.hprof is not complete after 2 minutes") {
-		t.Errorf("a dump without an end: %v\n%s", err, text)
+		t.Errorf("a dump that never ends: %v\n%s", err, text)
 	}
 }
 

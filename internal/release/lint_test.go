@@ -89,7 +89,7 @@ func TestActionLint(t *testing.T) {
 	broken = strings.Replace(broken, "steps.record.outputs.artifact }}", "steps.recorded.outputs.artifact }}", 1)
 	out, err := lint(t, map[string][]byte{"action.yml": asWorkflow(t, []byte(broken))})
 	if err == nil || !strings.Contains(out, "SC2068") || !strings.Contains(out, `"recorded" is not defined`) {
-		t.Errorf("mistakes are not found: %v\n%s", err, out)
+		t.Errorf("actionlint does not report the mistakes: %v\n%s", err, out)
 	}
 }
 

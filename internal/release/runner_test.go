@@ -125,21 +125,21 @@ func (r *runner) lookup(name string) (string, error) {
 		}
 		declared, ok := r.action.Inputs[input]
 		if !ok {
-			return "", fmt.Errorf("no input %s", input)
+			return "", fmt.Errorf("unknown input %s", input)
 		}
 		return expand(declared.Default, r.lookup)
 	}
 	if key, ok := strings.CutPrefix(name, "github."); ok {
 		value, known := r.github[key]
 		if !known {
-			return "", fmt.Errorf("no %s in the context github", key)
+			return "", fmt.Errorf("unknown key %s of the context github", key)
 		}
 		return value, nil
 	}
 	if rest, ok := strings.CutPrefix(name, "steps."); ok {
 		id, output, _ := strings.Cut(rest, ".outputs.")
 		if !slices.ContainsFunc(r.action.Runs.Steps, func(s ciStep) bool { return s.ID == id }) {
-			return "", fmt.Errorf("no step %s", id)
+			return "", fmt.Errorf("unknown step %s", id)
 		}
 		return r.outputs[id][output], nil
 	}

@@ -32,7 +32,7 @@ const version = "v1.2.3"
 // or for all systems with LEAKGATE_E2E=long.
 func TestSnapshot(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		recorded.Missing(t, "linux/amd64 is needed: the test starts the binary of the release")
+		recorded.Missing(t, "linux/amd64 is needed to run the binary of the release")
 	}
 	touchTree(t)
 	s := snapshot{t: t, dir: t.TempDir(), path: tool(t, "goreleaser")}
@@ -77,7 +77,7 @@ func TestSnapshot(t *testing.T) {
 	if recorded.Long() {
 		s.run(s.path, "release", "--snapshot", "--clean", "--skip=docker")
 		if again := s.checksums(); fmt.Sprint(again) != fmt.Sprint(sums) {
-			t.Errorf("the same commit built twice differs:\n%v\n%v", sums, again)
+			t.Errorf("two builds of the same commit differ:\n%v\n%v", sums, again)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (s snapshot) replace(name, old, by string) {
 	file := filepath.Join(s.dir, name)
 	text, err := os.ReadFile(file)
 	if err != nil || strings.Count(string(text), old) != 1 {
-		s.t.Fatalf("%s has not one %q: %v", name, old, err)
+		s.t.Fatalf("%s must contain exactly one %q: %v", name, old, err)
 	}
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, by, 1)), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -159,7 +159,7 @@ func (s snapshot) checksums() map[string]string {
 		want, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
 		got := sha256.Sum256(s.read(name))
 		if !ok || hex.EncodeToString(got[:]) != want {
-			s.t.Errorf("%s has the checksum %x, not %s", name, got, want)
+			s.t.Errorf("%s has the checksum %x, want %s", name, got, want)
 		}
 		sums[name] = want
 	}
@@ -194,11 +194,11 @@ func (s snapshot) checkArchive(target string) {
 		"completions/leakgate.fish", "completions/leakgate.ps1", program,
 	}
 	if !slices.Equal(names, want) {
-		s.t.Errorf("the archive of %s has %q, want %q", target, names, want)
+		s.t.Errorf("the archive of %s contains %q, want %q", target, names, want)
 	}
 	for _, name := range want[3:7] {
 		if !bytes.Contains(files[name], []byte("leakgate")) {
-			s.t.Errorf("%s of %s is not a completion", name, target)
+			s.t.Errorf("%s of %s is not a completion script", name, target)
 		}
 	}
 	if target != "linux_amd64" {
@@ -209,11 +209,11 @@ func (s snapshot) checkArchive(target string) {
 		s.t.Fatal(err)
 	}
 	if out := s.run(binary, "version"); !strings.HasPrefix(out, "leakgate "+version+" (") {
-		s.t.Errorf("the binary of %s says %q; if it is dirty, .gitignore lacks what goreleaser writes", version,
+		s.t.Errorf("the binary of %s prints %q; if it is dirty, add the files of goreleaser to .gitignore", version,
 			strings.TrimSpace(out))
 	}
 	if bytes.Contains(files[program], []byte(s.dir)) {
-		s.t.Error("the binary has the path of the build in it")
+		s.t.Error("the binary contains the path of the build directory")
 	}
 }
 

@@ -140,7 +140,7 @@ func TestWorkflowRules(t *testing.T) {
 			t.Errorf("%s has no concurrency", w.file)
 		}
 		if slices.Contains(w.triggers(), "pull_request_target") {
-			t.Errorf("%s runs on pull_request_target: its token can write, and what it checks out is a stranger's",
+			t.Errorf("%s runs on pull_request_target: its token can write, and it checks out code of strangers",
 				w.file)
 		}
 		for name, job := range w.Jobs {
@@ -148,7 +148,7 @@ func TestWorkflowRules(t *testing.T) {
 				t.Errorf("%s: job %s has no timeout", w.file, name)
 			}
 			if !job.Permissions.IsZero() {
-				t.Errorf("%s: job %s has permissions of its own", w.file, name)
+				t.Errorf("%s: job %s sets its own permissions", w.file, name)
 			}
 			for _, s := range job.Steps {
 				checkStep(t, w, action, s)
@@ -161,7 +161,7 @@ func checkStep(t *testing.T, w workflow, action actionFile, s ciStep) {
 	t.Helper()
 	for _, script := range s.scripts() {
 		if strings.Contains(script, "${{") {
-			t.Errorf("%s: step %q has an expression in its script: pass it by env", w.file, s.Name)
+			t.Errorf("%s: step %q has an expression in its script: pass it in an environment variable", w.file, s.Name)
 		}
 	}
 	if s.Uses == "" {
@@ -178,7 +178,7 @@ func checkStep(t *testing.T, w workflow, action actionFile, s ciStep) {
 			t.Errorf("%s runs with a token that can write, and checks out code", w.file)
 		}
 		if s.With["persist-credentials"] != "false" {
-			t.Errorf("%s: the checkout leaves its token to the code of the pull request", w.file)
+			t.Errorf("%s: the checkout exposes its token to the code of the pull request", w.file)
 		}
 	case "leakgate/leakgate":
 		for input := range s.With {
@@ -188,7 +188,7 @@ func checkStep(t *testing.T, w workflow, action actionFile, s ciStep) {
 		}
 		if comments := s.With["comment"] != "false" && s.With["install-only"] != "true"; comments &&
 			slices.Contains(w.triggers(), "pull_request") && w.granted()["pull-requests"] != "write" {
-			t.Errorf("%s comments without the permission to: write comment: false", w.file)
+			t.Errorf("%s may not write comments: set comment: false", w.file)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestWritePermissions(t *testing.T) {
 				forks = forks || slices.Contains(w.triggers(), "pull_request") && !own
 			}
 			if forks {
-				t.Errorf("%s runs what a fork sends with %s: write", w.file, scope)
+				t.Errorf("%s runs the code of forks with the permission %s: write", w.file, scope)
 			}
 		}
 	}
@@ -226,7 +226,7 @@ func TestActionScripts(t *testing.T) {
 			continue
 		}
 		if strings.Contains(s.Run, "${{") {
-			t.Errorf("step %q has an expression in its script: pass it by env", s.Name)
+			t.Errorf("step %q has an expression in its script: pass it in an environment variable", s.Name)
 		}
 		if s.Shell != "bash" {
 			t.Errorf("step %q: shell %q, want bash", s.Name, s.Shell)

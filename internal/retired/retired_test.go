@@ -11,20 +11,20 @@ func TestCheck(t *testing.T) {
 		raw     string
 		refused bool
 	}{
-		"a text":              {`{"reason":"x","because":"y"}`, true},
-		"a number":            {`{"because":1}`, true},
-		"indented":            {"{\n  \"because\": true\n}", true},
-		"the second time":     {`{"classes":{"because":[1]},"because":"y"}`, true},
-		"a class of its name": {`{"classes":{"because":[1,2]}}`, false},
-		"an object":           {`{"because":{}}`, true},
-		"the end of a key":    {`{"stopped_because":"x"}`, false},
-		"a value":             {`{"reason":"because"}`, false},
-		"truncated":           {`{"because":`, false},
-		"nothing":             {``, false},
+		"a string":                            {`{"reason":"x","because":"y"}`, true},
+		"a number":                            {`{"because":1}`, true},
+		"indented":                            {"{\n  \"because\": true\n}", true},
+		"key after a list with the same name": {`{"classes":{"because":[1]},"because":"y"}`, true},
+		"class with the same name":            {`{"classes":{"because":[1,2]}}`, false},
+		"an object as the value":              {`{"because":{}}`, true},
+		"key that ends with the name":         {`{"stopped_because":"x"}`, false},
+		"a value":                             {`{"reason":"because"}`, false},
+		"truncated":                           {`{"because":`, false},
+		"nothing":                             {``, false},
 	} {
 		err := Check([]byte(c.raw), "lasted_s", "because")
 		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), `"because"`) {
-			t.Errorf("%s: %v, want refused %t", name, err, c.refused)
+			t.Errorf("%s: got error %v, want an error: %t", name, err, c.refused)
 		}
 	}
 }

@@ -74,12 +74,13 @@ func TestTypeNames(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(homes)) {
 		if len(homes[name]) > 1 && sameName[name] == "" {
-			t.Errorf("%s is a type of %s: rename one, or give a reason", name, strings.Join(homes[name], ", "))
+			t.Errorf("several packages have a type %s (%s): rename one, or add a reason", name,
+				strings.Join(homes[name], ", "))
 		}
 	}
 	for name := range sameName {
 		if len(homes[name]) < 2 {
-			t.Errorf("%s is in one package only: remove its reason", name)
+			t.Errorf("only one package has a type %s: remove its reason", name)
 		}
 	}
 }
@@ -168,7 +169,7 @@ func (low) High() {}
 		t.Errorf("lists\n%s\nwant\n%s", strings.Join(packages[0].Lines, "\n"), strings.Join(want, "\n"))
 	}
 	if packages[0].Names != 14 || len(packages[0].Types) != 4 {
-		t.Errorf("%d names, types %q", packages[0].Names, packages[0].Types)
+		t.Errorf("got %d names and the types %q", packages[0].Names, packages[0].Types)
 	}
 	if _, err := Read(fstest.MapFS{"a.go": {Data: []byte("package")}}, "m"); err == nil {
 		t.Error("a file without a package was read")

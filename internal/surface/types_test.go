@@ -52,7 +52,7 @@ func exportData(t *testing.T, folders []string) map[string]*types.Package {
 // opaque lists the places in the API whose types a user only passes on and does
 // not have to name, with the reason.
 var opaque = map[string]string{
-	"capture.Level.Prefix": "package diagnose reads it; others pass on the Level that they were given",
+	"capture.Level.Prefix": "package diagnose reads it; others only pass on a Level",
 }
 
 // TestPublicTypes checks that other modules can name every type in a signature
@@ -96,7 +96,7 @@ func TestPublicTypes(t *testing.T) {
 	}
 	for at := range opaque {
 		if s.found[at] == "" {
-			t.Errorf("%s has a type that can be named: remove its reason", at)
+			t.Errorf("other modules can name the type of %s: remove its reason", at)
 		}
 	}
 }

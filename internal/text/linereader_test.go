@@ -24,7 +24,7 @@ func linesOf(in io.Reader, most int) []string {
 		case errors.Is(err, io.EOF):
 			return out
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return append(out, fmt.Sprintf("%s without an end", line))
+			return append(out, fmt.Sprintf("%s (no line feed)", line))
 		case errors.Is(err, ErrLongLine):
 			out = append(out, fmt.Sprint(l.N, " long"))
 		case err != nil:
@@ -41,8 +41,8 @@ func TestLineReader(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                             nil,
 		"a\nb\n":                       {"a", "b"},
-		"a\r\n\nb":                     {"a\r", "", "b without an end"},
-		"\xef\xbb\xbfa\n\xef\xbb\xbfb": {"a", "\xef\xbb\xbfb without an end"},
+		"a\r\n\nb":                     {"a\r", "", "b (no line feed)"},
+		"\xef\xbb\xbfa\n\xef\xbb\xbfb": {"a", "\xef\xbb\xbfb (no line feed)"},
 		full + "\n" + full + "y\nz\n":  {full, "2 long", "z"},
 		full + "yy\nz\n":               {"1 long", "z"},
 		"\xff\xfea\x00":                {ErrUTF16.Error()},
@@ -58,10 +58,10 @@ func TestLineReader(t *testing.T) {
 		}
 	}
 	if got := linesOf(zeros{}, most); len(got) != 1 || !strings.Contains(got[0], "line 1 is longer than") {
-		t.Errorf("zeros without an end: %.80q", got)
+		t.Errorf("endless zeros: %.80q", got)
 	}
 	if _, err := NewLineReader(iotest.ErrReader(io.ErrClosedPipe), most); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("a file that cannot be read: %v", err)
+		t.Errorf("unreadable file: %v", err)
 	}
 	// The limit also applies where the buffer ends.
 	for most := 64<<10 - 2; most <= 64<<10+2; most++ {

@@ -68,7 +68,7 @@ func FuzzPrintable(f *testing.F) {
 			t.Errorf("%q became longer: %q", s, got)
 		}
 		if in := []byte(s); string(PrintableBytes(in)) != got {
-			t.Errorf("%q: %q in place, not %q", s, PrintableBytes([]byte(s)), got)
+			t.Errorf("%q: PrintableBytes returns %q, want %q", s, PrintableBytes([]byte(s)), got)
 		}
 		if isPlain(s) && got != s {
 			t.Errorf("%q became %q", s, got)

@@ -36,7 +36,7 @@ func Fetch(ctx context.Context, dir string) (Daemon, error) {
 		return d, nil
 	}
 	if _, there := os.Stat(dir); there == nil {
-		return Daemon{}, fmt.Errorf("use %s, which can be removed: %w", dir, err)
+		return Daemon{}, fmt.Errorf("check folder %s (delete it to download the files again): %w", dir, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return Daemon{}, fmt.Errorf("make folder: %w", err)

@@ -91,7 +91,7 @@ func TestWithoutApt(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "can be removed") {
+	if _, err := Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("a folder with other content: %v", err)
 	}
 }
