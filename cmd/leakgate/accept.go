@@ -27,7 +27,7 @@ func acceptCommand(c *console) *cobra.Command {
 	f := &acceptFlags{}
 	cmd := &cobra.Command{
 		Use: "accept KEY", GroupID: groupGate,
-		Short: "accept a leak until a given day",
+		Short: "accept a leak until a given date",
 		Long: `Add a leak to the file of accepted leaks, by its key, with a reason, an owner and an expiry
 date. Commit the file: the gate and test suites read it. An accepted leak does not fail a run;
 an expired entry does.
@@ -40,8 +40,8 @@ an expired entry does.
 		RunE: c.run(f.accept),
 	}
 	flags := cmd.Flags()
-	flags.Var(word(&f.reason, "TEXT"), "reason", "why it is accepted")
-	flags.Var(word(&f.owner, "NAME"), "owner", "who is going to fix it")
+	flags.Var(word(&f.reason, "TEXT"), "reason", "why the leak is accepted")
+	flags.Var(word(&f.owner, "NAME"), "owner", "who will fix the leak")
 	flags.Var(word(&f.until, "DATE"), "until", "last day on which the entry applies, such as 2027-01-31")
 	flags.Var(word(&f.file, "FILE"), "accepted", "file to add to (default "+acceptedName+")")
 	flags.BoolVar(&f.current, "current", false, "accept all leaks that grow in the run")
@@ -75,7 +75,7 @@ func (f *acceptFlags) check(args []string) (time.Time, error) {
 	}
 	until, err := time.ParseInLocation(time.DateOnly, f.until, time.Local)
 	if err != nil {
-		return until, fmt.Errorf("--until: %w", invalid(f.until, "a day, such as 2027-01-31"))
+		return until, fmt.Errorf("--until: %w", invalid(f.until, "a date, such as 2027-01-31"))
 	}
 	if f.until < time.Now().Format(time.DateOnly) {
 		return until, fmt.Errorf("--until: %s is in the past", f.until)
@@ -253,7 +253,7 @@ func rowOf(rows []comparison.Row, key string) (*comparison.Row, error) {
 		}
 		return nil, fmt.Errorf("the run has no leak %s; it has%s", text.Quote(key, 80), list)
 	case len(found) > 1 && found[0].Key != found[1].Key:
-		return nil, fmt.Errorf("several leaks begin with %s: write more of the key", text.Quote(key, 80))
+		return nil, fmt.Errorf("several keys begin with %s: add more digits of the key", text.Quote(key, 80))
 	}
 	return found[0], nil
 }

@@ -121,7 +121,7 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 	case len(r.Undecided) == 0 || f.incomplete:
 		return nil
 	case r.Dump.Truncated || r.Dump.Partial:
-		return fmt.Errorf("%s; --allow-incomplete passes it", strings.Join(r.Undecided, "; "))
+		return fmt.Errorf("%s; to accept that, add --allow-incomplete", strings.Join(r.Undecided, "; "))
 	}
 	return unjudged{strings.Join(r.Undecided, "; ")}
 }
@@ -131,5 +131,5 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 type unjudged struct{ why string }
 
 func (e unjudged) Error() string {
-	return "not judged: " + e.why + "; --allow-incomplete passes it"
+	return "not judged: " + e.why + "; to accept that, add --allow-incomplete"
 }

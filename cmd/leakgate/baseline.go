@@ -146,7 +146,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		}
 		if became == gate.TooOld {
 			return nil,
-				fmt.Errorf("the baseline already has %d newer runs, which is its limit: this one is of %s", s.window,
+				fmt.Errorf("the baseline already has %d newer runs, which is its limit: this run is from %s", s.window,
 					ev.Observations[0].Started.Format(time.DateTime))
 		}
 		added = len(b.Runs)
@@ -155,7 +155,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	what := map[gate.Added]string{gate.Appended: "added", gate.Replaced: "replaced the one that was there"}[became]
+	what := map[gate.Added]string{gate.Appended: "added", gate.Replaced: "replaced its earlier copy"}[became]
 	c.note("the run %s; the baseline in %s has %s", what, s.store, text.Count(added, "run", "runs"))
 	if failed {
 		c.problem("the run breaks a rule: it is kept as observed, and its regressions are not blamed on pull requests")
@@ -205,7 +205,7 @@ func baselineShowCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "list the runs of the baseline",
-		Long:  "List the runs of the baseline, newest first, with what each leaves behind.",
+		Long:  "List the runs of the baseline, newest first, with the leaks of each process.",
 		Example: `  leakgate baseline show
   leakgate baseline show --baseline git:leak-baseline#shop.json --json`,
 		Annotations: manual{
@@ -305,8 +305,8 @@ func baselinePinCommand(c *console) *cobra.Command {
 	f := &baselineFlags{}
 	cmd := &cobra.Command{
 		Use:   "pin NAME",
-		Short: "keep the present runs under the name of a release",
-		Long: `Keep the present good runs of the baseline under the name of a release. Runs of the base
+		Short: "keep the current runs under the name of a release",
+		Long: `Keep the current good runs of the baseline under the name of a release. Runs of the base
 branch are compared with them as well: slow growth over many changes, which the newest runs
 already contain, fails there (rule leak.creep), and is only reported for a pull request.`,
 		Example: "  leakgate baseline pin 4.1\n  leakgate baseline pin v2026.11 --baseline " +

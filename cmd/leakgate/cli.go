@@ -391,7 +391,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 }
 
 // standInUsage describes the flag --stand-in.
-const standInUsage = "allow a simulated phone whose time runs faster, such as that of demo --serve"
+const standInUsage = "allow a simulated phone whose clock runs faster, such as the one of demo --serve"
 
 // allowsStandIn reports whether --stand-in or its environment variable is set.
 func (c console) allowsStandIn(flag bool) (bool, error) {

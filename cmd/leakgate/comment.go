@@ -26,7 +26,7 @@ func commentCommand(c *console) *cobra.Command {
 		Short: "post the verdict of the gate to a pull request",
 		Long: `Post the verdict of ` +
 			"`leakgate gate`" + ` to the pull request of a GitHub workflow: one comment, which later runs edit.
-Where nothing is worse and no comment exists, none is written. The job summary gets the same
+If nothing is worse and there is no comment yet, none is written. The job summary gets the same
 text.
 
 It needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
@@ -35,7 +35,7 @@ summary is written; a second workflow, on workflow_run, then posts the comment: 
 number of the pull request from the event, and only numbers and names from the run directory.`,
 		Example: `  leakgate comment --run leakgate-runs/pr --dry-run
   leakgate comment --run leakgate-runs/pr --config leakgate.yaml --check`,
-		Annotations: manual{exits: `0 it was posted, or there was nothing to post
+		Annotations: manual{exits: `0 the verdict was posted, or there was nothing to post
 2 the command line, the run directory or the token is wrong, or GitHub could not be reached
 130 interrupted`, page: "docs/formats/gate.md"}.annotations(),
 		RunE: c.run(f.comment),
@@ -108,7 +108,7 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		}
 		s.ci = &t
 	} else if !f.dryRun {
-		return fmt.Errorf("this is not a workflow of GitHub Actions: post %s from your CI system, or print it with "+
+		return fmt.Errorf("this is not a GitHub Actions workflow: post %s from your CI system, or print it with "+
 			"--dry-run", filepath.Join(f.run, commentName))
 	}
 	if f.dryRun {
@@ -121,7 +121,7 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		if !f.noSummary && s.ci.SummaryPath != "" {
 			hint += "; the job summary has the report"
 		}
-		c.problem("a workflow of a fork or of Dependabot has a read-only token: %s", hint)
+		c.problem("workflows of forks and of Dependabot have a read-only token: %s", hint)
 	}
 	return err
 }

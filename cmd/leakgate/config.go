@@ -97,7 +97,7 @@ func configCommand(c *console) *cobra.Command {
 		Short: "create, check and explain the YAML file of a run",
 		Long: `Create, check and explain the YAML file of a run.
 
-A variable of the environment overrides a key of the file: LEAKGATE_SAMPLE_NORMAL
+An environment variable overrides a key of the file: LEAKGATE_SAMPLE_NORMAL
 overrides sample.normal. Flags override both.`,
 		Example: `  leakgate config init --package com.shop
   leakgate config verify nightly.yaml
@@ -141,7 +141,7 @@ func configVerifyCommand(c *console) *cobra.Command {
 		Short: "report all errors in files, and values without effect",
 		Long: `Check files with all their profiles. All errors are reported together, and so are
 values that have no effect. A run that cannot reach a verdict, because it is too short for
-a trend, is a warning, and with strict an error.`,
+a trend, is a warning, or an error with strict.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
 		Annotations: manual{
@@ -161,8 +161,8 @@ func configPrintCommand(c *console) *cobra.Command {
 		Short: "show each value that a run would use, and its origin",
 		Long: `Show each value that a run would use and where it comes from: a flag, a variable, a
 profile, a line of the file, or the default. A value that refers to variables is shown
-unexpanded, because it may be a secret; --reveal expands it. The output is itself a file
-with the same meaning.`,
+unexpanded, because it may be a secret; --reveal expands it. The output is itself a valid
+file with the same meaning.`,
 		Example: `  leakgate config print nightly.yaml --profile pr
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
   leakgate config print nightly.yaml --origin=false > resolved.yaml`,

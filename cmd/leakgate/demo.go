@@ -34,17 +34,17 @@ func demoCommand(c *console) *cobra.Command {
 	f := demoFlags{seed: 1, serving: serving{speed: serveSpeed}}
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: groupWatch,
-		Short: "find a leak on a simulated phone; needs nothing else",
+		Short: "find a leak on a simulated phone; no device needed",
 		Long: `Watch an app on a simulated phone whose clock runs 200 times faster: one process
-leaks Java memory, the other is healthy. An hour of the phone takes 18 seconds. The
+leaks Java memory, the other is healthy. An hour of phone time takes 18 seconds. The
 phone speaks adb's protocol; everything else is real.
 
 The heap dump and its copy need 1 GB of free disk space; 0.3 GB stay in the run
 directory.
 
-With --serve the phone is an adb server on 127.0.0.1 until Ctrl-C, to try leakgate,
-adb and your own scripts without a phone. It has an app that leaks, and instrumented
-tests of that app. The commands to type in another shell are printed.`,
+With --serve, the phone is served by an adb server on 127.0.0.1 until Ctrl-C, so that
+you can try leakgate, adb and your own scripts without a phone. It has an app that
+leaks, and instrumented tests of that app. The commands to type in another shell are printed.`,
 		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo\n  leakgate demo --serve --speed 60",
 		Annotations: manual{
 			exits: `0 the demo found and traced the leak, and found no leak in the healthy process; or the phone was served until Ctrl-C
@@ -129,7 +129,7 @@ func demoFault(run record.Run) string {
 		case p.Process == demoLeak && p.FirstLeaking == nil:
 			return "the leak of com.shop was not reported during the run" + reportIt
 		case p.Process == demoHealthy && p.Worst != detector.Normal:
-			return "the healthy process com.shop:push was suspected" + reportIt
+			return "leakgate suspected a leak in the healthy process com.shop:push" + reportIt
 		}
 	}
 	if len(run.Processes) != 2 {

@@ -124,7 +124,7 @@ func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error
 		return nil
 	case err := <-ended:
 		if err == nil {
-			c.note("stopped by a client, as with `adb kill-server`")
+			c.note("stopped by a client, for example with `adb kill-server`")
 		}
 		return err
 	}
@@ -167,8 +167,8 @@ func (s *serving) announce(c console, address string, phone *androidsim.Phone, a
   adb shell am start -n com.cart/.CheckoutActivity
   adb shell input keyevent BACK
 
-com.shop leaks all the time; its 2 hours take %s. com.cart is for test suites: it leaks
-a CheckoutActivity each time that one is closed. An app is stopped when its tests end, as
+com.shop leaks continuously; its 2 hours take %s. com.cart is for test suites: it leaks
+a CheckoutActivity each time one is closed. An app is stopped when its tests end, as
 on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
 `, phone.Instrumentations()[0], text.Span(2*3600/float64(s.speed)))
 	_, err := fmt.Fprint(c.out, b.String())

@@ -95,7 +95,7 @@ func TestDemoServeEnds(t *testing.T) {
 	cmd, at, errOut := serveDemo(t)
 	askServer(t, at.Address, "host:kill").Close()
 	if err := cmd.Wait(); err != nil ||
-		errOut.String() != "leakgate demo: stopped by a client, as with `adb kill-server`\n" {
+		errOut.String() != "leakgate demo: stopped by a client, for example with `adb kill-server`\n" {
 		t.Errorf("%v, %q", err, errOut)
 	}
 }

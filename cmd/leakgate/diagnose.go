@@ -36,10 +36,10 @@ leak, and write it to a directory. The kind of the leak selects what is collecte
   native   the memory maps
   gpu      graphics caches and buffers
   thread   the threads by name
-  unknown  what java and native collect
+  unknown  everything that java and native collect
 
-With --for, the process is read twice, that far apart, and the growth between the two
-readings is reported.`,
+With --for, the process is read twice, with that much time between the readings, and the
+growth is reported.`,
 		Example: `  leakgate diagnose --process com.shop --kind java
   leakgate diagnose --process com.shop:push --kind native --for 60s`,
 		Annotations: manual{exits: `0 the evidence was collected
@@ -55,7 +55,7 @@ readings is reported.`,
 	flags.Var(choice(&f.kind, "KIND", diagnosedKinds...), "kind", "kind of the leak")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
-	flags.Var(span(&f.apart), "for", "read the process twice, this far apart, such as 60s")
+	flags.Var(span(&f.apart), "for", "read the process twice, with this much time between the readings, such as 60s")
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, "diagnosis.json")
 	return cmd
@@ -174,7 +174,7 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	switch {
 	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
-		c.problem("interrupted before the second reading: no comparison; what the first one collected is in %s",
+		c.problem("interrupted before the second reading: no comparison; the evidence from the first one is in %s",
 			text.Printable(p.options.Dir))
 		return record.ExitInterrupted
 	case found == nil:
@@ -232,7 +232,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	}
 	p.console.detail("reading %s (pid %d) by %s", text.Printable(process.Name), process.PID, probe.Level.Source)
 	for _, reason := range probe.Reasons() {
-		p.console.detail("not by %s", text.Printable(reason))
+		p.console.detail("source not used: %s", text.Printable(reason))
 	}
 	order := response.Order{
 		Process: process, Level: probe.Level, Findings: probe.Findings, Recipe: f.kind, Kind: kindOf(f.kind),
@@ -331,7 +331,7 @@ func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern
 	if pid != 0 {
 		return capture.Process{},
 			absentError{
-				fmt.Errorf("no process %s with pid %d on %s; the pids of that name are %s", name, pid,
+				fmt.Errorf("no process %s with pid %d on %s; the processes of that name are %s", name, pid,
 					text.Printable(dev.Serial()), these),
 			}
 	}

@@ -126,7 +126,7 @@ func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 	_ = cmd.Wait() // the exit code reports it
 	if code := cmd.ProcessState.ExitCode(); code != 130 ||
 		!strings.Contains(text.String(), "interrupted before the second reading: no comparison; "+
-			"what the first one collected is in "+dir) {
+			"the evidence from the first one is in "+dir) {
 		t.Errorf("exit %d\n%s", code, text.String())
 	}
 	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil ||
@@ -167,7 +167,7 @@ func TestDiagnoseSelectsByPID(t *testing.T) {
 	}
 	if code, _, errOut := typed(t, env, args("--pid", "1")...); code != exitUsage ||
 		!strings.Contains(errOut,
-			"no process com.shop with pid 1 on phone-a; the pids of that name are com.shop (pid ") {
+			"no process com.shop with pid 1 on phone-a; the processes of that name are com.shop (pid ") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

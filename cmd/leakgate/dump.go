@@ -62,7 +62,7 @@ const spoolUsage = "largest temporary file for standard input or a compressed du
 func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	fs.BoolVar(&f.partial, "partial", false, "analyze the readable part of a damaged dump")
-	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; by default what is free")
+	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; by default all free memory")
 	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 	fs.Var(choice(&f.model, "MODEL", "leakgate", "ahat"), "size-model",
@@ -211,7 +211,7 @@ func wrongOrder(args []string, what string) error {
 	}
 	for _, arg := range args[1:] {
 		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
-			return fmt.Errorf("no such file %s, but %s is one; name the heap dump first, then %s",
+			return fmt.Errorf("%s does not exist, but the file %s does; name the heap dump first, then %s",
 				text.Printable(args[0]), text.Printable(arg), what)
 		}
 	}
@@ -357,7 +357,7 @@ func (f *dumpFlags) remedy(c console, err error) string {
 	case tooLarge && f.memory > 0 && memory.Limit == f.memory:
 		return "; --memory allows more" + cheaper(c)
 	case tooLarge:
-		return "; close other programs, use a computer with more memory, or try it with --memory" + cheaper(c)
+		return "; close other programs, use a computer with more memory, or try again with --memory" + cheaper(c)
 	case damaged && damage.Record == "the header":
 		return "; a heap dump is a file written by `am dumpheap` or jmap"
 	case damaged && !f.partial:
@@ -371,7 +371,7 @@ func cheaper(c console) string {
 	if c.verb != "analyze" {
 		return ""
 	}
-	return "; --only histogram needs little"
+	return "; --only histogram needs little memory"
 }
 
 // printJSON prints a value as JSON.

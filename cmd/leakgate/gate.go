@@ -31,9 +31,9 @@ func gateCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "gate --run DIR", GroupID: groupGate,
 		Short: "compare a run with earlier ones and fail on regressions",
-		Long: `Compare what a run leaves behind in each loop with the runs of the baseline, and fail on
-a regression: a new leak, more objects per loop, heavier objects, or another class behind a
-known reference. Leaks of earlier runs are reported and do not fail.
+		Long: `Compare the objects that each loop of a run leaks with those of the baseline, and fail on
+a regression: a new leak, more objects per loop, larger objects, or a new class held by a
+known reference. Leaks that the baseline already has are reported, but do not fail.
 
 Instead of a run, --dump names heap dumps of one process, each taken after a loop of the
 scenario while the app was idle, and --leakcanary a LeakCanary report (its text, a JUnit
@@ -168,7 +168,7 @@ func (f *sourceFlags) check() error {
 		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: " +
 			"the record of a run has these values (app.mapping and app.variant of the YAML file)")
 	case len(f.runs) > 2:
-		return fmt.Errorf("got %d runs: a second one confirms the first, more are not compared", len(f.runs))
+		return fmt.Errorf("got %d runs, want one, or a second one to confirm the first", len(f.runs))
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func confirmable(first, again *evidence.Evidence) error {
 	for _, a := range first.Observations {
 		for _, b := range again.Observations {
 			if a.Started.Equal(b.Started) {
-				return errors.New("--run: both are the same run: a run cannot confirm itself")
+				return errors.New("--run: both directories hold the same run: a run cannot confirm itself")
 			}
 			if d := a.Subject.Differences(b.Subject, gate.MatchAll()); len(d) > 0 && len(first.Observations) == 1 &&
 				len(again.Observations) == 1 {

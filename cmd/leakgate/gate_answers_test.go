@@ -48,7 +48,7 @@ func TestGateEdgeCases(t *testing.T) {
 		code int
 		want string
 	}{
-		{"gate --run a --run a", 2, "both are the same run"},
+		{"gate --run a --run a", 2, "both directories hold the same run"},
 		{"gate --run a --run other", 2, "cannot confirm each other: different workload"},
 		{"gate --run a --run b", 0, "no leak grows"},
 		{"gate --run a --out b", 2, "the directory of another run"},
@@ -60,7 +60,7 @@ func TestGateEdgeCases(t *testing.T) {
 		{"baseline update --run judged", 2, "judged with the baseline in file:b.json, not file:leak-baseline.json"},
 		{"baseline update --run judged --baseline file:c.json", 0, "the run added"},
 		{"baseline update --run a", 0, "the run added"},
-		{"baseline update --run a", 0, "replaced the one that was there"},
+		{"baseline update --run a", 0, "replaced its earlier copy"},
 		{"gate --run a", 0, "the baseline has only this run"},
 		{"gate --run other", 0, "different workload"},
 	} {

@@ -426,7 +426,7 @@ func TestCommentNotPosted(t *testing.T) {
 			},
 			"not in a workflow": {
 				func(_ *hub, job map[string]string) { delete(job, "GITHUB_ACTIONS") }, 2,
-				"not a workflow of GitHub Actions", false,
+				"not a GitHub Actions workflow", false,
 			},
 		} {
 			h := newHub(t)

@@ -71,7 +71,7 @@ func TestGateRejectsWrongCommandLines(t *testing.T) {
 		{[]string{"gate", "--dump", dumps, "--profile", "pr"}, 2, "--profile needs --config"},
 		{[]string{"gate", "--dump", dumps, "--baseline", "fil:x.json"}, 2, `write "file:x.json"`},
 		{[]string{"gate", "--dump", dumps, "--baseline", "file:baseline"}, 2, "not a regular file"},
-		{[]string{"gate", "--dump", dumps, "--baseline", "artifact:x"}, 2, "not a workflow of GitHub Actions"},
+		{[]string{"gate", "--dump", dumps, "--baseline", "artifact:x"}, 2, "not a GitHub Actions workflow"},
 		{[]string{"gate", "--leakcanary", "none.txt"}, 2, "none.txt"},
 		{[]string{"baseline", "updat"}, 2, "did you mean update?"},
 		{[]string{"baseline", "update", "result"}, 2, "name a run directory with --run result"},

@@ -193,7 +193,7 @@ func (s *gateSettings) connect(c console) error {
 		return nil
 	}
 	if s.ci == nil {
-		return errors.New("this is not a workflow of GitHub Actions: use file:PATH or git:BRANCH#PATH, or run it in " +
+		return errors.New("this is not a GitHub Actions workflow: use file:PATH or git:BRANCH#PATH, or run it in " +
 			"a workflow")
 	}
 	var err error
@@ -336,7 +336,7 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	})
 	if n := len(in.Base) - len(kept); n > 0 {
 		in.Warnings = append(in.Warnings,
-			fmt.Sprintf("%d of %d base runs are not of ancestors of this commit and are not compared; merge or "+
+			fmt.Sprintf("%d of %d base runs are not from ancestors of this commit and are not compared; merge or "+
 				"rebase to compare with them", n, len(in.Base)))
 	}
 	in.Base = kept

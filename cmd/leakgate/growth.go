@@ -117,7 +117,7 @@ func (f *growthFlags) check(args []string) error {
 			"they were taken; `leakgate analyze` reports what one holds")
 	case f.loops > mostLoops:
 		return fmt.Errorf("--loops: %w",
-			invalid(fmt.Sprint(f.loops), "how often the scenario was repeated between two dumps"))
+			invalid(fmt.Sprint(f.loops), "the number of repetitions between two dumps"))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
 With --wait the command returns once every process has been dumped, if the run dumps at
 marks (diagnose.dump is at_marks). Leave the app alone until then: its processes get 5 s
 of quiet and then until their object counts are stable, so that no dump contains work in
-progress. Put it after each loop; three such dumps prove a leak. An app that was just
+progress. Run it after each loop; three such dumps prove a leak. An app that was just
 started has 10 s to appear. Missing dumps are printed; if no process was dumped at all,
 the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'

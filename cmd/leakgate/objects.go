@@ -27,8 +27,8 @@ func objectsCommand(c *console) *cobra.Command {
 the GC roots reach it; for up to 16 objects also its fields, and which objects
 reference it. Write IDs as analyze prints them; "-" as DUMP is standard input.
 
-With --class, show the instances of exactly this class that retain most, with their
-fields. --where filters them by a field: FIELD=VALUE, FIELD!=VALUE, and for numbers
+With --class, show the instances of exactly this class that retain the most memory,
+with their fields. --where filters them by a field: FIELD=VALUE, FIELD!=VALUE, and for numbers
 FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the text of a
 String, the name of an enum constant, null or the ID of an object; in double quotes it
 is always a text. Quote it for the shell. Several --where must all hold.`,
@@ -44,7 +44,7 @@ is always a text. Quote it for the shell. Several --where must all hold.`,
 	flags := cmd.Flags()
 	flags.Var(word(&f.class, "NAME"), "class", "show the instances of this class, written as analyze prints it")
 	flags.Var(list{to: &f.where, placeholder: "COMPARISON"}, "where",
-		"with --class: only objects whose field has such a value, as in state=CLOSED; repeatable")
+		"with --class: show only objects whose field has this value, such as state=CLOSED (repeatable)")
 	flags.Var(number(&f.top, "N", 0), "top", "with --class: number of objects to print")
 	flags.BoolVar(&f.texts, "show-texts", false,
 		"show the texts of strings; by default each is replaced by a short hash")

@@ -340,7 +340,7 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 		{[]string{path, "--class", "byte[]", "--where", "length=1"}, []string{"its objects have no fields"}},
 		{
 			[]string{"0x1", path},
-			[]string{"no such file 0x1", path + " is one", "name the heap dump first, then the IDs"},
+			[]string{"0x1 does not exist", "the file " + path + " does", "name the heap dump first, then the IDs"},
 		},
 	} {
 		refused(t, exitUsage, append([]string{"objects"}, c.args...), c.words...)

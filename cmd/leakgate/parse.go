@@ -74,8 +74,8 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, jsonUsage)
-	flags.Var(number(&of.pid, "N", 1), "pid", "logcat: pid of the process whose lines count")
-	flags.Var(word(&of.process, "NAME"), "process", "logcat: name of the process whose lines count")
+	flags.Var(number(&of.pid, "N", 1), "pid", "logcat: pid of the process whose lines are read")
+	flags.Var(word(&of.process, "NAME"), "process", "logcat: name of the process whose lines are read")
 	return cmd
 }
 

@@ -134,7 +134,7 @@ func TestPathsRejectsWrongInput(t *testing.T) {
 		{exitUsage, []string{path, "a.B", "a.C"}, []string{"got 3", "one class or ID"}},
 		{
 			exitUsage, []string{"java.util.HashMap", path},
-			[]string{"no such file java.util.HashMap", path + " is one", "name the heap dump first"},
+			[]string{"java.util.HashMap does not exist", "the file " + path + " does", "name the heap dump first"},
 		},
 		{exitUsage, []string{missing, "java.util.HashMap"}, []string{missing, "does not exist"}},
 		{exitUsage, []string{missing, folder}, []string{missing, "does not exist"}},

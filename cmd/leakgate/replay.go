@@ -45,11 +45,11 @@ it several times to compare with several earlier runs.`,
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
 		"policy that judges memory")
 	flags.Var(list{&f.bases, "FILE", false}, "base",
-		"recording to compare with, such as that of the last release; several show how much runs differ (repeatable)")
+		"recording to compare with, such as one of the last release; several show how much runs vary (repeatable)")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default that of the run")
 	flags.BoolVar(&f.explain, "explain", false,
-		"show the conclusions of policy robust over time, with reasons; --json has all of them")
+		"show how the verdict of policy robust develops over time, with reasons; --json has every step")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
 	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if any process is inconclusive")
 	flags.BoolVar(&f.unjudged, "allow-unjudged", false, "with --gate: exit with 0 even if nothing could be judged")

@@ -25,8 +25,9 @@ func reportCommand(c *console) *cobra.Command {
 		Short: "rebuild the reports of a run, even of one that was killed",
 		Long: `Judge the samples of the run in DIR again, by the rules of that run, and write
 run.json. A run that was killed is marked as such and keeps all its measurements;
-collected artifacts that are not analyzed yet are analyzed now. A corrupt line, as a
-crash leaves it, is skipped and reported with its number, and no trend spans it.`,
+collected artifacts that are not analyzed yet are analyzed now. A corrupt line, such
+as one written during a crash, is skipped and reported with its number, and no trend
+spans it.`,
 		Example: "  leakgate report leakgate-runs/tonight\n  leakgate report leakgate-runs/tonight --json",
 		Annotations: manual{exits: `0 the reports were written, whatever the verdict
 2 the command line is wrong, or DIR cannot be read or written

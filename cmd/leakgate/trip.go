@@ -26,14 +26,14 @@ func tripCommand(c *console) *cobra.Command {
 	f := tripFlags{loops: trip.DefaultLoops, warmUp: trip.DefaultWarmUp}
 	cmd := &cobra.Command{
 		Use: "trip --process NAME -- COMMAND [ARG...]", GroupID: groupWatch,
-		Short: "repeat a scenario, report what each repetition leaves behind",
-		Long: `Run COMMAND again and again on this computer and report what each repetition leaves
-behind in a process of the app: objects, threads, files, memory by dimension and, from
-heap dumps, the places that accumulate objects.
+		Short: "repeat a scenario and report what grows each time",
+		Long: `Run COMMAND repeatedly on this computer and report what grows with each repetition in a
+process of the app: objects, threads, files, memory by dimension and, from heap dumps, the
+places that accumulate objects.
 
 COMMAND is a scenario that ends where it began: it opens the cart and comes back. It must
-leave the process running. It runs twice as a warm-up, then up to --loops times; after
-every two loops the app is left alone until it has settled, and is read. The trip ends
+not end the process. It runs twice as a warm-up, then up to --loops times; after every
+two loops, leakgate waits until the app has settled, and takes a reading. The trip ends
 early once nothing grows any more. Caches that fill and one-time initialization are not
 leaks; growth by the same amount with every loop is.
 
@@ -50,8 +50,8 @@ output is in the logs of that directory.`,
 	flags.Var(word(&f.process, "NAME"), "process", "process that runs the scenario")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
-	flags.Var(number(&f.loops, "N", leastTripLoops), "loops", "most repetitions after the warm-up")
-	flags.Var(number(&f.warmUp, "N", 0), "warmup", "repetitions before the first reading")
+	flags.Var(number(&f.loops, "N", leastTripLoops), "loops", "maximum number of repetitions after the warm-up")
+	flags.Var(number(&f.warmUp, "N", 0), "warmup", "number of repetitions before the first reading")
 	flags.BoolVar(&f.noDumps, "no-dumps", false, "judge without heap dumps")
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, record.TripName)

@@ -36,7 +36,7 @@ gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
 		"policy that judges memory")
 	flags.Var(durationRange(&f.span, &f.longest), "for",
-		"how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
+		"how long to watch, such as 2h, or 30m..2h to extend it for a suspected leak; by default until Ctrl-C")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)

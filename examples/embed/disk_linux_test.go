@@ -16,7 +16,7 @@ import (
 func TestWatchOnADiskThatFills(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("leakgate-test", disk, "tmpfs", 0, "size=3M"); err != nil {
-		recorded.Missing(t, "a small disk is needed: mount tmpfs: %v", err)
+		recorded.Missing(t, "this test requires a small disk: mount tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(disk, 0); err != nil {

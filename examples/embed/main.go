@@ -82,9 +82,9 @@ func watch(ctx context.Context, out io.Writer, client *adb.Client, process strin
 	if err == nil {
 		_, err = run.Diagnose(ctx, "", process, "dump")
 	}
-	result, werr := run.Stop("three loops are done")
+	result, werr := run.Stop("three loops completed")
 	if result.ExitCode == record.ExitLeak {
-		_, _ = fmt.Fprintln(out, "a leak; the record is in", dir)
+		_, _ = fmt.Fprintln(out, "leak found; the record is in", dir)
 	}
 	return errors.Join(err, werr, reporters.WriteRun(out, result))
 }

@@ -45,7 +45,8 @@ func (p *plan) verdicts() []verdict {
 		p.ratio("mid: reading alone at most 1.5 times the time of hprof-slurp", "mid", reading, slurp, wallTime, 1.5),
 		p.ratio("big: reading alone at most 1.5 times the time of hprof-slurp", "big", reading, slurp, wallTime, 1.5),
 		p.tracing("big"),
-		p.ratio("mid: growth over three dumps takes at most the memory of two graphs", "mid", growing, ours, peakMemory,
+		p.ratio("mid: peak memory of growth over three dumps at most twice that of analyze", "mid", growing, ours,
+			peakMemory,
 			2),
 		p.growth(),
 	}
@@ -116,7 +117,7 @@ func (p *plan) tracing(dump string) verdict {
 	told := middle(j.figures).phases
 	engine, traces := told.of(enginePhases), told.of(tracePhases)
 	if engine <= 0 || traces <= 0 {
-		return verdict{bar, "it does not report its phases", open}
+		return verdict{bar, "leakgate does not report its phases", open}
 	}
 	return verdict{
 		bar, fmt.Sprintf("%.2f s of %.2f s = %.2f", traces, engine, traces/engine), atMost(traces, tracingLimit*engine),
@@ -144,7 +145,7 @@ func (p *plan) android(d *dump) verdict {
 // growth compares the time per object with n log n. All sizes are required: the
 // smaller ones alone prove nothing.
 func (p *plan) growth() verdict {
-	bar := fmt.Sprintf("%s to %s: time of an object grows at most %d times as fast as log n", p.scale[0],
+	bar := fmt.Sprintf("%s to %s: time per object grows at most %d times as fast as log n", p.scale[0],
 		p.scale[len(p.scale)-1], growthLimit)
 	worst := 0.
 	var first *job

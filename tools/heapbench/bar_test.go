@@ -75,14 +75,14 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"fast", 0.1, nil, "met met met met met met met met met met"},
 		{"slow", 10, nil, "missed missed missed missed missed met met met missed missed"},
-		{"on the first bar", 0.25, nil, "met met met met met met met met met met"},
-		{"just above it", 0.2501, nil, "missed met met met met met met met met met"},
-		{"on the memory bar, and not under the limit", 1, nil, "missed met missed met met met met met missed missed"},
-		{"on the bar of reading", 1.5, nil, "missed missed missed met met met met met missed missed"},
-		{"just above", 1.5001, nil, "missed missed missed missed missed met met met missed missed"},
+		{"exactly on the first bar", 0.25, nil, "met met met met met met met met met met"},
+		{"just above the first bar", 0.2501, nil, "missed met met met met met met met met met"},
+		{"on the memory bar, above the other bars", 1, nil, "missed met missed met met met met met missed missed"},
+		{"exactly on the reading bars", 1.5, nil, "missed missed missed met met met met met missed missed"},
+		{"just above the reading bars", 1.5001, nil, "missed missed missed missed missed met met met missed missed"},
 		{"no peers", 0.1, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met met met"},
 		{
-			"no peers and slow", 10, func(p *plan) { p.set("hprof-", missing) },
+			"no peers, slow", 10, func(p *plan) { p.set("hprof-", missing) },
 			"open open open open open met met met missed missed",
 		},
 		{"no hprof-slurp", 0.1, func(p *plan) { p.set("slurp", missing) }, "met met met open open met met met met met"},
@@ -95,7 +95,7 @@ func TestVerdicts(t *testing.T) {
 			"missed missed met met met met open missed met met",
 		},
 		{
-			"leakgate fails beside no peers", 0.1,
+			"leakgate fails, no peer is installed", 0.1,
 			func(p *plan) { p.set("hprof-", missing); p.set("leakgate", failed) },
 			"missed missed missed missed missed missed missed missed missed missed",
 		},
@@ -113,11 +113,12 @@ func TestVerdicts(t *testing.T) {
 			"met open met met met met open met met met",
 		},
 		{
-			"one run too large", 0.9, func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) },
+			"one run uses too much memory", 0.9,
+			func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) },
 			"missed missed missed met met met met met met met",
 		},
 		{
-			"one run slow", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) },
+			"one slow run", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) },
 			"met met met met met met met met met met",
 		},
 		{
@@ -143,7 +144,7 @@ func TestVerdicts(t *testing.T) {
 			func(p *plan) { p.set("big leakgate, leaks", func(j *job) { j.figures[1].phases = nil }) },
 			"met met met met met open met met met met",
 		},
-		{"growth too large", 0.1, func(p *plan) {
+		{"growth uses too much memory", 0.1, func(p *plan) {
 			p.set("mid leakgate, growth", func(j *job) { j.figures[2].peak = j.figures[2].peak*2 + 1 })
 		}, "met met met met met met missed met met met"},
 	} {
@@ -221,7 +222,7 @@ func TestTables(t *testing.T) {
 		for _, line := range strings.Split(p.markdown("a machine"), "\n") {
 			n := strings.Count(line, "|")
 			if width > 0 && n > 0 && n != width {
-				t.Errorf("%d cells, not %d: %s", n-1, width-1, line)
+				t.Errorf("got %d cells, want %d: %s", n-1, width-1, line)
 			}
 			width = n
 		}
@@ -248,7 +249,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	if n := strings.Count(empty.markdown("a machine"), ": mvn is not installed\n"); n != len(empty.jobs) {
-		t.Errorf("%d of %d rows say why they have no figures", n, len(empty.jobs))
+		t.Errorf("%d of %d rows give the reason for their missing figures", n, len(empty.jobs))
 	}
 }
 
@@ -262,7 +263,7 @@ func TestReplaced(t *testing.T) {
 		"", fromMarker, toMarker, toMarker + "\n" + fromMarker, page + page, fromMarker + fromMarker + toMarker,
 	} {
 		if _, err := replaced([]byte(bad), "new\n"); err == nil {
-			t.Errorf("%q is accepted as a page", bad)
+			t.Errorf("%q: accepted, want an error", bad)
 		}
 	}
 	if err := writePage(t.TempDir()+"/none.md", ""); !errors.Is(err, os.ErrNotExist) {
@@ -277,7 +278,7 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%v %v %v %v %d", middle(all), middle(all[:3]), middle(all[:1]), fastest(all), largest(all))
 	}
 	if all[0].wall != 4 {
-		t.Error("the figures are sorted in place")
+		t.Error("middle or fastest sorted the figures in place")
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0.000", 34_400_000: "0.034", 999e6: "0.999", 1e9: "1.00", 9_994e6: "9.99", 22_050e6: "22.1",

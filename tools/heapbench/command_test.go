@@ -25,7 +25,7 @@ func TestMeasure(t *testing.T) {
 		t.Skip("the memory of a process is unknown on this system")
 	}
 	if more := large.peak - small.peak; more < grownBytes*9/10 || more > 3*grownBytes {
-		t.Errorf("%d bytes more, of %d and %d", more, small.peak, large.peak)
+		t.Errorf("peak grew by %d bytes, from %d to %d", more, small.peak, large.peak)
 	}
 }
 
@@ -46,12 +46,12 @@ func TestMeasureFails(t *testing.T) {
 	}
 	if _, err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).
 		measure(t.Context()); err == nil {
-		t.Error("a missing program has a figure")
+		t.Error("a missing program was measured without an error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (command{argv: []string{actor(t, "nothing")}, limit: time.Minute}).measure(ctx); err == nil {
-		t.Error("an interrupted run has a figure")
+		t.Error("an interrupted run was measured without an error")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestTail(t *testing.T) {
 		}
 	}
 	if len(s) != tailBytes {
-		t.Errorf("%d bytes are kept", len(s))
+		t.Errorf("tail keeps %d bytes, want %d", len(s), tailBytes)
 	}
 	for text, want := range map[string]string{
 		"":                             "it: EOF",
@@ -82,7 +82,7 @@ func TestTail(t *testing.T) {
 func TestPhases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "phases.json")
 	if takePhases(path) != nil {
-		t.Error("phases without a file")
+		t.Error("takePhases returns phases without a file")
 	}
 	for text, want := range map[string]bool{
 		`{"objects":1,"edges":2,"phases":[{"name":"read","seconds":1.5,"rss_bytes":3}]}`: true,
@@ -102,7 +102,7 @@ func TestPhases(t *testing.T) {
 		}
 		// The next run must not read the phases of this run.
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: the file still exists", text)
+			t.Errorf("%s: the phases file still exists", text)
 		}
 	}
 }

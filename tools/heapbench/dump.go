@@ -57,7 +57,7 @@ func (d *dump) get(ctx context.Context, c cache, log io.Writer) error {
 	if d.known(want) {
 		return nil
 	}
-	fmt.Fprintf(log, "heapbench: makes dump %s\n", d.name)
+	fmt.Fprintf(log, "heapbench: generating dump %s\n", d.name)
 	classes, err := c.classes(ctx, "HeapMaker", ".")
 	if err != nil {
 		return err

@@ -54,9 +54,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("heapbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&o.rounds, "rounds", 3, "how often everything is measured, in turn; small dumps ten times at least")
+	flags.IntVar(&o.rounds, "rounds", 3, "number of measurement rounds; small dumps are measured at least ten times")
 	only := flags.String("only", "", "`regex` of the rows to measure; their names are \"DUMP TOOL\"")
-	sizes := flags.String("sizes", "full", "sizes of the dumps that are made: full, small")
+	sizes := flags.String("sizes", "full", "sizes of the generated dumps: full or small")
 	flags.BoolVar(&o.check, "check", false, "exit with 1 if a bar is missed")
 	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
 	flags.StringVar(&o.cache, "cache", "",
@@ -70,24 +70,23 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	var errs []error
 	if flags.NArg() > 0 {
-		errs = append(errs, fmt.Errorf("read arguments: unexpected %q", flags.Arg(0)))
+		errs = append(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
 	if o.rounds < 1 {
-		errs = append(errs, errors.New("use -rounds: at least 1"))
+		errs = append(errs, fmt.Errorf("invalid -rounds %d: want at least 1", o.rounds))
 	}
 	if *sizes != "full" && *sizes != "small" {
-		errs = append(errs, fmt.Errorf("use -sizes %q: full or small", *sizes))
+		errs = append(errs, fmt.Errorf("invalid -sizes %q: want full or small", *sizes))
 	}
 	o.small = *sizes == "small"
 	if o.write != "" && (*only != "" || o.small || o.peers == "none") {
 		errs = append(errs,
-			errors.New("use -write with -only, -sizes small or -peers none: a page needs all figures; remove one of "+
-				"the two"))
+			errors.New("-write needs all figures: remove it, or -only, -sizes small and -peers none"))
 	}
 	var err error
 	if *only != "" {
 		if o.only, err = regexp.Compile(*only); err != nil {
-			errs = append(errs, fmt.Errorf("use -only: %w", err))
+			errs = append(errs, fmt.Errorf("invalid -only: %w", err))
 		}
 	}
 	if o.cache == "" {
@@ -99,7 +98,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	// The JVM that writes a dump has its own working directory.
 	if o.cache, err = filepath.Abs(o.cache); err != nil {
-		errs = append(errs, fmt.Errorf("use -cache: %w", err))
+		errs = append(errs, fmt.Errorf("invalid -cache: %w", err))
 	}
 	return o, errors.Join(errs...)
 }
@@ -125,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	p := newPlan(o)
 	if len(p.jobs) == 0 {
-		fmt.Fprintf(stderr, "heapbench: find rows: none matches %v\n", o.only)
+		fmt.Fprintf(stderr, "heapbench: no row matches %v\n", o.only)
 		return 2
 	}
 	began := time.Now()

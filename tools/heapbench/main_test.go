@@ -124,7 +124,7 @@ func android(t *testing.T) string {
 func TestSmoke(t *testing.T) {
 	for _, program := range []string{"java", "javac", "jcmd"} {
 		if _, err := find(program); err != nil {
-			recorded.Missing(t, "a JDK makes the dumps: %v", err)
+			recorded.Missing(t, "generating the dumps requires a JDK: %v", err)
 		}
 	}
 	exe, dir := actor(t, "leakgate"), t.TempDir()
@@ -151,7 +151,7 @@ func TestSmoke(t *testing.T) {
 		}
 	}
 	if strings.Contains(out, "jvm") || strings.Contains(out, "short") {
-		t.Errorf("dumps that are not of Android:\n%s", out)
+		t.Errorf("the output lists dumps that are not from Android:\n%s", out)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "scratch")); err != nil || len(left) > 0 {
 		t.Errorf("left in scratch: %v, %v", left, err)
@@ -171,7 +171,7 @@ func TestSmoke(t *testing.T) {
 	large := made(t, dir, "0.35M")
 	if each := float64(large.Bytes) / float64(large.Objects); large.Objects < 350_000 || large.Objects > 380_000 ||
 		each < 48 || each > 60 {
-		t.Errorf("%d objects of %.1f bytes", large.Objects, each)
+		t.Errorf("got %d objects of %.1f bytes", large.Objects, each)
 	}
 	again(t, dir, exe)
 	remake(t, dir)
@@ -197,7 +197,7 @@ func again(t *testing.T, dir, exe string) {
 	code, out, log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only",
 		"^0.1M leakgate$",
 		"-cache", dir, "-leakgate", exe)
-	if code != 0 || strings.Contains(log, "makes") || !strings.Contains(out, "| 0.1M | leakgate | 1 |") ||
+	if code != 0 || strings.Contains(log, "generating") || !strings.Contains(out, "| 0.1M | leakgate | 1 |") ||
 		strings.Contains(out, "| 0.35M |") {
 		t.Errorf("exit code %d, printed:\n%s%s", code, out, log)
 	}
@@ -214,19 +214,20 @@ func remake(t *testing.T, dir string) {
 	}
 	var log bytes.Buffer
 	d := &dump{name: "0.1M", asked: 100_000}
-	if err := d.get(t.Context(), cache(dir), &log); err != nil || !strings.Contains(log.String(), "makes dump 0.1M") {
+	if err := d.get(t.Context(), cache(dir), &log); err != nil ||
+		!strings.Contains(log.String(), "generating dump 0.1M") {
 		t.Fatalf("%v, printed %q", err, log.String())
 	}
 	// jcmd runs inside the virtual machine and leaves some objects of its own.
 	after := made(t, dir, "0.1M")
 	if off := after.Objects - before.Objects; off < -200 || off > 200 {
-		t.Errorf("%d objects, then %d", before.Objects, after.Objects)
+		t.Errorf("%d objects before, %d after", before.Objects, after.Objects)
 	}
 	if off := after.Bytes - before.Bytes; off < -20_000 || off > 20_000 {
-		t.Errorf("%d bytes, then %d", before.Bytes, after.Bytes)
+		t.Errorf("%d bytes before, %d after", before.Bytes, after.Bytes)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != after.Bytes {
-		t.Errorf("the manifest says %d bytes: %v, %v", after.Bytes, info, err)
+		t.Errorf("size in the manifest: %d bytes, file: %v, %v", after.Bytes, info, err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (p *plan) markdown(machine string) string {
 }
 
 func (p *plan) writeBars(t *text) {
-	t.heading("Bars", "A bar is open where a figure that it needs is not there.")
+	t.heading("Bars", "A bar is open if a figure that it needs is missing.")
 	var rows [][]string
 	for _, v := range p.verdicts() {
 		rows = append(rows, []string{v.bar, v.measured, string(v.state)})
@@ -46,7 +46,7 @@ func (p *plan) writeBars(t *text) {
 
 // head is the head of the tables of tools, without the columns before and after
 // it.
-var head = []string{"dump", "tool", "runs", "wall s", "least s", "user+sys s", "peak MB"}
+var head = []string{"dump", "tool", "runs", "wall s", "min s", "user+sys s", "peak MB"}
 
 // cells returns the columns of head: the median of the wall times, the
 // processor time of that run, the largest peak.
@@ -89,7 +89,7 @@ func (p *plan) writeMade(t *text) {
 				fmt.Sprintf("%s: %s MB, %.2f million objects", d.name, megabytes(d.bytes), float64(d.objects)/1e6))
 		}
 	}
-	about := "The last column is the peak memory divided by the objects, in bytes."
+	about := "The last column is the peak memory divided by the number of objects, in bytes."
 	if len(sizes) > 0 {
 		about += " " + strings.Join(sizes, "; ") + "."
 	}
@@ -111,7 +111,7 @@ func (p *plan) writeAndroid(t *text) {
 	if len(rows) == 0 {
 		return
 	}
-	t.heading("Dumps of Android", "Recorded dumps of a few megabytes, the start of the process included.")
+	t.heading("Dumps of Android", "Recorded dumps of a few megabytes. The times include the start of the process.")
 	t.table(head, rows)
 }
 
@@ -134,9 +134,9 @@ func (p *plan) writeGrowth(t *text) {
 	if len(rows) == 0 {
 		return
 	}
-	t.heading("Time of an object",
-		"The last column is the time of an object in the time of one in the first row, divided by what log n grows.")
-	t.table([]string{"dump", "million objects", "wall s", "ns/object", "beside log n"}, rows)
+	t.heading("Time per object",
+		"The last column is the time per object relative to the first row, divided by the growth of log n.")
+	t.table([]string{"dump", "million objects", "wall s", "ns/object", "relative to log n"}, rows)
 }
 
 func (p *plan) writePhases(t *text) {
@@ -160,7 +160,8 @@ func (p *plan) writePhases(t *text) {
 		return
 	}
 	t.heading("Where the time goes",
-		"As leakgate says itself, in the run of the median; the memory is what is resident at the end of a phase.")
+		"As reported by leakgate, for the run with the median wall time. MB is the resident memory at the end of a "+
+			"phase.")
 	t.table([]string{"dump", "tool", "million edges", "phase", "s", "MB"}, rows)
 }
 

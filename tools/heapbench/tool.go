@@ -104,13 +104,13 @@ func allTools() []*tool {
 			},
 		},
 		{
-			name: tracing, find: build, about: "the same, with a thousand objects that leak",
+			name: tracing, find: build, about: "the same, with a thousand leaking objects",
 			args: func(dump, _ string) []string {
 				return []string{"analyze", dump, "--json", "--leaking-class", leakingClass}
 			},
 		},
 		{
-			name: growing, find: build, about: "what grows over three dumps, of which each is this one",
+			name: growing, find: build, about: "growth over three copies of the dump",
 			args: func(dump, scratch string) []string {
 				return append([]string{"growth", "--json"}, thrice(dump, scratch)...)
 			},

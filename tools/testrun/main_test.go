@@ -50,7 +50,7 @@ func TestRun(t *testing.T) {
 		"panics": {
 			"func TestA(t *testing.T) { panic(\"reason\") }", "flakes.txt", false, []string{"panic: reason"}, "FLAKY",
 		},
-		"not built": {
+		"does not compile": {
 			"func TestA(t *testing.T) { none() }", "flakes.txt", false, []string{"undefined: none", "build failed"},
 			"FLAKY",
 		},
@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 			flaky, "flakes.txt", true,
 			[]string{"too late", "FLAKY x/p TestFlaky, first failure: p_test.go:15: too late"}, "budget",
 		},
-		"never retried": {flaky, "", false, []string{"too late"}, "FLAKY"},
+		"flaky without retries": {flaky, "", false, []string{"too late"}, "FLAKY"},
 		"fails again": {
 			"func TestA(t *testing.T) { t.Error(\"reason\") }", "flakes.txt", false, []string{"reason"}, "FLAKY",
 		},
@@ -98,7 +98,7 @@ func TestSeconds(t *testing.T) {
 	}
 	for _, bad := range []string{"0", "-1", "x", ""} {
 		if _, _, err := flags([]string{"-seconds", bad, "./..."}); err == nil {
-			t.Errorf("-seconds %q is accepted", bad)
+			t.Errorf("-seconds %q: accepted, want an error", bad)
 		}
 	}
 }
@@ -133,11 +133,11 @@ func TestBudgets(t *testing.T) {
 	}
 	for _, bad := range []string{"a: 3", "a", "c: 30", "a: 30\na: 31", "a: much"} {
 		if b := page(bad); b != nil {
-			t.Errorf("%q is read as %v", bad, b)
+			t.Errorf("%q: parsed as %v, want an error", bad, b)
 		}
 	}
 	if !budgets(nil).check(nil, usage{"a": 1000}) {
-		t.Error("without budgets one is missed")
+		t.Error("check fails a package although no budgets are set")
 	}
 }
 

@@ -26,7 +26,7 @@ func main() {
 
 func run(out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("wordcheck", flag.ContinueOnError)
-	count := flags.Bool("count", false, "print how often each phrase occurs, exceptions included")
+	count := flags.Bool("count", false, "print the number of occurrences of each phrase, including exceptions")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func run(out io.Writer, args []string) error {
 	}
 	left := rules.report(out, files, found)
 	if left > 0 {
-		return fmt.Errorf("%d places to rewrite; an exception is a line of tools/wordcheck/exceptions.txt with its "+
-			"reason", left)
+		return fmt.Errorf("%d findings: rewrite the text, or add an exception with its reason to "+
+			"tools/wordcheck/exceptions.txt", left)
 	}
 	return nil
 }
@@ -89,6 +89,6 @@ func printCounts(out io.Writer, found []finding) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%6d  in all\n", len(found))
+	_, err := fmt.Fprintf(out, "%6d  in total\n", len(found))
 	return err
 }

@@ -37,7 +37,7 @@ func reportOf(t *testing.T, files map[string]string, exceptions string) []string
 	}
 	var out bytes.Buffer
 	if n := r.report(&out, names, found); n != strings.Count(out.String(), "\n") {
-		t.Errorf("report counts %d of:\n%s", n, out.String())
+		t.Errorf("report returned %d, want the number of lines of:\n%s", n, out.String())
 	}
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
@@ -50,21 +50,21 @@ func TestFindsPhrases(t *testing.T) {
 		"comment": {
 			"a.go", "package a\n\n// Run tells why.\nfunc Run() {}\n", "a.go:3: \"tells\": write reports",
 		},
-		"across a line break": {
+		"phrase across a line break": {
 			"a.go", "package a\n\n// A line that is left\n// out is here.\nfunc Run() {}\n",
 			"a.go:3: \"left out\": write skipped",
 		},
 		"text": {"a.go", "package a\n\nconst a = \"it tells\"\n", "a.go:3: \"tells\": write reports"},
-		"reason of a linter": {
+		"reason of a nolint directive": {
 			"a.go", "package a\n\nvar a = 1 //nolint:x // it tells\n", "a.go:3: \"tells\": write reports",
 		},
-		"import path":     {"a.go", "package a\n\nimport _ \"tells\"\n", ""},
-		"name":            {"a.go", "package a\n\nvar tells = 1\n", ""},
-		"part of a word":  {"a.go", "package a\n\n// foretells\nvar a = 1\n", ""},
-		"page":            {"a.md", "x\n\nIt tells.\n", "a.md:3: \"tells\": write reports"},
-		"code in a page":  {"a.md", "`tells` and\n\n    tells\n\n```\ntells\n```\n", ""},
-		"comment of make": {"Makefile", "# It tells.\n", "Makefile:1: \"tells\": write reports"},
-		"recorded data":   {"testdata/a.md", "It tells.", ""},
+		"import path":           {"a.go", "package a\n\nimport _ \"tells\"\n", ""},
+		"name":                  {"a.go", "package a\n\nvar tells = 1\n", ""},
+		"part of a word":        {"a.go", "package a\n\n// foretells\nvar a = 1\n", ""},
+		"page":                  {"a.md", "x\n\nIt tells.\n", "a.md:3: \"tells\": write reports"},
+		"code in a page":        {"a.md", "`tells` and\n\n    tells\n\n```\ntells\n```\n", ""},
+		"comment in a Makefile": {"Makefile", "# It tells.\n", "Makefile:1: \"tells\": write reports"},
+		"recorded data":         {"testdata/a.md", "It tells.", ""},
 		"long comment": {
 			"a.go", "package a\n\n// " + long + "\nvar a = 1\n", "a.go:3: comment of 93 columns: wrap it at 80",
 		},
@@ -74,7 +74,7 @@ func TestFindsPhrases(t *testing.T) {
 			"a.go:3: line of 138 columns: break it at 120",
 		},
 		"raw text":            {"a.go", "package a\n\nvar a = `" + strings.Repeat("x", 130) + "`\n", ""},
-		"long line of a page": {"a.md", strings.Repeat("x ", 70) + "\n", "a.md:1: line of 140 columns: wrap it at 120"},
+		"long line in a page": {"a.md", strings.Repeat("x ", 70) + "\n", "a.md:1: line of 140 columns: wrap it at 120"},
 		"table":               {"a.md", "| " + strings.Repeat("x ", 70) + "|\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,8 @@ func TestExceptions(t *testing.T) {
 		"b/*.md | tells\\b | a quote": "",
 		"b/a.md | left out\\b | a quote": "b/a.md:1: \"tells\": write " +
 			"reports\nexceptions.txt:1: nothing in b/a.md needs it",
-		"b/a.md | tells\\b | a quote\nc/ | tells\\b | is away":  "exceptions.txt:2: no tracked file matches c/",
+		"b/a.md | tells\\b | a quote\nc/ | tells\\b | a removed directory": "exceptions.txt:2: no tracked file " +
+			"matches c/",
 		"b/ | tells\\b | a quote\nb/a.md | left out\\b | quote": "exceptions.txt:2: nothing in b/a.md needs it",
 	} {
 		if got := strings.Join(reportOf(t, files, exceptions), "\n"); got != want {
@@ -104,11 +105,11 @@ func TestExceptions(t *testing.T) {
 
 func TestRejectsLists(t *testing.T) {
 	for name, c := range map[string]struct{ phrases, exceptions, want string }{
-		"no better phrase":    {"tells\\b\n", "", "phrases.txt:1: want PHRASE => BETTER"},
-		"phrase twice":        {"a => b\na => c\n", "", `phrases.txt:2: "a" is in the list twice`},
-		"no pattern":          {"( => b\n", "", "phrases.txt:1: error parsing"},
-		"exception of reason": {"a => b\n", "x | a |\n", "exceptions.txt:1: want FILES | PHRASE | REASON"},
-		"unknown phrase":      {"a => b\n", "\nx | c | r\n", `exceptions.txt:2: "c" is not in phrases.txt`},
+		"phrase without a replacement": {"tells\\b\n", "", "phrases.txt:1: want PHRASE => BETTER"},
+		"duplicate phrase":             {"a => b\na => c\n", "", `phrases.txt:2: "a" is in the list twice`},
+		"invalid pattern":              {"( => b\n", "", "phrases.txt:1: error parsing"},
+		"exception without a reason":   {"a => b\n", "x | a |\n", "exceptions.txt:1: want FILES | PHRASE | REASON"},
+		"unknown phrase":               {"a => b\n", "\nx | c | r\n", `exceptions.txt:2: "c" is not in phrases.txt`},
 	} {
 		if _, err := parseRules(c.phrases, c.exceptions); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
