@@ -42,7 +42,7 @@ func TestTextOfApps(t *testing.T) {
   series   960 sums of 2 processes over 8h0m
   rate     +50.0 MB/h (95 %: +45.0 to +55.0)
   held by  com.shop 52 % (+210.0 MB), com.shop:remote 48 % (+190.0 MB)
-  growth   Java Heap 100 % (+390.0 MB, +48.0 MB/h)
+  growth   Java Heap 100 % (+48.0 MB/h)
 `},
 		"by a process": {
 			shopping(detector.Leak, "com.shop"),

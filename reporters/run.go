@@ -89,11 +89,10 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	out.wrapped("  series   ", fmt.Sprintf("%s, by %s; %s; %s", samplesWords(p), p.Source,
 		text.Plural(p.Details, "dumpsys meminfo reading", "dumpsys meminfo readings"), restarts(p.Restarts)))
 	if p.Missed+p.Gaps > 0 {
-		out.line("  gaps     %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"),
-			text.Plural(p.Missed, "short gap", "short gaps"), text.Span(p.Missing))
+		out.line("  gaps     %s", gapsText(p))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
-		out.line("  cpu      %.1f %% of a core by the app, %.1f %% of it caused by dumpsys meminfo", *p.CPU, *p.CostCPU)
+		out.line("  cpu      %.1f %% of a core, %.1f %% caused by dumpsys meminfo", *p.CPU, *p.CostCPU)
 	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
 		out.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1],
@@ -350,21 +349,39 @@ func (out *page) unjudged(list []record.Unjudged) {
 	}
 }
 
-// sharesText returns, for example, "Java Heap 85 % (+120.0 MB, +300.1 MB/h),
-// Native Heap 15 % (...)".
+// gapsText returns, for example, "2 long gaps and 1 short gap, 50m without
+// samples; a trend spans short gaps only".
+func gapsText(p record.Process) string {
+	var parts []string
+	if p.Gaps > 0 {
+		parts = append(parts, text.Plural(p.Gaps, "long gap", "long gaps"))
+	}
+	if p.Missed > 0 {
+		parts = append(parts, text.Plural(p.Missed, "short gap", "short gaps"))
+	}
+	s := fmt.Sprintf("%s, %s without samples", strings.Join(parts, " and "), text.Span(p.Missing))
+	if p.Gaps > 0 {
+		s += "; a trend spans short gaps only"
+	}
+	return s
+}
+
+// sharesText returns, for example, "Java Heap 85 % (+300.1 MB/h), Native Heap
+// 15 % (...)". The growth in MB is not shown: its span differs from that of the
+// trend above.
 func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
 	for i, s := range shares {
-		parts[i] = fmt.Sprintf("%s %.0f %% (%+.1f MB, %+.1f MB/h)", name(s.Dimension), 100*s.Share, s.Growth, s.Rate)
+		parts[i] = fmt.Sprintf("%s %.0f %% (%+.1f MB/h)", name(s.Dimension), 100*s.Share, s.Rate)
 	}
 	return strings.Join(parts, ", ")
 }
 
 // unseenBelow returns the detection limit, unless a leak was found or the
-// reason of the verdict already contains the limit.
+// reason of the verdict already says what cannot be ruled out.
 func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil || p.Gate != detector.Pass && p.Gate != detector.Inconclusive ||
-		strings.Contains(p.Reason, "would have been detected") || strings.Contains(p.Reason, "cannot be ruled out") {
+		strings.Contains(p.Reason, "cannot be ruled out") {
 		return ""
 	}
 	return fmt.Sprintf("; leaks slower than %.1f MB/h cannot be ruled out", *p.MinDetectable)
@@ -508,13 +525,13 @@ func (out *page) device(d record.Device) {
 	out.line("  %s", b.String())
 	var cpu []string
 	if d.SystemServer != nil {
-		cpu = append(cpu, fmt.Sprintf("%.1f %% CPU", *d.SystemServer))
-	}
-	if d.DetailSystemServer != nil {
-		cpu = append(cpu, fmt.Sprintf("%.1f %% while dumpsys ran", *d.DetailSystemServer))
+		cpu = append(cpu, fmt.Sprintf("%.1f %% of a core on average", *d.SystemServer))
 	}
 	if d.CostSystemServer != nil {
 		cpu = append(cpu, fmt.Sprintf("%.1f %% caused by leakgate", *d.CostSystemServer))
+	}
+	if d.DetailSystemServer != nil {
+		cpu = append(cpu, fmt.Sprintf("%.1f %% while dumpsys ran", *d.DetailSystemServer))
 	}
 	if len(cpu) > 0 {
 		out.line("  system_server: %s", strings.Join(cpu, ", "))
@@ -537,7 +554,7 @@ func (out *page) workload(w record.Workload) {
 		what += fmt.Sprintf(", repeated %s", text.Count(w.Repeats, "time", "times"))
 	}
 	for _, i := range w.Interrupted {
-		out.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))
+		out.line("%s: INTERRUPTED after %s: device %s closed its connection", what, text.Span(i.T), name(i.Device))
 	}
 	switch {
 	case w.Error != "":

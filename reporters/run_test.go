@@ -28,7 +28,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 		Jumps: []record.Jump{{T: 3720, Size: 250.4, Sustained: true}, {T: 7325, Size: 61}},
 	})
 	for _, want := range []string{
-		"\n  growth   Java Heap 85 % (+120.0 MB, +300.0 MB/h), Native Heap 15 % (+21.9 MB, +54.6 MB/h)\n",
+		"\n  growth   Java Heap 85 % (+300.0 MB/h), Native Heap 15 % (+54.6 MB/h)\n",
 		"\n  jump     +250 MB at 1h2m, and it stayed\n  jump     +61 MB at 2h2m\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -150,7 +150,7 @@ func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 		var text strings.Builder
 		if err := reporters.WriteRun(&text, r.Run); err != nil ||
 			!strings.Contains(text.String(), "workload device_command: INTERRUPTED after 10m") ||
-			!strings.Contains(text.String(), "device S1 has dropped it") {
+			!strings.Contains(text.String(), "device S1 closed its connection") {
 			t.Errorf("%v\n%s", err, text.String())
 		}
 	})

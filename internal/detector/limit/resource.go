@@ -28,10 +28,11 @@ type words struct{ key, name, end string }
 // (ThrowOutOfMemoryError). The memory limiter is frameworks/base services/core
 // java/com/android/server/am/MemoryLimiter.java.
 var resources = [NumResources]words{
-	{"java_heap", "Java heap", "reaching it is an OutOfMemoryError: Failed to allocate"},
-	{"file_descriptors", "file descriptors", "reaching it is an IOException or OutOfMemoryError: Too many open files"},
-	{"threads", "threads", "reaching it is an OutOfMemoryError: pthread_create failed"},
-	{"address_space", "address space", "reaching it is an OutOfMemoryError or a native crash: mmap failed"},
+	{"java_heap", "Java heap", "reaching it causes an OutOfMemoryError: Failed to allocate"},
+	{"file_descriptors", "file descriptors",
+		"reaching it causes an IOException or OutOfMemoryError: Too many open files"},
+	{"threads", "threads", "reaching it causes an OutOfMemoryError: pthread_create failed"},
+	{"address_space", "address space", "reaching it causes an OutOfMemoryError or a native crash: mmap failed"},
 	{"anonymous_memory", "anonymous memory and swap", "the memory limiter kills a process that exceeds it"},
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // text returns a warning in one line: "threads: 870 of 1000 (87 %), +120 per
-// hour, limit in 1 h at most; reaching it is an OutOfMemoryError:
+// hour, limit reached within 1 h; reaching it causes an OutOfMemoryError:
 // pthread_create failed".
 func (w Warning) text() string {
 	name := resources[w.Resource]
@@ -25,7 +25,8 @@ func (w Warning) text() string {
 	if w.TimeKnown {
 		// The time left follows from the growth that is certain, which is
 		// slower than the growth shown.
-		s += fmt.Sprintf(", +%s per hour, limit in %s at most", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
+		s += fmt.Sprintf(", +%s per hour, limit reached within %s", amount(w.Resource, w.Rate.PerHour),
+			about(w.TimeLeft))
 	}
 	return s + "; " + name.end
 }

@@ -111,7 +111,7 @@ func TestTime(t *testing.T) {
 	}
 	if want := "threads: "; !strings.HasPrefix(first.Text, want) || !strings.Contains(first.Text, " of 1000 (7") ||
 		!strings.Contains(first.Text,
-			"+300 per hour, limit in 1 h at most; reaching it is an OutOfMemoryError: pthread_create failed") {
+			"+300 per hour, limit reached within 1 h; reaching it causes an OutOfMemoryError: pthread_create failed") {
 		t.Errorf("%q", first.Text)
 	}
 	// The distance warnings come after the time warning.

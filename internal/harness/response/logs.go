@@ -85,7 +85,7 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	// uid.
 	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
-		return []string{"exit info: no earlier exit of a process with this name"}, nil
+		return []string{"exit info: no recorded exit of a process with this name"}, nil
 	}
 	ended := "1 earlier exit of a process with this name: "
 	if len(own) > 1 {

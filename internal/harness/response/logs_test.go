@@ -40,7 +40,7 @@ func TestExitsOfUser(t *testing.T) {
 		10: {"exit info: 4 earlier exits of processes with this name, the last: LOW_MEMORY at 2026-01-02 05:00:00.600",
 			"  LOW_MEMORY at 2026-01-02 05:00:00.600", "  ANR at 2026-01-02 05:00:00.500",
 			"  CRASH_NATIVE at 2026-01-02 04:00:00", "  OTHER at no time"},
-		11: {"exit info: no earlier exit of a process with this name"},
+		11: {"exit info: no recorded exit of a process with this name"},
 	} {
 		c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: user}}}
 		got, err := readExitInfo(c, &MemorySnapshot{}, []byte(text))
