@@ -21,7 +21,7 @@ func analyzeCommand(c *console) *cobra.Command {
 		Use: "analyze DUMP", GroupID: groupDump,
 		Short: "report leaks, classes, dominators, bitmaps and threads",
 		Long: `Report what is in a heap dump of Android or a JVM: what leaks and which references keep
-it alive, the classes and objects that retain most, bitmaps, strings, threads and
+it alive, the classes and objects that retain the most memory, bitmaps, strings, threads and
 activities. The retained size of an object is what would be freed with it.
 
 DUMP may be compressed with gzip or zstd; "-" is standard input. A truncated dump is
@@ -50,11 +50,11 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
 	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on",
 		"exit with 1 if the app leaks; known leaks of Android do not count")
 	flags.BoolVar(&f.incomplete, "allow-incomplete", false,
-		"with --fail-on leak: exit with 0 if no leak was found in a dump that cannot prove that there is none")
+		"with --fail-on leak: exit with 0 if no leak was found, even if the dump cannot prove that there is none")
 	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only the first")
 	flags.BoolVar(&f.texts, "show-texts", false,
 		"show map keys, thread names, titles and repeated strings; by default each is replaced by a short hash")
-	flags.BoolVar(&f.strings, "strings", false, "look for duplicate strings even if there are very many")
+	flags.BoolVar(&f.strings, "strings", false, "look for duplicate strings even if there are very many strings")
 	return cmd
 }
 
@@ -66,7 +66,7 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// all prints entire tables, as does an explicit --top.
+	// all or an explicit --top turns off the shortening of tables.
 	all, asked bool
 	texts      bool
 	leaking    []string

@@ -56,7 +56,7 @@ func barOn(w io.Writer, width func() int) *bar {
 	return b
 }
 
-// phase names the present phase. The name is written to the terminal unchanged,
+// phase names the current phase. The name is written to the terminal unchanged,
 // so it must be printable even if it quotes other text.
 func (b *bar) phase(text string) { b.at(text, 0, 0) }
 

@@ -31,8 +31,9 @@ text.
 
 It needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
 security-events: write). With a read-only token, as in a workflow of a fork, only the job
-summary is written; a second workflow, on workflow_run, then posts the comment: it takes the
-number of the pull request from the event, and only numbers and names from the run directory.`,
+summary is written; a second workflow, on workflow_run, then posts the comment: it reads the
+number of the pull request from the event, and uses only numbers and names from the run
+directory.`,
 		Example: `  leakgate comment --run leakgate-runs/pr --dry-run
   leakgate comment --run leakgate-runs/pr --config leakgate.yaml --check`,
 		Annotations: manual{exits: `0 the verdict was posted, or there was nothing to post

@@ -86,7 +86,7 @@ func completeChoices(cmd *cobra.Command) {
 			return
 		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
-			panic(err) // a flag of this command, once
+			panic(err) // unknown flag, or registered twice
 		}
 	})
 	for _, sub := range cmd.Commands() {

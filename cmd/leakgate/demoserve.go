@@ -24,11 +24,11 @@ type serving struct {
 }
 
 const (
-	// serveSpeed is the default speed, at which two hours of the phone's time
-	// take two minutes.
+	// serveSpeed is the default speed, at which two hours of phone time take
+	// two minutes.
 	serveSpeed = 60
-	// maxServeSpeed is the speed at which 75 ms of real time remain for each
-	// sample, because a sample is taken every 30 s of the phone's time.
+	// maxServeSpeed leaves 75 ms of real time for each sample, because a sample
+	// is taken every 30 s of phone time.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
 )

@@ -24,7 +24,7 @@ func diffCommand(c *console) *cobra.Command {
 		Use: "diff BASE HEAD", GroupID: groupDump,
 		Short: "compare two heap dumps, or two runs",
 		Long: `Compare two heap dumps: which leaks are new, larger, smaller, unchanged or gone, by a
-key that is stable from build to build; where the dominator tree grew or shrank;
+key that does not change between builds; where the dominator tree grew or shrank;
 and what changed in each class. One of the dumps may be "-",
 standard input.
 

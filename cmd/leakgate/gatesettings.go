@@ -262,7 +262,7 @@ func (s *gateSettings) merge(contents [][]byte) (*gate.Baseline, error) {
 func readBaseline(raw []byte) (*gate.Baseline, error) {
 	b, err := gate.ReadBaseline(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w; restore an earlier one, or remove it and record base runs again", err)
+		return nil, fmt.Errorf("%w; restore an earlier version, or remove it and record base runs again", err)
 	}
 	return b, nil
 }
@@ -328,7 +328,7 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	}
 	behind, unknown, err := tree.Ancestors(ctx, "HEAD", commits)
 	if err != nil || len(behind) == 0 && len(unknown) == 0 && !s.hasTestedCommit(ctx, tree, in) {
-		return // not a checkout of this app, or not of git
+		return // not a git checkout of this app
 	}
 	kept := slices.DeleteFunc(slices.Clone(in.Base), func(o gate.Observation) bool {
 		_, ok := behind[o.Commit]

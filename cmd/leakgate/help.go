@@ -44,7 +44,7 @@ LEAKGATE_WAIT true: wait for a device that another run uses, like --wait
 LEAKGATE_LEASES the directory for the locks of devices and run directories
 LEAKGATE_RUNS the directory for runs without --out; by default leakgate-runs
 LEAKGATE_ACCEPTED the file of accepted leaks, like --accepted
-LEAKGATE_ARTIFACT the artifact of a GitHub workflow that has the run directory, for the comment
+LEAKGATE_ARTIFACT the name of the artifact in which a GitHub workflow uploads the run directory, for the comment
 LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, which workloads do not see; by default GITHUB_TOKEN
 NO_COLOR if not empty: print no colors
 ANDROID_SERIAL the device to use; adb's other variables apply too`

@@ -14,15 +14,15 @@ func markCommand(c *console) *cobra.Command {
 	var f markFlags
 	cmd := &cobra.Command{
 		Use: "mark --run DIR [--wait] TEXT", GroupID: groupWatch,
-		Short: "put a mark on the time axis of a run in progress",
-		Long: `Put TEXT on the time axis of the run that writes to DIR, for every device: the start
-of a loop of a test suite, for example. A workload finds DIR
-in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
+		Short: "record a mark in a run in progress",
+		Long: `Record TEXT as a mark at the current time of the run that writes to DIR, on every device:
+for example, the start of a loop of a test suite. A workload finds DIR in the variable
+LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
 
 With --wait the command returns once every process has been dumped, if the run dumps at
-marks (diagnose.dump is at_marks). Leave the app alone until then: its processes get 5 s
-of quiet and then until their object counts are stable, so that no dump contains work in
-progress. Run it after each loop; three such dumps prove a leak. An app that was just
+marks (diagnose.dump is at_marks). Leave the app alone until then: leakgate waits for 5 s,
+and then until the object counts of the processes are stable, so that no dump contains
+work in progress. Run it after each loop; three such dumps prove a leak. An app that was just
 started has 10 s to appear. Missing dumps are printed; if no process was dumped at all,
 the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'

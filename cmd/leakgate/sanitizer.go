@@ -68,8 +68,8 @@ func printableLines(lines string) string {
 	}
 }
 
-// readable puts a sanitizer in front of a terminal. A file or a pipe gets the
-// output byte by byte.
+// readable puts a sanitizer in front of a terminal. Output to a file or
+// a pipe is not changed.
 func readable(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
 		return newSanitizer(f)

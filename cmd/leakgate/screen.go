@@ -61,7 +61,7 @@ func newScreen(c console, o monitor.Options) *screen {
 	}
 }
 
-// terminalWidth returns the present width of the terminal that w writes to, 0
+// terminalWidth returns the current width of the terminal that w writes to, 0
 // if w is not a terminal.
 func terminalWidth(w io.Writer) func() int {
 	f, ok := w.(*os.File)

@@ -19,7 +19,7 @@ import (
 )
 
 func stripCommand(c *console) *cobra.Command {
-	// --partial could not repair any damage here.
+	// Errors must not suggest --partial, which strip does not have.
 	f := stripFlags{dumpFlags: dumpFlags{partial: true}}
 	cmd := &cobra.Command{
 		Use: "strip IN OUT", GroupID: groupDump,

@@ -18,7 +18,7 @@ func watchCommand(c *console) *cobra.Command {
 	f := watchFlags{policy: detector.DefaultPolicy().Name, dump: response.OnLeak}
 	cmd := &cobra.Command{
 		Use: "watch --process NAME", GroupID: groupWatch,
-		Short: "watch an app on a device, without a file",
+		Short: "watch an app on a device, without a YAML file",
 		Long: `Watch the processes of an app on a device until Ctrl-C, or for the time given by --for.
 Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
 gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,

@@ -28,8 +28,8 @@ func shop() *androidsim.Phone {
 }
 
 // The program finds the leak and leaves no goroutine, lease, socket or file
-// behind: when it is done, after Ctrl-C, and when it loses its phone. A bubble
-// fails if a goroutine is left in it.
+// behind when it finishes, after Ctrl-C, and when the phone disconnects. A
+// synctest bubble fails if a goroutine remains in it.
 func TestWatch(t *testing.T) {
 	for name, c := range map[string]end{
 		"done": {time.Hour, func(func(), *adbd.Server) {}, record.ExitLeak, record.StoppedFinished},
@@ -51,7 +51,7 @@ func TestWatch(t *testing.T) {
 
 // end is the way in which a run ends.
 type end struct {
-	after   time.Duration // until something happens
+	after   time.Duration // time of the call of happens
 	happens func(interrupt func(), server *adbd.Server)
 	exit    int
 	stopped string

@@ -32,8 +32,8 @@ func needPhone(t *testing.T) {
 	}
 }
 
-// leaks watches the app while the suite runs. It needs the phone from Start on,
-// or without Start from the first checked spec on.
+// leaks watches the app while the suite runs. The phone must be connected when
+// Start is called or, without Start, when the first checked spec begins.
 var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"),
 	harness.Wait(), harness.StandIn())
 
@@ -69,8 +69,8 @@ var _ = Describe("the cart", leaks.Check(), func() {
 		back(ctx)
 	})
 
-	// Checkout leaks. Without Known this spec fails, and shows who holds the
-	// screen.
+	// CheckoutActivity leaks. Without Known, this spec would fail and show what
+	// holds the screen.
 	It("checks out",
 		leaks.Known(harness.Held("ScreenTracker.sScreens"), "CART-7: checkout is being rewritten", "anna",
 			harness.Until(2030, 12, 31)), func(ctx SpecContext) {
@@ -78,7 +78,7 @@ var _ = Describe("the cart", leaks.Check(), func() {
 			back(ctx)
 		})
 
-	// The legacy page leaks, too, and accepted.yaml lists it for the whole
+	// LegacyActivity leaks, too, and accepted.yaml lists it for the entire
 	// suite.
 	It("opens the legacy page", func(ctx SpecContext) {
 		open(ctx, "LegacyActivity")

@@ -31,8 +31,8 @@ const (
 	tracingLimit = 1. / 3
 	// growthLimit is how much faster than log n the time per object may grow. A
 	// part of this growth is caused by memory that no longer fits the
-	// processor's caches. Work that grows like n to the 1.25 exceeds the limit
-	// over these sizes.
+	// processor's caches. Work that grows like n^1.25 exceeds the limit over
+	// these sizes.
 	growthLimit = 2
 )
 

@@ -163,7 +163,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestGrowth checks that n log n passes the bar and n to the 1.25 does not.
+// TestGrowth checks that n log n passes the bar and n^1.25 does not.
 func TestGrowth(t *testing.T) {
 	for _, c := range []struct {
 		cost func(n float64) float64

@@ -140,9 +140,9 @@ func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, 
 		return m, err
 	}
 	heap := fmt.Sprintf("-Xmx%dm", 128+m.Asked*115>>20)
-	// The serial collector moves objects in a fixed order, and the other option
-	// makes it leave no gaps: therefore the same heap yields the same dump,
-	// except for what jcmd itself adds.
+	// The serial collector moves objects in a fixed order, and
+	// MarkSweepAlwaysCompactCount makes it leave no gaps: therefore the same
+	// heap yields the same dump, except for what jcmd itself adds.
 	cmd := exec.CommandContext(ctx, java, "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions",
 		"-XX:MarkSweepAlwaysCompactCount=1",
 		heap, "-cp", classes, "HeapMaker", strconv.FormatInt(m.Asked, 10), strconv.FormatInt(m.Seed, 10))

@@ -4,7 +4,7 @@
 //
 //	go run ./heapbench                                     # everything: a quarter of an hour
 //	go run ./heapbench -only '^mid ' -rounds 1             # a part
-//	go run ./heapbench -sizes small -peers none            # whether it works
+//	go run ./heapbench -sizes small -peers none            # a quick check
 //	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //
 // It generates the large dumps with its own Java program, from a seed, uses the
