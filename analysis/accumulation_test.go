@@ -220,7 +220,7 @@ func TestAccumulations(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
 			if got := accumulationLines(t, dump, 0); got != "" {
-				t.Errorf("want no accumulation, got %s", got)
+				t.Errorf("got %s, want no accumulation", got)
 			}
 		})
 	}
@@ -267,14 +267,14 @@ func TestAccumulationsOfRoots(t *testing.T) {
 		{"virtual machine", "", rootedBy(hprof.SubRootVMInternal, sessions)},
 		{"unknown", "", rootedBy(hprof.SubRootUnknown, sessions)},
 		{"a few", "", rootedBy(hprof.SubRootJNIGlobal, sessions/4)},
-		{"several kinds", "", func(h *hproftest.Heap) {
+		{"few roots of several kinds", "", func(h *hproftest.Heap) {
 			for i, kind := range []hprof.SubTag{
 				hprof.SubRootJNIGlobal, hprof.SubRootMonitorUsed, hprof.SubRootNativeStack,
 			} {
 				rootedBy(kind, sessions/4+i)(h)
 			}
 		}},
-		{"two kinds each", "JNI_GLOBAL > com.shop.Session" + held, func(h *hproftest.Heap) {
+		{"two roots for each object", "JNI_GLOBAL > com.shop.Session" + held, func(h *hproftest.Heap) {
 			next := session(h)
 			for range sessions {
 				s := next()
@@ -282,12 +282,12 @@ func TestAccumulationsOfRoots(t *testing.T) {
 				h.Root(hprof.SubRootJNIGlobal, s)
 			}
 		}},
-		{"one large among many", "", func(h *hproftest.Heap) {
+		{"one large object among many", "", func(h *hproftest.Heap) {
 			rootedBy(hprof.SubRootJNIGlobal, sessions/2)(h)
 			h.Root(hprof.SubRootJNIGlobal,
 				h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(4 << 20)}))
 		}},
-		{"nine large ones", "", func(h *hproftest.Heap) {
+		{"nine large objects", "", func(h *hproftest.Heap) {
 			h.Declare("com.shop.Session", nil, "object data")
 			for range 9 {
 				h.Root(hprof.SubRootJNIGlobal,
@@ -307,12 +307,13 @@ func TestAccumulationsOfRoots(t *testing.T) {
 			func(h *hproftest.Heap) { couriers(h, 1200, 2000, 0) },
 		},
 		{
-			"threads and their frames", "THREAD_OBJECT > com.shop.Courier: 1200 x com.shop.Courier, 2400 x byte[]\n",
+			"threads with local variables",
+			"THREAD_OBJECT > com.shop.Courier: 1200 x com.shop.Courier, 2400 x byte[]\n",
 			func(h *hproftest.Heap) { couriers(h, 1200, 500, 1500) },
 		},
-		{"threads that hold little", "", func(h *hproftest.Heap) { couriers(h, 1200, 100, 0) }},
+		{"threads that retain little", "", func(h *hproftest.Heap) { couriers(h, 1200, 100, 0) }},
 		{
-			"lists of threads",
+			"list of each thread",
 			strings.Repeat("com.shop.Courier > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, "+
 				"4000 x byte[]\n", 10), func(h *hproftest.Heap) {
 				next := session(h)

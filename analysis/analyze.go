@@ -343,10 +343,10 @@ func (d *dump) warnOfGraph() {
 			"and shallow sizes are correct")
 	}
 	if g.Dangling > 0 {
-		d.warn("%d references lead to objects that are not in the dump", g.Dangling)
+		d.warn("%d references point to objects that are not in the dump", g.Dangling)
 	}
 	if g.Duplicates > 0 {
-		d.warn("%d objects are in the dump more than once; the last copy of each counts", g.Duplicates)
+		d.warn("%d objects are in the dump more than once; the last copy of each is used", g.Duplicates)
 	}
 }
 

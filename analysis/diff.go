@@ -226,7 +226,7 @@ func commonWarnings(base, head *Dump) []string {
 	list := []string{}
 	if base.Truncated != head.Truncated || base.Partial != head.Partial {
 		list = append(list,
-			"one dump is complete and the other is not: missing objects look as if they were gone, or new")
+			"one dump is complete and the other is not: objects missing from the incomplete one look gone or new")
 	}
 	if base.Android == nil || head.Android == nil {
 		return list

@@ -41,47 +41,47 @@ func TestMoved(t *testing.T) {
 			[]Leak{held("Basket", 8, "Bus.listeners", "Basket$$Lambda.<captured>")},
 			map[string]string{"[Bus.listeners Basket$$Lambda.<captured>]": "[Bus.listeners Cart$$Lambda.<captured>]"},
 		},
-		"anonymous classes by their stable names": {
+		"renumbered anonymous class": {
 			[]Leak{held("Cart$1", 8, "A.a")}, []Leak{held("Cart$2", 8, "B.b")}, map[string]string{"[B.b]": "[A.a]"},
 		},
 		"different class in a different place": {
 			[]Leak{held("Cart", 8, "A.a", "B.b")}, []Leak{held("Wish", 8, "A.c", "B.d")},
 			map[string]string{"[A.c B.d]": ""},
 		},
-		"different class in a place of one line": {
+		"different class with a path of one line": {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Wish", 8, "A.b")}, map[string]string{"[A.b]": ""},
 		},
 		"five times as many": {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 40, "A.b")}, map[string]string{"[A.b]": ""},
 		},
-		"one more of a few": {
+		"two instead of one": {
 			[]Leak{held("Cart", 1, "A.a")}, []Leak{held("Cart", 2, "A.b")}, map[string]string{"[A.b]": "[A.a]"},
 		},
-		"a quarter more": {
+		"a third more": {
 			[]Leak{held("Cart", 9, "A.a")}, []Leak{held("Cart", 12, "A.b")}, map[string]string{"[A.b]": "[A.a]"},
 		},
-		"more than a quarter more": {
+		"more than a third more": {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 11, "A.b")}, map[string]string{"[A.b]": ""},
 		},
-		"one is still there": {
+		"old leak still present": {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 8, "A.a"), held("Cart", 8, "A.b")},
 			map[string]string{"[A.b]": ""},
 		},
-		"the closest of two": {
+		"closest of two": {
 			[]Leak{held("Cart", 8, "A.a", "X.x"), held("Cart", 8, "B.b", "Y.y")}, []Leak{held("Cart", 8, "B.b", "Z.z")},
 			map[string]string{"[B.b Z.z]": "[B.b Y.y]"},
 		},
-		"different class in a similar place, and base has it, too": {
+		"different class in a similar place, loaded in base too": {
 			[]Leak{held("Cart", 8, "A.a", "Cart$$Lambda.<captured>")},
 			[]Leak{held("Wish", 8, "A.a", "Wish$$Lambda.<captured>")},
 			map[string]string{"[A.a Wish$$Lambda.<captured>]": ""},
 		},
-		"different class in a similar place, and head has both": {
+		"different class in a similar place, both loaded in head": {
 			[]Leak{held("List", 8, "A.a", "List$$Lambda.<captured>")},
 			[]Leak{held("Grid", 8, "A.a", "Grid$$Lambda.<captured>")},
 			map[string]string{"[A.a Grid$$Lambda.<captured>]": ""},
 		},
-		"different class of the platform in a similar place": {
+		"different platform class in a similar place": {
 			[]Leak{held("android.os.Binder", 8, "A.a", "B.b")}, []Leak{held("android.view.View", 8, "A.a", "B.c")},
 			map[string]string{"[A.a B.c]": ""},
 		},
@@ -98,7 +98,7 @@ func TestMoved(t *testing.T) {
 				}
 			}
 			if !maps.Equal(got, c.want) {
-				t.Errorf("%v, want %v", got, c.want)
+				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -136,12 +136,12 @@ func TestMovedByBruteForce(t *testing.T) {
 			}
 		})
 		if len(stable) != 1 || !maps.Equal(stable[0], of) {
-			t.Fatalf("%d stable matchings, %v and %v", len(stable), stable, of)
+			t.Fatalf("got %d stable matchings, %v, want only %v", len(stable), stable, of)
 		}
 		pairs += len(of)
 	}
 	if pairs < 1000 {
-		t.Errorf("%d pairs: the inputs prove little", pairs)
+		t.Errorf("only %d pairs: the inputs prove little", pairs)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestMovedOfMany(t *testing.T) {
 	}
 	if warnings := movedWarnings(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]), loadedClasses{})); len(
 		warnings) != 0 {
-		t.Errorf("want nothing left, got %q", warnings)
+		t.Errorf("got warnings %q, want none", warnings)
 	}
 }
 
@@ -234,25 +234,27 @@ func TestNameMismatches(t *testing.T) {
 		base, head *Summary
 		want       []string // words that the mismatches must contain
 	}{
-		"source names":              {dump("source", "", nil), dump("source", "", nil), nil},
+		"unobfuscated":              {dump("source", "", nil), dump("source", "", nil), nil},
 		"each with its own mapping": {dump("mapping", "m1", nil), dump("mapping", "m2", nil), nil},
-		"one is obfuscated": {
+		"one obfuscated dump": {
 			dump("obfuscated", "", one), dump("mapping", "m2", nil), []string{"of base are obfuscated"},
 		},
-		"both, of one build": {dump("obfuscated", "", one), dump("obfuscated", "", more), nil},
-		"both, of two builds": {
+		"two obfuscated dumps of one build": {dump("obfuscated", "", one), dump("obfuscated", "", more), nil},
+		"two obfuscated dumps of two builds": {
 			dump("obfuscated", "", one), dump("obfuscated", "", other),
 			[]string{"of base are obfuscated", "of head are obfuscated"},
 		},
-		"both, with hardly a class in common": {
+		"two obfuscated dumps with hardly any class in common": {
 			dump("obfuscated", "", one), dump("obfuscated", "", foreign), []string{"of base", "of head"},
 		},
-		"the mapping of head for both": {
+		"mapping of head for both": {
 			dump("other_mapping", "m2", one), dump("mapping", "m2", nil),
 			[]string{"the mapping of base belongs to another build"},
 		},
-		"a wrong mapping, one build": {dump("other_mapping", "m2", one), dump("other_mapping", "m2", more), nil},
-		"two wrong mappings, one build": {
+		"wrong mapping for two dumps of one build": {
+			dump("other_mapping", "m2", one), dump("other_mapping", "m2", more), nil,
+		},
+		"two wrong mappings for dumps of one build": {
 			dump("other_mapping", "m1", one), dump("other_mapping", "m2", more), []string{"of base", "of head"},
 		},
 	} {
@@ -303,11 +305,11 @@ func TestMatchMoved(t *testing.T) {
 			got[added[h].Key] = gone[b].Key
 		}
 		if !maps.Equal(got, want) {
-			t.Fatalf("%v, want %v", got, want)
+			t.Fatalf("got %v, want %v", got, want)
 		}
 		pairs += len(got)
 	}
 	if pairs < 100 {
-		t.Errorf("%d pairs: the inputs prove little", pairs)
+		t.Errorf("only %d pairs: the inputs prove little", pairs)
 	}
 }

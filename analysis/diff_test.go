@@ -51,11 +51,12 @@ func checkTotals(t *testing.T, d *Diff) {
 		shallow += c.ShallowBytes.Delta
 		instances += c.Instances.Delta
 		if c.Status == statusKnown {
-			t.Errorf("nothing changed: %+v", c)
+			t.Errorf("unchanged class is listed: %+v", c)
 		}
 	}
 	if shallow != d.ShallowBytes.Delta || instances != d.Objects.Delta || d.ClassesChanged != len(d.Classes) {
-		t.Errorf("classes: %d bytes, %d objects; in total %+v, %+v", shallow, instances, d.ShallowBytes, d.Objects)
+		t.Errorf("classes add up to %d bytes and %d objects; the totals are %+v and %+v", shallow, instances,
+			d.ShallowBytes, d.Objects)
 	}
 	for _, list := range [][]PathChange{d.Growth, d.Shrinkage} {
 		for _, p := range list {
@@ -141,7 +142,7 @@ func checkMirror(t *testing.T, d, m *Diff) {
 		"leaks": {leaks, m.Leaks},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
-			t.Errorf("%s: not the reverse of the reverse:\n%+v\n%+v", name, pair[0], pair[1])
+			t.Errorf("%s: the reversed comparison is different:\n%+v\n%+v", name, pair[0], pair[1])
 		}
 	}
 }
@@ -392,7 +393,7 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 		}
 	}
 	if told != most && (told != 0 || most >= 2*noise) {
-		t.Errorf("growth of %d bytes is reported, the largest is %d", told, most)
+		t.Errorf("largest reported growth is %d bytes, want %d", told, most)
 	}
 }
 
@@ -417,13 +418,16 @@ func TestDiffPaths(t *testing.T) {
 	}
 	tests := []struct{ name, base, head, want string }{
 		{"one path", "A 1 100\n B 1 90\n  C 1 80\n", "A 1 300\n B 1 290\n  C 3 280\n", "A>B>C +200 of 1"},
-		{"spread over many", "A 1 100\n B 1 30\n", "A 1 300\n B 1 45\n", "A +200 of 1, B"},
+		{"growth spread over many objects", "A 1 100\n B 1 30\n", "A 1 300\n B 1 45\n", "A +200 of 1, B"},
 		{"two paths", "A 1 100\nB 1 100\n", "A 1 300\nB 1 200\n", "A +200 of 1; B +100 of 1"},
-		{"half here and half below", "A 1 100\n B 1 50\n", "A 1 300\n B 1 150\n", "A +200 of 1, B; A>B +100 of 1"},
-		{"one grew, another shrank", "A 1 300\n B 1 100\n", "A 1 300\n C 1 100\n", "A>C +100 of 0"},
-		{"another lambda", "A 1 100\n X$$Lambda$1 1 100\n", "A 1 200\n X$$Lambda$2 2 200\n", "A>X$$Lambda +100 of 1"},
+		{"half of the growth below", "A 1 100\n B 1 50\n", "A 1 300\n B 1 150\n", "A +200 of 1, B; A>B +100 of 1"},
+		{"growth and shrinkage", "A 1 300\n B 1 100\n", "A 1 300\n C 1 100\n", "A>C +100 of 0"},
 		{
-			"many lambdas, one gone", "X$$Lambda$1 1 100\n Y 1 90\nX$$Lambda$2 1 100\n",
+			"renumbered lambda", "A 1 100\n X$$Lambda$1 1 100\n", "A 1 200\n X$$Lambda$2 2 200\n",
+			"A>X$$Lambda +100 of 1",
+		},
+		{
+			"several lambdas, one gone", "X$$Lambda$1 1 100\n Y 1 90\nX$$Lambda$2 1 100\n",
 			"X$$Lambda$3 1 300\n Y 2 280\n", "X$$Lambda>Y +190 of 1",
 		},
 		{"noise", "A 1 100\n", "A 1 109\n", ""},
@@ -487,7 +491,7 @@ func TestDiffOfApp(t *testing.T) {
 	}
 	d := checkDiff(t, app(100, true), app(400, true))
 	if len(d.Growth) == 0 {
-		t.Fatalf("no growth: %+v", d)
+		t.Fatalf("no growth in %+v", d)
 	}
 	var way []string
 	for _, s := range d.Growth[0].Steps {

@@ -20,14 +20,14 @@ func TestExplainedBy(t *testing.T) {
 		holder, place, of string
 		told              bool
 	}{
-		"the leak's own":          {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
-		"a few more":              {"com.shop.CartActivity", 111, "0x8", "0x2", "java.util.ArrayList", false},
-		"many more":               {"com.shop.CartActivity", 5000, "0x8", "0x2", "java.util.ArrayList", true},
-		"of another class":        {"com.shop.Page", 100, "0x8", "0x2", "java.util.ArrayList", true},
-		"in another place":        {"com.shop.CartActivity", 100, "0x8", "0x9", "java.util.ArrayList", true},
-		"nodes that hold it":      {"java.util.HashMap$Node", 100, "0x8", "0x2", "java.util.ArrayList", false},
-		"the array of the list":   {"com.shop.CartActivity", 100, "0x2", "0x9", "java.lang.Object[]", false},
-		"another field of holder": {"com.shop.CartActivity", 100, "0x2", "0x9", "com.shop.Cart", true},
+		"objects of the leak":         {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"slightly more objects":       {"com.shop.CartActivity", 111, "0x8", "0x2", "java.util.ArrayList", false},
+		"many more objects":           {"com.shop.CartActivity", 5000, "0x8", "0x2", "java.util.ArrayList", true},
+		"other class":                 {"com.shop.Page", 100, "0x8", "0x2", "java.util.ArrayList", true},
+		"other place":                 {"com.shop.CartActivity", 100, "0x8", "0x9", "java.util.ArrayList", true},
+		"nodes that hold the objects": {"java.util.HashMap$Node", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"array of the list":           {"com.shop.CartActivity", 100, "0x2", "0x9", "java.lang.Object[]", false},
+		"other field of the holder":   {"com.shop.CartActivity", 100, "0x2", "0x9", "com.shop.Cart", true},
 	} {
 		pile.Accumulates = &Accumulation{Class: c.class, Count: c.count}
 		if strings.HasPrefix(c.class, "java.") {

@@ -41,23 +41,23 @@ func TestGarbage(t *testing.T) {
 	}
 	r := analyzed(t, data, Options{})
 	if len(r.Leaks) != 1 || r.Leaks[0].Class != "com.example.HeldActivity" {
-		t.Errorf("leaks are %+v", r.Leaks)
+		t.Errorf("got leaks %+v", r.Leaks)
 	}
 	if len(r.Unreachable) != 2 {
-		t.Fatalf("garbage is %+v", r.Unreachable)
+		t.Fatalf("got unreachable objects %+v", r.Unreachable)
 	}
 	const reason = "Activity#mDestroyed is true"
 	many, one := r.Unreachable[0], r.Unreachable[1]
 	if many.Class != "com.example.GoneActivity" || many.Instances != 12 || len(many.Objects) != shownGarbage ||
 		many.Reason != reason {
-		t.Errorf("the garbage with most objects is %+v", many)
+		t.Errorf("first unreachable group: %+v", many)
 	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(many.Objects))); len(unique) != len(many.Objects) {
 		t.Errorf("an object is listed twice: %v", many.Objects)
 	}
 	if one.Class != "com.example.WatchedActivity" || one.Instances != 1 || len(one.Objects) != 1 ||
 		one.Reason != reason {
-		t.Errorf("the other garbage is %+v", one)
+		t.Errorf("second unreachable group: %+v", one)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestRecordedGarbage(t *testing.T) {
 	r := analyzed(t, recorded.Read(t, "hprof", "leak_service_binder.hprof"), Options{})
 	if len(r.Unreachable) != 1 || !slices.Equal(r.Unreachable[0].Objects, []string{"0xb0f766d0"}) ||
 		r.Unreachable[0].Class != "android.view.ViewRootImpl" {
-		t.Errorf("garbage is %+v", r.Unreachable)
+		t.Errorf("got unreachable objects %+v", r.Unreachable)
 	}
 	if r = analyzed(t, recorded.Read(t, "hprof", "ahat-O.hprof"), Options{}); r.Unreachable == nil ||
 		len(r.Unreachable) != 0 {
-		t.Errorf("garbage is %+v, want none and not null", r.Unreachable)
+		t.Errorf("got unreachable objects %+v, want an empty list", r.Unreachable)
 	}
 }

@@ -124,8 +124,8 @@ func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size
 		return err
 	}
 	if tree.Full() {
-		d.warn("there are more than %d different paths; objects beyond them are counted with the objects that lead "+
-			"to them", tree.Nodes())
+		d.warn("there are more than %d different paths; objects on further paths are counted with the objects "+
+			"that refer to them", tree.Nodes())
 	}
 	s.note(name, d, tree, about)
 	o.phase("")
@@ -200,17 +200,19 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 			warn("it was taken before %s; list the dumps in the order in which they were taken", before.Name)
 		}
 		if now.Process != before.Process && now.Process != "" && before.Process != "" {
-			warn("it is from the process %q, %s from %q; all dumps of a series must be from one process", now.Process,
+			warn("it is from the process %q, but %s is from %q; all dumps of a series must be from one process",
+				now.Process,
 				before.Name, before.Process)
 		}
 		part, partBefore := now.Truncated || now.Partial, before.Truncated || before.Partial
 		// An incomplete dump may lack the classes that identify Android.
 		if jvm != s.jvm && !part && !partBefore {
-			warn("either it or %s is from Android, the other from a JVM; all dumps of a series must be from one "+
-				"process", before.Name)
+			origin := map[bool]string{false: "Android", true: "a JVM"}
+			warn("it is from %s, but %s is from %s; all dumps of a series must be from one process", origin[jvm],
+				before.Name, origin[s.jvm])
 		}
 		if part != partBefore {
-			warn("either it or %s is incomplete: missing objects look as if they were new, or gone", before.Name)
+			warn("either it or %s is incomplete: objects missing from the incomplete one look gone or new", before.Name)
 		}
 		if g.IDSize != s.idSize {
 			warn("its IDs differ in size from those of %s: bytes cannot be compared", before.Name)

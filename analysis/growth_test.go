@@ -53,7 +53,7 @@ func TestGrowthOfPrograms(t *testing.T) {
 	checkLeaks(t, mall, jvmtest.MallLeaks(), loops)
 	steady := grow(t, j.Start(t, jar, jvmtest.SteadyMain), 4, loops)
 	if steady.Found != 0 || len(steady.Growth) != 0 {
-		t.Errorf("nothing leaks, but %d places grow: %+v", steady.Found, steady.Growth)
+		t.Errorf("%d places grow, want none: %+v", steady.Found, steady.Growth)
 	}
 }
 
@@ -82,11 +82,11 @@ func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
 	for i := range r.Growth {
 		leaking := func(l jvmtest.Leak) bool { _, child := findChild(r.Growth[i:i+1], l.Class); return child != nil }
 		if !slices.ContainsFunc(leaks, leaking) {
-			t.Errorf("no leak in %+v", r.Growth[i])
+			t.Errorf("place without a known leak: %+v", r.Growth[i])
 		}
 	}
 	if r.Found > expected || len(r.Growth) != r.Found {
-		t.Errorf("%d places for %d leaks", r.Found, expected)
+		t.Errorf("got %d places for %d leaks", r.Found, expected)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := add("four", whole[:20], Options{}); err == nil {
-		t.Error("the beginning of a dump was accepted as a dump")
+		t.Error("a truncated header was accepted as a dump")
 	}
 	if len(s.Report(0).Dumps) != len(before) {
 		t.Error("an unreadable dump is in the report")
@@ -251,30 +251,29 @@ func TestGrowthOfMixedDumps(t *testing.T) {
 		first, second []byte
 		want          []string
 	}{
-		"the same": {app("com.shop"), app("com.shop"), nil},
-		"another": {
+		"same process": {app("com.shop"), app("com.shop"), nil},
+		"other process": {
 			app("com.shop"), app("com.shop:push"),
 			[]string{
-				`two: it is from the process "com.shop:push", one from "com.shop"; ` +
+				`two: it is from the process "com.shop:push", but one is from "com.shop"; ` +
 					"all dumps of a series must be from one process",
 			},
 		},
-		"second unknown": {app("com.shop"), whole, nil},
-		"first unknown":  {whole, app("com.shop"), nil},
-		"a JVM": {
+		"unknown process second": {app("com.shop"), whole, nil},
+		"unknown process first":  {whole, app("com.shop"), nil},
+		"JVM": {
 			app("com.shop"), grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}),
 			[]string{
-				"two: either it or one is from Android, the other from a JVM; all dumps of a series must be from one " +
-					"process",
+				"two: it is from a JVM, but one is from Android; all dumps of a series must be from one process",
 			},
 		},
-		"a head": {
+		"truncated before the platform classes": {
 			app("com.shop"), headOf(t, app("com.shop")),
-			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
+			[]string{"two: either it or one is incomplete: objects missing from the incomplete one look gone or new"},
 		},
-		"a part": {
+		"truncated at the end": {
 			whole, hproftest.Truncate(whole, len(whole)-100),
-			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
+			[]string{"two: either it or one is incomplete: objects missing from the incomplete one look gone or new"},
 		},
 	} {
 		s := NewGrowthSeries(1)
@@ -307,6 +306,6 @@ func headOf(t testing.TB, dump []byte) []byte {
 			return head
 		}
 	}
-	t.Fatal("each part of the dump identifies its origin")
+	t.Fatal("no truncated dump lacks the classes of the platform")
 	return nil
 }

@@ -133,12 +133,12 @@ func TestKeysOfCollections(t *testing.T) {
 				texts[l.Class] = text
 			}
 			if text != texts[l.Class] {
-				t.Errorf("%s, with %d elements: %q, and %q", l.Class, total, text, texts[l.Class])
+				t.Errorf("%s with %d elements: got key text %q, want %q", l.Class, total, text, texts[l.Class])
 			}
 		}
 		for i, class := range classes {
 			if found[class] != total {
-				t.Errorf("%d in %s: %d leak", total, collections[i].make, found[class])
+				t.Errorf("%s: %d of %d elements leak", collections[i].make, found[class], total)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func checkPlace(t *testing.T, s jvmtest.Shape, g *analysis.Growth) {
 			return
 		}
 	}
-	t.Errorf("want %s and %d bytes:\n%s", s.Place, want, growthText(t, g))
+	t.Errorf("want %s with %d bytes, got:\n%s", s.Place, want, growthText(t, g))
 }
 
 const galleryLoops = 10
@@ -149,7 +149,7 @@ func TestNamesOfAJVM(t *testing.T) {
 	const deployments, table = 6, 200_000
 	r := run(t, j, jar, jvmtest.GalleryMain, deployments, "class-loader").analyze(t, nil)
 	if len(r.Loaders) != 1 {
-		t.Fatalf("%d classes of many loaders", len(r.Loaders))
+		t.Fatalf("got %d classes with several loaders, want 1", len(r.Loaders))
 	}
 	if l := r.Loaders[0]; !strings.HasSuffix(l.Class, "Gallery$Plugin") || l.Loaders != deployments ||
 		l.RetainedBytes < deployments*table || l.RetainedBytes > deployments*table*11/10 {

@@ -39,6 +39,6 @@ func TestKeysInAnyOrder(t *testing.T) {
 		}
 	}
 	if len(prints) == len(first) {
-		t.Error("Shark's paths are the same in all orders: the orders prove nothing")
+		t.Error("Shark's paths are the same in all orders: the test proves nothing")
 	}
 }

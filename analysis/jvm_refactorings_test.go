@@ -49,7 +49,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 	a, b := summaryOf(t, one, one.Mapping, one.Leaking), summaryOf(t, other, other.Mapping, other.Leaking)
 	if d := analysis.Compare(a, b, 10); !d.Comparable ||
 		slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
-		t.Errorf("each with its own mapping: %q, %q", d.Mismatches, statusesOf(d))
+		t.Errorf("two builds, each with its own mapping: %q, %q", d.Mismatches, statusesOf(d))
 	}
 	bare, strange := summaryOf(t, one, "", builtNames(t, one)), summaryOf(t, one, other.Mapping, nil)
 	for name, pair := range map[string][2]*analysis.Summary{
@@ -124,7 +124,7 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 				}
 			}
 			if l.MovedFrom == "" || l.MovedFrom != keys[screen] {
-				t.Errorf("%s: %s is mistaken for %q", r.Name, screen, l.BaseKeyText)
+				t.Errorf("%s: %s is paired with the wrong leak, %q", r.Name, screen, l.BaseKeyText)
 			}
 		}
 	}
@@ -137,11 +137,11 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 		t.Errorf("%s: %q, want %q: %q", r.Name, changed, want, statusesOf(d))
 	}
 	if r.Joins != "" && !joined(d, r.Joins) {
-		t.Errorf("%s: %s is not named: %q", r.Name, r.Joins, statusesOf(d))
+		t.Errorf("%s: no leak mentions %s: %q", r.Name, r.Joins, statusesOf(d))
 	}
 	made := func(c analysis.ClassChange) bool { return c.Class == r.Made && c.Instances.Delta > 0 }
 	if r.Made != "" && !slices.ContainsFunc(d.Classes, made) {
-		t.Errorf("%s: no more objects of %s: the change proves nothing", r.Name, r.Made)
+		t.Errorf("%s: the number of %s objects did not grow: the change proves nothing", r.Name, r.Made)
 	}
 }
 

@@ -89,7 +89,7 @@ func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations
 			objects[l.Class][o] = true
 		}
 		if l.Instances != len(l.Objects) || l.Library || len(l.Consequences) > 0 || l.RetainedBytes <= 0 {
-			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances,
+			t.Errorf("%s: %d instances, %d objects, library %t, consequences %v, %d bytes", l.Class, l.Instances,
 				len(l.Objects), l.Library, l.Consequences, l.RetainedBytes)
 		}
 		at := slices.IndexFunc(known, func(k jvmtest.Leak) bool { return k.Class == l.Class })
@@ -138,7 +138,7 @@ func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 		for n, e := range l.Trace[:len(l.Trace)-1] {
 			next := l.Trace[n+1].Object
 			if from := g.Nodes[objectID(t, e.Object)]; from == nil || !references(from, e, objectID(t, next)) {
-				t.Errorf("%s: %s %s.%s does not lead to %s", l.Class, e.Kind, e.Owner, e.Reference, next)
+				t.Errorf("%s: %s %s.%s does not refer to %s", l.Class, e.Kind, e.Owner, e.Reference, next)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func TestJVMLeaks(t *testing.T) {
 			d.checkRoots(t, r.Leaks)
 			checkNoWarning(t, r)
 			if keys := byKey(t, r.Leaks, []jvmtest.Leak{k}, iterations); keys[k.Class] != together[k.Class] {
-				t.Errorf("key %s, beside other leaks %s", keys[k.Class], together[k.Class])
+				t.Errorf("got key %s, but %s in a dump with other leaks", keys[k.Class], together[k.Class])
 			}
 			if !isThreadLeak(k) {
 				d.checkAccumulation(t, k, iterations)
@@ -227,15 +227,15 @@ func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int)
 	s := &r.Suspects[0]
 	a, n := s.Accumulates, int64(k.Objects(iterations))
 	if !suspected(s, k) || s.RetainedBytes < 1<<20 || a.Bytes > s.RetainedBytes || a.Share <= 0.05 || a.Share >= 1 {
-		t.Errorf("%d bytes by %q: %+v", s.RetainedBytes, s.KeyText, a)
+		t.Errorf("%d bytes retained by %q: %+v", s.RetainedBytes, s.KeyText, a)
 	}
 	switch {
 	case a.Class == k.Class:
 		if a.Count != n {
-			t.Errorf("%+v, want %d", a, n)
+			t.Errorf("got %+v, want %d objects", a, n)
 		}
 	case a.Holds != k.Class || a.Held != n || a.Count != n:
-		t.Errorf("%+v, want %d objects of %s", a, n, k.Class)
+		t.Errorf("got %+v, want %d objects of %s", a, n, k.Class)
 	}
 }
 
@@ -244,7 +244,7 @@ func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int)
 func checkNoWarning(t *testing.T, r *analysis.Report) {
 	t.Helper()
 	for _, w := range r.Warnings {
-		if !strings.HasSuffix(w, "references lead to objects that are not in the dump") {
+		if !strings.HasSuffix(w, "references point to objects that are not in the dump") {
 			t.Error(w)
 		}
 	}
@@ -286,7 +286,7 @@ func TestStableKeys(t *testing.T) {
 	for _, b := range builds {
 		for _, class := range first.Leaking {
 			if b.keys[class] != first.keys[class] {
-				t.Errorf("%s, %s: key of %q, in the first build of %q", b.Name, class, b.texts[class],
+				t.Errorf("%s, %s: got key text %q, but %q in the first build", b.Name, class, b.texts[class],
 					first.texts[class])
 			}
 		}
@@ -340,7 +340,7 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	for i := range r.Leaks {
 		l := &r.Leaks[i]
 		if trace.KeyOf(strings.Join(l.KeyText, "\n")+"\n") != l.Key {
-			t.Errorf("%s: the key is not of %q", l.Class, l.KeyText)
+			t.Errorf("%s: the key is not that of %q", l.Class, l.KeyText)
 		}
 		b.texts[l.Class] = l.KeyText
 		b.fingerprints[l.Class] = append(b.fingerprints[l.Class], l.Fingerprint)
@@ -365,14 +365,14 @@ func compareFingerprints(t *testing.T, builds []*build) {
 	}
 	for _, class := range slices.SortedFunc(maps.Keys(changed),
 		func(a, b string) int { return cmp.Or(changed[b]-changed[a], strings.Compare(a, b)) }) {
-		t.Logf("Shark's fingerprint of %s: differs in %d of %d builds", class, changed[class], len(builds)-1)
+		t.Logf("Shark's fingerprint of %s differs in %d of %d builds", class, changed[class], len(builds)-1)
 	}
 	// The JVM puts the address of a lambda class into its name.
 	for class, want := range map[string]bool{
 		"CartScreen": true, "SettingsScreen": true, "ProductScreen": false, "DraftScreen": false,
 	} {
 		if got := changed["com.example.mall."+class] > 0; got != want {
-			t.Errorf("%s: fingerprints change: %t", class, got)
+			t.Errorf("%s: fingerprint changes: got %t, want %t", class, got, want)
 		}
 	}
 }

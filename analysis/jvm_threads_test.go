@@ -42,7 +42,7 @@ func TestJVMThreads(t *testing.T) {
 			}
 			if want := []string{"THREAD_OBJECT accumulates " + test.class}; !slices.Equal(s.KeyText, want) ||
 				len(s.Trace) != 1 || s.Trace[0].Class != test.class {
-				t.Errorf("key of %q, trace %+v", s.KeyText, s.Trace)
+				t.Errorf("key text %q, trace %+v", s.KeyText, s.Trace)
 			}
 		})
 	}

@@ -85,8 +85,8 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 		return nil, nil, err
 	}
 	if chosen.Unread > 0 {
-		d.warn("%s not in the dump; objects without it match neither = nor !=",
-			text.Count(chosen.Unread, "text of a string is", "texts of strings are"))
+		d.warn("%s not in the dump; objects with such a string match neither = nor !=",
+			text.Count(chosen.Unread, "string value is", "string values are"))
 	}
 	s := &selection{Class: name, Where: []string{}, Instances: len(all), Matching: len(chosen.Objects)}
 	for i, c := range where {

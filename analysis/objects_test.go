@@ -14,8 +14,8 @@ import (
 // warning, not to an empty result.
 func TestLookupOfStrippedTexts(t *testing.T) {
 	for names, want := range map[int]string{
-		1: "1 text of a string is not in the dump; objects without it match neither = nor !=",
-		3: "3 texts of strings are not in the dump; objects without it match neither = nor !=",
+		1: "1 string value is not in the dump; objects with such a string match neither = nor !=",
+		3: "3 string values are not in the dump; objects with such a string match neither = nor !=",
 	} {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 		order, list := h.Declare("com.shop.Order", nil, "object name"), h.ArrayList()

@@ -111,7 +111,7 @@ func TestPathsToObjects(t *testing.T) {
 		}
 	}
 	if reached != 12 {
-		t.Errorf("%d of 12 are reached separately", reached)
+		t.Errorf("%d of 12 objects were found by ID", reached)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestTypos(t *testing.T) {
 		}
 	}
 	if slips < 1000 || isTypo("abc", "abd") {
-		t.Errorf("%d slips", slips)
+		t.Errorf("got %d typos, want at least 1000", slips)
 	}
 }
 

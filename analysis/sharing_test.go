@@ -152,7 +152,7 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 	// holder; the path leads to the first object.
 	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 ||
 		len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
-		t.Errorf("%s: %d bytes retained by %q, %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))
+		t.Errorf("%s: %d bytes retained by %q, path of %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))
 	}
 	first := s.Trace[len(s.Trace)-2]
 	if got := first.Owner + "." + first.Reference; got != want[0] || s.Trace[len(s.Trace)-1].Object != s.Objects[0] {
@@ -160,6 +160,6 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 	}
 	if key := strings.Join(s.KeyText, "\n"); !strings.HasSuffix(key, "\naccumulates com.shop.Observer") ||
 		!strings.Contains(key, want[0]) {
-		t.Errorf("%s: key of %q", name, key)
+		t.Errorf("%s: key text %q", name, key)
 	}
 }

@@ -50,7 +50,7 @@ func checkCase(t *testing.T, name string, a *sharkAnswer) {
 	case "leak":
 		if len(traces(&a.Answer,
 			func(tr *sharktest.Trace) bool { return lastStep(tr) == "com.example.Controller[callback]" })) == 0 {
-			t.Errorf("%s: no leak after the controller", name)
+			t.Errorf("%s: no path leads from the controller to a leak", name)
 		}
 	case "holder", "harmony":
 		to := traces(&a.Answer, func(tr *sharktest.Trace) bool { return tr.Leaking.Class == plainLeak })

@@ -335,7 +335,7 @@ func TestSharkDifferences(t *testing.T) {
 	for i, d := range sharkDifferences {
 		t.Logf("%s: %d answers, %v; %s: %v", d.name, counts[i].dumps, counts[i].changes, d.dump, counts[i].shown)
 		if counts[i].shown[d.change] == 0 {
-			t.Errorf("%s: %s does not show it: no change of kind %q, but %v", d.name, d.dump, d.change, counts[i].shown)
+			t.Errorf("%s: %s has no change of kind %q, only %v", d.name, d.dump, d.change, counts[i].shown)
 		}
 	}
 	if len(sharkDifferences) > 13 {
@@ -357,7 +357,7 @@ func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCo
 	r := &rules{}
 	before := r.find(t, s, a.class).fates()
 	if more := changes(theirs, before); len(more) > 0 {
-		return true, fmt.Errorf("without differences there are changes: %v", more)
+		return true, fmt.Errorf("the answers differ although all differences are disabled: %v", more)
 	}
 	for i, d := range sharkDifferences {
 		d.on(r)
@@ -368,7 +368,7 @@ func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCo
 		before = after
 	}
 	if more := changes(before, ours); len(more) > 0 {
-		return true, fmt.Errorf("there are changes without a cause: %v", more)
+		return true, fmt.Errorf("unexplained changes: %v", more)
 	}
 	return true, nil
 }

@@ -31,7 +31,7 @@ func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{
 		{"dangling references", dumpOf(hproftest.Form{}, addDanglingReference), plain, "not found in heap dump", nil},
-		{"ids of 8 bytes", dumpOf(hproftest.Form{IDSize: 8}, nil), plain, "Unknown tag 0x00", nil},
+		{"IDs of 8 bytes", dumpOf(hproftest.Form{IDSize: 8}, nil), plain, "Unknown tag 0x00", nil},
 		{
 			"hprof-conv", dumpOf(hproftest.Form{Converted: true}, nil), plain,
 			"NullPointerException at shark.AndroidBuildMirror", nil,
@@ -56,7 +56,7 @@ func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	const count = "Class count"
 	inOneDump, err := strconv.Atoi(sound.Metadata[count])
 	if err != nil || a.Metadata[count] != strconv.Itoa(2*inOneDump) {
-		return fmt.Errorf("%s classes, and %d in one dump: %w", a.Metadata[count], inOneDump, err)
+		return fmt.Errorf("got %s classes, want twice the %d of one dump: %w", a.Metadata[count], inOneDump, err)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 // countedEach reports whether a leak retains more bytes than the dump has.
 func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
-		return fmt.Errorf("%d bytes of %d are retained", size, len(dump))
+		return fmt.Errorf("the leak retains only %d bytes, but the dump has %d", size, len(dump))
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func faultHeap(t *testing.T) *hproftest.Heap {
 			return c.Heap()
 		}
 	}
-	t.Fatal("there is no such case")
+	t.Fatal("leak case not found")
 	return nil
 }
 
@@ -205,13 +205,13 @@ func TestSharkFaults(t *testing.T) {
 			switch {
 			case f.failure != "":
 				if !strings.Contains(a.Failure, f.failure) {
-					t.Errorf("Shark fails with %q", a.Failure)
+					t.Errorf("Shark failed with %q, want %q", a.Failure, f.failure)
 				}
 			case a.Failure != "" || len(a.Leaks) == 0:
 				t.Fatalf("Shark reports %d leaks: %s", len(a.Leaks), a.Failure)
 			default:
 				if err := f.wrong(&a, sound, data); err != nil {
-					t.Errorf("Shark is not wrong: %v", err)
+					t.Errorf("Shark's answer is correct: %v", err)
 				}
 			}
 			compareSound(t, data, f.sound(t))

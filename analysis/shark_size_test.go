@@ -43,7 +43,7 @@ func TestSharkSizes(t *testing.T) {
 		}
 		w.graph.Close()
 	}
-	t.Logf("%d objects, %d of equal size; others by causes: %+v", sum.objects, sum.equal, *sum)
+	t.Logf("%d objects, %d of equal size; the others by cause: %+v", sum.objects, sum.equal, *sum)
 	for name, n := range map[string]int{
 		"equal": sum.equal, "beyond": sum.beyond, "contents": sum.contents, "flags": sum.flags, "weak": sum.weak,
 		"approximation": sum.approximation, "out of sight": sum.outOfSight,
@@ -284,7 +284,8 @@ func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeS
 		}
 		if line := leakLine(l.Type == sharktest.Library, l.Signature, len(l.Traces)); credited[line] != ours ||
 			theirs != l.RetainedBytes {
-			t.Errorf("%s, %v: %s: %d bytes of %d, and Shark %d of %d", name, a, line, credited[line], ours,
+			t.Errorf("%s, %v: %s: got %d bytes, want %d; Shark reports %d, and its traces add up to %d", name, a, line,
+				credited[line], ours,
 				l.RetainedBytes, theirs)
 		}
 	}
@@ -344,11 +345,11 @@ func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) err
 	sum.add(d, theirs == ours)
 	switch want := ours + d.beyond + d.contents + d.flags + d.weak + d.approximation - d.outOfSight; {
 	case theirs != approximate:
-		return fmt.Errorf("Shark says %d bytes, its model %d", theirs, approximate)
+		return fmt.Errorf("Shark reports %d bytes, but its model predicts %d", theirs, approximate)
 	case d.approximation < 0 || d.contents < 0 || d.beyond < 0:
-		return fmt.Errorf("Shark counts less: %+v", d)
+		return fmt.Errorf("Shark counts less than we do: %+v", d)
 	case theirs != want:
-		return fmt.Errorf("Shark says %d bytes, want %d = %d with %+v", theirs, want, ours, d)
+		return fmt.Errorf("Shark reports %d bytes, want %d: our %d and the differences %+v", theirs, want, ours, d)
 	}
 	return nil
 }
@@ -373,11 +374,11 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 		case w.graph.IsClass(x):
 			// Shark counts the bytes of the class's record. All classes of
 			// these dumps are roots.
-			return d, exact, fmt.Errorf("%#x is a class that is not a root", id)
+			return d, exact, fmt.Errorf("class %#x is not a root", id)
 		default:
 			d.flags += w.native[id] - shallow.Native
 			if java := w.plain.Nodes[id].Size; java != shallow.Java {
-				return d, exact, fmt.Errorf("%#x: Shark counts %d bytes, we %d", id, java, shallow.Java)
+				return d, exact, fmt.Errorf("%#x: Shark counts %d bytes, but we count %d", id, java, shallow.Java)
 			}
 		}
 	}
@@ -390,7 +391,7 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 		case !w.all[holder]:
 			d.outOfSight += size
 		case outside()[w.graph.ID(holder)]:
-			return d, exact, fmt.Errorf("the plain reader reaches %#x without it", w.graph.ID(x))
+			return d, exact, fmt.Errorf("the plain reader also reaches %#x by another path", w.graph.ID(x))
 		default:
 			d.weak -= size
 		}

@@ -97,7 +97,7 @@ func askShark(t *testing.T) *sharkRun {
 	s := sharktest.New(t)
 	oneRun.once.Do(func() { oneRun.run = newSharkRun(t, s) })
 	if oneRun.run == nil {
-		t.Fatal("Shark was started by another test, and did not answer")
+		t.Fatal("Shark failed in an earlier test")
 	}
 	return oneRun.run
 }
@@ -255,7 +255,7 @@ func TestSharkGenerated(t *testing.T) {
 			a := &c.answers[i]
 			all++
 			if a.Failure != "" {
-				t.Errorf("%s, %v: Shark fails: %s", c.name, a, a.Failure)
+				t.Errorf("%s, %v: Shark failed: %s", c.name, a, a.Failure)
 				continue
 			}
 			err := difference(a.ask(t, c.data).lines, sharkLines(&a.Answer))
@@ -273,7 +273,7 @@ func TestSharkGenerated(t *testing.T) {
 	if len(askShark(t).cases) < 200 {
 		t.Errorf("%d dumps", len(askShark(t).cases))
 	}
-	t.Logf("%d answers about %d dumps", all, len(askShark(t).cases))
+	t.Logf("%d answers for %d dumps", all, len(askShark(t).cases))
 }
 
 // lines returns everything that a result says, except for sizes.

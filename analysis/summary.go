@@ -227,7 +227,7 @@ func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
 	out := make([]SummaryLeak, 0, min(len(leaks), mostWrittenLeaks))
 	kept := map[string]bool{}
 	if n := len(leaks) - mostWrittenLeaks; n > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain least, are omitted", n, what))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain the least, are omitted", n, what))
 		list := make([]*leakSum, len(leaks))
 		for i := range leaks {
 			list[i] = &leaks[i]
@@ -336,7 +336,7 @@ func (f *summaryFile) check() error {
 	if f.Least < 1 ||
 		!counts(f.ShallowBytes, f.Least, f.Dump.Objects, f.Dump.References, f.Dump.ReachableBytes,
 			f.Dump.ReachableNative) {
-		return errors.New("a number of the dump is invalid")
+		return errors.New("a number that describes the dump is invalid")
 	}
 	for i, n := range f.Tree {
 		// The children of one parent are adjacent, and are followed by those of
@@ -345,7 +345,7 @@ func (f *summaryFile) check() error {
 			return fmt.Errorf("node %d of its tree is out of order", i)
 		}
 		if !counts(n.Objects, n.RetainedBytes, n.RetainedNative) {
-			return fmt.Errorf("a number of node %d is invalid", i)
+			return fmt.Errorf("node %d of its tree has an invalid number", i)
 		}
 	}
 	met := map[string]bool{}

@@ -60,19 +60,19 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		if asJSON(t, report) != asJSON(t, only) {
-			t.Errorf("%s: the report differs with a summary", name)
+			t.Errorf("%s: the report differs if a summary is also requested", name)
 		}
 		if a, b := encoded(t, alone), encoded(t, beside); !bytes.Equal(a, b) {
-			t.Errorf("%s: the summary differs with a report:\n%.2000s\n%.2000s", name, a, b)
+			t.Errorf("%s: the summary differs if a report is also requested:\n%.2000s\n%.2000s", name, a, b)
 		}
-		t.Logf("%s: %d bytes of %d", name, len(encoded(t, alone)), len(file))
+		t.Logf("%s: a summary of %d bytes for a dump of %d bytes", name, len(encoded(t, alone)), len(file))
 		all = append(all, alone)
 	}
 	for _, base := range all {
 		for _, head := range all {
 			if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)),
 				asJSON(t, Compare(base, head, many)); got != want {
-				t.Errorf("by summaries:\n%.1000s\nby dumps:\n%.1000s", got, want)
+				t.Errorf("from summaries:\n%.1000s\nfrom dumps:\n%.1000s", got, want)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestSummaryOfRandomDumps(t *testing.T) {
 		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))
 		if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)),
 			asJSON(t, Compare(base, head, many)); got != want {
-			t.Fatalf("seed %d, by summaries:\n%.1000s\nby dumps:\n%.1000s", seed, got, want)
+			t.Fatalf("seed %d, from summaries:\n%.1000s\nfrom dumps:\n%.1000s", seed, got, want)
 		}
 	}
 }
@@ -108,15 +108,17 @@ func TestSummaryOfManyLeaks(t *testing.T) {
 func TestReadDamagedSummary(t *testing.T) {
 	good := string(encoded(t, summarized(t, randomHeap(t, 1))))
 	for name, c := range map[string][2]string{
-		"empty":           {"", "read summary"},
-		"cut":             {good[:len(good)/2], "read summary"},
-		"another schema":  {strings.Replace(good, summarySchema, "leakgate.diff/1\u202e", 1), "its schema is"},
-		"no tree":         {`{"schema":"leakgate.summary/1"}`, "no root"},
-		"a loop":          {strings.Replace(good, `"parent":0`, `"parent":1`, 1), "out of order"},
-		"a negative node": {strings.Replace(good, `"parent":0`, `"parent":-1`, 1), "out of order"},
-		"a negative size": {strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":-`, 1), "invalid"},
-		"no least":        {strings.Replace(good, `"least_bytes":`, `"least":`, 1), "invalid"},
-		"a huge number": {
+		"empty":     {"", "read summary"},
+		"truncated": {good[:len(good)/2], "read summary"},
+		"wrong schema": {
+			strings.Replace(good, summarySchema, "leakgate.diff/1\u202e", 1), "its schema is",
+		},
+		"no tree":                     {`{"schema":"leakgate.summary/1"}`, "no root"},
+		"node that is its own parent": {strings.Replace(good, `"parent":0`, `"parent":1`, 1), "out of order"},
+		"negative parent":             {strings.Replace(good, `"parent":0`, `"parent":-1`, 1), "out of order"},
+		"negative size":               {strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":-`, 1), "invalid"},
+		"no minimum size":             {strings.Replace(good, `"least_bytes":`, `"least":`, 1), "invalid"},
+		"huge number": {
 			strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":9223372036854775807,"x":`, 1), "invalid",
 		},
 	} {
@@ -146,7 +148,7 @@ func FuzzReadSummary(f *testing.F) {
 		}
 		d := Compare(s, s, many)
 		if len(d.Classes)+len(d.Growth)+len(d.Shrinkage) != 0 {
-			t.Errorf("it differs from itself: %+v", d)
+			t.Errorf("a summary differs from itself: %+v", d)
 		}
 		for _, l := range d.Leaks {
 			if l.Status != statusKnown && l.Status != statusUnpaired {

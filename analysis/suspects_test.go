@@ -107,7 +107,7 @@ func TestSuspectKeysOfRoots(t *testing.T) {
 		keys[name] = list[0].Key
 	}
 	if keys["first"] != keys["second"] {
-		t.Error("the number of a lambda is in the key")
+		t.Error("the key contains the number of a lambda")
 	}
 	different := []string{keys["linked"], keys["globals"], keys["monitors"], keys["first"]}
 	slices.Sort(different)
