@@ -203,7 +203,7 @@ func (t *bitmapsTopic) begin(p *plan) {
 		t.Pixels = PixelsNative
 	}
 	if n := t.Count - int64(len(t.family.Objects)); n > 0 {
-		t.warn("%d of %d are not read", n, t.Count)
+		t.warn("%d of %d were not read", n, t.Count)
 	}
 	t.list = make([]bitmap, len(t.family.Objects))
 	for i, o := range t.family.Objects {
@@ -397,7 +397,7 @@ func (t *bitmapsTopic) finish(p *plan) {
 		t.DuplicatesBy = ByNothing
 	}
 	if t.doubts > 0 {
-		t.warn("%d claim to be larger than a bitmap can be; their bytes are not counted", t.doubts)
+		t.warn("%d have impossible dimensions; their bytes are not counted", t.doubts)
 	}
 	t.duplicates(p)
 	t.bitmaps(p)

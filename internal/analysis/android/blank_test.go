@@ -66,11 +66,13 @@ func TestThreadsByPlace(t *testing.T) {
 				want = c.old
 			}
 			if got := i.ThreadName(find(thread.Ref)); got != want {
-				t.Errorf("%q, in its place: %v, by Shark 2.14: %v: %q, want %q", c.name, c.place, old, got, want)
+				t.Errorf("thread %q, of the main looper: %v, by Shark 2.14: %v: got name %q, want %q", c.name, c.place,
+					old, got, want)
 			}
 			said := i.Inspect(find(thread.Ref))
 			if got := len(said.NotLeaking) > 0; got != (want == "main") {
-				t.Errorf("%q, in its place: %v, by Shark 2.14: %v: %q", c.name, c.place, old, said.NotLeaking)
+				t.Errorf("thread %q, of the main looper: %v, by Shark 2.14: %v: got reasons %q", c.name, c.place, old,
+					said.NotLeaking)
 			}
 		}
 	}
@@ -101,19 +103,20 @@ func TestMatchersWithoutMaker(t *testing.T) {
 			_, i, _ := inspectorOf(t, h, android.InspectorOptions{})
 			meta := &android.Metadata{SDK: int64(sdk)}
 			if got := lineOf(i.Matchers(android.Shark3, meta)); !slices.Equal(got, lineOf(known)) {
-				t.Errorf("API %d, %s: without its fields %q", sdk, maker, without(got, lineOf(known)))
+				t.Errorf("API %d, %s: unexpected matchers for missing fields: %q", sdk, maker,
+					without(got, lineOf(known)))
 			}
 			declare(h, own)
 			_, i, _ = inspectorOf(t, h, android.InspectorOptions{})
 			want := slices.DeleteFunc(lineOf(whole),
 				func(line string) bool { return strings.HasSuffix(line, "AwResource#sResources") })
 			if got := lineOf(i.Matchers(android.Shark3, meta)); !slices.Equal(got, want) {
-				t.Errorf("API %d, %s: missing %q, too many %q", sdk, maker, without(want, got), without(got, want))
+				t.Errorf("API %d, %s: missing %q, unexpected %q", sdk, maker, without(want, got), without(got, want))
 			}
 			_, i, _ = inspectorOf(t, h, android.InspectorOptions{Shark214: true})
 			if got, want := lineOf(i.Matchers(android.Shark214, meta)),
 				lineOf(android.MatchersOf(android.Shark214, trace.Build{SDK: sdk})); !slices.Equal(got, want) {
-				t.Errorf("API %d, %s: by Shark 2.14 %q", sdk, maker, without(got, want))
+				t.Errorf("API %d, %s: unexpected matchers of Shark 2.14: %q", sdk, maker, without(got, want))
 			}
 		}
 	}

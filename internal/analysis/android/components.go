@@ -178,7 +178,7 @@ func (t *componentsTopic) begin(p *plan) {
 		}
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
 			t.Warnings = append(t.Warnings,
-				fmt.Errorf("components: %d of %d objects of %s are not read", n, f.Count, f.Class))
+				fmt.Errorf("components: %d of %d objects of %s were not read", n, f.Count, f.Class))
 		}
 	}
 	all(&t.activities, askActivity)

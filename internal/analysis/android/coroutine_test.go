@@ -79,7 +79,7 @@ func TestInspectedJobs(t *testing.T) {
 				"failing", "=Job is failing with IOException, still held",
 				c.finishing(c.make("java.io.IOException", nil)),
 			},
-			{"waiting for its children", "", c.finishing(0)},
+			{"waiting for children", "", c.finishing(0)},
 			{"active", "", c.make("kotlinx.coroutines.Empty", hproftest.Fields{"isActive": true})},
 			{"with children", "", c.make("kotlinx.coroutines.NodeList", nil)},
 			// A result, or an Incomplete whose name was changed by an

@@ -149,7 +149,7 @@ func (t *exhaustionTopic) begin(p *plan) {
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
 			t.Files.Omitted += n
 			t.Warnings = append(t.Warnings,
-				fmt.Errorf("files: %d of %d objects of %s are not read", n, f.Count, f.Class))
+				fmt.Errorf("files: %d of %d objects of %s were not read", n, f.Count, f.Class))
 		}
 	}
 	all(&t.descriptors, askDescriptor)
@@ -218,7 +218,7 @@ func (t *exhaustionTopic) javaHeap(p *plan) ExhaustionCause {
 	}
 	garbage := max(0, total-p.graph.ReachableBytes().Java)
 	note := fmt.Sprintf("objects of the app and of the zygote, without headers and padding of arrays; up to %d bytes "+
-		"of it can be collected; the limit (dalvik.vm.heapgrowthlimit) is not in a dump", garbage)
+		"of these are garbage; a dump does not contain the limit (dalvik.vm.heapgrowthlimit)", garbage)
 	if p.metadata.LargeHeap {
 		note += "; the app requests a large heap (dalvik.vm.heapsize)"
 	}
@@ -228,7 +228,7 @@ func (t *exhaustionTopic) javaHeap(p *plan) ExhaustionCause {
 func (t *exhaustionTopic) threads(p *plan) ExhaustionCause {
 	c := ExhaustionCause{
 		Cause: ThreadCount, Value: &p.threads.Count, Unit: "count",
-		Note: "threads with a java.lang.Thread; purely native ones are not in a dump",
+		Note: "threads with a java.lang.Thread; a dump does not contain purely native threads",
 	}
 	if p.metadata.Runtime == RuntimeAndroid {
 		c.limited(threadLimit, "the lowest limit of a known phone; most allow thousands (/proc/sys/kernel/threads-max)")
@@ -239,7 +239,7 @@ func (t *exhaustionTopic) threads(p *plan) ExhaustionCause {
 func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 	c := ExhaustionCause{
 		Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count",
-		Note: "numbers in java.io.FileDescriptor objects; those of native code are not in a dump",
+		Note: "descriptors in java.io.FileDescriptor objects; a dump does not contain those opened by native code",
 	}
 	switch {
 	case p.metadata.Runtime != RuntimeAndroid || p.metadata.SDK == 0:
@@ -261,8 +261,8 @@ func (c *ExhaustionCause) limited(limit int64, what string) {
 func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 	c := ExhaustionCause{
 		Cause: Fragmentation, Unit: "bytes",
-		Note: "the largest array, which needs as much contiguous space; the fragmentation of the free space is not " +
-			"in a dump",
+		Note: "the largest array, which needs that much contiguous space; a dump does not show the fragmentation " +
+			"of the free space",
 	}
 	if len(t.Arrays) > 0 {
 		c.Value = &t.Arrays[0].Bytes

@@ -135,7 +135,7 @@ func TestVehicles(t *testing.T) {
 			n, ok := r.Int("numWheels")
 			m, there := r.IntOf(numWheels)
 			if !ok || n != wheels[i] || !there || m != n {
-				t.Errorf("vehicle %d has %d wheels, or %d", i, n, m)
+				t.Errorf("vehicle %d: got %d and %d wheels, want %d", i, n, m, wheels[i])
 			}
 		})
 		makes[f.text(f.must(o, "make"))]++
@@ -156,16 +156,16 @@ func TestObfuscated(t *testing.T) {
 		}
 	})
 	f.equal("map", g.Class(f.at(0x6004fdb8)), "java.util.HashMap")
-	f.equal("a root of the runtime", slices.Contains(kinds[0x6004fdb8], hprof.SubRootVMInternal), true)
+	f.equal("root of the runtime", slices.Contains(kinds[0x6004fdb8], hprof.SubRootVMInternal), true)
 	f.equal("thread", g.Class(f.at(0x12c03470)), "java.lang.Thread")
-	f.equal("a running thread", slices.Contains(kinds[0x12c03470], hprof.SubRootThreadObject), true)
-	f.equal("not in the default heap", g.Heaps[g.HeapOf(f.at(0x6004fdb8))].Name, "image")
+	f.equal("root of a running thread", slices.Contains(kinds[0x12c03470], hprof.SubRootThreadObject), true)
+	f.equal("heap of the map", g.Heaps[g.HeapOf(f.at(0x6004fdb8))].Name, "image")
 	overhead, ok := g.Static("libcore.io.IoTracker", "$classOverhead")
 	f.equal("overhead", ok && g.ID(overhead) == 0x12c028d1 && g.Shallow(overhead).Java == 124, true)
 
 	stuff, ok := g.Static("Main", "a")
 	if !ok || g.ID(stuff) != 0x12c04c28 || g.Class(stuff) != "b" {
-		t.Fatalf("the fixture: %v %#x", ok, uint64(g.ID(stuff)))
+		t.Fatalf("field Main.a: found %v, ID %#x", ok, uint64(g.ID(stuff)))
 	}
 	f.equal("b", f.text(f.must(stuff, "b")), "hello, world")
 	f.equal("c", f.text(f.must(stuff, "c")), "Sigma (\u01a9) is not ASCII")
@@ -208,9 +208,9 @@ func TestObfuscated(t *testing.T) {
 	}
 	target := f.at(0x12c052a0)
 	left, right := f.must(f.must(f.at(0x12c05280), "C"), "D"), f.must(f.must(f.at(0x12c05280), "D"), "C")
-	f.equal("both ways", left == target && right == target, true)
+	f.equal("both paths to the target", left == target && right == target, true)
 	dominator, _ = g.Dominator(target)
-	f.equal("the target's dominator", g.ID(dominator), hprof.ID(0x12c05280))
+	f.equal("dominator of the target", g.ID(dominator), hprof.ID(0x12c05280))
 	for _, field := range []string{"u", "v"} {
 		f.equal(field, g.Retained(f.must(stuff, field)).Total(), int64(120000))
 	}
@@ -227,9 +227,9 @@ func TestReferenceImplementation(t *testing.T) {
 	g := f.graph
 	f.equal("a String", g.Class(f.at(0x500001a8)), "java.lang.String")
 	_, there := f.ref(f.at(0x500001a8), "value")
-	f.equal("a String without a value", there, false)
+	f.equal("value of a stripped String", there, false)
 	stuff := f.at(0x500004e8)
-	f.equal("the fixture", g.Class(stuff), "Main$DumpedStuff")
+	f.equal("class of the fixture", g.Class(stuff), "Main$DumpedStuff")
 	for field, id := range map[string]hprof.ID{
 		"bigArray": 0x500005cd, "anObject": 0x500004ea, "gcPathArray": 0x5000058b, "aSoftReference": 0x5000053e,
 		"stackSmasher": 0x500054a9,

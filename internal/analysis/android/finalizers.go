@@ -76,7 +76,7 @@ func (t *finalizersTopic) begin(p *plan) {
 			p.ask(o, askFinalizer, 0)
 		}
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
-			t.Warnings = append(t.Warnings, fmt.Errorf("finalizers: %d of %d are not read", n, f.Count))
+			t.Warnings = append(t.Warnings, fmt.Errorf("finalizers: %d of %d were not read", n, f.Count))
 		}
 	}
 }

@@ -296,7 +296,7 @@ func FuzzHostile(f *testing.F) {
 			g.Close()
 		}
 		if answers[0] != answers[1] {
-			t.Errorf("one core: %s\nthree: %s", answers[0], answers[1])
+			t.Errorf("with one worker: %s\nwith three workers: %s", answers[0], answers[1])
 		}
 		checkTexts(t, answers[0])
 		checkStrings(t, dump)
@@ -333,26 +333,26 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 		s.Metadata.SDK,
 	} {
 		if n < 0 {
-			t.Errorf("negative: %s", text(t, s))
+			t.Errorf("negative number in %s", text(t, s))
 		}
 	}
 	if b.EstimatedBytes > b.Bytes || b.UnreachableBytes > b.Bytes || b.Unreachable > b.Count ||
 		s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count ||
 		s.Finalizers.Pending > s.Finalizers.Registered || s.Finalizers.Queued > s.Finalizers.Pending ||
 		s.Exhaustion.Files.Distinct > s.Exhaustion.Files.Descriptors {
-		t.Errorf("does not add up: %s", text(t, s))
+		t.Errorf("inconsistent numbers: %s", text(t, s))
 	}
 	for _, n := range []int{
 		len(b.List), len(b.Duplicates), len(s.Strings.Repeated), len(s.Strings.Wasteful), len(c.Activities.List),
 		len(c.Fragments.List), len(c.Databases.List), len(s.Finalizers.Classes), len(s.Exhaustion.Arrays),
 	} {
 		if n > 5 {
-			t.Errorf("a list of %d", n)
+			t.Errorf("got a list of %d entries, want at most 5", n)
 		}
 	}
 	if b.Omitted+int64(len(b.List)) != b.Count || c.Fragments.Omitted+
 		int64(len(c.Fragments.List)) != c.Fragments.Count {
-		t.Errorf("omitted: %s", text(t, s))
+		t.Errorf("wrong number of omitted entries: %s", text(t, s))
 	}
 }
 
@@ -360,7 +360,7 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 func checkTexts(t *testing.T, json string) {
 	t.Helper()
 	if !utf8.ValidString(json) {
-		t.Error("not UTF-8")
+		t.Error("invalid UTF-8")
 	}
 	for _, r := range json {
 		if !unicode.IsPrint(r) {
@@ -370,7 +370,7 @@ func checkTexts(t *testing.T, json string) {
 	}
 	// JSON escapes other harmful characters.
 	if strings.Contains(json, `\u00`) && strings.Contains(json, `\u001b`) {
-		t.Error("an escape sequence")
+		t.Error("the text contains an escape sequence")
 	}
 }
 
@@ -399,7 +399,8 @@ func checkStrings(t *testing.T, dump []byte) {
 		t.Fatal(err)
 	}
 	if got.Compared && (got.Distinct != int64(len(distinct)) || got.WithoutText != without) {
-		t.Errorf("%d distinct, %d without text, want %d and %d", got.Distinct, got.WithoutText, len(distinct), without)
+		t.Errorf("got %d distinct strings and %d without text, want %d and %d", got.Distinct, got.WithoutText,
+			len(distinct), without)
 	}
 }
 

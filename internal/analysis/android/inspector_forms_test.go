@@ -125,7 +125,8 @@ var forms = []form{
 
 	{"+view of a destroyed activity", func(a *app) any { return a.view(a.gone.Ref, 0, nil) },
 		"+View.mContext references a destroyed activity; " + notInWindow + isDetached + attachedAt1 + ofGone},
-	{"view of a destroyed activity in another", func(a *app) any { return a.view(a.gone.Ref, a.gone.Content, nil) },
+	{"view of a destroyed activity in another activity",
+		func(a *app) any { return a.view(a.gone.Ref, a.gone.Content, nil) },
 		"+View.mContext references a destroyed activity; " + inWindow + isDetached + attachedAt1 + ofGone},
 	{"attached view", func(a *app) any {
 		return a.view(a.here.Ref, a.here.Content, hproftest.Fields{"mAttachInfo": a.attached()})
@@ -139,7 +140,8 @@ var forms = []form{
 	{"view that was never attached", func(a *app) any {
 		return a.view(a.here.Ref, a.here.Content, hproftest.Fields{"mWindowAttachCount": 0})
 	}, inWindow + isDetached + "=View.mWindowAttachCount = 0" + ofHere},
-	{"view alone", func(a *app) any { return a.view(a.Application(), 0, nil) }, notInWindow + isDetached + attachedAt1 +
+	{"view without a window", func(a *app) any { return a.view(a.Application(), 0, nil) }, notInWindow + isDetached +
+		attachedAt1 +
 		ofApp},
 	{"+detached DecorView", func(a *app) any { return a.detachedDecor() }, notInWindow + isDetached + attachedAt1 +
 		ofApp},
@@ -259,7 +261,7 @@ var forms = []form{
 		return a.of("android.os.MessageQueue", "", hproftest.Fields{"mQuiting": true}, "boolean mQuiting",
 			"object mMessages")
 	}, "+MessageQueue#mQuiting is true"},
-	{"message of an array", func(a *app) any {
+	{"message with an array", func(a *app) any {
 		return a.New(a.Class("android.os.Message"),
 			hproftest.Fields{
 				"what": -1, "when": 77, "obj": a.Ints(1), "callback": a.Objects(a.Class("java.lang.Object")),

@@ -53,7 +53,7 @@ func askShark(tb testing.TB, mode sharktest.Mode, paths []string) []sharkSays {
 		}
 	}
 	if len(all) != len(paths) {
-		tb.Fatalf("%d answers to %d dumps", len(all), len(paths))
+		tb.Fatalf("got %d answers for %d dumps", len(all), len(paths))
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 		tb.Fatal(err)
 	}
 	if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
-		tb.Errorf("not in order: %v", list)
+		tb.Errorf("objects are unsorted or repeated: %v", list)
 	}
 	return list
 }
@@ -197,7 +197,7 @@ func TestInspectorAsShark(t *testing.T) {
 				t.Fatal(err)
 			}
 			if compareShark(t, load(t, dump), answers[n], true) == 0 {
-				t.Error("nothing was compared")
+				t.Error("no object was compared")
 			}
 		})
 	}

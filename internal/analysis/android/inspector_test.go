@@ -55,7 +55,7 @@ func (j judged) says(t *testing.T, name string, r any, now, old string) {
 		rules     string
 		inspector *android.Inspector
 		want      string
-	}{{"rules", j.now, now}, {"rules of 2.14", j.old, old}} {
+	}{{"rules", j.now, now}, {"rules of Shark 2.14", j.old, old}} {
 		want := strings.ReplaceAll(c.want, "; ", "\t")
 		if got := lineOfInspection(c.inspector.Inspect(o)); got != want {
 			t.Errorf("%s, %s: %q, want %q", name, c.rules, got, want)
@@ -71,7 +71,7 @@ func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 		t.Errorf("%s leaks: %v", name, got)
 	}
 	if got := slices.Contains(leaking(t, j.old), o); got != old {
-		t.Errorf("%s leaks by the rules of 2.14: %v", name, got)
+		t.Errorf("%s leaks by the rules of Shark 2.14: %v", name, got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestInspectorOfJVM(t *testing.T) {
 			}
 			for _, w := range want {
 				if !slices.Contains(names, w) {
-					t.Errorf("%s is missing of %q", w, names)
+					t.Errorf("%s is missing from %q", w, names)
 				}
 			}
 			if o, ok := g.Find(g.ID(0)); ok && g.IsClass(o) &&
@@ -216,19 +216,21 @@ func TestInspectedFragments(t *testing.T) {
 			"+" + state + "DESTROYED", true, true,
 		},
 		{"resumed", hproftest.Fragment{}, "-" + state + "RESUMED", "-" + state + "RESUMED", false, false},
-		{"new of the platform", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.NotYet, Tag: "a"},
+		{
+			"unattached platform fragment",
+			hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.NotYet, Tag: "a"},
 			"=Fragment#mFragmentManager is null; =Fragment.mTag=a",
 			"+Fragment#mFragmentManager is null; =Fragment.mTag=a", false, true},
 		{
-			"destroyed of the platform", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.Destroyed},
+			"destroyed platform fragment", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.Destroyed},
 			"+Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", true, true,
 		},
 		{
-			"new of the support library", hproftest.Fragment{Kind: hproftest.Support, State: hproftest.NotYet},
+			"unattached support library fragment", hproftest.Fragment{Kind: hproftest.Support, State: hproftest.NotYet},
 			"=Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", false, true,
 		},
 		{
-			"of the support library", hproftest.Fragment{Kind: hproftest.Support},
+			"support library fragment", hproftest.Fragment{Kind: hproftest.Support},
 			"-Fragment#mFragmentManager is not null", "-Fragment#mFragmentManager is not null", false, false,
 		},
 	} {
@@ -281,13 +283,13 @@ func TestInspectorAndComponents(t *testing.T) {
 					destroyed++
 				}
 				if got := slices.Contains(list, o); got != (c.State == android.Destroyed) {
-					t.Errorf("%d: %s %s is leaking: %v", seed, c.State, c.Class, got)
+					t.Errorf("seed %d: %s %s is leaking: %v", seed, c.State, c.Class, got)
 				}
 			}
 		}
 	}
 	if destroyed < 24 {
-		t.Errorf("%d components are destroyed", destroyed)
+		t.Errorf("only %d components are destroyed", destroyed)
 	}
 }
 
@@ -353,15 +355,17 @@ func TestInspectedPackageManager(t *testing.T) {
 	j := judge(t, h, hproftest.Form{})
 	const prefix, field = "ApplicationPackageManager.mContext.mOuterContext",
 		"; =mContext instance of android.app.ContextImpl"
-	j.says(t, "of a destroyed activity", a, "+"+prefix+" is an instance of com.shop.Gone with Activity.mDestroyed true"+
-		field, field[2:])
-	j.says(t, "of an activity", b, "-"+prefix+" is an instance of com.shop.Here with Activity.mDestroyed false"+field,
+	j.says(t, "manager of a destroyed activity", a,
+		"+"+prefix+" is an instance of com.shop.Gone with Activity.mDestroyed true"+
+			field, field[2:])
+	j.says(t, "manager of an activity", b, "-"+prefix+" is an instance of com.shop.Here with Activity.mDestroyed false"+
+		field,
 		field[2:])
-	j.says(t, "of no component", itself, "="+field[3:]+"; ="+prefix+
+	j.says(t, "manager without a component", itself, "="+field[3:]+"; ="+prefix+
 		" == ContextImpl.this: not tied to any particular lifecycle", field[2:])
-	j.says(t, "of nothing", none, "", "")
-	j.leaks(t, "of a destroyed activity", a, true, false)
-	j.leaks(t, "of an activity", b, false, false)
+	j.says(t, "manager without a context", none, "", "")
+	j.leaks(t, "manager of a destroyed activity", a, true, false)
+	j.leaks(t, "manager of an activity", b, false, false)
 }
 
 // TestDecorContexts checks that the DecorContext of a dialog whose context is
@@ -400,9 +404,11 @@ func TestResourceNames(t *testing.T) {
 	const before = "=mContext instance of com.example.App"
 	const about = "=View not part of a window view hierarchy; =View.mAttachInfo is null (view detached)"
 	const after = "; =View.mWindowAttachCount = 0; " + before
-	j.says(t, "named", named, about+"; =View.mID = R.id.list"+after, about+"; =View.mID = R.id.list"+after)
-	j.says(t, "not named", unknown, about+"; =View.mID = 0x1020002"+after, about+"; =View.mID = R.id.null"+after)
-	j.says(t, "without an ID", none, about+after, about+after)
+	j.says(t, "view with a named ID", named, about+"; =View.mID = R.id.list"+after, about+"; =View.mID = R.id.list"+
+		after)
+	j.says(t, "view with an unknown ID", unknown, about+"; =View.mID = 0x1020002"+after,
+		about+"; =View.mID = R.id.null"+after)
+	j.says(t, "view without an ID", none, about+after, about+after)
 }
 
 // TestInspectedBinders checks that a Binder held by native code is needed, and
@@ -416,15 +422,15 @@ func TestInspectedBinders(t *testing.T) {
 	got := j.now.Inspect(j.object(t, listed))
 	if len(got.NotLeaking)+len(got.Leaking) != 0 || len(got.Labels) != 1 ||
 		!strings.HasPrefix(got.Labels[0], "Sync$Stub is a binder stub. ") {
-		t.Errorf("listed %+v", got)
+		t.Errorf("binder in a list: %+v", got)
 	}
 	got = j.now.Inspect(j.object(t, known))
 	if len(got.NotLeaking) != 1 || !strings.HasPrefix(got.NotLeaking[0], "Sync$Stub is a binder stub, and ") ||
 		len(got.Labels) != 1 {
-		t.Errorf("known to native code %+v", got)
+		t.Errorf("binder held by native code: %+v", got)
 	}
 	if got := lineOfInspection(j.old.Inspect(j.object(t, known))); got != "" {
-		t.Errorf("by the rules of 2.14 %q", got)
+		t.Errorf("by the rules of Shark 2.14: got %q, want none", got)
 	}
 }
 
@@ -565,7 +571,7 @@ func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 	}
 	for _, o := range first.Watched() {
 		if !slices.Contains(list, o) {
-			t.Fatalf("%d is watched, not leaking", o)
+			t.Fatalf("object %d is watched but not leaking", o)
 		}
 	}
 }
@@ -578,7 +584,7 @@ func checkTextsOf(t *testing.T, list []string) {
 			t.Fatalf("%q is not printable", s)
 		}
 		if n > 800 {
-			t.Fatalf("%d texts", len(list))
+			t.Fatalf("got %d texts, want at most 800", len(list))
 		}
 	}
 }
@@ -674,10 +680,10 @@ func TestInspectorEnds(t *testing.T) {
 		i := inspect(t, g, android.InspectorOptions{})
 		cancel()
 		if _, err := android.NewInspector(ctx, g, android.InspectorOptions{}); err == nil {
-			t.Errorf("%s: an inspector", name)
+			t.Errorf("%s: NewInspector succeeded with a canceled context", name)
 		}
 		if _, err := i.Leaking(ctx); err == nil {
-			t.Errorf("%s: leaking objects", name)
+			t.Errorf("%s: Leaking succeeded with a canceled context", name)
 		}
 		i.Close()
 		i.Close()

@@ -8,8 +8,8 @@ import (
 
 const (
 	jdkFile     = "LeakCanary JdkReferenceMatchers.kt "
-	referenceOf = "A reference object does not keep what it refers to."
-	linkOf      = "The link of a list through all such objects does not show what needs them."
+	referenceOf = "A reference object does not keep its referent in memory."
+	linkOf      = "The list of all such objects does not show what keeps one of them in use."
 )
 
 // MainThread is the name of the thread in which a program begins.
@@ -33,9 +33,9 @@ func NeverFollowed(p trace.Pattern) bool {
 var ignoredByJDK = []trace.Matcher{
 	ignore(instanceField("java.lang.ref.WeakReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("leakcanary.KeyedWeakReference", "referent"),
-		"LeakCanary's own reference to a watched object keeps nothing.", jdkFile+"REFERENCES"),
+		"LeakCanary's own reference does not keep the watched object in memory.", jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.SoftReference", "referent"),
-		referenceOf+" A soft one is cleared before memory runs out.", jdkFile+"REFERENCES"),
+		referenceOf+" A soft reference is cleared before memory runs out.", jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.PhantomReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.Finalizer", "prev"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.Finalizer", "element"), linkOf, jdkFile+"REFERENCES"),
@@ -46,7 +46,7 @@ var ignoredByJDK = []trace.Matcher{
 	ignore(instanceField("sun.misc.Cleaner", "prev"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("sun.misc.Cleaner", "next"), linkOf, jdkFile+"REFERENCES"),
 	ignore(threadLocals(watchdogThread),
-		"What this thread holds is about to be collected: nothing else had a shorter path to it.",
+		"The object that this thread holds is about to be collected: no other GC root has a shorter path to it.",
 		jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
 	ignore(threadLocals(mainThread),
 		"Local variables of the main thread change all the time. The relevant path is a different one.",
@@ -58,10 +58,11 @@ var ignoredByJDK = []trace.Matcher{
 var ignoredByAndroid = []trace.Matcher{
 	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),
-		"LeakCanary holds the resumed activity, which is never a destroyed one. What that activity holds has a path "+
-			"without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
+		"LeakCanary holds the resumed activity, which is never destroyed. Everything that activity holds has a "+
+			"path without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "application"),
-		"LeakCanary holds the application, which is there anyway.", sharkFile+"LEAK_CANARY_INTERNAL"),
+		"LeakCanary holds the application, which lives as long as the process anyway.",
+		sharkFile+"LEAK_CANARY_INTERNAL"),
 	ignore(instanceField("android.view.Choreographer$FrameDisplayEventReceiver", "mMessageQueue"),
 		"Keeps the queue for its native peer. The main looper holds the queue too, and that is the path to show.",
 		sharkFile+"EVENT_RECEIVER__MMESSAGE_QUEUE"),

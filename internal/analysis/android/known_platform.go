@@ -13,15 +13,16 @@ const (
 
 // Descriptions that several matchers share.
 const (
-	spanCopied = "Editor puts a span into the text that refers to the EditText. Up to Android 4.4 " +
+	spanCopied = "Editor adds a span to the text, and the span refers to the EditText. Up to Android 4.4, " +
 		"TextView.onSaveInstanceState() copies that span too, " +
 		"so the saved state holds the view and its activity. Remedy: override onSaveInstanceState() and remove the " +
 		"NoCopySpans."
-	servedView = "The singleton InputMethodManager keeps the view that had the keyboard, though it is detached, " +
-		"until another view asks for the keyboard."
-	lastPolicy = "ActivityChooserModel keeps the policy that was set last in a model that a static field holds, and " +
-		"the policy can be an activity."
-	speechKept = "TextToSpeech.shutdown() keeps its context, and another process keeps the TextToSpeech. Remedy: " +
+	servedView = "The singleton InputMethodManager keeps the view that last had the keyboard, even if it is " +
+		"detached, until another view requests the keyboard."
+	lastPolicy = "ActivityChooserModel is held by a static field and keeps the last policy that was set, which can " +
+		"be an activity."
+	speechKept = "TextToSpeech.shutdown() does not release the context, and another process holds the TextToSpeech. " +
+		"Remedy: " +
 		"create it with the application context."
 	webViewTask = "A task that WebView posted keeps its AwContents, and with it the view and its activity. The names " +
 		"are those of one release of WebView, " +
@@ -32,7 +33,7 @@ const (
 // order.
 var platformLeaks = []trace.Matcher{
 	leak(instanceField("android.permission.PermissionControllerManager", "mContext"),
-		"PermissionControllerManager lives on with the context that asked for it first, which can be an activity. "+
+		"PermissionControllerManager keeps the context that first requested it, which can be an activity. "+
 			"Remedy: call getSystemService(\"permission_controller\") on the application context early.",
 		"https://issuetracker.google.com/issues/318415056", from(29)),
 	leak(instanceField("android.app.Activity$1", "this$0"),
@@ -50,11 +51,11 @@ var platformLeaks = []trace.Matcher{
 		"https://github.com/android/platform_frameworks_base/commit/af7dcdf35a37d7a7dbaad7d9869c1c91bce2272b",
 		until(19)),
 	leak(staticField("android.media.session.MediaSessionLegacyHelper", "sInstance"),
-		"A singleton that keeps the context of the first caller of getHelper(). Fixed in Android 5.1. "+
+		"This singleton keeps the context of the first caller of getHelper(). Fixed in Android 5.1. "+
 			"Remedy: call getHelper() with the application context in Application.onCreate().",
 		"https://github.com/android/platform_frameworks_base/commit/9b5257c9c99c4cb541d8e8e78fb04f008b1a9091", at(21)),
 	leak(staticField("android.text.TextLine", "sCached"),
-		"A pool of three TextLines whose recycle() did not clear all of their fields.",
+		"This is a pool of three TextLines, and recycle() did not clear all of their fields.",
 		"https://github.com/android/platform_frameworks_base/commit/893d6fe48d37f71e683f722457bea646994a10", until(22)),
 	leak(instanceField("android.os.Message", "obj"),
 		"A thread that waits on a queue keeps the last message that it took in a local variable. A dialog keeps "+
@@ -69,16 +70,16 @@ var platformLeaks = []trace.Matcher{
 	leak(instanceField(inputMethodManager, "mServedInputConnection"), servedView,
 		"https://code.google.com/p/android/issues/detail?id=171190", between(15, 27)),
 	leak(instanceField(inputMethodManager, "mLastSrvView"),
-		"A field that HUAWEI added to InputMethodManager keeps the view that was served last.",
+		"A field that HUAWEI added to InputMethodManager keeps the view that it served last.",
 		sharkFile+"INPUT_METHOD_MANAGER_IS_TERRIBLE", by(between(23, 28), huawei)),
 	leak(instanceField(inputMethodManager, "mCurRootView"),
-		"The singleton InputMethodManager keeps the root view of the last window, though its activity is destroyed.",
+		"The singleton InputMethodManager keeps the root view of the last window, even if its activity is destroyed.",
 		"https://github.com/square/leakcanary/issues/1#issuecomment-100579429", between(15, 28)),
 	leak(instanceField(inputMethodManager, "mImeInsetsConsumer"),
 		"InputMethodManager keeps the consumer of the keyboard's insets after the activity is destroyed.",
 		sharkFile+"INPUT_METHOD_MANAGER_IS_TERRIBLE", from(30)),
 	leak(instanceField("android.hardware.input.InputManager", "mLateInitContext"),
-		"The singleton InputManager keeps the context that it was set up with, an activity.",
+		"The singleton InputManager keeps the context that it was initialized with, which is an activity.",
 		sharkFile+"INPUT_MANAGER__M_LATE_INIT_CONTEXT", at(33)),
 	leak(instanceField("android.animation.LayoutTransition$1", "val$parent"),
 		"A pre-draw listener added by LayoutTransition keeps the parent view until its window is gone.",
@@ -88,7 +89,7 @@ var platformLeaks = []trace.Matcher{
 			"connected.",
 		"https://code.google.com/p/android/issues/detail?id=172542", between(16, 24)),
 	leak(instanceField("android.widget.SpellChecker$1", "this$0"),
-		"A task that SpellChecker posts keeps a view that is detached, if the session is closed too late or never.",
+		"A task posted by SpellChecker keeps a detached view if the session is closed too late or never.",
 		sharkFile+"SPELL_CHECKER", at(22)),
 	leak(instanceField("android.support.v7.internal.widget.ActivityChooserModel", "mActivityChoserModelPolicy"),
 		lastPolicy,
@@ -96,26 +97,27 @@ var platformLeaks = []trace.Matcher{
 	leak(instanceField("android.widget.ActivityChooserModel", "mActivityChoserModelPolicy"), lastPolicy,
 		"https://code.google.com/p/android/issues/detail?id=172659"),
 	leak(instanceField("android.media.projection.MediaProjection$MediaProjectionCallback", "this$0"),
-		"Another process holds the callback, which holds the MediaProjection and its context, an activity.",
+		"Another process holds the callback, which holds the MediaProjection and its context, which is an activity.",
 		sharkFile+"MEDIA_PROJECTION_CALLBACK", between(22, 28)),
 	leak(instanceField("android.speech.SpeechRecognizer$InternalListener", "this$0"),
-		"Before Android 5 the listener was an inner class that is not static, and kept the SpeechRecognizer and its "+
+		"Before Android 5, the listener was a non-static inner class, so it kept the SpeechRecognizer and its "+
 			"activity.",
 		"https://github.com/android/platform_frameworks_base/commit/b37866db469e81aca534ff6186bdafd44352329b",
 		until(20)),
 	leak(jniGlobal("android.accounts.AccountManager$AmsTask$Response"),
-		"A binder stub, which lives until the calling process collects its proxy.",
+		"This binder stub lives until the calling process collects its proxy.",
 		"https://issuetracker.google.com/issues/318303120", from(5)),
 	leak(instanceField("android.media.MediaScannerConnection", "mContext"),
-		"The connection that MediaScannerConnection.scanFile() makes can outlive the activity that it was given. "+
-			"Remedy: make one with the application context, and connect and disconnect it.",
+		"The connection that MediaScannerConnection.scanFile() creates can outlive the activity passed to it. "+
+			"Remedy: create a connection with the application context, and connect and disconnect it.",
 		"https://code.google.com/p/android/issues/detail?id=173788", until(22)),
 	leak(instanceField("android.os.UserManager", "mContext"),
-		"A static field keeps the UserManager that the first UserManager.get() made, with the context of that caller. "+
+		"A static field keeps the UserManager that the first UserManager.get() created, with the context of its "+
+			"caller. "+
 			"Remedy: call UserManager.get() in Application.onCreate().",
 		"https://code.google.com/p/android/issues/detail?id=173789", between(18, 25)),
 	leak(instanceField("android.appwidget.AppWidgetHost$Callbacks", "this$0"),
-		"A binder stub that did not release its context.",
+		"This binder stub did not release its context.",
 		"https://github.com/android/platform_frameworks_base/commit/7a96f3c917e0001ee739b65da37b2fadec7d7765",
 		until(21)),
 	leak(instanceField("android.media.AudioManager$1", "this$0"),
@@ -131,14 +133,14 @@ var platformLeaks = []trace.Matcher{
 			"Remedy: request it from the application context first.",
 		"https://code.google.com/p/android/issues/detail?id=198852", until(23)),
 	leak(instanceField("android.view.accessibility.AccessibilityNodeInfo", "mOriginalText"),
-		"clear() leaves the original text in pooled AccessibilityNodeInfos, and spans of a text hold its view.",
+		"clear() does not remove the original text from pooled AccessibilityNodeInfos, and its spans hold the view.",
 		"https://android.googlesource.com/platform/frameworks/base/+/193520e3dff5248ddcf8435203bf99d2ba667219%5E%21/core/java/android/view/accessibility/AccessibilityNodeInfo.java",
 		between(26, 27)),
 	leak(instanceField("android.app.assist.AssistStructure$ViewNodeText", "mText"),
-		"The structure for the assistant and for autofill keeps texts of the screen, whose spans hold their views.",
+		"The structure for the assistant and autofill keeps text from the screen, whose spans hold the views.",
 		sharkFile+"ASSIST_STRUCTURE", from(24)),
 	leak(instanceField("android.widget.AccessibilityIterators$LineTextSegmentIterator", "mLayout"),
-		"AccessibilityIterators keeps the layout of a text, whose spans hold their view.",
+		"AccessibilityIterators keeps the layout of a text, whose spans hold the view.",
 		sharkFile+"ACCESSIBILITY_ITERATORS", at(27)),
 	leak(instanceField("android.hardware.biometrics.BiometricPrompt", "mFingerprintManager"),
 		"BiometricPrompt keeps a FingerprintManager, whose context is a destroyed activity.",
@@ -152,10 +154,10 @@ var platformLeaks = []trace.Matcher{
 			"keeps the decor view.",
 		sharkFile+"BACKDROP_FRAME_RENDERER__MDECORVIEW", between(24, 26)),
 	leak(instanceField("android.view.ViewGroup$ViewLocationHolder", "mRoot"),
-		"clear() leaves the field mRoot, new in Android 9, in pooled ViewLocationHolders.",
+		"clear() does not reset the field mRoot, new in Android 9, of pooled ViewLocationHolders.",
 		"https://issuetracker.google.com/issues/112792715", at(28)),
 	leak(instanceField("android.view.accessibility.AccessibilityNodeIdManager", "mIdsToViews"),
-		"Betas of Android 10 register a view when it is attached, and keep it if its detachment came first.",
+		"Betas of Android 10 register a view when it is attached, and keep it if it was already detached.",
 		sharkFile+"ACCESSIBILITY_NODE_ID_MANAGER", between(28, 29)),
 	leak(instanceField("android.speech.tts.TextToSpeech", "mContext"), speechKept,
 		"https://issuetracker.google.com/issues/129250419", at(24)),
@@ -168,12 +170,12 @@ var platformLeaks = []trace.Matcher{
 		"Native code holds the binder stub by which a toast is shown.",
 		sharkFile+"TOAST_TN"),
 	leak(instanceField("android.app.ApplicationPackageManager$HasSystemFeatureQuery", "this$0"),
-		"The query of a static cache was an inner class that is not static in a preview of Android 11, and kept its "+
+		"In a preview of Android 11, the query of a static cache was a non-static inner class, so it kept its "+
 			"PackageManager and its context.",
 		"https://cs.android.com/android/_/android/platform/frameworks/base/+/1f771846c51148b7cb6283e6dc82a216ffaa5353",
 		at(29)),
 	leak(instanceField("android.companion.CompanionDeviceService$Stub", "this$0"),
-		"The binder stub of a CompanionDeviceService refers to the service, also after that is destroyed.",
+		"The binder stub of a CompanionDeviceService refers to the service even after the service is destroyed.",
 		"https://android.googlesource.com/platform/frameworks/base/+/df69bbaf29e41d9df105612500c27be730feedfc", at(31)),
 	leak(jniGlobal("android.graphics.animation.RenderNodeAnimator"),
 		"If a view is detached while a ripple plays on it, native code keeps the animator, which keeps the view.",
@@ -188,8 +190,8 @@ var platformLeaks = []trace.Matcher{
 		"https://issuetracker.google.com/issues/229007483",
 		trace.Condition{MinSDK: 32, MaxSDK: 32, IDs: []string{"TPP2.220218.008"}}),
 	leak(instanceField(connectivityManager+"$CallbackHandler", "this$0"),
-		"Handlers of callbacks can be held by a static field and keep the ConnectivityManager that made them, whose "+
-			"context can be an activity. Fixed in Android 14.",
+		"Handlers of callbacks can be held by a static field and keep the ConnectivityManager that created them, "+
+			"whose context can be an activity. Fixed in Android 14.",
 		"https://issuetracker.google.com/issues/258053962", at(33)),
 	leak(instanceField("android.nfc.cardemulation.HostApduService$MsgHandler", "this$0"),
 		"The handler of a HostApduService outlives the service.",
@@ -210,7 +212,7 @@ var platformLeaks = []trace.Matcher{
 		"https://cs.android.com/android/_/android/platform/frameworks/base/+/708dbe80902b963388c412f670c56ae00953273a",
 		between(26, 34)),
 	leak(instanceField("android.app.ActivityTransitionState", "mExitingToView"),
-		"A transition of shared elements keeps the view that it was played on.",
+		"A transition of shared elements keeps the view that it animated.",
 		"https://issuetracker.google.com/issues/141132765", between(28, 29)),
 	leak(instanceField("android.animation.AnimationHandler", "mAnimatorRequestors"),
 		"The singleton AnimationHandler keeps the view root of a destroyed activity.",
@@ -236,7 +238,7 @@ var platformLeaks = []trace.Matcher{
 		"The binder stub of a DreamService keeps the service.",
 		"https://github.com/square/leakcanary/issues/2534", from(33)),
 	leak(jniGlobal("android.app.UiModeManager$1"),
-		"The binder stub of a UiModeManager keeps its context. In Android 14.0.0_r11 to r15.",
+		"The binder stub of a UiModeManager keeps its context. This applies to Android 14.0.0_r11 to r15.",
 		"https://cs.android.com/android/_/android/platform/frameworks/base/+/2bc364179327022d0f60224a1f2420349074c5d2",
 		at(34)),
 }

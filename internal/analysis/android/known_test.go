@@ -52,11 +52,11 @@ func TestKnownReferencesAsShark(t *testing.T) {
 	out := string(sharktest.New(t).Compile(t, "KnownReferences", knownReferences).Run(t, file))
 	parts := strings.Split(strings.TrimSpace(strings.ReplaceAll(out, "\r\n", "\n")), "\n\n")
 	if len(parts) != 3 {
-		t.Fatalf("Shark answers in %d parts: %.200s", len(parts), out)
+		t.Fatalf("Shark's answer has %d parts, want 3: %.200s", len(parts), out)
 	}
 	shark, jvm, rows := strings.Split(parts[0], "\n"), strings.Split(parts[1], "\n"), strings.Split(parts[2], "\n")
 	if got := lineOf(android.JVMMatchers()); !slices.Equal(got, jvm) {
-		t.Errorf("for a JVM %q, Shark has %q", got, jvm)
+		t.Errorf("for a JVM: got %q, but Shark has %q", got, jvm)
 	}
 	if len(rows) != len(all) {
 		t.Fatalf("%d answers for %d builds", len(rows), len(all))
@@ -72,7 +72,7 @@ func TestKnownReferencesAsShark(t *testing.T) {
 			}
 		}
 		if got := lineOf(android.MatchersOf(android.Shark214, all[i])); !slices.Equal(got, want) {
-			t.Fatalf("%+v: missing %q, too many %q, or another order", all[i], without(want, got), without(got, want))
+			t.Fatalf("%+v: missing %q, unexpected %q, or wrong order", all[i], without(want, got), without(got, want))
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestKnownReferencesAreWhole(t *testing.T) {
 		}
 	}
 	if len(checked) == 0 {
-		t.Error("no description")
+		t.Error("no description was checked")
 	}
 }
 
@@ -144,7 +144,7 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 		t.Errorf("%s: class %q, name %q", m, m.Class, m.Name)
 	}
 	if m.Ignored && len(m.Where) > 0 {
-		t.Errorf("%s: ignored in some builds only", m)
+		t.Errorf("%s: ignored only in some builds", m)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestShark3MendsShark214(t *testing.T) {
 			t.Errorf("SDK %d: added %q, want %q", c.sdk, added, want)
 		}
 		if gone := without(was, now); !slices.Equal(gone, c.gone) {
-			t.Errorf("SDK %d: gone %q, want %q", c.sdk, gone, c.gone)
+			t.Errorf("SDK %d: removed %q, want %q", c.sdk, gone, c.gone)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestUnknownBuild(t *testing.T) {
 	got := android.Matchers(trace.Build{})
 	for _, m := range got {
 		if len(m.Where) > 0 {
-			t.Errorf("%s is of %+v", m, m.Where)
+			t.Errorf("%s is limited to %+v", m, m.Where)
 		}
 	}
 	lines := lineOf(got)
@@ -209,7 +209,7 @@ func TestUnknownBuild(t *testing.T) {
 		}
 	}
 	if m := android.Matchers(trace.Build{SDK: 33, ID: "TPP2.220218.008"}); len(m) <= len(got) {
-		t.Errorf("%d are known of Android 13, %d of no version", len(m), len(got))
+		t.Errorf("got %d matchers for Android 13, want more than the %d for an unknown version", len(m), len(got))
 	}
 }
 

@@ -30,8 +30,8 @@ var samsungLeaks = []trace.Matcher{
 		"A static field keeps the context of the activity.",
 		sharkFile+"SPEN_GESTURE_MANAGER", by(at(19), samsung)),
 	leak(instanceField("android.sec.clipboard.ClipboardUIManager", "mContext"),
-		"A singleton keeps the context of the activity that requested it. Remedy: create it in "+
-			"Application.onCreate() by getInstance().",
+		"A singleton keeps the context of the activity that requested it. Remedy: create it "+
+			"by calling getInstance() in Application.onCreate().",
 		"https://gist.github.com/cypressious/91c4fb1455470d803a602838dfcd5774", by(between(19, 21), samsung)),
 	leak(jniGlobal("com.samsung.android.content.clipboard.SemClipboardManager$1"), clipboardStub,
 		sharkFile+"SEM_CLIPBOARD_MANAGER__MCONTEXT", by(between(19, 28), samsung)),
@@ -51,10 +51,10 @@ var samsungLeaks = []trace.Matcher{
 		"A singleton keeps the context of a decor view.",
 		"https://gist.github.com/jankovd/a210460b814c04d500eb12025902d60d", by(between(19, 24), samsung)),
 	leak(instanceField("com.samsung.android.knox.SemPersonaManager", "mContext"),
-		"SemPersonaManager keeps the context that it was made with.",
+		"SemPersonaManager keeps the context that it was created with.",
 		sharkFile+"SEM_PERSONA_MANAGER", by(at(24), samsung)),
 	leak(instanceField("android.app.SemAppIconSolution", "mContext"),
-		"SemAppIconSolution keeps the context that it was made with.",
+		"SemAppIconSolution keeps the context that it was created with.",
 		sharkFile+"SEM_APP_ICON_SOLUTION", by(between(28, 29), samsung)),
 	leak(staticField("com.android.org.chromium.android_webview.AwResource", "sResources"),
 		"A static field keeps resources that refer to the context of an activity.",
@@ -66,11 +66,10 @@ var samsungLeaks = []trace.Matcher{
 		"The resources of the app keep a PersonaManager, not in AOSP, whose context is an activity.",
 		sharkFile+"PERSONA_MANAGER", by(at(19), samsung)),
 	leak(instanceField("android.content.res.Resources", "mContext"),
-		"Resources, which have no context in AOSP, are held by a static field of ZygoteInit with the context of an "+
-			"activity.",
+		"A static field of ZygoteInit keeps Resources, which, unlike in AOSP, have a context: that of an activity.",
 		"https://github.com/square/leakcanary/issues/1#issue-74450184", by(at(19), samsung)),
 	leak(instanceField("android.view.ViewConfiguration", "mContext"),
-		"A static field keeps ViewConfigurations, which have no context in AOSP, with the context of an activity.",
+		"A static field keeps ViewConfigurations, which, unlike in AOSP, have a context: that of an activity.",
 		"https://github.com/square/leakcanary/issues/1#issuecomment-100324683", by(at(19), samsung)),
 	leak(staticField("android.media.AudioManager", "mContext_static"),
 		"A static field, not in AOSP, keeps the activity.",
@@ -95,7 +94,7 @@ var vendorLeaks = []trace.Matcher{
 		"A static field keeps the context of an activity.",
 		"https://github.com/square/leakcanary/issues/696#issuecomment-296420756", by(between(24, 25), huawei)),
 	leak(staticField("android.widget.BubblePopupHelper", "sHelper"),
-		"The helper for bubbles of an EditText keeps the view that was focused last.",
+		"The helper for bubbles of an EditText keeps the view that last had the focus.",
 		sharkFile+"BUBBLE_POPUP_HELPER__SHELPER", by(between(19, 22), lg)),
 	leak(instanceField("com.lge.systemservice.core.LGContext", "mContext"),
 		"A singleton keeps the context of an activity.",
@@ -104,14 +103,14 @@ var vendorLeaks = []trace.Matcher{
 		"Native code holds a callback that keeps the SmartCoverManager and its activity.",
 		sharkFile+"SMART_COVER_MANAGER", by(at(27), lg)),
 	leak(instanceField(inputMethodManager, "mLastFocusView"),
-		"InputMethodManager keeps the view that was focused last after it is detached.",
+		"InputMethodManager keeps the view that last had the focus after it is detached.",
 		sharkFile+"IMM_LAST_FOCUS_VIEW", by(at(29), lg)),
 	leak(instanceField("com.nvidia.ControllerMapper.MapperClient$ServiceClient", "this$0"),
 		"A handler keeps the MapperClient and with it the context of an activity.",
 		sharkFile+"MAPPER_CLIENT", by(at(19), nvidia)),
 	leak(staticField("android.hardware.SystemSensorManager", "mAppContextImpl"),
-		"A static field keeps the context that the SensorManager was made with. Remedy: request it from the "+
-			"application context first.",
+		"A static field keeps the context that the SensorManager was created with. Remedy: request the "+
+			"SensorManager from the application context first.",
 		sharkFile+"SYSTEM_SENSOR_MANAGER__MAPPCONTEXTIMPL", by(at(19), lenovo), by(at(22), vivo)),
 	leak(staticField("android.app.Instrumentation", "mRecommendActivity"),
 		"FlymeOS 4.5 and newer keeps an activity of its own, com.android.internal.app.RecommendActivity, in a static "+
@@ -131,10 +130,10 @@ var vendorLeaks = []trace.Matcher{
 		"A static field keeps the View.PerformClick that was run last.",
 		sharkFile+"PERF_MONITOR_LAST_CALLBACK", by(at(30), onePlus)),
 	leak(instanceField("android.text.method.TextKeyListener", "mContext"),
-		"A static array keeps all TextKeyListeners, which have no context in AOSP, with the context of an activity.",
+		"A static array keeps all TextKeyListeners, which, unlike in AOSP, have a context: that of an activity.",
 		sharkFile+"RAZER_TEXT_KEY_LISTENER__MCONTEXT", by(at(28), razer)),
 	leak(staticField("android.content.res.ResourcesImpl", "mAppContext"),
-		"A static field, not in AOSP, keeps a context that ends, such as a service. Several manufacturers have it "+
-			"from the same sources.",
+		"A static field, not in AOSP, keeps a context that can be destroyed, such as a service. Several "+
+			"manufacturers use the same sources.",
 		sharkFile+"XIAMI__RESOURCES_IMPL", by(from(30), hmdGlobal, infinix, lenovo, xiaomi, tes, realme)),
 }

@@ -24,7 +24,7 @@ func TestPictureSize(t *testing.T) {
 		m := image.NewGray(image.Rect(0, 0, w, h))
 		var p, j, g bytes.Buffer
 		if png.Encode(&p, m) != nil || jpeg.Encode(&j, m, nil) != nil || gif.Encode(&g, m, nil) != nil {
-			t.Fatal("encode")
+			t.Fatal("cannot encode the picture")
 		}
 		// A JPEG with a comment and fill bytes before its frame.
 		comment := append([]byte{0xff, 0xd8, 0xff, 0xff, 0xfe, 0, 5, 'a', 'b', 'c'}, j.Bytes()[2:]...)
@@ -42,14 +42,14 @@ func TestPictureSize(t *testing.T) {
 			}
 		}
 		if _, _, ok := pictureSize(g.Bytes()); ok {
-			t.Error("a GIF")
+			t.Error("a GIF was accepted")
 		}
 		// A truncated picture has no size and causes no failure.
 		for n := range min(j.Len(), 160) {
 			pictureSize(j.Bytes()[:n])
 		}
 		if _, _, ok := pictureSize(p.Bytes()[:20]); ok {
-			t.Error("a PNG without its head")
+			t.Error("a truncated PNG was accepted")
 		}
 	}
 }
@@ -120,6 +120,6 @@ func TestBest(t *testing.T) {
 func TestSum(t *testing.T) {
 	if sum(largest, 1) != largest || sum(largest-5, 5) != largest || sum(1, 2) != 3 || sum(5, -2) != 3 ||
 		sum(largest-1, largest) != largest {
-		t.Error("sum")
+		t.Error("wrong sum")
 	}
 }

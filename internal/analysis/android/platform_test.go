@@ -23,7 +23,7 @@ func TestIsPlatform(t *testing.T) {
 			t.Errorf("%q: %v", class, got)
 		}
 		if !android.IsContainer(class + "[]") {
-			t.Errorf("%s[] is not seen through", class)
+			t.Errorf("IsContainer(%s[]) = false, want true", class)
 		}
 	}
 }

@@ -88,11 +88,11 @@ func TestStacks(t *testing.T) {
 		}
 	}
 	if len(want) != 7 || len(got) != len(want) {
-		t.Fatalf("%d stacks, want %d of 7", len(got), len(want))
+		t.Fatalf("got %d stacks and expected %d, want 7 of both", len(got), len(want))
 	}
 	for text, n := range want {
 		if got[text] != n {
-			t.Errorf("%d times, want %d:\n%s", got[text], n, text)
+			t.Errorf("stack occurs %d times, want %d:\n%s", got[text], n, text)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestPlainly(t *testing.T) {
 				c.count(id, n)
 			}
 			if got := int64(len(c.threads)); s.Threads.Count != got || int64(len(s.Threads.List)) != got {
-				t.Errorf("%d threads, want %d", s.Threads.Count, got)
+				t.Errorf("got %d threads, want %d", s.Threads.Count, got)
 			}
 			if f := s.Exhaustion.Files; f.Descriptors != c.open || f.Distinct != int64(len(c.numbers)) {
 				t.Errorf("files %+v, want %d open, %d numbers", f, c.open, len(c.numbers))
@@ -127,7 +127,8 @@ func TestPlainly(t *testing.T) {
 				t.Errorf("finalizers %+v, want %d", s.Finalizers, c.finalizers)
 			}
 			if s.Bitmaps.Count != c.bitmaps || s.Bitmaps.Bytes != c.pixels {
-				t.Errorf("%d bitmaps of %d bytes, want %d of %d", s.Bitmaps.Count, s.Bitmaps.Bytes, c.bitmaps, c.pixels)
+				t.Errorf("got %d bitmaps of %d bytes, want %d of %d bytes", s.Bitmaps.Count, s.Bitmaps.Bytes, c.bitmaps,
+					c.pixels)
 			}
 			slices.SortFunc(c.arrays, func(a, b int64) int { return int(b - a) })
 			for i, a := range s.Exhaustion.Arrays {

@@ -87,7 +87,7 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			return r.Length == int64(len(utf16.Encode([]rune(s)))) && r.Count == u.count && shown(s) == r.Value
 		})
 		if i < 0 {
-			t.Errorf("%d times %.60q: not reported", u.count, s)
+			t.Errorf("%d copies of %.60q are not reported", u.count, s)
 			continue
 		}
 		// Some runtimes include the headers of JVM arrays in the size; ART and
@@ -98,14 +98,14 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 		}
 	}
 	if repeated != len(got.Repeated) || got.Omitted != 0 || unlike > 0 {
-		t.Errorf("%d texts are repeated, %d reported; %d waste a different number of bytes", repeated,
+		t.Errorf("%d texts are repeated, but %d are reported, %d of them with a wrong number of wasted bytes", repeated,
 			len(got.Repeated), unlike)
 	}
 	if !slices.IsSortedFunc(got.Repeated,
 		func(a, b android.RepeatedString) int { return cmp.Compare(b.Count, a.Count) }) ||
 		!slices.IsSortedFunc(got.Wasteful,
 			func(a, b android.RepeatedString) int { return cmp.Compare(b.WastedBytes, a.WastedBytes) }) {
-		t.Error("not in order")
+		t.Error("the lists are not sorted")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestStringsSharedArray(t *testing.T) {
 				found = found || n == r.Count && int64(len(s)) == r.Length && shown(s) == r.Value
 			}
 			if !found {
-				t.Errorf("size %d: %d times %q of length %d", size, r.Count, r.Value, r.Length)
+				t.Errorf("size %d: unexpected %d copies of %q with length %d", size, r.Count, r.Value, r.Length)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestStringsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Warnings) == 0 {
-		t.Errorf("all was compared: %+v", got)
+		t.Errorf("all strings were compared: %+v", got)
 	}
 }
 

@@ -56,17 +56,17 @@ func TestReads(t *testing.T) {
 		before := r.bytes.Load()
 		s := read(t, g, android.Options{})
 		if n := (r.bytes.Load() - before) << 20 / int64(len(c.dump)); n > c.most {
-			t.Errorf("%s: read %.1f times", name, float64(n)/(1<<20))
+			t.Errorf("%s: the dump was read %.1f times", name, float64(n)/(1<<20))
 		}
 		if s.Strings.Compared != (name != "large") {
-			t.Errorf("%s: %d strings, compared %v", name, s.Strings.Count, s.Strings.Compared)
+			t.Errorf("%s: got compared %[3]v for %[2]d strings", name, s.Strings.Count, s.Strings.Compared)
 		}
 		if name != "large" {
 			continue
 		}
 		if s = read(t, g, android.Options{AllStrings: true}); !s.Strings.Compared ||
 			s.Strings.Distinct < s.Strings.Count/2 {
-			t.Errorf("compared all: %+v", s.Strings)
+			t.Errorf("with AllStrings: %+v", s.Strings)
 		}
 	}
 }
@@ -134,7 +134,7 @@ type failing struct {
 	on atomic.Bool
 }
 
-var errGone = errors.New("the disk is gone")
+var errGone = errors.New("disk removed")
 
 func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	if f.on.Load() {
@@ -161,12 +161,12 @@ func TestTruncated(t *testing.T) {
 		s := read(t, g, android.Options{})
 		if s.Bitmaps.Count > 26 || s.Strings.Count > 11584 ||
 			s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count || s.Threads.Count > 12 {
-			t.Errorf("cut after %d bytes: %s", len(cut), text(t, s))
+			t.Errorf("truncated after %d bytes: %s", len(cut), text(t, s))
 		}
 		g.Close()
 	}
 	if loaded < 6 {
-		t.Errorf("%d dumps", loaded)
+		t.Errorf("only %d dumps could be loaded", loaded)
 	}
 }
 

@@ -144,7 +144,7 @@ func (t *threadsTopic) roots(p *plan) {
 	t.Idle = max(0, t.family.Count-t.Count)
 	t.objects, t.Omitted = cut(t.objects, mostThreads)
 	if t.Omitted > 0 {
-		t.Warnings = append(t.Warnings, fmt.Errorf("threads: %d of %d are not read", t.Omitted, t.Count))
+		t.Warnings = append(t.Warnings, fmt.Errorf("threads: %d of %d were not read", t.Omitted, t.Count))
 	}
 	slices.SortFunc(t.locals, func(a, b local) int {
 		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.object, b.object))

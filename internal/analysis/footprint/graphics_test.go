@@ -242,7 +242,7 @@ func TestGraphicsLines(t *testing.T) {
 	lines := g.Lines(1)
 	if len(lines) != 12 ||
 		!slices.Contains(lines, "layer VRI[Main]#*(BLAST Consumer)* +52.7 MB: 4 -> 8 buffers, 52.7 MB -> 105.5 MB") ||
-		!slices.Contains(lines, "these overlap: do not add them up") {
+		!slices.Contains(lines, "these numbers overlap: do not add them up") {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 }
@@ -272,7 +272,7 @@ func TestLayerAttribution(t *testing.T) {
 		checkLayers(t, g, before.Buffers, after.Buffers)
 		rng.Shuffle(len(after.Buffers), reflect.Swapper(after.Buffers))
 		if other := CompareGraphics(before, after); !reflect.DeepEqual(g, other) {
-			t.Fatalf("round %d: another order gives %+v, not %+v", round, other, g)
+			t.Fatalf("round %d: after shuffling: got %+v, want %+v", round, other, g)
 		}
 	}
 }
@@ -287,11 +287,11 @@ func checkLayers(t *testing.T, g GraphicsGrowth, before, after []Buffer) {
 		sum.Delta += r.Delta
 		known = known && r.Unit == Bytes
 		if i > 0 && r.Unit == g.Layers[i-1].Unit && r.Delta > g.Layers[i-1].Delta || r.Delta != r.After.N-r.Before.N {
-			t.Errorf("row %d of %+v", i, g.Layers)
+			t.Errorf("row %d of %+v is out of order or has a wrong delta", i, g.Layers)
 		}
 	}
 	if sum.BuffersBefore != int64(len(before)) || sum.BuffersAfter != int64(len(after)) {
-		t.Errorf("%+v, want %d and %d buffers", sum, len(before), len(after))
+		t.Errorf("got %+v, want %d and %d buffers", sum, len(before), len(after))
 	}
 	var delta int64
 	all := true
@@ -302,11 +302,11 @@ func checkLayers(t *testing.T, g GraphicsGrowth, before, after []Buffer) {
 		}
 	}
 	if all != known || all && delta != sum.Delta {
-		t.Errorf("known %t %t, %d, want %d", known, all, sum.Delta, delta)
+		t.Errorf("got all sizes known: %t, want %t; got delta %d, want %d", known, all, sum.Delta, delta)
 	}
 	at := slices.IndexFunc(g.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger })
 	if all != (at >= 0) || all && g.Rows[at].Delta != delta {
-		t.Errorf("buffers in %+v, want %d %t", g.Rows, delta, all)
+		t.Errorf("got rows %+v, want a buffer row with a delta of %d: %t", g.Rows, delta, all)
 	}
 }
 
@@ -343,7 +343,7 @@ func FuzzLayerName(f *testing.F) {
 		g.Unavailable = append(g.Unavailable, Incomparable{GPU, "x", because("unknown", layer)})
 		for _, text := range append(g.Lines(3), name) {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q gives %q", layer, text)
+				t.Errorf("%q is shown as %q", layer, text)
 			}
 		}
 	})

@@ -30,7 +30,7 @@ func (g *GraphicsGrowth) Lines(top int) []string {
 		}
 	}
 	if bytes > 1 && len(lines) < room {
-		lines = append(lines, "these overlap: do not add them up")
+		lines = append(lines, "these numbers overlap: do not add them up")
 	}
 	for _, r := range g.Layers {
 		if top > 0 && r.Delta > 0 && !r.Foreign && len(lines) < room {

@@ -26,11 +26,11 @@ func TestWithoutNumbers(t *testing.T) {
 		for _, name := range names {
 			got := WithoutNumbers(name)
 			if got != want || strings.ContainsAny(got, "0123456789*") || WithoutNumbers(got) != got {
-				t.Errorf("%q is %q, want %q", name, got, want)
+				t.Errorf("%q becomes %q, want %q", name, got, want)
 			}
 		}
 		if other := met[want]; other != "" {
-			t.Errorf("%q and %q are %q", other, names[0], want)
+			t.Errorf("%q and %q both become %q", other, names[0], want)
 		}
 		met[want] = names[0]
 	}
@@ -38,7 +38,7 @@ func TestWithoutNumbers(t *testing.T) {
 		"main", "RenderThread", "facade", "Cart$Added", "com.shop.feed/.Decaf", "decade-effaced",
 	} {
 		if got := WithoutNumbers(name); got != name {
-			t.Errorf("%q is %q", name, got)
+			t.Errorf("%q becomes %q, want no change", name, got)
 		}
 	}
 }

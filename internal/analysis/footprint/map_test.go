@@ -79,7 +79,7 @@ func TestMappingKinds(t *testing.T) {
 		for _, name := range names {
 			g := CompareMaps(NewMap(), mapOf(testMapping(name, 1, 0)))
 			if len(g.Rows) != 1 || g.Rows[0].Kind != kind {
-				t.Errorf("%q is %+v, want %s", name, g.Rows, kind)
+				t.Errorf("got %+[2]v for %[1]q, want kind %[3]s", name, g.Rows, kind)
 			}
 		}
 	}
@@ -137,25 +137,28 @@ func TestBss(t *testing.T) {
 		what, want string
 		list       []Mapping
 	}{
-		{"by name", "file /a.so 8; file /a.so [bss] 4", inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
-		{"twice by name", "file /a.so 4; file /a.so [bss] 8", inOrder(0x1000, m("/a.so"), m(bssName), m(bssName))},
+		{"named .bss", "file /a.so 8; file /a.so [bss] 4", inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
 		{
-			"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4",
+			"two mappings named .bss", "file /a.so 4; file /a.so [bss] 8",
+			inOrder(0x1000, m("/a.so"), m(bssName), m(bssName)),
+		},
+		{
+			"library in an APK", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4",
 			inOrder(0x1000, m("/data/app/x-1/base.apk"), m(bssName)),
 		},
 		{
-			"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4",
+			"unnamed .bss", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4",
 			inOrder(0x1000, m("/libc.so.6"), m(""), m("")),
 		},
-		{"not after another file", "anonymous (anonymous) 4; file /x.apk 4", inOrder(0x1000, m("/x.apk"), m(""))},
-		{"not if it cannot be written", "anonymous (anonymous) 4; file /x.so 4", inOrder(0x1000, m("/x.so"), guard)},
-		{"not after a gap", "file /x.so 4; named [anon:.bss] 4", append(inOrder(0x1000, m("/x.so")), far...)},
-		{"not after other memory", "named [anon:.bss] 4; heap [heap] 4", inOrder(0x1000, m("[heap]"), m(bssName))},
+		{"after a file without .bss", "anonymous (anonymous) 4; file /x.apk 4", inOrder(0x1000, m("/x.apk"), m(""))},
+		{"unwritable mapping", "anonymous (anonymous) 4; file /x.so 4", inOrder(0x1000, m("/x.so"), guard)},
+		{"after a gap", "file /x.so 4; named [anon:.bss] 4", append(inOrder(0x1000, m("/x.so")), far...)},
+		{"after other memory", "named [anon:.bss] 4; heap [heap] 4", inOrder(0x1000, m("[heap]"), m(bssName))},
 		{
-			"not without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4",
+			"without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4",
 			[]Mapping{m("/x.so"), m(bssName), m("")},
 		},
-		{"as showmap once wrote it", "file /x.so 4; file /x.so [bss] 4", []Mapping{m("/x.so"), m("/x.so [bss]")}},
+		{"format of an older showmap", "file /x.so 4; file /x.so [bss] 4", []Mapping{m("/x.so"), m("/x.so [bss]")}},
 	}
 	for _, c := range tests {
 		if got := mapRows(mapOf(c.list...)); got != c.want {
@@ -165,7 +168,7 @@ func TestBss(t *testing.T) {
 	g := CompareMaps(mapOf(inOrder(0x1000, m("/a.so"))...),
 		mapOf(inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
 	if len(g.Files) != 1 || g.Files[0].File != "/a.so" || g.Files[0].Delta != 8 {
-		t.Errorf("the library with its .bss: %+v", g.Files)
+		t.Errorf("got %+v, want one file with the .bss of its library", g.Files)
 	}
 }
 
@@ -263,14 +266,14 @@ func TestMapAttribution(t *testing.T) {
 		}
 		rng.Shuffle(len(after), func(i, j int) { after[i], after[j] = after[j], after[i] })
 		if other := CompareMaps(a, flatMap(after)); !reflect.DeepEqual(g, other) {
-			t.Fatalf("round %d: another order returns\n%+v, not\n%+v", round, other, g)
+			t.Fatalf("round %d: after shuffling: got\n%+v, want\n%+v", round, other, g)
 		}
 		if other := CompareMaps(a, flatMap(cutUnits(rng, after))); !reflect.DeepEqual(mapDeltas(g), mapDeltas(other)) {
-			t.Fatalf("round %d: split in parts it returns\n%v, not\n%v", round, mapDeltas(other), mapDeltas(g))
+			t.Fatalf("round %d: with split mappings: got\n%v, want\n%v", round, mapDeltas(other), mapDeltas(g))
 		}
 		if back := CompareMaps(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank ||
 			len(back.Rows) != len(g.Rows) {
-			t.Fatalf("round %d: backwards it is %+v, forwards %+v", round, back, g)
+			t.Fatalf("round %d: reversed comparison: got %+v; original: %+v", round, back, g)
 		}
 	}
 }
@@ -321,10 +324,10 @@ func checkSums(t *testing.T, g MapGrowth) {
 			own.add(r.Change)
 		}
 		if i > 0 && r.Delta > g.Rows[i-1].Delta {
-			t.Errorf("row %d of %v is not in order", i, g.Rows)
+			t.Errorf("row %d of %v is out of order", i, g.Rows)
 		}
 		if r.Delta != r.After.Cost()-r.Before.Cost() {
-			t.Errorf("delta of %+v", r)
+			t.Errorf("wrong delta in %+v", r)
 		}
 	}
 	for _, r := range g.Kinds {
@@ -334,13 +337,14 @@ func checkSums(t *testing.T, g MapGrowth) {
 		files.add(r.Change)
 	}
 	if rows != g.Total || kinds != g.Total || files != own {
-		t.Errorf("rows %+v, kinds %+v, total %+v; files %+v, their rows %+v", rows, kinds, g.Total, files, own)
+		t.Errorf("sums differ: rows %+v, kinds %+v, total %+v; files %+v, rows of files %+v", rows, kinds, g.Total,
+			files, own)
 	}
 	if g.Total.Delta != g.Total.After.Cost()-g.Total.Before.Cost() || g.Grew+g.Shrank != g.Total.Delta {
 		t.Errorf("total %+v grew %d shrank %d", g.Total, g.Grew, g.Shrank)
 	}
 	if share, ok := g.explained(len(g.Rows)); ok && share != 1 || ok != (g.Grew > 0) {
-		t.Errorf("all rows explain %v, %t", share, ok)
+		t.Errorf("all rows account for a share of %v (known: %t)", share, ok)
 	}
 }
 
@@ -407,7 +411,7 @@ func FuzzMappingName(f *testing.F) {
 		for _, text := range append(g.Lines(5), g.Rows[0].Name, g.Rows[0].Example, g.Rows[0].File) {
 			if len(text) > 2*maxMapping || !utf8.ValidString(text) ||
 				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q gives %q", raw, text)
+				t.Errorf("%q is shown as %q", raw, text)
 			}
 		}
 		name := g.Rows[0].Name
@@ -418,7 +422,7 @@ func FuzzMappingName(f *testing.F) {
 			t.Errorf("%q becomes %q, then %q", raw, name, again)
 		}
 		if again := CompareMaps(NewMap(), mapOf(testMapping(name, 3, 4))).Rows[0]; again.Name != name {
-			t.Errorf("the name of %q is %q", name, again.Name)
+			t.Errorf("the simplified name %q becomes %q", name, again.Name)
 		}
 	})
 }

@@ -178,7 +178,8 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 		}
 		if d.full {
 			list = append(list,
-				fmt.Errorf("%s: there are more than %d names, the rest is %s", side.when, side.m.most, othersName))
+				fmt.Errorf("%s: there are more than %d names; the others are combined as %s", side.when, side.m.most,
+					othersName))
 		}
 	}
 	if plain {

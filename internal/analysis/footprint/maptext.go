@@ -41,17 +41,16 @@ func (g *MapGrowth) Lines(top int) []string {
 	case !ok:
 		lines = append(lines, "no growth")
 	case shown < len(g.Rows) && shown > 0:
-		lines = append(lines,
-			fmt.Sprintf("%s %s of what grew; there are %d rows", explains(shown), percent(share), len(g.Rows)))
+		lines = append(lines, fmt.Sprintf("%s %s of the growth", explains(shown, len(g.Rows)), percent(share)))
 	}
 	return append(lines, doubts...)
 }
 
-func explains(rows int) string {
+func explains(rows, all int) string {
 	if rows == 1 {
-		return "the first explains"
+		return fmt.Sprintf("the first of %d rows accounts for", all)
 	}
-	return fmt.Sprintf("the first %d explain", rows)
+	return fmt.Sprintf("the first %d of %d rows account for", rows, all)
 }
 
 // shown returns the number of listed rows.

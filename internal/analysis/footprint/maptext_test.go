@@ -29,10 +29,10 @@ Pss + SwapPss 29.9 MB -> 71.7 MB (+41.8 MB) in 4 -> 7 mappings: +42.8 MB grew, -
 by kind: heap +41.9 MB, file +900 kB, java -1000 kB
 native heap [anon:scudo:primary] +41.9 MB (98 % of +42.8 MB): 20.1 MB -> 62.0 MB, 1 -> 2 mappings
 file /a/libx.so [bss] +900 kB (2 % of +42.8 MB): 0 kB -> 900 kB, 0 -> 1 mappings
-the first 2 explain 100 % of what grew; there are 6 rows
+the first 2 of 6 rows account for 100 % of the growth
 warning: after: Pss of 1 mappings is unknown and counts as 0`},
-		{"the same", same, same, 5, "\nPss + SwapPss 5 kB -> 5 kB (0 kB) in 1 -> 1 mappings\nno growth"},
-		{"no rows wanted", mapOf(testMapping("[heap]", 5, 0)), mapOf(testMapping("[heap]", 50, 0)), -3, `
+		{"equal maps", same, same, 5, "\nPss + SwapPss 5 kB -> 5 kB (0 kB) in 1 -> 1 mappings\nno growth"},
+		{"zero rows requested", mapOf(testMapping("[heap]", 5, 0)), mapOf(testMapping("[heap]", 50, 0)), -3, `
 Pss + SwapPss 5 kB -> 50 kB (+45 kB) in 1 -> 1 mappings
 by kind: heap +45 kB`},
 		{"nothing", NewMap(), NewMap(), 5, `

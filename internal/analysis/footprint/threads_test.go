@@ -55,26 +55,26 @@ func TestPatterns(t *testing.T) {
 		what, want string
 		names      []string
 	}{
-		{"a pool", "pool-3-thread-* 9", nameSeries("pool-3-thread-%d", 1, 9)},
-		{"a pool of one", "pool-3-thread-1 1", []string{"pool-3-thread-1"}},
-		{"a large pool, truncated", "pool-3-thread-* 148", nameSeries("pool-3-thread-%d", 1, 148)},
+		{"pool", "pool-3-thread-* 9", nameSeries("pool-3-thread-%d", 1, 9)},
+		{"pool of one thread", "pool-3-thread-1 1", []string{"pool-3-thread-1"}},
+		{"large pool with truncated names", "pool-3-thread-* 148", nameSeries("pool-3-thread-%d", 1, 148)},
 		{
-			"the same name again, truncated in its number", "pool-3-thread-* 2",
+			"repeated name with a truncated number", "pool-3-thread-* 2",
 			[]string{"pool-3-thread-1", "pool-3-thread-1"},
 		},
-		{"a pool whose numbers are truncated", "pool-12-thread-* 50", nameSeries("pool-12-thread-%d", 1, 50)},
-		{"pools again and again", "pool-*-thread-* 120", nameSeries("pool-%d-thread-1", 1, 120)},
+		{"pool with truncated numbers", "pool-12-thread-* 50", nameSeries("pool-12-thread-%d", 1, 50)},
+		{"many pools of one thread", "pool-*-thread-* 120", nameSeries("pool-%d-thread-1", 1, 120)},
 		{"pools with short names", "p-*-t-1 120", nameSeries("p-%d-t-1", 1, 120)},
-		{"a truncated name", "glide-source-th* 5", nameSeries("glide-source-thread-%d", 0, 4)},
-		{"a name of the maximum length", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
-		{"no numbers", "HeapTaskDaemon 1, Jit 1", []string{"Jit", "HeapTaskDaemon"}},
+		{"truncated name", "glide-source-th* 5", nameSeries("glide-source-thread-%d", 0, 4)},
+		{"name of the maximum length", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
+		{"names without numbers", "HeapTaskDaemon 1, Jit 1", []string{"Jit", "HeapTaskDaemon"}},
 		{"binder", "Binder:4711_* 4", nameSeries("Binder:4711_%d", 1, 4)},
-		{"binder in hex", "HwBinder:3045_* 31", nameSeries("HwBinder:3045_%X", 1, 31)},
-		{"binder of a long pid", "Binder:123456_* 2", nameSeries("Binder:123456_%X", 0xe, 0xf)},
-		{"truncated by Android at the front", "com.shop.work-* 250", nameSeries("com.shop.work-%d", 1, 250)},
-		{"truncated in a number at the front", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
+		{"binder threads with hexadecimal numbers", "HwBinder:3045_* 31", nameSeries("HwBinder:3045_%X", 1, 31)},
+		{"binder threads with a long PID", "Binder:123456_* 2", nameSeries("Binder:123456_%X", 0xe, 0xf)},
+		{"start truncated by Android", "com.shop.work-* 250", nameSeries("com.shop.work-%d", 1, 250)},
+		{"start truncated within a number", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
 		{
-			"of HotSpot 17 and 25",
+			"threads of HotSpot 17 and 25",
 			"pool-*-thread-* 3, GC Thread#* 2, DefaultDispatch 1, OkHttp Connecti 1, com.example.wor 1",
 			[]string{
 				"GC Thread#0", "GC Thread#1", "pool-3-thread-1", "pool-3-thread-1", "pool-12-thread-",
@@ -119,20 +119,20 @@ func TestThreadLines(t *testing.T) {
 		top           int
 		want          []string
 	}{
-		{"less", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
+		{"fewer threads", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
 		{
-			"not read", ThreadReading{}, after, 5,
+			"unread before", ThreadReading{}, after, 5,
 			[]string{
 				"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)",
 				"warning: before: no threads recorded",
 			},
 		},
 		{
-			"all new", threadReading(1, "a"),
+			"only new threads", threadReading(1, "a"),
 			ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: known.Of(3000)}, 0,
 			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more group grew"}},
 		{
-			"two new", threadReading(1, "a"), threadReading(7, "b", "c"), 0,
+			"two new threads", threadReading(1, "a"), threadReading(7, "b", "c"), 0,
 			[]string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"},
 		},
 	} {
@@ -306,10 +306,10 @@ func TestThreadSums(t *testing.T) {
 		checkThreads(t, g, len(before.Threads), len(after.Threads))
 		rng.Shuffle(len(after.Threads), reflect.Swapper(after.Threads))
 		if other := CompareThreads(before, after); !reflect.DeepEqual(g, other) {
-			t.Fatalf("another order returns %+v, not %+v", other, g)
+			t.Fatalf("after shuffling: got %+v, want %+v", other, g)
 		}
 		if back := CompareThreads(after, before); back.New != g.Ended || back.Ended != g.New {
-			t.Fatalf("backwards %+v, forwards %+v", back, g)
+			t.Fatalf("reversed comparison: got %+v; original: %+v", back, g)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func TestHostileThreadNames(t *testing.T) {
 		t.Errorf("warnings %v", g.Warnings)
 	}
 	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("it took %v", d)
+		t.Errorf("the comparison took %v", d)
 	}
 }
 
@@ -375,7 +375,7 @@ func FuzzCompareThreads(f *testing.F) {
 		for _, text := range texts {
 			if len(text) > 4*maxThreadName || !utf8.ValidString(text) ||
 				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q and %q give %q", one, two, text)
+				t.Errorf("%q and %q are shown as %q", one, two, text)
 			}
 		}
 	})

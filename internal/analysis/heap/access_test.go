@@ -27,7 +27,7 @@ func TestGather(t *testing.T) {
 		for _, f := range families {
 			want := g.InstancesOf(f.Class)
 			if f.Count != int64(len(want)) || !slices.Equal(f.Objects, want[:min(f.Limit, len(want))]) {
-				t.Fatalf("seed %d: %d of %s, %v of them, want %v", seed, f.Count, f.Class, f.Objects, want)
+				t.Fatalf("seed %d: got %d objects of %s, listed %v, want %v", seed, f.Count, f.Class, f.Objects, want)
 			}
 		}
 		g.Gather()
@@ -53,7 +53,7 @@ func TestLargestArrays(t *testing.T) {
 		})
 		for _, n := range []int{-1, 0, 1, 2, 7, len(all), 1 << 20} {
 			if got := g.LargestArrays(n); !slices.Equal(got, all[:min(max(n, 0), len(all))]) {
-				t.Fatalf("seed %d: %v, want the first %d of %v", seed, got, n, all)
+				t.Fatalf("seed %d: got %v, want the first %d of %v", seed, got, n, all)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestFields(t *testing.T) {
 				}
 				got := g.Field(c.name, f.name)
 				if got.Declared() != (a.has(c.object) && !c.nameless) {
-					t.Fatalf("seed %d: %s.%s is declared: %t", seed, c.name, f.name, got.Declared())
+					t.Fatalf("seed %d: %s.%s: got declared %t", seed, c.name, f.name, got.Declared())
 				}
 				if got.Declared() {
 					fields[placed{f, c}] = got
@@ -131,7 +131,7 @@ func TestHasStatic(t *testing.T) {
 	g := load(t, w.dump(t), heap.Options{})
 	for _, name := range []string{"i", "o"} {
 		if !g.HasStatic("C", name) || g.HasStatic("D", name) || g.HasStatic("C", name+name) {
-			t.Errorf("static %s is not where it is declared alone", name)
+			t.Errorf("static %s must exist only in the class that declares it", name)
 		}
 	}
 }
@@ -155,9 +155,9 @@ func TestStacks(t *testing.T) {
 	loop := heap.StackFrame{Method: "loop", Line: -3}
 	want := [][]heap.StackFrame{{run}, {loop, run}, nil, nil, {loop, run}}
 	if got := g.Stacks([]uint32{3, 2, 1, 9, 2}, 10); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := g.Stacks([]uint32{2}, 1); !reflect.DeepEqual(got, [][]heap.StackFrame{{loop}}) {
-		t.Errorf("one frame: %v", got)
+		t.Errorf("got frames %v with a limit of one", got)
 	}
 }

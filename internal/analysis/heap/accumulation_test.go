@@ -528,9 +528,10 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 		}
 	}
 	if min(plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside) < int(seeds)/100 {
-		t.Errorf("%d with vertices, %d linked, %d with leaves, %d that hold something, %d that hold more by way of "+
-			"it, %d held by GC roots, %d of threads with locals, %d and %d of several classes: too few to prove "+
-			"anything",
+		t.Errorf("too few accumulations of some kind: %d with vertices, %d linked, %d with leaves, %d that hold "+
+			"objects, %d "+
+			"that hold more objects indirectly, %d held by GC roots, %d of threads with locals, %d with other "+
+			"classes, %d that hold other classes",
 			plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside)
 	}
 }
@@ -585,7 +586,7 @@ func TestAccumulationsInAnyOrder(t *testing.T) {
 		}
 	}
 	if min(rooted, several) < int(seeds)/20 {
-		t.Errorf("%d held by GC roots, %d with several: too few to prove anything", rooted, several)
+		t.Errorf("too few cases: %d held by GC roots, %d with several", rooted, several)
 	}
 }
 
@@ -617,13 +618,13 @@ func TestAccumulationsOfShapes(t *testing.T) {
 		grow func(w *world, node, value *class) *object
 		want string
 	}{
-		{"a list", func(w *world, node, value *class) (head *object) {
+		{"list", func(w *world, node, value *class) (head *object) {
 			for range n {
 				head = w.instance(node, refs(head, session(w, value))...)
 			}
 			return head
 		}, "Node: 1000 Node linked, 80000 of 80000 bytes, with 1000 Session, 64000 bytes"},
-		{"a tree", func(w *world, node, _ *class) *object {
+		{"tree", func(w *world, node, _ *class) *object {
 			list := []*object{w.instance(node)}
 			for i := 0; len(list) < n; i++ {
 				for k := range list[i].values {
@@ -634,7 +635,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			}
 			return list[0]
 		}, "Node: 1001 Node linked, 16016 of 16016 bytes"},
-		{"a map with two in each bucket", func(w *world, node, value *class) *object {
+		{"map with two nodes per bucket", func(w *world, node, value *class) *object {
 			table := w.array(w.named("java.lang.Object[]"), make([]*object, n)...)
 			for i := range table.elements {
 				table.elements[i] = w.instance(node,
@@ -642,7 +643,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			}
 			return table
 		}, "java.lang.Object[]: 2000 Node, 160000 of 164000 bytes, with 2000 Session, 128000 bytes"},
-		{"an array of leaves", func(w *world, node, _ *class) *object {
+		{"array of leaves", func(w *world, node, _ *class) *object {
 			return w.instance(node, refs(bytes(w, n))...)
 		}, "java.lang.Object[]: 1000 byte[], 100000 of 104000 bytes"},
 		{"one large leaf among many", func(w *world, _, _ *class) *object {
@@ -650,7 +651,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			table.elements[0].count = 200_000
 			return table
 		}, ""},
-		{"leaves, and leaves below one of them", func(w *world, _, _ *class) *object {
+		{"leaves, one of which has leaves", func(w *world, _, _ *class) *object {
 			table := bytes(w, n)
 			table.elements[0] = bytes(w, n/2)
 			return table
@@ -688,7 +689,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			}
 			return table
 		}, "java.lang.Object[]: 750 byte[] beside 250 char[], 25000 bytes, 75000 of 104000 bytes"},
-		{"leaves, and classes", func(w *world, _, _ *class) *object {
+		{"leaves and classes", func(w *world, _, _ *class) *object {
 			table := bytes(w, n)
 			for i := range table.elements[:n/4] {
 				c := w.class(fmt.Sprintf("C%d", i), nil, 8)
@@ -697,14 +698,14 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			}
 			return table
 		}, "java.lang.Object[]: 750 byte[], 75000 of 93000 bytes"},
-		{"few of a class", func(w *world, node, _ *class) *object {
+		{"few objects of a second class", func(w *world, node, _ *class) *object {
 			table := bytes(w, n)
 			for i := range table.elements[:9] {
 				table.elements[i] = w.primitives(hprof.Char, 2000)
 			}
 			return table
 		}, "java.lang.Object[]: 991 byte[], 99100 of 139100 bytes"},
-		{"many that a root holds, with five classes each", func(w *world, node, _ *class) (last *object) {
+		{"objects held by GC roots, each with five classes", func(w *world, node, _ *class) (last *object) {
 			one := w.class("Quintet", node.super, 0)
 			for i := range 5 {
 				one.fields = append(one.fields, field{fmt.Sprint("f", i), hprof.Object})
@@ -722,7 +723,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 		},
 			"JNI_GLOBAL Quintet: 1000 Quintet, 400000 of 400000 bytes, with 1000 boolean[], 80000 bytes beside 1000 " +
 				"byte[], 80000 bytes beside 1000 char[], 80000 bytes beside 1000 int[], 80000 bytes"},
-		{"a list with one large value, and a list after it", func(w *world, node, value *class) (head *object) {
+		{"list with one large value, followed by another list", func(w *world, node, value *class) (head *object) {
 			for range n {
 				head = w.instance(node, refs(head, session(w, value))...)
 			}

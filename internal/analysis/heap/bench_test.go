@@ -80,7 +80,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()
 	all["random"] = *tangle(4, 200_000)
-	for _, name := range []string{"list", "list scattered", "two lists", "diamonds", "binary tree", "random"} {
+	for _, name := range []string{"list", "scattered list", "two lists", "diamonds", "binary tree", "random"} {
 		b.Run(name, func(b *testing.B) {
 			s := all[name]
 			dump := s.dump(b)

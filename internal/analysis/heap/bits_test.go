@@ -22,7 +22,7 @@ func TestBits(t *testing.T) {
 			if dice.IntN(2) == 0 {
 				b.set(uint32(i))
 			} else if was := b.setShared(uint32(i)); was != want[i] {
-				t.Fatalf("%d was set: %t, want %t", i, was, want[i])
+				t.Fatalf("setShared(%d) = %t, want %t", i, was, want[i])
 			}
 			want[i] = true
 		}
@@ -33,7 +33,7 @@ func TestBits(t *testing.T) {
 		count := uint32(0)
 		for i, is := range want {
 			if b.has(uint32(i)) != is || r.of(uint32(i)) != count {
-				t.Fatalf("%d of %d: is in %t, want %t; %d before it, want %d", i, n, b.has(uint32(i)), is,
+				t.Fatalf("bit %d of %d: got set %t, want %t; got rank %d, want %d", i, n, b.has(uint32(i)), is,
 					r.of(uint32(i)), count)
 			}
 			if is {
@@ -41,7 +41,7 @@ func TestBits(t *testing.T) {
 			}
 		}
 		if b.count() != int64(count) || r.len() != int64(count) {
-			t.Fatalf("%d and %d members, want %d", b.count(), r.len(), count)
+			t.Fatalf("got counts %d and %d, want %d", b.count(), r.len(), count)
 		}
 	}
 }
@@ -71,6 +71,6 @@ func TestSetShared(t *testing.T) {
 		sum += k
 	}
 	if sum != n || b.count() != n {
-		t.Errorf("%d of %d bits were new to a goroutine, %d are set", sum, n, b.count())
+		t.Errorf("the goroutines set %d of %d bits, but %d are set", sum, n, b.count())
 	}
 }

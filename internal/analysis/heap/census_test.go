@@ -18,23 +18,24 @@ func differsCensus(c *heap.Census, g *heap.Graph) error {
 	got := []int64{c.Objects, c.Instances, c.ObjectArrays, c.PrimitiveArrays, c.Classes, c.Truncated}
 	want := []int64{g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Truncated}
 	if fmt.Sprint(got) != fmt.Sprint(want) || !maps.Equal(c.RootCounts, g.RootCounts) {
-		return fmt.Errorf("census %v with roots %v, graph %v with %v", got, c.RootCounts, want, g.RootCounts)
+		return fmt.Errorf("got counts %v and roots %v, but the graph has %v and %v", got, c.RootCounts, want,
+			g.RootCounts)
 	}
 	rows := map[string]heap.Row{}
 	for _, r := range g.Histogram() {
 		rows[r.Class] = r
 	}
 	if len(rows) != len(c.Rows) {
-		return fmt.Errorf("census of %d classes, graph of %d", len(c.Rows), len(rows))
+		return fmt.Errorf("got %d classes, but the graph has %d", len(c.Rows), len(rows))
 	}
 	for i, r := range c.Rows {
 		want := rows[r.Class]
 		if r.Instances != want.Instances || r.Shallow.Java != want.Shallow.Java || r.Classes != want.Classes ||
 			r.Retained != (heap.Size{}) || r.Reachable != 0 {
-			return fmt.Errorf("census %+v, graph %+v", r, want)
+			return fmt.Errorf("got row %+v, but the graph has %+v", r, want)
 		}
 		if i > 0 && r.Shallow.Java > c.Rows[i-1].Shallow.Java {
-			return fmt.Errorf("%s comes after %s", r.Class, c.Rows[i-1].Class)
+			return fmt.Errorf("%s is sorted after %s", r.Class, c.Rows[i-1].Class)
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	ways, all := make([]string, len(list)), map[string]heap.ClassNode{}
 	for i, n := range list {
 		if i == 0 != (n.Parent < 0) || n.Parent >= i {
-			t.Fatalf("node %d is below %d", i, n.Parent)
+			t.Fatalf("node %d has parent %d", i, n.Parent)
 		}
 		if i > 0 {
 			ways[i] = ways[n.Parent] + ">" + n.Class
@@ -107,16 +107,16 @@ func TestClassTreeByBruteForce(t *testing.T) {
 				folded++
 			}
 			if g := got[way]; g.Size != n.Size || g.Count > n.Count || g.Count < n.sure {
-				t.Fatalf("seed %d: %s is %+v, want %+v", seed, way, g, n)
+				t.Fatalf("seed %d: %s: got %+v, want %+v", seed, way, g, n)
 			}
 		}
 		if len(got) != len(want) {
-			t.Fatalf("seed %d: %d paths, want %d", seed, len(got), len(want))
+			t.Fatalf("seed %d: got %d paths, want %d", seed, len(got), len(want))
 		}
 		checkPruned(t, g, want, rand.New(rand.NewPCG(seed, 13)))
 	}
 	if folded < int(seeds) {
-		t.Errorf("%d paths with several objects", folded)
+		t.Errorf("only %d paths with several objects", folded)
 	}
 }
 
@@ -131,7 +131,7 @@ func checkPruned(t *testing.T, g *heap.Graph, want map[string]way, r *rand.Rand)
 	for way, n := range got {
 		if d := want[way].Size.Total() - n.Size.Total(); d < 0 || d >= o.Least || strings.Count(way, ">") > o.Levels ||
 			n.Count > want[way].Count {
-			t.Fatalf("%+v: %s is %+v, want %+v", o, way, n, want[way])
+			t.Fatalf("%+v: %s: got %+v, want %+v", o, way, n, want[way])
 		}
 	}
 	for way, n := range want {

@@ -73,7 +73,7 @@ func TestTruncated(t *testing.T) {
 				t.Fatalf("%d bytes: %v", n, err)
 			}
 			if cut := g.Truncated >= 0; cut == ends[n] || g.Truncated > int64(n) {
-				t.Fatalf("%d bytes: truncated at %d, but a record ends there: %t", n, g.Truncated, ends[n])
+				t.Fatalf("%d bytes: got Truncated %d; the dump ends with a whole record: %t", n, g.Truncated, ends[n])
 			}
 			if p := w.prefix(written, n); want == nil || len(p.objects)+len(p.roots) > len(want.objects)+
 				len(want.roots) {
@@ -115,18 +115,18 @@ func TestPartial(t *testing.T) {
 	_, err := open(dump, heap.Options{})
 	var damage *hprof.DamageError
 	if !errors.As(err, &damage) || damage.Offset != broken {
-		t.Fatalf("%v, want one at offset %d", err, broken)
+		t.Fatalf("got error %v, want damage at offset %d", err, broken)
 	}
 	g := load(t, dump, heap.Options{Partial: true, Workers: 2})
 	if len(g.Damage) != 1 || !errors.As(g.Damage[0], &damage) || damage.Offset != broken {
-		t.Errorf("damage %v, want one at offset %d", g.Damage, broken)
+		t.Errorf("got damage %v, want it at offset %d", g.Damage, broken)
 	}
 	// A part has about 64 kB, and an instance takes 21 bytes.
 	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
-		t.Errorf("%d objects are missing, %d references dangle", lost, g.Dangling)
+		t.Errorf("got %d missing objects and %d dangling references", lost, g.Dangling)
 	}
 	if o, ok := g.Find(0x1000); !ok || g.Retained(o).Java != 8*objects/2 {
-		t.Errorf("the first part retains %v", g.Retained(o))
+		t.Errorf("the part before the damage retains %v", g.Retained(o))
 	}
 	readAll(t, g)
 }
@@ -178,7 +178,7 @@ func survives(t *testing.T, dump []byte) {
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20+2000*uint64(len(dump)) {
-		t.Fatalf("%d bytes were allocated for a dump of %d", used, len(dump))
+		t.Fatalf("%d bytes were allocated for a dump of %d bytes", used, len(dump))
 	}
 }
 
@@ -208,7 +208,8 @@ func weighAll(t *testing.T, g *heap.Graph) {
 	all := g.ReachableBytes().Total()
 	for i := range sets {
 		if c := costs[i].Size.Total(); c < least[i].Size.Total() || c > all || groups.Bytes[i+1] > all {
-			t.Fatalf("set %d costs %d, at least %d, as a group %d, of %d", i, c, least[i].Size.Total(),
+			t.Fatalf("set %d: cost %d, lower bound %d, cost as a group %d, reachable %d bytes", i, c,
+				least[i].Size.Total(),
 				groups.Bytes[i+1], all)
 		}
 	}

@@ -13,10 +13,11 @@ func BrokenOrder(g *Graph) error {
 	for v := uint32(1); v < uint32(len(t.parents)); v++ {
 		p := t.parents[v]
 		if p >= v || t.ends[v] <= v || t.ends[v] > t.ends[p] {
-			return fmt.Errorf("vertex %d up to %d is below %d up to %d", v, t.ends[v], p, t.ends[p])
+			return fmt.Errorf("vertex %d, which ends at %d, has parent %d, which ends at %d", v, t.ends[v], p,
+				t.ends[p])
 		}
 		if t.vertices[t.objects[v]] != v {
-			return fmt.Errorf("vertex %d is object %d, whose vertex is %d", v, t.objects[v], t.vertices[t.objects[v]])
+			return fmt.Errorf("vertex %d has object %d, which has vertex %d", v, t.objects[v], t.vertices[t.objects[v]])
 		}
 	}
 	return nil

@@ -42,7 +42,8 @@ func TestGroupCostsByBruteForce(t *testing.T) {
 		for i := 1; i <= count; i++ {
 			want, _ := a.sum(a.without(func(n int) bool { return groups[i][n] }))
 			if got := costs.Bytes[i]; got > want.Java+want.Native {
-				t.Fatalf("seed %d: group %d of %d costs %d, but only %v goes", seed, i, count, got, want)
+				t.Fatalf("seed %d: group %d of %d costs %d, but only %v becomes unreachable without it", seed, i, count,
+					got, want)
 			}
 			all++
 			if costs.Bytes[i] == want.Java+want.Native {
@@ -52,6 +53,6 @@ func TestGroupCostsByBruteForce(t *testing.T) {
 		g.Close()
 	}
 	if 2*exact < all {
-		t.Errorf("%d of %d costs are exact", exact, all)
+		t.Errorf("only %d of %d costs are exact", exact, all)
 	}
 }

@@ -65,23 +65,23 @@ func places(dice *rand.Rand) map[string][]uint64 {
 		wild[i] = dice.Uint64()
 	}
 	return map[string][]uint64{
-		"none":        nil,
-		"zero":        {0},
-		"one":         {dice.Uint64()},
-		"ends":        {0, math.MaxUint64},
-		"last":        run(n, math.MaxUint64-1<<20, 8, 2),
-		"on 8 bytes":  run(n, 0x70000000, 8, 6),
-		"on 4 bytes":  run(n, 0x70000004, 4, 6),
-		"on 2 bytes":  run(n, 0x70000002, 2, 6),
-		"any address": run(n, 0x70000001, 1, 6),
-		"from 1":      run(n, 1, 1, 1),
-		"class odd":   art,
-		"several":     several,
-		"far":         run(n, 0x10000, 1<<19, 2),
-		"one stretch": run(n, 1<<40, 1<<22, 1),
-		"wild":        wild,
-		"two far":     slices.Concat(run(n, 8, 8, 1), run(n, 1<<63, 8, 1)),
-		"mixed":       slices.Concat(run(n, 8, 8, 4), run(n, 9, 8, 4), run(n, 0x1000003, 3, 4)),
+		"none":                 nil,
+		"zero":                 {0},
+		"one":                  {dice.Uint64()},
+		"ends":                 {0, math.MaxUint64},
+		"last":                 run(n, math.MaxUint64-1<<20, 8, 2),
+		"8-byte alignment":     run(n, 0x70000000, 8, 6),
+		"4-byte alignment":     run(n, 0x70000004, 4, 6),
+		"2-byte alignment":     run(n, 0x70000002, 2, 6),
+		"no alignment":         run(n, 0x70000001, 1, 6),
+		"from 1":               run(n, 1, 1, 1),
+		"odd class addresses":  art,
+		"several":              several,
+		"far":                  run(n, 0x10000, 1<<19, 2),
+		"one address per 4 MB": run(n, 1<<40, 1<<22, 1),
+		"wild":                 wild,
+		"two distant ranges":   slices.Concat(run(n, 8, 8, 1), run(n, 1<<63, 8, 1)),
+		"mixed":                slices.Concat(run(n, 8, 8, 4), run(n, 9, 8, 4), run(n, 0x1000003, 3, 4)),
 	}
 }
 
@@ -106,13 +106,13 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 		members[id] = true
 	}
 	if x.len() != int64(len(members)) {
-		t.Fatalf("%d numbers for %d addresses", x.len(), len(members))
+		t.Fatalf("got %d numbers for %d addresses", x.len(), len(members))
 	}
 	used := make([]bool, len(members))
 	for id := range members {
 		n := x.find(hprof.ID(id))
 		if n == none || int(n) >= len(used) || used[n] || x.id(n) != hprof.ID(id) {
-			t.Fatalf("%#x has number %d of %d, which is that of %#x", id, n, len(used), x.id(n))
+			t.Fatalf("find(%#x) = %d of %d, which is the number of %#x", id, n, len(used), x.id(n))
 		}
 		used[n] = true
 		for _, other := range []uint64{
@@ -120,13 +120,13 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 			uint64(dice.Uint32()),
 		} {
 			if got := x.find(hprof.ID(other)); (got != none) != members[other] {
-				t.Fatalf("%#x: number %d, but it is a member: %t", other, got, members[other])
+				t.Fatalf("find(%#x) = %d, want a number: %t", other, got, members[other])
 			}
 		}
 	}
 	for _, other := range []uint64{0, 1, 7, 8, math.MaxUint32, math.MaxUint64, math.MaxUint64 - 7} {
 		if got := x.find(hprof.ID(other)); (got != none) != members[other] {
-			t.Fatalf("%#x: number %d, but it is a member: %t", other, got, members[other])
+			t.Fatalf("find(%#x) = %d, want a number: %t", other, got, members[other])
 		}
 	}
 	ascend(t, x)
@@ -138,7 +138,7 @@ func ascend(t *testing.T, x *ids) {
 	t.Helper()
 	for n := uint32(1); int64(n) < x.len(); n++ {
 		if x.id(n) <= x.id(n-1) && n != x.dense {
-			t.Fatalf("number %d is %#x, %d is %#x", n-1, x.id(n-1), n, x.id(n))
+			t.Fatalf("number %d is %#x, but number %d is %#x", n-1, x.id(n-1), n, x.id(n))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func ascend(t *testing.T, x *ids) {
 // TestIDsMemory bounds the size of the tables for a hostile set of addresses.
 func TestIDsMemory(t *testing.T) {
 	for name, step := range map[string]uint64{
-		"one in each stretch": 1 << 19, "one in each cell": 1 << 9, "one in a thousand stretches": 1 << 29,
+		"one address per 512 kB": 1 << 19, "one address per 512 bytes": 1 << 9, "one address per 512 MB": 1 << 29,
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n = 100_000

@@ -132,7 +132,7 @@ func (s *Set) Add(o Object) { s.bits.set(uint32(o)) }
 // Len is the number of objects in the set.
 func (s *Set) Len() int64 { return s.bits.count() }
 
-var errNoInbound = errors.New("find holders: the graph was loaded without them")
+var errNoInbound = errors.New("find holders: the graph was loaded without inbound references")
 
 // AddAncestors adds to a set the given objects and all objects from which
 // references lead to them, strongly, softly or by the referent of any

@@ -35,7 +35,7 @@ func TestInbound(t *testing.T) {
 		s, _ := g.NewSet()
 		if g.AddAncestors(context.Background(), s, nil, false) == nil ||
 			g.AddHeld(context.Background(), s, nil) == nil {
-			t.Fatal("inbound references are reported after they were forgotten")
+			t.Fatal("a query for inbound references succeeded after ForgetInbound")
 		}
 		s.Close()
 		g.Close()
@@ -66,7 +66,7 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 		want := all[i] && !without[i]
 		// A requested leaf holds only itself.
 		if got := held.Has(n); got != want && !(is(i) && len(a.follow(o)) == 0) {
-			return fmt.Errorf("%#x is held: %t", o.id, got)
+			return fmt.Errorf("got %#x held: %t", o.id, got)
 		}
 	}
 	return a.askAncestors(g, targets, is)
@@ -137,7 +137,7 @@ func TestSharesByBruteForce(t *testing.T) {
 		want := a.shares(sets)
 		for s := range want {
 			if got != nil && got[s] != want[s] || got == nil && want[s] != (heap.Share{}) {
-				t.Fatalf("seed %d: set %d of %d shares %v, want %v", seed, s, len(sets), got, want)
+				t.Fatalf("seed %d: set %d of %d: got shares %v, want %v", seed, s, len(sets), got, want)
 			}
 			if want[s].With > 0 {
 				shared++
@@ -146,7 +146,7 @@ func TestSharesByBruteForce(t *testing.T) {
 		g.Close()
 	}
 	if !racing && shared < 8 {
-		t.Errorf("%d sets share anything", shared)
+		t.Errorf("only %d sets share bytes", shared)
 	}
 }
 
@@ -206,16 +206,16 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 		}
 		if got.AtLeast {
 			if got.Size.Java > want.Java || got.Size.Native > want.Native {
-				return fmt.Errorf("cost at least %v, want %v", got.Size, want)
+				return fmt.Errorf("got lower bound %v for a cost of %v", got.Size, want)
 			}
 			continue
 		}
 		if got.Size != want {
-			return fmt.Errorf("cost %v, want %v", got.Size, want)
+			return fmt.Errorf("got cost %v, want %v", got.Size, want)
 		}
 		for h, bytes := range got.In {
 			if name := g.Heaps[h].Name; bytes != in[name] {
-				return fmt.Errorf("cost %d in %s, want %d", bytes, name, in[name])
+				return fmt.Errorf("got cost %d in %s, want %d", bytes, name, in[name])
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int)
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		if got := s.Has(n); strong[i] && !got || got && !any[i] && !more {
-			return fmt.Errorf("%#x leads to a target: %t", o.id, got)
+			return fmt.Errorf("%#x: got ancestor of a target: %t", o.id, got)
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ func inTree(g *heap.Graph, o heap.Object) bool { return g.Reachability(o) <= hea
 func brokenCounts(g *heap.Graph) error {
 	if sum := g.Instances + g.ObjectArrays + g.PrimitiveArrays + g.Classes; sum != g.Objects ||
 		min(g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes) < 0 {
-		return fmt.Errorf("%d instances, %d object arrays, %d primitive arrays and %d classes are %d objects",
+		return fmt.Errorf("%d instances, %d object arrays, %d primitive arrays and %d classes do not add up to %d "+
+			"objects",
 			g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Objects)
 	}
 	classes := int64(0)
@@ -38,11 +39,12 @@ func brokenCounts(g *heap.Graph) error {
 		bytes[g.HeapOf(o)] += g.Shallow(o).Java
 	}
 	if classes != g.Classes {
-		return fmt.Errorf("%d classes, but %d objects are some", g.Classes, classes)
+		return fmt.Errorf("got %d classes, but %d objects are classes", g.Classes, classes)
 	}
 	for h, heap := range g.Heaps {
 		if heap.Objects != objects[h] || heap.Bytes != bytes[h] {
-			return fmt.Errorf("heap %s has %d objects of %d bytes, but they are %d of %d", heap.Name, heap.Objects,
+			return fmt.Errorf("heap %s counts %d objects of %d bytes, but contains %d objects of %d bytes", heap.Name,
+				heap.Objects,
 				heap.Bytes, objects[h], bytes[h])
 		}
 	}
@@ -53,7 +55,7 @@ func brokenCounts(g *heap.Graph) error {
 func brokenIDs(g *heap.Graph) error {
 	for o := range heap.Object(g.Objects) {
 		if found, ok := g.Find(g.ID(o)); !ok || found != o {
-			return fmt.Errorf("object %d has ID %#x, which is that of %d (%t)", o, g.ID(o), found, ok)
+			return fmt.Errorf("object %d has ID %#x, for which Find returns %d (%t)", o, g.ID(o), found, ok)
 		}
 	}
 	return nil
@@ -68,7 +70,8 @@ func brokenTree(g *heap.Graph) error {
 		d, dominated := g.Dominator(o)
 		if !inTree(g, o) {
 			if g.Retained(o) != (heap.Size{}) || dominated {
-				return fmt.Errorf("object %d is %v reachable, but in the tree", o, g.Reachability(o))
+				return fmt.Errorf("object %d is %v reachable, but has a dominator or a retained size", o,
+					g.Reachability(o))
 			}
 			continue
 		}
@@ -78,17 +81,18 @@ func brokenTree(g *heap.Graph) error {
 			continue
 		}
 		if !inTree(g, d) || d == o || g.Retained(d).Java < g.Retained(o).Java {
-			return fmt.Errorf("object %d retains %v, its dominator %d only %v", o, g.Retained(o), d, g.Retained(d))
+			return fmt.Errorf("object %d retains %v, but its dominator %d only %v", o, g.Retained(o), d, g.Retained(d))
 		}
 		below[d] = plus(below[d], g.Retained(o))
 	}
 	if top != all || g.ReachableBytes() != all {
-		return fmt.Errorf("%v are reachable, but the tops retain %v and ReachableBytes is %v", all, top,
+		return fmt.Errorf("%v is reachable, but the top objects retain %v and ReachableBytes returns %v", all, top,
 			g.ReachableBytes())
 	}
 	for o := range heap.Object(g.Objects) {
 		if inTree(g, o) && g.Retained(o) != plus(below[o], g.Shallow(o)) {
-			return fmt.Errorf("object %d retains %v, but has %v and below it are %v", o, g.Retained(o), g.Shallow(o),
+			return fmt.Errorf("object %d retains %v, but has size %v and children that retain %v", o, g.Retained(o),
+				g.Shallow(o),
 				below[o])
 		}
 	}
@@ -107,7 +111,7 @@ func brokenChildren(g *heap.Graph) error {
 	var err error
 	meet := func(o, parent heap.Object, below bool) {
 		if d, ok := g.Dominator(o); err == nil && (met[o] || ok != below || ok && d != parent) {
-			err = fmt.Errorf("object %d is a child of %d, but was met before (%t) or has the dominator %d (%t)", o,
+			err = fmt.Errorf("object %d is a child of %d, but was visited before (%t) or has dominator %d (%t)", o,
 				parent, met[o], d, ok)
 			return
 		}
@@ -126,7 +130,7 @@ func brokenChildren(g *heap.Graph) error {
 		}
 		d, ok := g.Dominator(o)
 		if alone := ok && g.HoldsAlone(d, o); inTree(g, o) == (met[o] == alone) {
-			return fmt.Errorf("object %d, %v reachable, below %d: met as a child %t, held alone %t", o,
+			return fmt.Errorf("object %d (%v reachable, dominator %d): visited as a child %t, held alone %t", o,
 				g.Reachability(o), d, met[o], alone)
 		}
 	}
@@ -149,10 +153,10 @@ func brokenRows(g *heap.Graph) error {
 			sum += n
 		}
 		if r.RetainedIn != nil && sum != r.Retained.Java || (r.RetainedIn == nil) != (len(g.Heaps) == 1) {
-			return fmt.Errorf("row %s retains %d, by heap %v", r.Class, r.Retained.Java, r.RetainedIn)
+			return fmt.Errorf("row %s retains %d bytes, but %v by heap", r.Class, r.Retained.Java, r.RetainedIn)
 		}
 		if r.Retained.Java > all.Java || r.Reachable > r.Instances {
-			return fmt.Errorf("row %s: %+v, but %v are reachable", r.Class, r, all)
+			return fmt.Errorf("row %s: %+v, but only %v is reachable", r.Class, r, all)
 		}
 		rows[r.Class] = r
 	}
@@ -164,7 +168,7 @@ func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	for o := range heap.Object(g.Objects) {
 		r, ok := rows[g.Class(o)]
 		if !ok || r.Retained.Java < g.Retained(o).Java {
-			return fmt.Errorf("object %d of %s retains more than all of them: %+v", o, g.Class(o), r)
+			return fmt.Errorf("object %d of %s retains more than its class: %+v", o, g.Class(o), r)
 		}
 		r.Instances--
 		r.Shallow = plus(r.Shallow, heap.Size{Java: -g.Shallow(o).Java, Native: -g.Shallow(o).Native})

@@ -107,18 +107,18 @@ var giants = map[string]struct {
 	limit   int64
 	refused bool
 }{
-	"primitive arrays":        {make: arrays(0, 0), most: 100},
-	"arrays of null":          {make: arrays(0x100, 0), most: 100},
-	"arrays full of one":      {make: arrays(0x100, 0x1000), most: 100},
-	"arrays full of the next": {make: arrays(0x100, 0x1100), most: 100},
+	"primitive arrays":         {make: arrays(0, 0), most: 100},
+	"arrays of null":           {make: arrays(0x100, 0), most: 100},
+	"arrays of one object":     {make: arrays(0x100, 0x1000), most: 100},
+	"arrays of the next array": {make: arrays(0x100, 0x1100), most: 100},
 	"small objects in one segment": {
 		make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 160, limit: 40 << 20, refused: true,
 	},
 	"objects of many classes": {
 		make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 160, limit: 40 << 20, refused: true,
 	},
-	"roots of nothing": {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 160, limit: 40 << 20, refused: true},
-	"classes of nothing": {
+	"roots of missing objects": {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 160, limit: 40 << 20, refused: true},
+	"empty class records": {
 		make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 160, limit: 40 << 20, refused: true,
 	},
 }
@@ -168,7 +168,7 @@ func TestPeak(t *testing.T) {
 		return
 	}
 	if racing {
-		t.Skip("the race detector has memory of its own")
+		t.Skip("the race detector uses additional memory")
 	}
 	for name, giant := range giants {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestPeak(t *testing.T) {
 			}
 			peak := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(out)
 			if peak == nil {
-				t.Fatalf("no peak in\n%s", out)
+				t.Fatalf("no peak memory in\n%s", out)
 			}
 			kb, err := strconv.ParseInt(string(peak[1]), 10, 64)
 			if err != nil {
@@ -188,7 +188,7 @@ func TestPeak(t *testing.T) {
 			}
 			t.Logf("%d MB", kb>>10)
 			if kb>>10 > giant.most {
-				t.Errorf("%d MB, want at most %d MB", kb>>10, giant.most)
+				t.Errorf("got a peak of %d MB, want at most %d MB", kb>>10, giant.most)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func loadGiant(t *testing.T, name string) {
 	if err == nil {
 		o, _ := g.Find(0x1000)
 		if g.Retained(o).Java < 100<<20 || g.Objects != 6 {
-			t.Errorf("%v retained, %d objects", g.Retained(o), g.Objects)
+			t.Errorf("got %v retained and %d objects", g.Retained(o), g.Objects)
 		}
 		g.Close()
 	}
@@ -234,7 +234,7 @@ func status(t *testing.T, key string) string {
 // space leaks.
 func TestCancelGivesBack(t *testing.T) {
 	if racing {
-		t.Skip("the race detector has memory of its own")
+		t.Skip("the race detector uses additional memory")
 	}
 	const objects, rounds = 600_000, 5
 	dump := chain(t, objects)

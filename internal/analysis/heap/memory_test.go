@@ -70,7 +70,7 @@ func TestLimitObjects(t *testing.T) {
 				})
 			checkRefused(t, err, 400_000)
 			if len(phases) != 1 || w.read.Load() > int64(len(dump))*3/4 {
-				t.Errorf("refused in phase %v, after %d of %d bytes", phases, w.read.Load(), len(dump))
+				t.Errorf("refused in phases %v, after %d of %d bytes were read", phases, w.read.Load(), len(dump))
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestLimitReferences(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > limit || r.read.Load() > f.Size+f.Size/10 ||
 		phases[len(phases)-1] != "read references" {
-		t.Errorf("refused in phase %v, after %d of %d bytes were read and %d allocated", phases, r.read.Load(), f.Size,
+		t.Errorf("refused in phases %v, after %d of %d bytes were read and %d allocated", phases, r.read.Load(), f.Size,
 			got)
 	}
 	var refused *heap.MemoryError
@@ -128,7 +128,7 @@ func TestLimitReferences(t *testing.T) {
 	}
 	defer g.Close()
 	if o, _ := g.Find(0x800); g.Retained(o).Java != 4*references+8*objects || g.ReferenceCount != references {
-		t.Errorf("the array retains %v by %d references", g.Retained(o), g.ReferenceCount)
+		t.Errorf("got %v retained and %d references", g.Retained(o), g.ReferenceCount)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestCancel(t *testing.T) {
 				}
 			}})
 			if g != nil || !errors.Is(err, context.Canceled) || met != i+1 {
-				t.Errorf("%v; %d phases were begun", err, met)
+				t.Errorf("got error %v after %d phases", err, met)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestCancelReading(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				if got := w.read.Load(); got > from+f.Size/2 {
-					t.Errorf("%d bytes were read, but it was canceled after %d", got, from)
+					t.Errorf("%d bytes were read, but loading was canceled after %d bytes", got, from)
 				}
 			})
 		}

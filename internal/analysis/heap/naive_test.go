@@ -456,7 +456,8 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 	}
 	// An object that occurs twice is counted twice.
 	if len(a.older) == 0 && (g.ReferenceCount != a.references || g.Dangling != a.dangling) {
-		return fmt.Errorf("%d references, %d dangling, want %d, %d", g.ReferenceCount, g.Dangling, a.references,
+		return fmt.Errorf("got %d references, %d of them dangling, want %d and %d", g.ReferenceCount, g.Dangling,
+			a.references,
 			a.dangling)
 	}
 	return nil
@@ -465,19 +466,19 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 func (a *answer) differsAt(g *heap.Graph, i int) error {
 	o, ok := g.Find(a.objects[i].id)
 	if !ok || g.ID(o) != a.objects[i].id {
-		return fmt.Errorf("number %d (found: %t), whose ID differs", o, ok)
+		return fmt.Errorf("Find returned %d (%t), which has a different ID", o, ok)
 	}
 	if got := g.Class(o); got != a.className(a.objects[i]) {
-		return fmt.Errorf("of class %q", got)
+		return fmt.Errorf("got class %q", got)
 	}
 	if got := g.IsClass(o); got != (a.objects[i].kind == hprof.SubClassDump) {
-		return fmt.Errorf("is a class: %t", got)
+		return fmt.Errorf("got a class: %t", got)
 	}
 	if got := g.Shallow(o); got != a.sizes[i] {
-		return fmt.Errorf("size %v, want %v", got, a.sizes[i])
+		return fmt.Errorf("got size %v, want %v", got, a.sizes[i])
 	}
 	if got := g.Reachability(o); got != a.reach[i] {
-		return fmt.Errorf("%v reachable, want %v", got, a.reach[i])
+		return fmt.Errorf("got %v reachable, want %v", got, a.reach[i])
 	}
 	want, in := a.sum(a.lost[i])
 	if got := g.Retained(o); got != want {
@@ -489,7 +490,7 @@ func (a *answer) differsAt(g *heap.Graph, i int) error {
 		}
 	}
 	if got := g.Heaps[g.HeapOf(o)].Name; got != heapNames[a.objects[i].heap] {
-		return fmt.Errorf("in heap %q", got)
+		return fmt.Errorf("got heap %q", got)
 	}
 	wanted, got := hprof.ID(0), hprof.ID(0)
 	if d := a.dominators[i]; d >= 0 {
@@ -524,7 +525,7 @@ func (a *answer) differsRows(g *heap.Graph) error {
 		delete(rows, got.Class)
 		all, _ := a.sum(a.without(func(i int) bool { return a.className(a.objects[i]) == got.Class }))
 		if got.Retained.Java > all.Java {
-			return fmt.Errorf("%s retains %v, but without all of it only %v go", got.Class, got.Retained, all)
+			return fmt.Errorf("%s retains %v, but only %v becomes unreachable without it", got.Class, got.Retained, all)
 		}
 		if got.RetainedIn != nil {
 			_, in := a.sum(a.lostClass(got.Class))
@@ -540,7 +541,7 @@ func (a *answer) differsRows(g *heap.Graph) error {
 		}
 	}
 	if len(rows) > 0 {
-		return fmt.Errorf("%d rows are missing, such as %v", len(rows), rows)
+		return fmt.Errorf("%d rows are missing: %v", len(rows), rows)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func load(tb testing.TB, dump []byte, o heap.Options) *heap.Graph {
 func TestOracle(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) == 0 {
-		t.Fatalf("no oracles: %v", err)
+		t.Fatalf("no tables recorded with ahat: %v", err)
 	}
 	for _, table := range tables {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(table), "oracle-ahat-"), ".tsv")

@@ -32,11 +32,11 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		forms := map[string]form{
-			"as is":         {},
+			"default order": {},
 			"one segment":   {segments: hproftest.Segmentation{Single: true}, rootsAt: objects / 2},
 			"tiny segments": {segments: hproftest.Segmentation{Records: 1}, rootsAt: objects / 3},
 			"shuffled":      {order: d.Perm(len(w.objects)), rootsAt: len(w.objects)},
-			"shuffled tiny": {
+			"shuffled tiny segments": {
 				order: d.Perm(len(w.objects)), segments: hproftest.Segmentation{Records: 3}, namesLast: true,
 			},
 			"classes last": {order: classesLast, segments: hproftest.Segmentation{Bytes: 1 << 16, Fit: true}},
@@ -145,7 +145,7 @@ func TestDuplicatesApart(t *testing.T) {
 			}
 		}})
 		if n := beyond.Load(); n > 0 {
-			t.Fatalf("seed %d: progress went %d bytes beyond the total", seed, n)
+			t.Fatalf("seed %d: progress exceeded the total by %d bytes", seed, n)
 		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -161,7 +161,7 @@ func TestDuplicatesApart(t *testing.T) {
 // heap changes at odd intervals, and duplicate objects far apart.
 func TestOneSegment(t *testing.T) {
 	if racing {
-		t.Skip("TestOrder has the same with fewer objects")
+		t.Skip("TestOrder covers this with fewer objects")
 	}
 	const objects, doubles = 1_200_000, 5
 	heaps := []uint32{'A', 0, 'I', 'A', 'Z'}
@@ -192,7 +192,7 @@ func TestOneSegment(t *testing.T) {
 	}
 	g := load(t, w.dump(t), heap.Options{Workers: 4})
 	if g.Objects != objects+2 || g.Duplicates != doubles || g.PrimitiveArrays != 0 || g.Instances != objects {
-		t.Errorf("%d objects, %d of them twice, %d instances", g.Objects, g.Duplicates, g.Instances)
+		t.Errorf("got %d objects, %d duplicates, %d instances", g.Objects, g.Duplicates, g.Instances)
 	}
 	for i := range objects {
 		o, _ := g.Find(at(i))

@@ -87,7 +87,7 @@ func (a *answer) askOutbound(g *heap.Graph, b *heap.Outbound, o *object) error {
 		got = append(got, fmt.Sprintf("%s %#x", place, g.ID(r.To)))
 	}
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("references\n%q, want\n%q", got, want)
+		return fmt.Errorf("got references\n%q, want\n%q", got, want)
 	}
 	return nil
 }
@@ -96,17 +96,17 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 	n, _ := g.Find(o.id)
 	r, ok := l.Record(n, 1<<20)
 	if ok != (o.kind != hprof.SubClassDump) {
-		return fmt.Errorf("there is a record: %t", ok)
+		return fmt.Errorf("got a record: %t", ok)
 	}
 	if !ok {
 		return nil
 	}
 	if r.Kind != o.kind || r.Object != n {
-		return fmt.Errorf("the record is of %v %v", r.Kind, r.Object)
+		return fmt.Errorf("got a record of kind %v for object %v", r.Kind, r.Object)
 	}
 	for i, e := range o.elements {
 		if to, ok := r.Element(i); ok != (e != nil && a.has(e)) || ok && g.ID(to) != e.id {
-			return fmt.Errorf("element %d is %v %t", i, to, ok)
+			return fmt.Errorf("got element %d: %v (%t)", i, to, ok)
 		}
 	}
 	var body []byte
@@ -117,7 +117,7 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 	// If two records have the same ID, the last one counts; it also comes last
 	// here, because there is a single chunk.
 	if err != nil || !slices.Equal(r.Body, body) {
-		return fmt.Errorf("the body is %x, want %x: %w", r.Body, body, err)
+		return fmt.Errorf("got body %x, want %x: %w", r.Body, body, err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ var madeDumps = []struct {
 // the tools differ only in their rules.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
-		t.Skip("builds hprof-analyzer if it is missing; LEAKGATE_E2E=long")
+		t.Skip("this test may build hprof-analyzer; set LEAKGATE_E2E=long to run it")
 	}
 	peer := findPeer(t)
 	var total tally
@@ -78,7 +78,7 @@ func TestPeer(t *testing.T) {
 	}
 	t.Logf("all: %v", &total)
 	if total.objects < 300_000 || total.classes < 10_000 || total.wide == 0 {
-		t.Errorf("only %d objects and %d classes were compared, %d dumps with references of 8 bytes", total.objects,
+		t.Errorf("only %d objects and %d classes were compared, and %d dumps had references of 8 bytes", total.objects,
 			total.classes, total.wide)
 	}
 	for i, s := range ruleSteps {
@@ -95,7 +95,7 @@ func findPeer(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		recorded.Missing(t, "hprof-analyzer needs a folder: %v", err)
+		recorded.Missing(t, "cannot find the cache directory for hprof-analyzer: %v", err)
 	}
 	root := filepath.Join(cache, "leakgate-test", "hprof-analyzer-"+peerVersion)
 	path := filepath.Join(root, "bin", "hprof-analyzer")
@@ -108,7 +108,7 @@ func findPeer(t *testing.T) string {
 	}
 	cargo, err := exec.LookPath("cargo")
 	if err != nil {
-		recorded.Missing(t, "hprof-analyzer %s is needed, and cargo to install it: %v", peerVersion, err)
+		recorded.Missing(t, "this test needs hprof-analyzer %s, or cargo to install it: %v", peerVersion, err)
 	}
 	install := exec.CommandContext(t.Context(), cargo, "install", "--locked", "--root", root, "--version", peerVersion,
 		"hprof-analyzer")
@@ -138,8 +138,8 @@ var ruleSteps = []struct {
 }{
 	{"the engine's references", rules{layout: true, records: true}},
 	{"weak referents", rules{layout: true, records: true, referents: true}},
-	{"frames below threads", rules{layout: true, records: true, referents: true, frames: true}},
-	{"no signers and domains", rules{layout: true, referents: true, frames: true}},
+	{"frames as children of threads", rules{layout: true, records: true, referents: true, frames: true}},
+	{"without signers and protection domains", rules{layout: true, referents: true, frames: true}},
 	{"declared classes as roots", peerRules},
 }
 
@@ -258,7 +258,7 @@ func runPeer(t *testing.T, program, path string) *peerAnswer {
 		}
 	}
 	if n := len(a.ids); n != len(a.sizes) || n != len(a.retained) || n != len(a.dominators) {
-		t.Fatalf("indices of %d, %d, %d and %d objects", n, len(a.sizes), len(a.retained), len(a.dominators))
+		t.Fatalf("the indices have %d, %d, %d and %d objects", n, len(a.sizes), len(a.retained), len(a.dominators))
 	}
 	return a
 }
@@ -313,7 +313,7 @@ func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	for i, id := range got.ids[1:] {
 		o, ok := want.numbers[hprof.ID(id)]
 		if !ok {
-			t.Fatalf("the peer has an object %#x", id)
+			t.Fatalf("the peer reports unknown object %#x", id)
 		}
 		dominator := topLevel
 		if d := got.dominators[i+1]; d > 1 {
@@ -329,7 +329,7 @@ func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d objects of %d differ", wrong, len(got.ids)-1)
+		t.Errorf("%d of %d objects differ", wrong, len(got.ids)-1)
 	}
 	return len(got.ids) - 1 - wrong
 }
@@ -348,7 +348,7 @@ func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 		})
 	}
 	if len(wanted) != len(got.rows) {
-		t.Fatalf("%d rows, want %d", len(got.rows), len(wanted))
+		t.Fatalf("got %d rows, want %d", len(got.rows), len(wanted))
 	}
 	for i, w := range wanted {
 		if w != got.rows[i] {

@@ -572,7 +572,7 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 		delete(rows, r.Class)
 	}
 	if len(rows) > 0 {
-		t.Errorf("%d rows are missing, such as %v", len(rows), rows)
+		t.Errorf("%d rows are missing: %v", len(rows), rows)
 	}
 	t.Logf("%d objects and %d classes agree with the engine", len(want.objects), len(g.Histogram()))
 }

@@ -48,7 +48,7 @@ func (r *reading) visit(rec *heap.Record) error {
 			size = o.element
 		}
 		if got := len(r.bodies[id]) / size.Size(r.idSize); got != int(rec.First) {
-			return fmt.Errorf("object %#x: a piece from %d on behind %d elements", id, rec.First, got)
+			return fmt.Errorf("object %#x: got a piece that starts at element %d, want %d", id, rec.First, got)
 		}
 	}
 	r.bodies[id] = append(r.bodies[id], rec.Body...)
@@ -157,7 +157,8 @@ func (r *reading) compare(wanted []*object) error {
 		}
 		if met := r.met[o.id]; o.kind != hprof.SubClassDump &&
 			(met == 0 || met > 1 && len(want) < 1<<10 || !bytes.Equal(r.bodies[o.id], want)) {
-			return fmt.Errorf("object %#x was met %d times, %d bytes, want %d", o.id, r.met[o.id], len(r.bodies[o.id]),
+			return fmt.Errorf("object %#x was visited %d times with %d bytes, want %d bytes", o.id, r.met[o.id],
+				len(r.bodies[o.id]),
 				len(want))
 		}
 	}
@@ -192,7 +193,7 @@ func numbersOf(t *testing.T, g *heap.Graph, list []*object) (numbers []heap.Obje
 	for _, o := range list {
 		n, ok := g.Find(o.id)
 		if !ok {
-			t.Fatalf("object %#x is not there", o.id)
+			t.Fatalf("object %#x not found", o.id)
 		}
 		numbers = append(numbers, n)
 	}
@@ -263,11 +264,11 @@ func TestReadStops(t *testing.T) {
 		t.Errorf("%v, after %d visits", err, visits)
 	}
 	if err := g.Read(ctx, all, func(*heap.Record) error { return io.EOF }); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled before: %v", err)
+		t.Errorf("canceled before Read: got %v", err)
 	}
 	w.after = func(int64) error { return io.ErrNoProgress }
 	if err := g.Read(t.Context(), all, func(*heap.Record) error { return nil }); !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("a reader that fails: %v", err)
+		t.Errorf("failing reader: got %v", err)
 	}
 	checkNoGoroutines(t, goroutines)
 }
@@ -285,10 +286,10 @@ func TestClasses(t *testing.T) {
 		}
 		if g.HasClass("no.such.Class") || len(g.InstancesOf("no.such.Class")) != 0 ||
 			len(g.Exactly("no.such.Class")) != 0 {
-			t.Fatalf("seed %d: a class that is not there is", seed)
+			t.Fatalf("seed %d: found a class that does not exist", seed)
 		}
 		if _, ok := g.Static("no.such.Class", "s0"); ok {
-			t.Fatalf("seed %d: a static field of no class", seed)
+			t.Fatalf("seed %d: found a static field of a missing class", seed)
 		}
 	}
 }
@@ -311,7 +312,7 @@ func (a *answer) askClass(g *heap.Graph, c *class) error {
 			exact = append(exact, o.id)
 		}
 		if n, _ := g.Find(o.id); g.InstanceOf(n, name) != derived {
-			return fmt.Errorf("%#x is an instance of it: %t", o.id, !derived)
+			return fmt.Errorf("got %#x as an instance of the class: %t", o.id, !derived)
 		}
 	}
 	for _, list := range []struct {
@@ -319,7 +320,7 @@ func (a *answer) askClass(g *heap.Graph, c *class) error {
 		want []hprof.ID
 	}{{g.Exactly(name), exact}, {g.InstancesOf(name), family}} {
 		if !slices.IsSorted(list.got) {
-			return fmt.Errorf("%v are not in their order", list.got)
+			return fmt.Errorf("%v is not sorted", list.got)
 		}
 		var got []hprof.ID
 		for _, o := range list.got {
@@ -397,7 +398,7 @@ func TestStaleClass(t *testing.T) {
 		}
 		g := load(t, w.dump(t), heap.Options{})
 		if o, ok := g.Static("com.example.Main", "sInstance"); !ok || g.ID(o) != instance.id {
-			t.Errorf("used class first: %t: %#x (%t)", first, g.ID(o), ok)
+			t.Errorf("class in use comes first: %t: got %#x (%t)", first, g.ID(o), ok)
 		}
 	}
 }

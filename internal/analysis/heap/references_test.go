@@ -45,7 +45,7 @@ func TestCodes(t *testing.T) {
 		code, place = uvarint(b, place)
 		// 0 ends a list.
 		if to, leaf := target(r.from, code); code == 0 || to != r.to || leaf != r.leaf {
-			t.Fatalf("%+v is %d (leaf: %t) by code %d", r, to, leaf, code)
+			t.Fatalf("%+v was decoded as %d (leaf: %t) from code %d", r, to, leaf, code)
 		}
 	}
 	if place != uint64(at) {

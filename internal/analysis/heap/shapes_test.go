@@ -178,8 +178,8 @@ func shapes() map[string]shape {
 	order := scattered(wide)
 	return map[string]shape{
 		"list":           {n: deep, refs: list, dominator: before},
-		"list backwards": {n: deep, refs: list, dominator: before, id: func(i int) int { return deep - i }},
-		"list scattered": {n: deep, refs: list, dominator: before, id: scattered(deep)},
+		"backward list":  {n: deep, refs: list, dominator: before, id: func(i int) int { return deep - i }},
+		"scattered list": {n: deep, refs: list, dominator: before, id: scattered(deep)},
 		// Object 0 is followed by the cells of one list, the cells of the other
 		// list, and the elements that both lists share. Algorithms that climb
 		// the dominator tree from each element need many steps per element.
@@ -206,7 +206,7 @@ func shapes() map[string]shape {
 			}
 			return i - 1
 		}},
-		"both ends": {n: wide, refs: func(refs []int, i int) []int {
+		"list reached from both ends": {n: wide, refs: func(refs []int, i int) []int {
 			if i == 0 {
 				return append(refs, 1, wide-1)
 			}
@@ -235,7 +235,7 @@ func shapes() map[string]shape {
 			}
 			return refs
 		}, dominator: func(i int) int { return (i+1)/2 - 1 }},
-		"one for all": {n: wide, refs: func(refs []int, i int) []int {
+		"one target for all": {n: wide, refs: func(refs []int, i int) []int {
 			if i == 1 {
 				return refs
 			}
@@ -246,7 +246,7 @@ func shapes() map[string]shape {
 			}
 			return i - 1
 		}},
-		"all for one": {n: wide, refs: func(refs []int, i int) []int {
+		"references to and from all": {n: wide, refs: func(refs []int, i int) []int {
 			if i > 0 {
 				return append(refs, 0)
 			}
@@ -255,7 +255,7 @@ func shapes() map[string]shape {
 			}
 			return refs
 		}, dominator: top},
-		"not reached": {n: wide, refs: func(refs []int, i int) []int {
+		"partly unreachable": {n: wide, refs: func(refs []int, i int) []int {
 			return append(refs, min(i&^1+2, wide-2), i&^1)
 		}, dominator: func(i int) int {
 			if i%2 != 0 {
@@ -435,7 +435,7 @@ func TestLargeSizes(t *testing.T) {
 	w.solve().check(t, g)
 	o, _ := g.Find(below.id)
 	if got := g.Retained(o).Java; got != 8*math.MaxUint32+40*math.MaxUint32+4*(40<<29+39*40/2) {
-		t.Errorf("retains %d", got)
+		t.Errorf("got %d bytes retained", got)
 	}
 }
 
@@ -470,7 +470,7 @@ func TestManyClasses(t *testing.T) {
 		want := int64(i)
 		if name := fmt.Sprintf("C%d", i); g.Class(o) != name || g.ClassName(c) != name || g.Shallow(o).Java != want ||
 			!g.InstanceOf(o, name) {
-			t.Fatalf("instance %d is a %s of %d bytes, its class %s", i, g.Class(o), g.Shallow(o).Java, g.ClassName(c))
+			t.Fatalf("instance %d is a %s of %d bytes with class %s", i, g.Class(o), g.Shallow(o).Java, g.ClassName(c))
 		}
 		for j := i; j%3 != 0 && j < classes-1; j++ {
 			want += int64(j + 1)

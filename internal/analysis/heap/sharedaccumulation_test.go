@@ -55,7 +55,7 @@ func TestSharedAccumulations(t *testing.T) {
 		met += len(got)
 	}
 	if met < 50 || held < 30 {
-		t.Errorf("%d piles, %d hold something", met, held)
+		t.Errorf("only %d accumulations, %d of which hold objects", met, held)
 	}
 }
 

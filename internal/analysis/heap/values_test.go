@@ -49,17 +49,17 @@ func TestValuesAndHolders(t *testing.T) {
 			values += len(got[n])
 			list, count, err := g.Holders(n, 1<<20)
 			if err != nil || count != len(list) {
-				t.Fatalf("%d of %d holders, %v", len(list), count, err)
+				t.Fatalf("got %d of %d holders, %v", len(list), count, err)
 			}
 			if want := a.holdersOf(g, o); !slices.Equal(list, want) {
-				t.Fatalf("seed %d: %s %#x is held by %v, want %v", seed, a.className(o), o.id, list, want)
+				t.Fatalf("seed %d: %s %#x: got holders %v, want %v", seed, a.className(o), o.id, list, want)
 			}
 			holders += len(list)
 		}
 		g.Close()
 	}
 	if values < 10_000 || holders < 1000 {
-		t.Errorf("%d values, %d holders", values, holders)
+		t.Errorf("only %d values and %d holders", values, holders)
 	}
 }
 

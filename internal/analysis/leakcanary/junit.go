@@ -106,7 +106,8 @@ func (c *collection) readElement(e *element, test string) {
 				return
 			}
 			if strings.Contains(content, "NoLeakAssertionFailedError") {
-				note(&c.undecided, "%s failed because of leaks, but has no complete report", firstOf(test, "a test"))
+				note(&c.undecided, "%s failed because of leaks, but its report is missing or truncated",
+					firstOf(test, "a test"))
 				return
 			}
 		}

@@ -73,7 +73,8 @@ func (r *Report) merge(list []*analysis, most int) error {
 				continue
 			}
 			if l.printed == "" {
-				note(&r.Warnings, "the report has no signature of the leak of %s; computed from its trace", l.class)
+				note(&r.Warnings, "the report has no signature for the leak of %s; it was computed from the trace",
+					l.class)
 			}
 			id := identity{signature, l.library}
 			i, ok := at[id]
@@ -99,9 +100,9 @@ func (r *Report) merge(list []*analysis, most int) error {
 func (r *Report) check(a *analysis) {
 	switch {
 	case a.counts < 2:
-		note(&r.Undecided, "a report does not say how many leaks there are: it is truncated or of an unknown version")
+		note(&r.Undecided, "a report does not contain the number of leaks: it is truncated or of an unknown version")
 	case len(a.leaks) != a.declared:
-		note(&r.Undecided, "a report declares %s, but %s could be read", text.Count(a.declared, "leak", "leaks"),
+		note(&r.Undecided, "a report declares %s, but %s could be parsed", text.Count(a.declared, "leak", "leaks"),
 			text.Grouped(int64(len(a.leaks))))
 	}
 	for _, l := range a.leaks {

@@ -35,7 +35,7 @@ func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 // logcat, or the beginning is hidden by a prefix of another tool.
 func (c *collection) stray(line string) {
 	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
-		note(&c.undecided, "part of a report without its beginning: %s", text.Quote(trim(line), 80))
+		note(&c.undecided, "the beginning of a report is missing before %s", text.Quote(trim(line), 80))
 	}
 }
 
@@ -124,7 +124,7 @@ func (p *parser) separate() {
 	}
 	p.section = none
 	if p.current == nil {
-		p.into.fail(p.test, firstOf(p.reason, "the report has no reason"))
+		p.into.fail(p.test, firstOf(p.reason, "the report does not contain the reason"))
 		return
 	}
 	p.into.add(p.current)

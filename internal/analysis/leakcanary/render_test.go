@@ -86,7 +86,7 @@ func (l *modelLeak) trace() string {
 func (l *modelLeak) text() string {
 	out := ""
 	if l.library {
-		out = "Leak pattern: " + l.pattern + "\nDescription: Known since long.\nFixed in the next one.\n"
+		out = "Leak pattern: " + l.pattern + "\nDescription: Known for years.\nFixed in the next release.\n"
 	}
 	if l.retained >= 0 {
 		out += fmt.Sprintf("%d bytes retained by leaking objects\n", l.retained)

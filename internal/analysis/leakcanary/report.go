@@ -22,7 +22,7 @@ const (
 
 // ErrNoReport is the error for an input without a report of LeakCanary: leaks
 // are unknown.
-var ErrNoReport = errors.New("no report of LeakCanary")
+var ErrNoReport = errors.New("no LeakCanary report")
 
 // Report has what an input contains about leaks.
 type Report struct {
@@ -119,7 +119,7 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 	}
 	if len(input) > most.input {
 		return Report{},
-			fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines of LeakCanary",
+			fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines from LeakCanary",
 				text.Size(int64(most.input)))
 	}
 	input = decode(input)
@@ -158,13 +158,14 @@ func (c *collection) sought(format Form) string {
 		return fmt.Sprintf("looked for %s in %s; %s", marker, text.Count(c.tests, "test case", "test cases"),
 			c.undecided[0])
 	case format == JUnit:
-		return fmt.Sprintf("looked for %s in %s; a test that passes prints none: pass the logcat of the test run",
+		return fmt.Sprintf("looked for %s in %s; a test that passes prints neither: pass the logcat of the test run",
 			marker, text.Count(c.tests, "test case", "test cases"))
 	case format == Logcat:
-		return fmt.Sprintf(`looked for %s and for "%s" in a logcat; check that tag LeakCanary is not filtered out`,
+		return fmt.Sprintf(`looked for %s and for "%s" in a logcat; check that the tag LeakCanary is not filtered out`,
 			marker, noLeaks)
 	}
-	return fmt.Sprintf("looked for %s; pass the report of LeakCanary 2, JUnit XML or a logcat with it", marker)
+	return fmt.Sprintf("looked for %s; pass a report of LeakCanary 2, or JUnit XML or a logcat that contains one",
+		marker)
 }
 
 // note adds a reason to a bounded list if it is new.

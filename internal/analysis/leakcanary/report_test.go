@@ -19,7 +19,7 @@ func mustRead(t *testing.T, input string, format Form) Report {
 	t.Helper()
 	report, err := Read(strings.NewReader(input), format)
 	if err != nil {
-		t.Fatalf("%v, of %.300s", err, input)
+		t.Fatalf("%v, in %.300s", err, input)
 	}
 	return report
 }
@@ -103,7 +103,7 @@ func checkByHand(t *testing.T, name string, report Report) {
 	}
 	if first, last := a.TraceLines[0], a.TraceLines[len(a.TraceLines)-1]; first != "┬───" ||
 		last != "      key = 63dee33b-9463-414f-89e0-4cb58974e0db" || len(a.TraceLines) != 15 {
-		t.Errorf("%s: trace of %d lines: %q", name, len(a.TraceLines), a.TraceLines)
+		t.Errorf("%s: got a trace of %d lines: %q", name, len(a.TraceLines), a.TraceLines)
 	}
 	if !l.Library || l.Pattern != "instance field android.app.X#mY" ||
 		l.Description != "Holds the last one. Fixed in 31." || l.Class != "com.shop.Dialog" ||
@@ -126,29 +126,29 @@ func TestRead(t *testing.T) {
 		format Form
 	}{
 		"plain": {byHand, Text},
-		"in an exception": {
+		"in an exception message": {
 			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n" + byHand +
 				"\n\tat a.B\n", Text,
 		},
-		"indented":                {each("    "), Text},
-		"lines end as on Windows": {"\ufeff" + strings.ReplaceAll(byHand, "\n", "\r\n"), Text},
-		"of version 3": {
+		"indented":             {each("    "), Text},
+		"Windows line endings": {"\ufeff" + strings.ReplaceAll(byHand, "\n", "\r\n"), Text},
+		"LeakCanary 3": {
 			strings.NewReplacer("Signature:", "Leak fingerprint:", "same signature", "same leak fingerprint").
 				Replace(byHand), Text,
 		},
-		"a console of Gradle": {"com.shop.CartTest > adds[Pixel] FAILED\n\t" + byHand + "\n", Text},
-		"threadtime":          {each("11-02 10:00:00.000  1234  1256 D LeakCanary: "), Logcat},
-		"threadtime with year, user": {
+		"Gradle console": {"com.shop.CartTest > adds[Pixel] FAILED\n\t" + byHand + "\n", Text},
+		"threadtime":     {each("11-02 10:00:00.000  1234  1256 D LeakCanary: "), Logcat},
+		"threadtime with year and user": {
 			each("2026-11-02 10:00:00.000123 +0100 u0_a12  1234  1256 D LeakCanary: "), Logcat,
 		},
-		"time":                  {each("11-02 10:00:00.000 D/LeakCanary( 1234): "), Logcat},
-		"brief":                 {each("D/LeakCanary( 1234): "), Logcat},
-		"tag":                   {each("D/LeakCanary: "), Logcat},
-		"an old Android Studio": {each("2019-11-02 10:00:00.123 1234-1256/com.shop D/LeakCanary: "), Logcat},
+		"time":               {each("11-02 10:00:00.000 D/LeakCanary( 1234): "), Logcat},
+		"brief":              {each("D/LeakCanary( 1234): "), Logcat},
+		"tag":                {each("D/LeakCanary: "), Logcat},
+		"old Android Studio": {each("2019-11-02 10:00:00.123 1234-1256/com.shop D/LeakCanary: "), Logcat},
 		"Android Studio": {
 			each("2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  "), Logcat,
 		},
-		"Android Studio, one message": {
+		"Android Studio, single message": {
 			"2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  \u200b\n" +
 				each(strings.Repeat(" ", 86)), Logcat,
 		},
@@ -188,7 +188,7 @@ func TestRead(t *testing.T) {
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{
-		"plain": clean, "a line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n",
+		"plain": clean, "line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n",
 	} {
 		if r := mustRead(t, input, Auto); r.Analyses != 1 || len(r.Leaks)+len(r.Failures)+len(r.Undecided) > 0 {
 			t.Errorf("%s: %+v", name, r)
@@ -200,9 +200,9 @@ func TestReadWithoutLeaks(t *testing.T) {
 		"====================================\nMETADATA\n\nAnalysis duration: 3 ms\n" +
 		"===================================="
 	for name, c := range map[string]struct{ input, want string }{
-		"a failure":           {failed, "java.lang.IllegalStateException: no such object"},
-		"a truncated failure": {failed[:60], "the report is truncated"},
-		"an exception": {
+		"failure":           {failed, "java.lang.IllegalStateException: no such object"},
+		"truncated failure": {failed[:60], "the report is truncated"},
+		"exception": {
 			"<testsuite><testcase name='a' classname='B'><failure>java.lang.IllegalStateException: x\n\tat " +
 				"shark.HeapAnalyzer.analyze(HeapAnalyzer.kt:1)</failure></testcase></testsuite>",
 			"B#a: java.lang.IllegalStateException: x",
@@ -226,7 +226,7 @@ func TestReadWithoutLeaks(t *testing.T) {
 		}
 	}
 	if _, err := Read(strings.NewReader(byHand), "yaml"); err == nil {
-		t.Error("an unknown format")
+		t.Error("an unknown format was accepted")
 	}
 }
 
@@ -360,11 +360,11 @@ func sorted(got, want []string) []string {
 func TestReadBounds(t *testing.T) {
 	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand) - 1, 10}); err == nil ||
 		errors.Is(err, ErrNoReport) {
-		t.Errorf("too large: %v", err)
+		t.Errorf("input too large: got error %v", err)
 	}
 	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand), 1}); err == nil ||
 		errors.Is(err, ErrNoReport) {
-		t.Errorf("too many leaks: %v", err)
+		t.Errorf("too many leaks: got error %v", err)
 	}
 	long := modelReport{made: 1, leaks: []modelLeak{{traces: 1, retained: -1, class: "com.shop.Leak"}}}
 	for i := range 5000 {
@@ -408,7 +408,7 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			if r.Analyses == 0 && len(r.Failures) == 0 {
-				t.Fatalf("nothing was read, and no error: %+v", r)
+				t.Fatalf("got neither a report nor an error: %+v", r)
 			}
 			checkReport(t, r, len(data))
 		}
@@ -420,7 +420,7 @@ func FuzzRead(f *testing.F) {
 func checkReport(t *testing.T, r Report, size int) {
 	t.Helper()
 	if len(r.Leaks) > size/10 || len(r.Leaks) > maxLeaks || r.Tests > size/9 {
-		t.Fatalf("%d leaks of %d bytes", len(r.Leaks), size)
+		t.Fatalf("got %d leaks from %d bytes", len(r.Leaks), size)
 	}
 	seen := map[string]bool{}
 	for _, l := range r.Leaks {
@@ -460,13 +460,13 @@ func TestReadStray(t *testing.T) {
 			"</failure></testcase></testsuite>"
 	}
 	for name, input := range map[string]string{
-		"a logcat that begins within a report": each(header, tail) + each(header, clean),
-		"a text that begins within a report":   tail + "\n" + clean,
-		"times of GitHub's log":                each("2026-11-02T10:00:00.1234567Z ", byHand) + clean,
-		"colors":                               each("\x1b[31m", byHand) + clean,
-		"a failure without its report": junit(
+		"logcat that begins within a report": each(header, tail) + each(header, clean),
+		"text that begins within a report":   tail + "\n" + clean,
+		"timestamps of a GitHub log":         each("2026-11-02T10:00:00.1234567Z ", byHand) + clean,
+		"colors":                             each("\x1b[31m", byHand) + clean,
+		"failure without its report": junit(
 			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n"),
-		"a truncated failure": junit(
+		"truncated failure": junit(
 			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were " +
 				"detected:\n====================================\nHEAP ANA"),
 	} {

@@ -54,7 +54,7 @@ func TestReadShark(t *testing.T) {
 		}
 	}
 	if read != reports {
-		t.Errorf("%d of %d reports", read, reports)
+		t.Errorf("read %d of %d reports", read, reports)
 	}
 }
 

@@ -97,8 +97,9 @@ func (f Fit) Mismatch() error {
 		return fmt.Errorf("the mapping%s belongs to another build: %d of the %d fields that it names are not in the "+
 			"dump's classes; %s", f.called(), f.Missing, f.Fields, advice)
 	case f.Unknown >= fewClasses && 2*f.Unknown > f.Short, f.Unknown >= fewShort && f.Found == 0:
-		return fmt.Errorf("the mapping%s belongs to another build or another app: of %d classes in the dump with "+
-			"short names it lacks %d (%s); %s", f.called(), f.Short, f.Unknown, strings.Join(f.Examples, ", "), advice)
+		return fmt.Errorf("the mapping%s belongs to another build or another app: it lacks %d of the "+
+			"%d classes with short names in the dump (%s); %s", f.called(), f.Unknown, f.Short,
+			strings.Join(f.Examples, ", "), advice)
 	case f.Renamed >= fewClasses && f.Found == 0:
 		return fmt.Errorf("the mapping%s does not fit the dump: it renames %d classes, none of which are in the "+
 			"dump; the dump is from an unobfuscated build or from another app: omit the mapping, or %s", f.called(),
@@ -122,8 +123,8 @@ func (m *Mapping) Belongs(source string) error {
 	if !ok || m.ID == "" || id == m.ID || id == m.Hash {
 		return nil
 	}
-	return fmt.Errorf("the mapping is %.80q and the dump is from a build with the mapping %.80q: names of the source "+
-		"would be wrong; use that one", m.ID, id)
+	return fmt.Errorf("the mapping has the ID %.80q, but the dump is from a build with the mapping %.80q: names of "+
+		"the source would be wrong; use the mapping of that build", m.ID, id)
 }
 
 // Obfuscated returns nil if the class names are those of an unobfuscated build;

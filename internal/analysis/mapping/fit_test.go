@@ -51,16 +51,16 @@ func TestFit(t *testing.T) {
 		doubt string
 	}{
 		{
-			"a dump of a larger build", mustRead(t, other), dump,
-			"the mapping 0000001 belongs to another build or another app: of 50 classes in the dump with short names " +
-				"it lacks 45 (u, ac, ag, ao, as)",
+			"dump of a larger build", mustRead(t, other), dump,
+			"the mapping 0000001 belongs to another build or another app: it lacks 45 of the 50 classes with short " +
+				"names in the dump (u, ac, ag, ao, as)",
 		},
-		{"a dump of an unobfuscated build", m, plain, "it renames 200 classes, none of which are in the dump"},
-		{"nothing is renamed", mustRead(t, "# compiler: R8\n"), plain, ""},
-		{"nothing is renamed, the dump is", mustRead(t, "# compiler: R8\n"), dump, "lacks 50"},
-		{"a few classes of other origin", m, []string{"b", "zx", "zy", "zz"}, ""},
+		{"dump of an unobfuscated build", m, plain, "it renames 200 classes, none of which are in the dump"},
+		{"mapping without names", mustRead(t, "# compiler: R8\n"), plain, ""},
+		{"mapping without names, obfuscated dump", mustRead(t, "# compiler: R8\n"), dump, "lacks 50"},
+		{"few classes of other origin", m, []string{"b", "zx", "zy", "zz"}, ""},
 		{
-			"obfuscated libraries beside the app's classes", m,
+			"additional obfuscated libraries", m,
 			append(slices.Clone(dump), "x.y.zz", "x.y.za0", "qq.ab", "qq.b"), "",
 		},
 	} {

@@ -43,7 +43,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if m.Fit(words).Found > m.Classes || Obfuscated(words) != nil && len(words) < fewShort {
-			t.Error("more found than exist")
+			t.Error("found more classes than the mapping has, or short names among too few classes")
 		}
 	})
 }
@@ -51,20 +51,20 @@ func FuzzRead(f *testing.F) {
 func checkBounds(t *testing.T, m *Mapping, data []byte) {
 	lines := bytes.Count(data, []byte("\n")) + 1
 	if m.Classes != len(m.classes) || m.Classes+m.Fields+m.Methods > lines || len(m.Warnings) > doubts {
-		t.Errorf("%d classes, %d fields, %d methods, %d warnings of %d lines", m.Classes, m.Fields, m.Methods,
+		t.Errorf("got %d classes, %d fields, %d methods and %d warnings from %d lines", m.Classes, m.Fields, m.Methods,
 			len(m.Warnings), lines)
 	}
 	// The names cannot be longer than the text: each is in it, possibly as an
 	// escape, which is longer than the decoded name.
 	if m.names.text.Len() > len(data) {
-		t.Errorf("%d bytes of names of %d", m.names.text.Len(), len(data))
+		t.Errorf("names take %d bytes, but the text has only %d", m.names.text.Len(), len(data))
 	}
 	members := 0
 	for _, c := range m.classes {
 		members += len(c.members)
 	}
 	if members > 3*len(data) {
-		t.Errorf("%d bytes of members of %d", members, len(data))
+		t.Errorf("members take %d bytes for a text of %d bytes", members, len(data))
 	}
 	for _, w := range m.Warnings {
 		if len(w.Error()) > 1<<10 || strings.ContainsAny(w.Error(), "\n\x1b") {
@@ -82,7 +82,7 @@ func checkFrames(t *testing.T, m *Mapping, data []byte, class, name string) {
 		last := int32(0)
 		for _, f := range frames {
 			if f.Alternative != last && f.Alternative != last+1 {
-				t.Errorf("alternative %d after %d", f.Alternative, last)
+				t.Errorf("alternative %d follows alternative %d", f.Alternative, last)
 			}
 			last = f.Alternative
 			if f.Line < min(line, 0) || f.Class != class && !bytes.Contains(data, []byte(f.Class)) ||

@@ -77,7 +77,7 @@ func checkNaive(t *testing.T, m *Mapping, text string) {
 	t.Helper()
 	n := readNaively(text)
 	if got := [3]int{m.Classes, m.Fields, m.Methods}; got != n.counts {
-		t.Errorf("%d classes, fields, methods, want %d", got, n.counts)
+		t.Errorf("got %d classes, fields and methods, want %d", got, n.counts)
 	}
 	for renamed, original := range n.classes {
 		if got := m.Class(renamed); got != original {
@@ -265,7 +265,7 @@ func TestRoundTrip(t *testing.T) {
 		checkNaive(t, m, model.text.String())
 	}
 	if asked < 5000 {
-		t.Errorf("%d frames requested", asked)
+		t.Errorf("only %d frames were requested", asked)
 	}
 }
 

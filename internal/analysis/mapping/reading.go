@@ -83,7 +83,7 @@ const (
 	ofMethod
 )
 
-var errNothing = errors.New("not a mapping by ProGuard or R8")
+var errNothing = errors.New("not a ProGuard or R8 mapping")
 
 func (r *reading) lines() error {
 	for {
@@ -302,9 +302,10 @@ func (d *doubt) err(kind int) error {
 	case longLine:
 		return fmt.Errorf("line %d: too long, skipped%s", d.line, more)
 	case orphan:
-		return fmt.Errorf("line %d: %s belongs to no class%s", d.line, d.text, more)
+		return fmt.Errorf("line %d: %s is outside a class%s", d.line, d.text, more)
 	case twice:
-		return fmt.Errorf("%d classes repeat the name of an earlier class, first %s: the first one counts", d.count,
+		return fmt.Errorf("%d classes repeat the name of an earlier class, first %s; the first definition is used",
+			d.count,
 			d.text)
 	case badInformation:
 		return fmt.Errorf("line %d: invalid metadata %s%s", d.line, d.text, more)

@@ -33,8 +33,8 @@ func TestDoubts(t *testing.T) {
 	want := []string{
 		`line 4: cannot parse "1:void oneNumber() -> a", and 4 more such lines`,
 		"line 14: too long, skipped",
-		`line 1: "void orphan() -> a" belongs to no class, and 1 more such lines`,
-		`1 classes repeat the name of an earlier class, first "a": the first one counts`,
+		`line 1: "void orphan() -> a" is outside a class, and 1 more such lines`,
+		`1 classes repeat the name of an earlier class, first "a"; the first definition is used`,
 		`line 8: invalid metadata "{\"id\":"`,
 		"line 7: the version 7.1 of the mapping is newer than 2.2: its additions are ignored",
 	}
@@ -59,11 +59,11 @@ func errorsOf(texts []string) (errs []error) {
 func TestNoMapping(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "read mapping: the text is empty",
-		"PK\x03\x04 and so on\nmore": `read mapping: not a mapping by ProGuard or R8: line 1: cannot parse ` +
+		"PK\x03\x04 and so on\nmore": `read mapping: not a ProGuard or R8 mapping: line 1: cannot parse ` +
 			`"PK\x03\x04 and so on", and 1 more such lines`,
-		"    void a() -> b\n": `read mapping: not a mapping by ProGuard or R8: line 1: "void a() -> b" ` +
-			`belongs to no class`,
-		"# a remark\n": "read mapping: not a mapping by ProGuard or R8: only comments",
+		"    void a() -> b\n": `read mapping: not a ProGuard or R8 mapping: line 1: "void a() -> b" ` +
+			`is outside a class`,
+		"# a remark\n": "read mapping: not a ProGuard or R8 mapping: only comments",
 	} {
 		if m, err := Read(strings.NewReader(text)); m != nil || err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v", text, m, err)
@@ -174,7 +174,7 @@ A -> a2:
 		}
 	}
 	if got := m.Field("a", "c"); got != "c" {
-		t.Errorf("by the name of the build: %s", got)
+		t.Errorf("by the obfuscated class name: got %s", got)
 	}
 }
 

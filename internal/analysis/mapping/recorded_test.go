@@ -77,7 +77,7 @@ func TestDocumented(t *testing.T) {
 		text string
 		want map[string]string
 	}{
-		"a compiler-generated class": {
+		"compiler-generated class": {
 			"# {'id':'com.android.tools.r8.mapping','version':'1.0'}\nsome.package.SomeSynthesizedClass -> x.y.z:\n# " +
 				"{'id':'com.android.tools.r8.synthesized'}\n  void someMethod() -> a\n  # " +
 				"{'id':'com.android.tools.r8.synthesized'}\n",
@@ -86,7 +86,7 @@ func TestDocumented(t *testing.T) {
 				"frame x.y.z b 0": "some.package.SomeSynthesizedClass,b,SomeSynthesizedClass.java,0",
 			},
 		},
-		"inlined into a compiler-generated method": {
+		"compiler-generated method with an inlined one": {
 			"# {'id':'com.android.tools.r8.mapping','version':'1.0'}\nsome.package.Class -> foo.a:\n    4:4:void " +
 				"example.Foo.lambda$main$0():225 -> a\n    4:4:void run(example.Foo):2 -> a\n    # " +
 				"{'id':'com.android.tools.r8.synthesized'}\n" +
@@ -97,14 +97,14 @@ func TestDocumented(t *testing.T) {
 				"frame foo.a a 5": "example.Foo,lambda$main$1,Foo.java,228",
 			},
 		},
-		"rewriteFrame changes no trace that is not thrown": {
+		"rewriteFrame only for thrown exceptions": {
 			"# { id: 'com.android.tools.r8.mapping', version: '2.0' }\nsome.Class -> a:\n  4:4:void " +
 				"other.Class.inlinee():23:23 -> a\n  4:4:void caller(other.Class):7 -> a\n  # { id: " +
 				"'com.android.tools.r8.rewriteFrame', conditions: ['throws(Ljava/lang/NullPointerException;)'], " +
 				"actions: ['removeInnerFrames(1)'] }\n",
 			map[string]string{"frame a a 4": "other.Class,inlinee,Class.java,23 some.Class,caller,Class.java,7"},
 		},
-		"an outline": {
+		"outline": {
 			"# { id: 'com.android.tools.r8.mapping', version: '2.0' }\noutline.Class -> a:\n  1:2:int outline() -> " +
 				"a\n# { 'id':'com.android.tools.r8.outline' }\nsome.Class -> b:\n  1:1:void foo.bar.Baz.qux():42:42 " +
 				"-> s\n  4:4:int outlineCaller(int):98:98 -> s\n" +
@@ -137,13 +137,13 @@ func TestDocumented(t *testing.T) {
 					"com.android.tools.r8.naming.retrace.Main,main,Main.java,102",
 			},
 		},
-		"two methods of one name": {
+		"two methods with one name": {
 			"com.android.tools.r8.R8 -> a.a:\n    void foo(int) -> a\n    void bar(int, int) -> a\n",
 			map[string]string{
 				"frame a.a a 7": "com.android.tools.r8.R8,foo,R8.java,7 | com.android.tools.r8.R8,bar,R8.java,7",
 			},
 		},
-		"lines beyond": {
+		"lines outside all ranges": {
 			"some.other.Class -> a:\n    void method1():42:42 -> a\nsome.Class -> b:\n    1:3:void method2():11:13 " +
 				"-> a\n    4:4:void method2():10:10 -> a\n",
 			map[string]string{
@@ -158,7 +158,7 @@ func TestDocumented(t *testing.T) {
 				"frame a c 3": "a.Main,other,Main.java,3",
 			},
 		},
-		"a range for one line": {
+		"range for one line": {
 			"a.Main -> a:\n    void method1(java.lang.String):42:44 -> a\n",
 			map[string]string{
 				"frame a a 1": "a.Main,method1,Main.java,42 | a.Main,method1,Main.java,43 | a.Main,method1," +

@@ -203,7 +203,7 @@ func TestSelect(t *testing.T) {
 		g.Close()
 	}
 	if found < 5000 || missed < 5000 {
-		t.Errorf("%d objects pass, %d do not", found, missed)
+		t.Errorf("only %d objects match and %d do not", found, missed)
 	}
 }
 
