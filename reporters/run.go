@@ -349,21 +349,16 @@ func (out *page) unjudged(list []record.Unjudged) {
 	}
 }
 
-// gapsText returns, for example, "2 long gaps and 1 short gap, 50m without
-// samples; a trend spans short gaps only".
+// gapsText returns, for example, "2 gaps and 1 short gap, 50m without samples".
 func gapsText(p record.Process) string {
 	var parts []string
 	if p.Gaps > 0 {
-		parts = append(parts, text.Plural(p.Gaps, "long gap", "long gaps"))
+		parts = append(parts, text.Plural(p.Gaps, "gap", "gaps"))
 	}
 	if p.Missed > 0 {
 		parts = append(parts, text.Plural(p.Missed, "short gap", "short gaps"))
 	}
-	s := fmt.Sprintf("%s, %s without samples", strings.Join(parts, " and "), text.Span(p.Missing))
-	if p.Gaps > 0 {
-		s += "; a trend spans short gaps only"
-	}
-	return s
+	return fmt.Sprintf("%s, %s without samples", strings.Join(parts, " and "), text.Span(p.Missing))
 }
 
 // sharesText returns, for example, "Java Heap 85 % (+300.1 MB/h), Native Heap

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -216,6 +217,10 @@ func evidenceWords(v detector.Verdict) string {
 	return v.Because
 }
 
+// shownEvents are the words for events whose word in samples.ndjson is not
+// clear in a list of what has happened.
+var shownEvents = map[string]string{"diagnose": "collected", "diagnosed": "diagnosis", "missed": "short gap"}
+
 // event returns one printable line, whatever the event contains.
 func (s textContext) event(e record.Event) string {
 	var b strings.Builder
@@ -231,7 +236,7 @@ func (s textContext) event(e record.Event) string {
 		fmt.Fprintf(&b, "%s -> %s: ", reporters.DescribeState(*e.From, s.policy),
 			reporters.DescribeState(*e.To, s.policy))
 	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a text such as "waiting for com.shop to start"
-		fmt.Fprintf(&b, "%s: ", e.Event)
+		fmt.Fprintf(&b, "%s: ", cmp.Or(shownEvents[e.Event], e.Event))
 	}
 	if e.Event == "death" && e.PID != 0 { // the next incarnation may have been found before the reason was read
 		fmt.Fprintf(&b, "pid %d, ", e.PID)

@@ -343,14 +343,18 @@ func collectedText(c *response.Case) string {
 	if c.Record.Kind != detector.None {
 		what = reporters.DescribeKind(c.Record.Kind)
 	}
-	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Duration)
+	artifacts := strings.Join(have, ", ")
+	if c.Recipe == response.Snapshot {
+		artifacts = text.Plural(len(have), "artifact", "artifacts")
+	}
+	line := fmt.Sprintf("%s: %s in %s, %.1f s", what, artifacts, c.Record.Folder, c.Record.Duration)
 	if len(have) == 0 {
-		text = fmt.Sprintf("%s: nothing could be collected", what)
+		line = fmt.Sprintf("%s: nothing could be collected", what)
 	}
 	if len(lack) > 0 {
-		text += "; without " + strings.Join(lack, ", ")
+		line += "; without " + strings.Join(lack, ", ")
 	}
-	return text
+	return line
 }
 
 // recordGrowth records what grew between the heap dumps of a process at marks.

@@ -118,7 +118,7 @@ func TestEachKind(t *testing.T) {
 				snapshot.Trigger = record.TriggerSuspicious
 				first := w.diagnose(snapshot)
 				if len(first.Record.Findings) > 0 ||
-					!strings.HasPrefix(first.Headline(), "first snapshot, for comparison: ") || first.Unread {
+					!strings.HasSuffix(first.Headline(), " artifacts, for later comparison") || first.Unread {
 					t.Errorf("%s: %+v", first.Headline(), first.Record.Findings)
 				}
 				if files := strings.Count(strings.Join(w.files(first), " "),

@@ -176,9 +176,9 @@ func (c *Case) Headline() string {
 			}
 		}
 		if c.Trigger == record.TriggerLast {
-			return fmt.Sprintf("snapshot, compared with the first one: %d artifacts", files)
+			return fmt.Sprintf("snapshot of %d artifacts, compared with the first one", files)
 		}
-		return fmt.Sprintf("first snapshot, for comparison: %d artifacts", files)
+		return fmt.Sprintf("snapshot of %d artifacts, for later comparison", files)
 	}
 	if c.headline != "" {
 		return c.headline
