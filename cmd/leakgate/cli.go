@@ -178,7 +178,7 @@ func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if c.quiet && c.verbose {
-			return errors.New("--quiet and --verbose exclude each other: use one of them")
+			return errors.New("--quiet and --verbose cannot be used together: use one of them")
 		}
 		if err := checkArguments(cmd, args); err != nil {
 			return err

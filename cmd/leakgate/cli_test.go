@@ -223,7 +223,7 @@ func TestQuietAndVerbose(t *testing.T) {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage ||
-		!strings.Contains(errOut, "--quiet and --verbose exclude each other") {
+		!strings.Contains(errOut, "--quiet and --verbose cannot be used together") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }

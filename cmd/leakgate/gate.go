@@ -163,7 +163,7 @@ func (f *sourceFlags) check() error {
 	case sources == 0:
 		return errors.New("nothing to judge: add --run DIR, --dump PROCESS=FILE,FILE,FILE or --leakcanary FILE")
 	case sources > 1:
-		return errors.New("--run, --dump and --leakcanary exclude each other: use one of them")
+		return errors.New("--run, --dump and --leakcanary cannot be used together: use one of them")
 	case len(f.runs) > 0 && (f.mapping != "" || f.app != "" || f.variant != "" || f.test != "" || f.inUse):
 		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: " +
 			"the record of a run has these values (app.mapping and app.variant of the YAML file)")

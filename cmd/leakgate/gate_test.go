@@ -239,7 +239,7 @@ func TestGateErrors(t *testing.T) {
 			"which is in the future",
 		},
 		"nothing":        {[]string{"gate"}, 2, "nothing to judge"},
-		"two sources":    {[]string{"gate", "--run", "x", "--dump", dumps}, 2, "exclude each other"},
+		"two sources":    {[]string{"gate", "--run", "x", "--dump", dumps}, 2, "cannot be used together"},
 		"no run":         {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
 		"no process":     {[]string{"gate", "--dump", "a.hprof"}, 2, "PROCESS=FILE"},
 		"a missing dump": {[]string{"gate", "--dump", dumps + ",x.hprof"}, 2, "x.hprof"},

@@ -67,7 +67,7 @@ func (f *objectsFlags) check(c console, args []string) error {
 	case f.class == "" && given("top"):
 		return errors.New("--top bounds the objects of a class: add --class")
 	case f.class != "" && len(args) > 1:
-		return errors.New("--class and object IDs exclude each other: remove one of them")
+		return errors.New("--class and object IDs cannot be used together: remove one of them")
 	case len(args) == 0 || f.class == "" && len(args) < 2:
 		return errors.New("want a heap dump and object IDs, such as 0x12c04948, or --class")
 	}

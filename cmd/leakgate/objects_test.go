@@ -317,7 +317,7 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not an object ID"}},
 		{[]string{path, "0x1", "--top", "3"}, []string{"--top bounds the objects of a class", "--class"}},
 		{[]string{path, "--where", "a=b"}, []string{"add --class"}},
-		{[]string{path, "0x1", "--class", "a.B"}, []string{"exclude each other"}},
+		{[]string{path, "0x1", "--class", "a.B"}, []string{"cannot be used together"}},
 		{[]string{"--class", "a.B"}, []string{"want a heap dump"}},
 		{
 			[]string{path, "--class", "java.lang.Strin"},

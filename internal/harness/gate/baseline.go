@@ -161,7 +161,7 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	return out
 }
 
-// Pin stores the present good runs as the runs of a release, under a name, and
+// Pin stores the current good runs as the runs of a release, under a name, and
 // returns their number.
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
