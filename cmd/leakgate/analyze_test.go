@@ -109,12 +109,13 @@ func checkSums(t *testing.T, r *findings) {
 		}
 	}
 	if objects != r.Dump.Objects || inHeaps != r.Dump.Objects || bytes != heapBytes {
-		t.Errorf("classes: %d objects, %d bytes; heaps: %d, %d; %d in all", objects, bytes, inHeaps, heapBytes,
+		t.Errorf("classes have %d objects with %d bytes, heaps have %d with %d, want %d objects", objects, bytes,
+			inHeaps, heapBytes,
 			r.Dump.Objects)
 	}
-	// Every reachable object is below exactly one top.
+	// Every reachable object belongs to exactly one top-level dominator.
 	if all := r.Dump.ReachableBytes + r.Dump.ReachableNative; tops > all || tops < all && len(r.Dominators) < manyRows {
-		t.Errorf("dominators retain %d of %d bytes", tops, all)
+		t.Errorf("dominators retain %d bytes, want %d", tops, all)
 	}
 }
 
@@ -126,11 +127,11 @@ func checkHistogram(t *testing.T, full, quick *findings) {
 		counts[c.Class] = [2]int64{c.Instances, c.ShallowBytes}
 	}
 	if len(quick.Classes) != len(full.Classes) || len(quick.Dominators) != 0 {
-		t.Errorf("%d classes, %d without the graph", len(full.Classes), len(quick.Classes))
+		t.Errorf("got %d classes with the graph, %d without it", len(full.Classes), len(quick.Classes))
 	}
 	for i, c := range quick.Classes {
 		if got := [2]int64{c.Instances, c.ShallowBytes}; got != counts[c.Class] || c.RetainedBytes != 0 {
-			t.Errorf("%s: %v, with the graph %v", c.Class, c, counts[c.Class])
+			t.Errorf("%s: got %v without the graph, %v with it", c.Class, c, counts[c.Class])
 		}
 		if i > 0 && c.ShallowBytes > quick.Classes[i-1].ShallowBytes {
 			t.Errorf("%s has more bytes than the previous class", c.Class)
@@ -313,7 +314,7 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 			}
 		}
 		if len(roots) != len(kinds) || len(rows) != 20 {
-			t.Errorf("%s: %d roots and %d rows", name, len(roots), len(rows))
+			t.Errorf("%s: got %d roots and %d rows", name, len(roots), len(rows))
 		}
 	}
 }
@@ -325,8 +326,8 @@ func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top",
 		strconv.Itoa(manyRows))
 	rows := machineRows(recorded.Read(t, "hprof", "expected-mat-sun_jdk6_30_x64_compressedOops.notes.txt"))
-	// int[][] stands for internal tables of the machine. Class has instances
-	// for which there is no class dump.
+	// int[][] stands for internal tables of the machine. java.lang.Class has
+	// instances without a class dump.
 	differ := map[string]bool{"int[][]": true, "java.lang.Class": true, "java.lang.Object": true}
 	for class, n := range rows {
 		if got := r.row(class).Instances; (got == n) == differ[class] {
@@ -447,7 +448,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 		last = d.Objects
 		quick := analyzed(t, path, "--top", "3", "--only", "histogram").Dump
 		if quick.Objects != d.Objects || !quick.Truncated || *quick.TruncatedAt != *d.TruncatedAt {
-			t.Errorf("%d bytes: histogram %+v, %d of %+v", n, quick, *quick.TruncatedAt, d)
+			t.Errorf("%d bytes: got the histogram %+v, truncated at %d, want %+v", n, quick, *quick.TruncatedAt, d)
 		}
 		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "\nwarning: the dump is truncated at offset ") {
 			t.Errorf("%d bytes: no warning in the text", n)
@@ -568,11 +569,11 @@ func TestAnalyzeWrongInput(t *testing.T) {
 	}
 	if code, out, errOut := fed(t, strings.NewReader(""), "analyze", "-"); code != exitUnread || out != "" ||
 		!strings.Contains(errOut, "standard input") {
-		t.Errorf("nothing on stdin: exit %d, %q, %q", code, out, errOut)
+		t.Errorf("empty stdin: exit %d, %q, %q", code, out, errOut)
 	}
 	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread ||
 		!strings.Contains(errOut, "standard input: the dump contains no objects") {
-		t.Errorf("a header on stdin: exit %d, %q", code, errOut)
+		t.Errorf("header on stdin: exit %d, %q", code, errOut)
 	}
 	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut,
 		"--partial") {
@@ -606,12 +607,12 @@ func TestAnalyzeTop(t *testing.T) {
 			r := analyzed(t, args...)
 			if len(r.Classes) != want || len(args) == 3 && len(r.Dominators) != want || r.Classes == nil ||
 				r.Dominators == nil {
-				t.Errorf("--top %s: %d classes, %d dominators", top, len(r.Classes), len(r.Dominators))
+				t.Errorf("--top %s: got %d classes, %d dominators", top, len(r.Classes), len(r.Dominators))
 			}
 		}
 	}
 	if r := analyzed(t, path); len(r.Classes) != 30 || len(r.Dominators) != 30 {
-		t.Errorf("%d classes and %d dominators by default", len(r.Classes), len(r.Dominators))
+		t.Errorf("got %d classes and %d dominators by default", len(r.Classes), len(r.Dominators))
 	}
 }
 
@@ -656,15 +657,14 @@ func TestAnalyzePhases(t *testing.T) {
 		"open", "read names", "read objects", "read references", "search", "dominators", "sizes", "report",
 	} {
 		if !names[name] {
-			t.Errorf("no phase %s in %s", name, text)
+			t.Errorf("phase %s is missing in %s", name, text)
 		}
 	}
 	code, _, errOut := typed(t, nil, "analyze", path, "--phases", filepath.Join(dir, "none", "phases.json"))
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	// The mistake is reported before the dump is read; here the dump could not
-	// be read.
+	// The mistake is reported before the dump is read; this dump is unreadable.
 	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
 		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
 		if code != exitUsage || !strings.Contains(errOut, "write phases") {
@@ -769,15 +769,15 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	})
 	code, out, errOut := ran(t, "analyze", deep)
 	if lines := strings.Count(out, "\n"); code != exitOK || errOut != "" || lines > 60 {
-		t.Errorf("a list: exit %d, %s, %d lines", code, errOut, lines)
+		t.Errorf("list: exit %d, %s, %d lines", code, errOut, lines)
 	}
 	r := analyzed(t, deep, "--top", "1")
 	if d := &r.Dominators[0]; d.RetainedBytes != 12*n+4 {
-		t.Errorf("the list retains %d", d.RetainedBytes)
+		t.Errorf("the list retains %d bytes", d.RetainedBytes)
 	}
 	if code, out, errOut = ran(t, "analyze", flat); code != exitOK || errOut != "" || strings.Count(out, "\n") > 60 ||
 		!strings.Contains(out, "1 000 000 more\n") {
-		t.Errorf("an array: exit %d, %s\n%.3000s", code, errOut, out)
+		t.Errorf("array: exit %d, %s\n%.3000s", code, errOut, out)
 	}
 	r = analyzed(t, flat, "--top", "1")
 	if d := r.Dominators[0].Children[0]; d.Object != analysis.Hex(array) || d.ShallowBytes != 4*n ||

@@ -78,7 +78,7 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 		}
 		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out,
 			fmt.Sprintf("\n%s retained", text.Bytes(want))) {
-			t.Errorf("shape %d: %s is not in the text", shape, text.Bytes(want))
+			t.Errorf("shape %d: the text does not contain %s", shape, text.Bytes(want))
 		}
 	}
 }
@@ -109,7 +109,8 @@ func TestSumOfManyLeaks(t *testing.T) {
 	}
 }
 
-// TestFailOnLeak: a gate passes only a dump that can prove that nothing leaks.
+// TestFailOnLeak: a gate passes a dump only if the dump proves that nothing
+// leaks.
 func TestFailOnLeak(t *testing.T) {
 	t.Parallel()
 	phone := hproftest.Phone{SDK: 34, Process: "com.shop"}
@@ -202,11 +203,11 @@ func TestHiddenTexts(t *testing.T) {
 		}
 		_, again, _ := ran(t, args...)
 		if again != out {
-			t.Error("two reports of one dump differ")
+			t.Error("two reports about the same dump differ")
 		}
 		if _, shown, _ := ran(t, append(args, "--show-texts")...); !strings.Contains(shown, mail) ||
 			!strings.Contains(shown, phone) || !strings.Contains(shown, title) {
-			t.Errorf("--show-texts hides some:\n%s", shown)
+			t.Errorf("some texts are missing despite --show-texts:\n%s", shown)
 		}
 	}
 }
@@ -292,16 +293,16 @@ func TestManyBehindOneLeak(t *testing.T) {
 	t.Parallel()
 	listed, each, _ := behindScreens(t, 1)
 	if each == 0 || listed != each {
-		t.Fatalf("one screen: %d of %d are listed", listed, each)
+		t.Fatalf("one screen: %d of %d objects are listed", listed, each)
 	}
 	const screens = 1200
 	listed, total, out := behindScreens(t, screens)
 	if listed != 1000 || total != screens*each {
-		t.Errorf("%d of %d are listed, want 1000 of %d", listed, total, screens*each)
+		t.Errorf("%d of %d objects are listed, want 1000 of %d", listed, total, screens*each)
 	}
 	if want := "Also retains " +
 		text.Count(total-10, "more leaking object", "more leaking objects"); !strings.Contains(out, want) {
-		t.Errorf("not in the text: %s\n%s", want, out)
+		t.Errorf("the text does not contain %s:\n%s", want, out)
 	}
 }
 

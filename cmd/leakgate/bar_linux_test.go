@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// terminal keeps what is drawn on it.
+// terminal records what is drawn on it.
 type terminal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -80,7 +80,7 @@ func TestBar(t *testing.T) {
 	})
 }
 
-// Quick work draws nothing, nor does any work without a terminal.
+// Nothing is drawn for quick work, or without a terminal.
 func TestBarHiddenForQuickWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, width := range []int{80, 0} {
@@ -98,7 +98,7 @@ func TestBarHiddenForQuickWork(t *testing.T) {
 	})
 }
 
-// A line that is too long for the terminal could not be removed.
+// The line fits the terminal, because a wrapped line could not be removed.
 func TestBarFitsNarrowTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out terminal

@@ -38,19 +38,20 @@ func callWith(in io.Reader, out, errOut io.Writer, args ...string) int {
 	return call(args, c)
 }
 
-// typed is one command line as a user types it, with an environment.
+// typed runs one command line with an environment.
 func typed(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	return attached{env: env}.typed(t, args...)
 }
 
-// attached holds simulated phones in memory, for bubbles, with an environment.
+// attached is an in-memory adb server with simulated phones, for synctest
+// bubbles, and an environment.
 type attached struct {
 	dial func(context.Context) (net.Conn, error)
 	env  map[string]string
 }
 
-// attach serves phones by an adb server in memory.
+// attach serves phones with an in-memory adb server.
 func attach(t *testing.T, phones ...adbd.Phone) attached {
 	t.Helper()
 	server := adbd.NewServer(phones...)
@@ -181,8 +182,8 @@ func TestVariablesOfFlags(t *testing.T) {
 	}
 }
 
-// Verbose prints more on stderr, quiet only errors; the verdict does not
-// change.
+// With --verbose more is printed on stderr, with --quiet only errors; the
+// verdict does not change.
 func TestQuietAndVerbose(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
@@ -232,7 +233,7 @@ func TestQuietAndVerbose(t *testing.T) {
 // occur; lists and switches may be repeated.
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
-		"a text": {"diagnose", "--process", "com.a", "--process", "com.b"},
+		"a string": {"diagnose", "--process", "com.a", "--process", "com.b"},
 		"flag given before and after the arguments": {
 			"diff", "--process=com.a", "x.hprof", "y.hprof", "--process", "com.b",
 		},

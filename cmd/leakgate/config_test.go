@@ -40,7 +40,7 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 	}
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(shown) != len(files) || len(files) < 20 {
-		t.Errorf("the page shows %d mistakes, the test knows %d: %v", len(shown), len(files), err)
+		t.Errorf("the page shows %d mistakes, want %d: %v", len(shown), len(files), err)
 	}
 }
 
@@ -138,7 +138,7 @@ func readConfigJSON(t *testing.T, text string) configJSON {
 	return v
 }
 
-// All errors of all files, in both forms.
+// All errors of all files are reported, as text and as JSON.
 func TestConfigVerifyManyFiles(t *testing.T) {
 	t.Chdir("testdata/config")
 	files := []string{"good.yaml", "bad.yaml", "profile.yaml", "none.yaml"}
@@ -236,7 +236,7 @@ func TestConfigUsage(t *testing.T) {
 		want []string
 	}{
 		"nothing": {[]string{"config"}, []string{"want init, print, schema or verify"}},
-		"a slip": {
+		"misspelled subcommand": {
 			[]string{"config", "verfy", "x"}, []string{`unknown command "verfy"`, "did you mean verify?"},
 		},
 		"misspelled command before flags": {

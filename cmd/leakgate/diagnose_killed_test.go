@@ -13,7 +13,7 @@ import (
 )
 
 // A dump left by a killed diagnosis is stripped by the next diagnosis in the
-// same directory; the dumps of a run are left to its report.
+// same directory; the dumps of a run are stripped only by its report.
 func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 	t.Parallel()
 	env := serve(t, shop("phone-a"))

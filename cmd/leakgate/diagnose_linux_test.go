@@ -112,8 +112,8 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 }
 
-// Diagnoses each kind on demand, where everything may be read, and tries each
-// wrong command line.
+// Diagnoses each kind of leak on demand, on a build where everything may be
+// read, and checks the errors of wrong command lines.
 func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes ten seconds")
@@ -161,9 +161,9 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		if f.Name != "[heap]" && f.Name != "(anonymous)" || f.Share == nil || *f.Share < 0.8 {
 			t.Errorf("%+v grew", f)
 		}
-		const rate = 1500.0 / 3600 // MB per second of device time; the leaking process was stopped as well
+		const rate = 1500.0 / 3600 // MB per second of device time; a stall also stops the leaking process
 		stalled := stalls.Total().Seconds() * scale
-		assertMB(t, f.Name, f.BytesDelta, rate*(30-stalled), rate*(90+stalled)) // and a little after 60 s
+		assertMB(t, f.Name, f.BytesDelta, rate*(30-stalled), rate*(90+stalled)) // over slightly more than 60 s
 	})
 	t.Run("thread", func(t *testing.T) {
 		d := demand(t, r, "--process", of("thread"), "--kind", "thread", "--for", "60s", "--json")
@@ -238,7 +238,8 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	}
 }
 
-// aboutPeople is in the keys, texts and thread names of .Private.
+// aboutPeople is the personal data in the keys, texts and thread names of
+// .Private.
 var aboutPeople = regexp.MustCompile(`alice\d*@|4917612\d`)
 
 // assertPrivate expects no personal data in the output, or in the files of a

@@ -190,9 +190,9 @@ func TestDiffInputs(t *testing.T) {
 	}
 }
 
-// runWithDumps returns a run directory with the given heap dumps, each of a
-// process for a trigger: every other one uncompressed, as earlier versions kept
-// it.
+// runWithDumps returns a run directory with the given heap dumps, each of one
+// process and one trigger. Every other dump is uncompressed, as in earlier
+// versions.
 func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	t.Helper()
 	dir := t.TempDir()

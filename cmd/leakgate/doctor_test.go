@@ -30,16 +30,16 @@ func TestDoctorExitCodes(t *testing.T) {
 			[]string{"--process", "com.shop", "--stand-in"}, 0, "ready: device phone-b is usable", "",
 		},
 		"no device": {serve(t), nil, 3, "not ready: no device is connected", ""},
-		"absent device": {
+		"missing device": {
 			two, []string{"--device", "phone-c"}, 3, "not ready: device phone-c (from --device) is not connected", "",
 		},
-		"no port": {
+		"invalid port of the server": {
 			map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2,
 			"not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", "",
 		},
-		"hostile name": {two, []string{"--process", "$(reboot)"}, 2, "", "invalid character"},
-		"a bare name":  {two, []string{"com.shop"}, 2, "", "--process com.shop"},
-		"a slip":       {two, []string{"--jsn"}, 2, "", "did you mean --json?"},
+		"hostile name":                {two, []string{"--process", "$(reboot)"}, 2, "", "invalid character"},
+		"process name without a flag": {two, []string{"com.shop"}, 2, "", "--process com.shop"},
+		"misspelled flag":             {two, []string{"--jsn"}, 2, "", "did you mean --json?"},
 	} {
 		code, out, errOut := typed(t, c.env, append([]string{"doctor"}, c.args...)...)
 		if first, _, _ := strings.Cut(out, "\n"); code != c.code || !strings.HasPrefix(first, c.out) ||

@@ -54,7 +54,7 @@ var recordedDumps = []recordedDump{
 		objectArrays: 8566, primitives: 48038, classes: 1912, bytes: 14080024},
 }
 
-// fed is one command line with an input.
+// fed runs one command line with an input.
 func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -89,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp does the same for objects.
+// lookedUp returns the same for the command objects.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects
@@ -124,7 +124,8 @@ func answered(t *testing.T, value any, args ...string) {
 	}
 }
 
-// refused expects an exit code, empty stdout, and certain words on stderr.
+// refused checks that a command exits with this code, prints nothing on stdout
+// and these words on stderr.
 func refused(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
 	got, out, errOut := ran(t, args...)
@@ -260,7 +261,7 @@ func chainFile(t testing.TB, n int) string {
 	})
 }
 
-// writtenDump is a dump as a file.
+// writtenDump is a dump in a file.
 func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")

@@ -41,7 +41,7 @@ func startJob(t *testing.T, in io.Reader, args ...string) *job {
 	return j
 }
 
-// end waits for the job, and expects that it leaves nothing behind.
+// end waits for the job, and checks that it removed its temporary files.
 func (j *job) end(t *testing.T) int {
 	t.Helper()
 	_ = j.Wait() // the exit code reports it
@@ -115,7 +115,7 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// The same with a signal, and with a kill, at any time during an analysis that
+// The same for a signal and for a kill at any time during an analysis that
 // takes seconds.
 func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	path := chainFile(t, 3_000_000)
@@ -127,7 +127,7 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 		args := []string{"analyze", path, "--json"}
 		var in io.Reader
 		if i > 5 {
-			// A pipe is copied to a temporary file as well.
+			// The content of a pipe is copied to a temporary file.
 			f, err := os.Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -190,8 +190,8 @@ func seriesVerbs(first, second string) map[string][]string {
 }
 
 // Ctrl-C while the first of several dumps arrives, while the second arrives,
-// and while the dump to search arrives: nothing is printed or left behind, and
-// the program exits within a second.
+// and while the dump to search arrives: nothing is printed, no file remains,
+// and the program exits within a second.
 func TestSeriesInterruptedWhileReading(t *testing.T) {
 	for _, order := range []string{"first", "second"} {
 		first, second := "-", chainFile(t, 10)
@@ -336,8 +336,8 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 	}
 }
 
-// The reader of the output has exited: the program ends quietly, with nothing
-// left behind.
+// The reader of the output has exited: the program ends without a message, and
+// no file remains.
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"),
 		recorded.Path(t, "hprof", "hprof-64.bin")

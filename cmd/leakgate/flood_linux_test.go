@@ -38,7 +38,7 @@ func TestFloodOfMarks(t *testing.T) {
 		port = regexp.MustCompile(`ANDROID_ADB_SERVER_PORT=(\d+)`).FindStringSubmatch(lines.Text())
 	}
 	if port == nil {
-		t.Fatal("the demo does not print its port")
+		t.Fatal("the demo did not print its port")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	config := write(t, `version: 1
@@ -64,11 +64,11 @@ allow_unjudged: true
 		t.Fatal(err)
 	}
 	x := r.Processes[0]
-	t.Logf("%v of CPU, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; the machine stalled for %v",
+	t.Logf("%v of CPU time, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; the machine stalled for %v",
 		used,
 		info.Size(), x.Samples, x.Gaps, x.Missed, r.Devices[0].Marks, r.Devices[0].MarksSkipped, stalls.Total())
 	if used > 15*time.Second || info.Size() > 1<<20 || r.Devices[0].MarksSkipped < 1_000_000 {
-		t.Errorf("%v of CPU, %d bytes, %d marks skipped", used, info.Size(), r.Devices[0].MarksSkipped)
+		t.Errorf("used %v of CPU time and %d bytes, skipped %d marks", used, info.Size(), r.Devices[0].MarksSkipped)
 	}
 	if x.Gaps > 1 && stalls.Total() < 5*time.Second {
 		t.Errorf("%d gaps", x.Gaps)

@@ -11,8 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ended writes a run directory in which one process was watched that did not
-// leak.
+// ended writes the directory of a run with one process, which did not leak.
 func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -174,11 +174,11 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 	})
 }
 
-// assertCheck: the check run of the head fails at the line.
+// assertCheck checks that the check run of the head fails at the line.
 func (h *hub) assertCheck(c *comparison.Comparison) {
 	h.t.Helper()
 	if len(h.checks) != 1 {
-		h.t.Fatalf("%d check runs, want 1", len(h.checks))
+		h.t.Fatalf("got %d check runs, want 1", len(h.checks))
 	}
 	check := h.checks[0]
 	output, _ := check["output"].(map[string]any)
@@ -194,7 +194,8 @@ func (h *hub) assertCheck(c *comparison.Comparison) {
 	}
 }
 
-// assertAlert: code scanning has one alert, identified by the key of the leak.
+// assertAlert checks that code scanning has one alert, identified by the key of
+// the leak.
 func (h *hub) assertAlert(c *comparison.Comparison) {
 	h.t.Helper()
 	if len(h.sarifs) != 1 || h.sarifs[0]["commit_sha"] != h.pull.headSHA || h.sarifs[0]["ref"] != "refs/pull/7/head" {
@@ -580,8 +581,8 @@ func outsideOfCode(markdown string) string {
 	return out.String() + markdown[from:]
 }
 
-// assertHarmless: outside of code the comment contains no hostile text that
-// GitHub would interpret, and the comment ends where it should.
+// assertHarmless checks that outside of code the comment contains no hostile
+// text that GitHub would interpret, and that the comment ends where it should.
 func assertHarmless(t *testing.T, where, markdown string) {
 	t.Helper()
 	marker := markerLine.FindString(markdown)

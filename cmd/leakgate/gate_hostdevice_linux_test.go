@@ -214,8 +214,8 @@ func (g *judged) comparison(t *testing.T, dir string) *comparison.Comparison {
 	return c
 }
 
-// assertAdded compares what the gate reports of the added leak with how it was
-// made.
+// assertAdded compares the report of the gate about the added leak with the
+// code that causes it.
 func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	t.Helper()
 	added, kept := rowOfClass(t, c, "com.example.leaky.Checkout"), rowOfClass(t, c, "com.example.leaky.Leaky$Screen")
@@ -271,7 +271,8 @@ func rowOfClass(t *testing.T, c *comparison.Comparison, class string) *compariso
 	return &c.Leaks[at]
 }
 
-// assertSameVerdict: a run and its heap dumps alone have the same leaks.
+// assertSameVerdict checks that a run and its heap dumps alone have the same
+// leaks.
 func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 	t.Helper()
 	type said struct {

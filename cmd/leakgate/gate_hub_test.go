@@ -203,7 +203,7 @@ func (h *hub) count(prefix string) int {
 func (h *hub) body() string {
 	h.t.Helper()
 	if len(h.comments) != 1 {
-		h.t.Fatalf("%d comments, want one", len(h.comments))
+		h.t.Fatalf("got %d comments, want 1", len(h.comments))
 	}
 	return h.comments[0]["body"].(string)
 }

@@ -79,9 +79,9 @@ func heapsOf(t *testing.T, dir string) heaps {
 	return heaps{of("base"), of("same"), of("worse")}
 }
 
-// assertKept uses a store from its first use on: an empty store is neutral, the
-// other user finds a run that was added, and an unreadable baseline never
-// passes.
+// assertKept checks a store from its first use: with an empty store the verdict
+// is neutral, the other user finds a run that was added, and nothing passes
+// with an unreadable baseline.
 func (s stored) assertKept(t *testing.T, h heaps) {
 	t.Helper()
 	expect := func(by commandLine, code int, want string, args ...string) string {

@@ -74,8 +74,8 @@ func inFolder(t *testing.T) string {
 	return dir
 }
 
-// From heap dumps alone: base runs are recorded, a change that leaks fails, an
-// accepted one passes, and one without a leak passes.
+// With heap dumps and no runs: base dumps are recorded, a change that leaks
+// fails, an accepted leak passes, and a change without a leak passes.
 func TestGateByDumps(t *testing.T) {
 	dir := inFolder(t)
 	known := map[string]int{"CartActivity": 2}

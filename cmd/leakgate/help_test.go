@@ -36,7 +36,7 @@ func TestHelp(t *testing.T) {
 		}
 		for line := range strings.Lines(out) {
 			if text.Columns(strings.TrimSuffix(line, "\n")) > helpWidth || strings.TrimRight(line, " \n")+"\n" != line {
-				t.Errorf("%s: %q is too long, or ends in spaces", cmd.CommandPath(), line)
+				t.Errorf("%s: %q is too long or ends with spaces", cmd.CommandPath(), line)
 			}
 		}
 		if _, again, _ := typed(t, nil, append([]string{"help"}, words[1:]...)...); again != out {
@@ -46,7 +46,7 @@ func TestHelp(t *testing.T) {
 	}
 	code, out, errOut := typed(t, nil)
 	if _, help, _ := typed(t, nil, "help"); code != exitUsage || out != "" || errOut != help {
-		t.Errorf("leakgate alone: exit %d, %q\n%s", code, out, errOut)
+		t.Errorf("leakgate without arguments: exit %d, %q\n%s", code, out, errOut)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestHelpIsComplete(t *testing.T) {
 			}
 		}
 		if exits := cmd.Annotations["exits"]; !cmd.HasSubCommands() && !strings.HasPrefix(exits, "0 ") {
-			t.Errorf("%s: exit codes %q", cmd.CommandPath(), exits)
+			t.Errorf("%s: got the exit codes %q, want 0 first", cmd.CommandPath(), exits)
 		}
 		if _, group := cmd.Parent(), cmd.GroupID; cmd.HasParent() && cmd.Parent().Name() == "leakgate" && group == "" {
 			t.Errorf("%s belongs to no group", cmd.CommandPath())

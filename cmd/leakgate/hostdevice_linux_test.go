@@ -35,7 +35,7 @@ func assertNoHostPath(t *testing.T, dir string) {
 		}
 		for _, path := range paths {
 			if at := bytes.Index(text, []byte(path)); at >= 0 {
-				t.Errorf("%s names a path of this machine: %s", name, text[max(0, at-100):min(len(text), at+100)])
+				t.Errorf("%s contains a path of this machine: %s", name, text[max(0, at-100):min(len(text), at+100)])
 			}
 		}
 	}

@@ -39,7 +39,7 @@ type hostilePhone struct {
 
 func (p *hostilePhone) Serial() string { return p.serial }
 
-// lies are the responses of the phone.
+// lies are the hostile responses of the phone.
 var lies = strings.NewReplacer(
 	"Permission denied", evil+"\xff\xfe"+strings.Repeat("x", 1<<10), "Native Heap", evil+" Heap", "Unknown", evil,
 	"TOTAL SWAP PSS", evil,
@@ -153,7 +153,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 		},
 	})
 	if err != nil || len(warnings) > 0 || marks != 2 {
-		t.Errorf("%d marks, %v, %v", marks, warnings, err)
+		t.Errorf("got %d marks, warnings %v, %v", marks, warnings, err)
 	}
 	slices.Sort(names)
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, names) {

@@ -43,8 +43,8 @@ func (p *lyingPhone) Shell(ctx context.Context, command string, stdout, stderr i
 	return exit, errors.Join(err, ctx.Err())
 }
 
-// An impossible value becomes a missing sample, in a run as in its report:
-// never 0 bytes, and never the basis of a pass.
+// An impossible value becomes a missing sample, both in a run and in its
+// report. It never counts as 0 bytes, and no verdict is pass because of it.
 func TestImpossibleReadings(t *testing.T) {
 	from := func(first, every int, value string) func(int, string) string {
 		return func(n int, kb string) string {

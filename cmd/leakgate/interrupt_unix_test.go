@@ -72,8 +72,8 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 }
 
 // A workload that ignores the request to end gets its grace period after the
-// first Ctrl-C, and is killed at once after the second. It leaves nothing
-// behind.
+// first Ctrl-C, and is killed at once after the second. No process or file of
+// it remains.
 func TestCtrlCTwiceStopsNow(t *testing.T) {
 	dir := t.TempDir()
 	alive := filepath.Join(dir, "alive")
@@ -148,7 +148,7 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 		}
 		return nil
 	}})
-	// Half a second of real time is 200 seconds of the phone's time.
+	// Half a second of real time is 200 seconds of device time.
 	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" ||
 		marks[1].T-marks[0].T < 150 {
 		t.Errorf("marks %+v, %v", marks, err)

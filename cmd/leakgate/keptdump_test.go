@@ -13,7 +13,7 @@ import (
 )
 
 // Every command that reads dumps can read the dump kept in a run directory
-// under its name in run.json, and leaves no temporary file.
+// under its name in run.json, and removes its temporary files.
 func TestKeptDump(t *testing.T) {
 	dir, dumps := killedRun(t, "stripped")
 	whole, err := os.ReadFile(dumps[0])
@@ -83,9 +83,9 @@ func TestDamagedKeptDump(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"declared", []string{"analyze", dumpFile(t, declaring)}, "it has 1099511627776 bytes unpacked"},
+		{"declared size", []string{"analyze", dumpFile(t, declaring)}, "it has 1099511627776 bytes unpacked"},
 		{
-			"undeclared", []string{"analyze", dumpFile(t, silent), "--spool-cap", "8MB"},
+			"undeclared size", []string{"analyze", dumpFile(t, silent), "--spool-cap", "8MB"},
 			"it is larger than the cap of 8.0 MB",
 		},
 	} {

@@ -34,9 +34,9 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 			strings.ReplaceAll(workload, "PACKAGE", r.Package())).Replace(living))
 }
 
-// A process leaks that grows until it dies of an OutOfMemoryError, each time
-// before it lives long enough for a trend: its deaths show the leak, and so
-// does the growth that all its incarnations have in common.
+// A process grows until it dies of an OutOfMemoryError, each time too early for
+// a trend. The leak is still found: by the deaths, and by the growth that all
+// incarnations have in common.
 func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

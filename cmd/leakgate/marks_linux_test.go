@@ -112,7 +112,8 @@ diagnose: { dump: at_marks, keep: none }
 
 // An app that releases its screens two seconds after each loop has no leak in a
 // hundred dumps at marks that wait; dumps at marks that do not wait contain
-// work in progress. An app that keeps a screen of each loop is proved to leak.
+// work in progress. For an app that keeps a screen of each loop, the run proves
+// the leak.
 func TestScreensOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()

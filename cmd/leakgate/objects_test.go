@@ -15,12 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Compares each object for which AOSP's ahat computed values, as a user
-// requests it.
+// Requests each object for which AOSP's ahat computed values, like a user, and
+// compares the values.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
-		t.Fatalf("%d oracles, %v", len(tables), err)
+		t.Fatalf("got %d files with expected values: %v", len(tables), err)
 	}
 	for _, table := range tables {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(table), "oracle-ahat-"), ".tsv")
@@ -275,8 +275,8 @@ func checkBranch(t *testing.T, below map[string][]analysis.Object, want []analys
 	}
 }
 
-// IDs as people write them: upper or lower case, with or without 0x; the output
-// has the order of the request.
+// IDs may be in upper or lower case, with or without 0x; the output has the
+// order of the request.
 func TestObjectsIDs(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
 	list := lookedUp(t, path, "0XB0F5C788", "b0fa7cb0", "0x00000000b0f5c788", "0x1", "0x0")
@@ -289,7 +289,7 @@ func TestObjectsIDs(t *testing.T) {
 			[]string{"there is no object 0x1 in the dump", "there is no object 0x0 in the dump"}) {
 		t.Errorf("%q, %q", got, list.Warnings)
 	}
-	// As some programs print them.
+	// Some programs print IDs in decimal.
 	list = lookedUp(t, path, "2968897416", "0xb0f5c788", "1")
 	if want := []string{
 		"there is no object 0x2968897416 in the dump", "there is no object 0x1 in the dump",
@@ -395,12 +395,12 @@ func TestObjectsOfClass(t *testing.T) {
 				t.Errorf("%s: exit %d, %s", name, code, errOut)
 			}
 			if name != "shown" && strings.Contains(out, "@example") {
-				t.Errorf("%s shows a text:\n%s", name, out)
+				t.Errorf("%s shows a hidden text:\n%s", name, out)
 			}
 			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
 		}
 	}
-	// By default as many objects are printed as elsewhere, with fields but
+	// By default the usual number of objects is printed, with fields but
 	// without holders.
 	all := lookedUp(t, path, "--class", "com.shop.Cart")
 	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 ||
@@ -450,7 +450,7 @@ func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || len(want) == 0 || list.Selection.Matching != len(want) {
-			t.Errorf("%s: %d objects, want %d", text, len(got), len(want))
+			t.Errorf("%s: got %d objects, want %d", text, len(got), len(want))
 		}
 	}
 }

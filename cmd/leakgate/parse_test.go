@@ -213,7 +213,7 @@ func TestManifestOthers(t *testing.T) {
 	}
 }
 
-// flat makes a.0.b of nested values.
+// flat replaces nested values by keys such as a.0.b.
 func flat(v any) map[string]any {
 	out := map[string]any{}
 	var walk func(path string, v any)
@@ -331,7 +331,7 @@ const testLog = `--------- beginning of main
 11-22 15:32:50.000    88    88 I chatty  : end
 `
 
-// TestParseLogcatOfOne: the flags select whose lines count.
+// TestParseLogcatOfOne: the flags select the process whose lines count.
 func TestParseLogcatOfOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.txt")
 	if err := os.WriteFile(path, []byte(testLog), 0o600); err != nil {

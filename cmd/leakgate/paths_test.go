@@ -65,7 +65,7 @@ func TestPathsText(t *testing.T) {
 	}
 }
 
-// firstOf returns the ID of an object of a class that is held.
+// firstOf returns the ID of a held object of a class.
 func firstOf(t testing.TB, path, class string) string {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -160,6 +160,6 @@ func TestPathsRejectsWrongInput(t *testing.T) {
 	}
 	if code, out, errOut := fed(t, strings.NewReader(""), "paths", "-", "a.B"); code != exitUnread || out != "" ||
 		!strings.Contains(errOut, "standard input") {
-		t.Errorf("nothing on stdin: exit %d, %q, %q", code, out, errOut)
+		t.Errorf("empty stdin: exit %d, %q, %q", code, out, errOut)
 	}
 }

@@ -201,7 +201,7 @@ func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 		info, err := e.Info()
 		if path == dir && there != 0 {
 			if err == nil && info.Mode().Perm() != there {
-				t.Errorf("%s is %v now", path, info.Mode())
+				t.Errorf("%s has the mode %v now", path, info.Mode())
 			}
 			return err
 		}
@@ -258,7 +258,7 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 			at = bytes.Index(content, utf16(secret))
 		}
 		if at >= 0 {
-			t.Errorf("%s has %q: %q", path, secret, content[max(0, at-60):min(len(content), at+len(secret)+20)])
+			t.Errorf("%s contains %q: %q", path, secret, content[max(0, at-60):min(len(content), at+len(secret)+20)])
 		}
 	}
 }

@@ -210,7 +210,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 		dir := t.TempDir()
 		var first sync.WaitGroup
 		first.Go(func() {
-			// 20 minutes of the phone's time take three seconds.
+			// 20 minutes of device time take three seconds.
 			code, out, errOut := phones.typed(t,
 				"watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
 				"--out", filepath.Join(dir, "first"))

@@ -113,7 +113,7 @@ func (w *watched) read(t *testing.T) {
 	}
 }
 
-// beginNight starts a run by the nightly example.
+// beginNight starts a run with the configuration of the nightly example.
 func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	t.Helper()
 	text, err := os.ReadFile("../../examples/nightly/hostdevice.yaml")
@@ -128,7 +128,7 @@ func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	return begin(t, r, 4*time.Minute, config)
 }
 
-// assertNight checks the results that are the same on all builds.
+// assertNight checks the results that do not depend on the build.
 func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if w.exit != 1 {
@@ -156,7 +156,8 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	w.assertRebuilt(t)
 }
 
-// assertRebuilt: the same reports can be rebuilt from the samples alone.
+// assertRebuilt checks that the same reports can be rebuilt from the samples
+// alone.
 func (w watched) assertRebuilt(t *testing.T) {
 	t.Helper()
 	table, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv"))
@@ -172,7 +173,7 @@ func (w watched) assertRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(again.Diagnoses, w.Diagnoses) {
-		t.Errorf("rebuilt %+v, were %+v", again.Diagnoses, w.Diagnoses)
+		t.Errorf("rebuilt %+v, want %+v", again.Diagnoses, w.Diagnoses)
 	}
 	if anew, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv")); err != nil || !bytes.Equal(anew, table) {
 		t.Errorf("leaks.csv differs: %v\n%s", err, anew)
@@ -180,7 +181,7 @@ func (w watched) assertRebuilt(t *testing.T) {
 	for i, p := range again.Processes {
 		if was := w.Processes[i]; p.Gate != was.Gate || p.Worst != was.Worst || p.Kind != was.Kind ||
 			!reflect.DeepEqual(p.Headroom, was.Headroom) || !reflect.DeepEqual(p.Limits, was.Limits) {
-			t.Errorf("rebuilt %+v, was %+v", p, was)
+			t.Errorf("rebuilt %+v, want %+v", p, was)
 		}
 	}
 }
@@ -229,7 +230,7 @@ func (w watched) diagnosis(t *testing.T, name, trigger string) record.Diagnosis 
 	t.Helper()
 	list := w.diagnosesOf(name, trigger)
 	if len(list) != 1 {
-		t.Fatalf("%s has %d diagnoses for %s, want 1", name, len(list), trigger)
+		t.Fatalf("%s has %d diagnoses for the trigger %s, want 1", name, len(list), trigger)
 	}
 	return list[0]
 }
@@ -243,7 +244,7 @@ func (w watched) diagnosesOf(name, trigger string) (list []record.Diagnosis) {
 	return list
 }
 
-// says checks that the output has a text.
+// says checks that the output contains each text.
 func (w watched) says(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -253,9 +254,9 @@ func (w watched) says(t *testing.T, parts ...string) {
 	}
 }
 
-// assertOrder: the suspicion comes first, then a look to compare with, the
-// leak, the artifacts and the analysis. The detector does not wait for the
-// collection.
+// assertOrder checks the order of the events: the suspicion, a first diagnosis
+// to compare with, the leak, the artifacts and the analysis. The detector does
+// not wait for the collection.
 func (w watched) assertOrder(t *testing.T, name string) {
 	t.Helper()
 	var had []string
@@ -288,7 +289,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 	}
 }
 
-// assertControl expects that the process that does not leak has only the two
+// assertControl checks that the process that does not leak has only the two
 // snapshots of every run.
 func (w watched) assertControl(t *testing.T) {
 	t.Helper()
@@ -309,9 +310,9 @@ func (w watched) assertControl(t *testing.T) {
 	}
 }
 
-// assertRhythm: processes that are not being dumped are sampled at the usual
-// interval. Delays of the machine itself, measured while nothing is collected,
-// are allowed.
+// assertRhythm checks that processes that are not being dumped are sampled at
+// the usual interval. Delays of the machine itself, measured while nothing is
+// collected, are allowed.
 func (w watched) assertRhythm(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -334,8 +335,9 @@ func (w watched) assertRhythm(t *testing.T) {
 	}
 }
 
-// assertFolders: each artifact is at the recorded path, with the recorded size
-// and with its text in the same directory, and there are no other files.
+// assertFolders checks that each artifact is at the recorded path, with the
+// recorded size and its text in the same directory, and that there are no other
+// files.
 func (w watched) assertFolders(t *testing.T) {
 	t.Helper()
 	for _, d := range w.Diagnoses {
@@ -378,11 +380,11 @@ func (w watched) in(d record.Diagnosis, file string) string {
 	return filepath.Join(w.dir, filepath.FromSlash(d.Folder), file)
 }
 
-// assertNothingLeft: everything created on the device is removed.
+// assertNothingLeft checks that everything created on the device was removed.
 func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if out := r.Must(t, "shell", "ls -A /data/local/tmp"); out != "" {
-		t.Errorf("left on the device: %s", out)
+		t.Errorf("not removed from the device: %s", out)
 	}
 }
 
@@ -407,7 +409,8 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 		got = append(got, s.Step+" "+s.Outcome)
 		if has := s.File != ""; has != (s.Outcome == "complete" || s.Outcome == "fallback") || !has &&
 			len(s.Reasons) == 0 {
-			t.Errorf("%s: %s is %s, file %q, because %q", d.Process, s.Step, s.Outcome, s.File, s.Reasons)
+			t.Errorf("%s: step %s has the outcome %s, file %q, reasons %q", d.Process, s.Step, s.Outcome, s.File,
+				s.Reasons)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -475,7 +478,8 @@ func bytesText(n *int64) string {
 // MB.
 func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
 
-// assertWhole: on a build where all data may be read, nothing is missing.
+// assertWhole checks that no data is missing on a build where everything may be
+// read.
 func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
@@ -491,8 +495,8 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "java_leak", "native_leak", "thread_leak")
 }
 
-// assertJavaLeak: the dump is stripped, and shows the leaking class and its
-// path.
+// assertJavaLeak checks that the dump is stripped, and that it shows the
+// leaking class and its path.
 func (w watched) assertJavaLeak(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -500,7 +504,7 @@ func (w watched) assertJavaLeak(t *testing.T) {
 	f := found(t, d, "suspect")
 	if !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") ||
 		!strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
-		t.Errorf("found %s by %q", f.Name, f.Trace)
+		t.Errorf("found %s with the trace %q", f.Name, f.Trace)
 	}
 	// The leak began slightly before it was first found.
 	began := w.foundAt("java")
@@ -544,7 +548,7 @@ func assertStripped(t *testing.T, dump string, want bool) {
 	}
 }
 
-// assertNativeLeak: the maps at two times, and the mapping that grew.
+// assertNativeLeak checks the maps at two times and the mapping that grew.
 func (w watched) assertNativeLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
@@ -561,7 +565,7 @@ func (w watched) assertNativeLeak(t *testing.T) {
 	w.says(t, f.Name+" +", "% of +")
 }
 
-// assertThreadLeak: the names of the threads, and the pool that grew.
+// assertThreadLeak checks the names of the threads and the pool that grew.
 func (w watched) assertThreadLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "thread", "suspicious"), w.diagnosis(t, "thread", "leak")
@@ -583,7 +587,7 @@ func (w watched) assertThreadLeak(t *testing.T) {
 	w.says(t, "pool-3-thread-*: ", fmt.Sprintf("-> %d threads (+%d)", *f.Count, *f.CountDelta))
 }
 
-// assertTable: leaks.csv agrees with run.json for these kinds.
+// assertTable checks that leaks.csv agrees with run.json for these kinds.
 func (w watched) assertTable(t *testing.T, kinds ...string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(w.dir, "leaks.csv"))
@@ -615,8 +619,8 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 	}
 }
 
-// assertDegraded: on a build where the kernel denies access, the other data is
-// collected and the reasons are recorded.
+// assertDegraded checks that on a build where the kernel denies access, the
+// other data is collected and the reasons are recorded.
 func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
@@ -637,8 +641,8 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "native_leak", "thread_leak")
 }
 
-// assertFilesTold: newer kernels let everybody read how many files a process
-// has open; otherwise a reason is recorded.
+// assertFilesTold checks that the number of open files is recorded, which newer
+// kernels let everybody read, or else a reason.
 func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
 	told := slices.ContainsFunc(p.Headroom,
@@ -675,11 +679,11 @@ func (w watched) assertNativeRows(t *testing.T) {
 	const lost = "the library is unknown"
 	if s := step(t, d, "smaps"); !strings.Contains(s.Note, lost) ||
 		!strings.Contains(strings.Join(s.Reasons, "\n"), "Permission denied") {
-		t.Errorf("smaps: %q because %q", s.Note, s.Reasons)
+		t.Errorf("smaps: note %q, reasons %q", s.Note, s.Reasons)
 	}
 	f := found(t, d, "meminfo")
 	if f.Name != "Native Heap" || d.Outcome != record.DiagnosisDegraded {
-		t.Errorf("%s, %s grew", d.Outcome, f.Name)
+		t.Errorf("outcome %s, but %s grew", d.Outcome, f.Name)
 	}
 	w.assertGrown(t, "growth of the native heap", f.BytesDelta, before, d)
 	w.says(t, lost, "meminfo, by row:")

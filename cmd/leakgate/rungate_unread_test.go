@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// gone is an output whose reader has gone.
+// gone is an output whose reader has exited.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -38,7 +38,7 @@ func TestUnresponsiveDeviceAtStart(t *testing.T) {
 		shell func(context.Context, io.Writer) int
 		want  string
 	}{
-		"hangs": {func(ctx context.Context, _ io.Writer) int { <-ctx.Done(); return 1 },
+		"does not respond": {func(ctx context.Context, _ io.Writer) int { <-ctx.Done(); return 1 },
 			`device "phone-a" is listed, but its shell did not respond within 20s: reconnect it or run ` +
 				"`adb reconnect`; if that does not help, reboot the device"},
 		"output never ends": {func(ctx context.Context, out io.Writer) int {

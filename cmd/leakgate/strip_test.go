@@ -41,7 +41,7 @@ func secret(t *testing.T) []byte {
 	return data
 }
 
-// only expects a directory to have exactly these files.
+// only checks that a directory contains exactly these files.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -19,7 +19,7 @@ import (
 )
 
 // An interrupt while the input arrives, and at any time during the copying:
-// either nothing is left behind, or the copy is complete.
+// afterwards either no file remains or the copy is complete.
 func TestStripInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
@@ -85,7 +85,7 @@ func TestStripInterruptedWhileWriting(t *testing.T) {
 	}
 }
 
-// A full disk: the error names OUT, and nothing is left behind.
+// If the disk is full, the error names OUT, and no file remains.
 func TestStripOntoAFullDisk(t *testing.T) {
 	path := chainFile(t, 100_000)
 	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // only Linux has it

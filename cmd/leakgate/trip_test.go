@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// quietShop is a phone with an app whose memory grows only as modeled, by the
-// time that a loop and its reading take.
+// quietShop is a phone in real time with an app whose memory grows only as its
+// models say.
 func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 	spec.Name = "com.shop"
 	spec.Models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(0.05, 0.3)}, spec.Models...)
@@ -86,8 +86,8 @@ func TestTripFindsALeak(t *testing.T) {
 	})
 }
 
-// A trip in which nothing grows stops early and leaves no heap dumps behind,
-// unless they are requested.
+// A trip in which nothing grows stops early and keeps no heap dumps, unless
+// they are requested.
 func TestTripWithoutALeak(t *testing.T) {
 	args := scenario(t, "true")
 	synctest.Test(t, func(t *testing.T) {
@@ -210,9 +210,9 @@ func TestTripExitCode(t *testing.T) {
 		want   int
 	}{
 		"pass": {pass, nil, record.Run{}, true, 0}, "leak": {leak, nil, record.Run{}, false, 1},
-		"leak, then a failure": {leak, failed, lost, false, 1},
-		"failure":              {none, failed, record.Run{}, false, 4}, "device lost": {none, failed, lost, false, 3},
-		"doubt": {doubt, nil, record.Run{}, false, 0}, "warning, strict": {doubt, nil, record.Run{}, true, 5},
+		"leak before a failure": {leak, failed, lost, false, 1},
+		"failure":               {none, failed, record.Run{}, false, 4}, "device lost": {none, failed, lost, false, 3},
+		"warning": {doubt, nil, record.Run{}, false, 0}, "warning with --strict": {doubt, nil, record.Run{}, true, 5},
 		"no verdict":        {none, nil, record.Run{}, false, 5},
 		"restarted":         {none, &trip.RestartError{}, record.Run{}, false, 5},
 		"process not found": {record.Trip{}, errNeverSeen, record.Run{}, false, 3},

@@ -29,7 +29,7 @@ report: { junit: true }
 `
 
 // A run of 12 minutes has a verdict: either it names the screen that each loop
-// leaks, or it reports that nothing was left. The files of the run agree, and
+// leaks, or it reports that nothing leaked. The files of the run agree, and
 // judging its samples again yields the same verdict.
 func TestTwelveMinuteRunHasVerdict(t *testing.T) {
 	for name, c := range map[string]struct {

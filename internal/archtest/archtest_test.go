@@ -376,11 +376,11 @@ func TestReadLaw(t *testing.T) {
 	}
 	if got := law.Allowed["cmd/tool"]; !slices.Equal(got,
 		[]string{"harness/monitor", "harness/config", "internal/sim"}) {
-		t.Errorf("cmd/tool may import %q", got)
+		t.Errorf("the page allows cmd/tool to import %q", got)
 	}
 	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 13 ||
 		!slices.Equal(got, []string{"harness/config"}) {
-		t.Errorf("%d packages, homes %q", len(law.Allowed), got)
+		t.Errorf("got %d packages and the homes %q", len(law.Allowed), got)
 	}
 	for name, page := range map[string]string{
 		"no block":                "# Page\n",
@@ -393,7 +393,7 @@ func TestReadLaw(t *testing.T) {
 		"two homes":               "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
 	} {
 		if law, err := ReadLaw(strings.NewReader(page)); err == nil {
-			t.Errorf("%s: read as %v", name, law)
+			t.Errorf("%s: accepted as %v", name, law)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Law struct {
 	// every package may import.
 	Leaves map[string]bool
 	// Homes maps the import path of each third-party package to the only
-	// directory that may import it, including its subdirectories.
+	// directory that may import it; its subdirectories may, too.
 	Homes map[string]string
 }
 

@@ -72,7 +72,7 @@ func TestLicenses(t *testing.T) {
 		}
 	}
 	if len(seen) < 2 {
-		t.Errorf("go list names only %v", seen)
+		t.Errorf("go list prints only %v", seen)
 	}
 }
 

@@ -181,9 +181,9 @@ type list[T any] []T
 		"list has 3 methods and 0 fields: want at most 2 and 3",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("finds %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := oversized(sizes, 3, 4); len(got) > 0 {
-		t.Errorf("finds %q within the limits", got)
+		t.Errorf("reports %q within the limits", got)
 	}
 }

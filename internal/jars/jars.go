@@ -46,7 +46,7 @@ var Shark = Set{
 	},
 }
 
-// App are libraries that apps are made with and that often hold leaked objects.
+// App are libraries that many apps use and that often hold leaked objects.
 var App = Set{
 	Name: "app", Version: "1",
 	wanted: []string{

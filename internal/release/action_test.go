@@ -123,7 +123,7 @@ func programArchive(program []byte) []byte {
 func served(t *testing.T, f *fakeReleases, inputs map[string]string) *runner {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the release of the test is a shell script")
+		t.Skip("the release that this test installs is a shell script")
 	}
 	tool(t, "curl")
 	server := httptest.NewServer(f)
@@ -343,7 +343,7 @@ func TestActionReports(t *testing.T) {
 			}
 			ok := r.run()
 			if ok != (c.exit == "0") || !ok && fmt.Sprint(r.exitCode) != c.exit {
-				t.Errorf("succeeded: %v with %d, want %s\n%s", ok, r.exitCode, c.exit, r.log.String())
+				t.Errorf("success: %v, exit code %d, want %s\n%s", ok, r.exitCode, c.exit, r.log.String())
 			}
 			if calls := r.calls(); len(calls) == 0 || !slices.Equal(calls[1:], c.calls) {
 				t.Errorf("called %q, want %q", calls, c.calls)

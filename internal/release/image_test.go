@@ -37,10 +37,10 @@ func TestImage(t *testing.T) {
 	}
 	if !slices.Equal(has["COPY"], []string{"$TARGETPLATFORM/leakgate /usr/local/bin/leakgate"}) ||
 		!slices.Equal(has["ARG"], []string{"TARGETPLATFORM"}) {
-		t.Errorf("copies %q with %q", has["COPY"], has["ARG"])
+		t.Errorf("the Dockerfile copies %q with the arguments %q", has["COPY"], has["ARG"])
 	}
 	if !slices.Equal(has["ENTRYPOINT"], []string{`["leakgate"]`}) {
-		t.Errorf("starts %q", has["ENTRYPOINT"])
+		t.Errorf("the image starts %q", has["ENTRYPOINT"])
 	}
 	for _, wanted := range []string{
 		" adb ", " ca-certificates ", " git ", "--no-install-recommends", "rm -rf /var/lib/apt/lists",

@@ -127,8 +127,8 @@ func zipped(name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// leaky writes the dumps of three loops; each loop leaves the given number of
-// instances of each screen behind.
+// leaky writes the dumps of three loops; each loop leaks the given number of
+// instances of each screen.
 func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	t.Helper()
 	for loop := 1; loop <= 3; loop++ {
@@ -250,7 +250,7 @@ func TestFirstDays(t *testing.T) {
 	j.expect(j.job("pull_request", false, known), "neutral", 0) // there is no baseline to compare with
 	j.expect(j.job("push", false, known), "neutral", 0)
 	if n := j.github.upload(nil); n != 1 {
-		t.Fatalf("%d baselines", n)
+		t.Fatalf("got %d baselines", n)
 	}
 	j.expect(j.job("pull_request", false, known), "pass", 0)
 	j.expect(j.job("pull_request", false, grown), "pass", 0) // one base run does not show how much runs vary

@@ -119,7 +119,7 @@ func fetchKotlin(t *testing.T, dir string) error {
 func TestLeakMarks(t *testing.T) {
 	stubs, err := filepath.Glob("testdata/android/*.java")
 	if err != nil || len(stubs) < 10 {
-		t.Fatalf("find stubs: %d, %v", len(stubs), err)
+		t.Fatalf("found %d stubs: %v", len(stubs), err)
 	}
 	rule := filepath.Join(root, "examples", "prgate", "LeakMarks.kt")
 	if done := proved(t, append(stubs, rule, "kotlin_test.go")); done.there && !recorded.Long() {

@@ -88,7 +88,7 @@ func workflowFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "examples", "prgate", "workflows", "*.yml"))
 	if err != nil || len(files) < 6 {
-		t.Fatalf("find workflows: %d, %v", len(files), err)
+		t.Fatalf("found %d workflows: %v", len(files), err)
 	}
 	return append(files, filepath.Join(root, "examples", "nightly", "workflow.yml"))
 }
@@ -175,7 +175,7 @@ func checkStep(t *testing.T, w workflow, action actionFile, s ciStep) {
 	switch name, _, _ := strings.Cut(s.Uses, "@"); name {
 	case "actions/checkout":
 		if privileged {
-			t.Errorf("%s runs with a token that can write, and checks out code", w.file)
+			t.Errorf("%s has a token that can write, but checks out code", w.file)
 		}
 		if s.With["persist-credentials"] != "false" {
 			t.Errorf("%s: the checkout exposes its token to the code of the pull request", w.file)

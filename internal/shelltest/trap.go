@@ -64,7 +64,7 @@ var HostileNames = []string{
 }
 
 // Trap is a real shell with a run-as that records its arguments, and a canary
-// that dies when a hostile name is run.
+// file that exists after a hostile name was run.
 type Trap struct {
 	*Device
 	canary, log string
@@ -99,7 +99,7 @@ func (tr *Trap) Triggered() bool {
 	return err == nil
 }
 
-// Reset resets the canary.
+// Reset removes the canary file.
 func (tr *Trap) Reset() error { return os.Remove(tr.canary) }
 
 // Words returns the arguments of run-as since the last call.

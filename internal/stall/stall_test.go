@@ -21,7 +21,7 @@ func TestStalled(t *testing.T) {
 		every: 0, 2*every - 1: 0, 2 * every: 2 * every, 1600 * time.Millisecond: 1600 * time.Millisecond,
 	} {
 		if got := stalled(passed); got != want {
-			t.Errorf("%v between two ticks: a stall of %v, want %v", passed, got, want)
+			t.Errorf("ticks %v apart: got a stall of %v, want %v", passed, got, want)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func FuzzShellQuote(f *testing.F) {
 				t.Fatalf("%v: %v: %q", argv, err, out)
 			}
 			if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, words) {
-				t.Errorf("%v reads %q of %q", argv, got, words)
+				t.Errorf("%v reads %q instead of %q", argv, got, words)
 			}
 		}
 	})
