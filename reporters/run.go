@@ -88,8 +88,8 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.wrapped("  series   ", fmt.Sprintf("%s, by %s; %s; %s", samplesWords(p), p.Source,
 		text.Plural(p.Details, "dumpsys meminfo reading", "dumpsys meminfo readings"), restarts(p.Restarts)))
-	if p.Missed+p.Gaps > 0 {
-		out.line("  gaps     %s", gapsText(p))
+	if gaps := gapsText(p); gaps != "" {
+		out.line("  gaps     %s", gaps)
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		out.line("  cpu      %.1f %% of a core, %.1f %% caused by dumpsys meminfo", *p.CPU, *p.CostCPU)
@@ -349,16 +349,23 @@ func (out *page) unjudged(list []record.Unjudged) {
 	}
 }
 
-// gapsText returns, for example, "2 gaps and 1 short gap, 50m without samples".
+// gapsText returns, for example, "2 gaps and 1 short gap, 50m without samples;
+// 7s paused for heap dumps"; "" if nothing is missing.
 func gapsText(p record.Process) string {
-	var parts []string
+	var kinds, parts []string
 	if p.Gaps > 0 {
-		parts = append(parts, text.Plural(p.Gaps, "gap", "gaps"))
+		kinds = append(kinds, text.Plural(p.Gaps, "gap", "gaps"))
 	}
 	if p.Missed > 0 {
-		parts = append(parts, text.Plural(p.Missed, "short gap", "short gaps"))
+		kinds = append(kinds, text.Plural(p.Missed, "short gap", "short gaps"))
 	}
-	return fmt.Sprintf("%s, %s without samples", strings.Join(parts, " and "), text.Span(p.Missing))
+	if len(kinds) > 0 {
+		parts = append(parts, fmt.Sprintf("%s, %s without samples", strings.Join(kinds, " and "), text.Span(p.Missing)))
+	}
+	if p.Paused > 0 {
+		parts = append(parts, text.Span(p.Paused)+" paused for heap dumps")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // sharesText returns, for example, "Java Heap 85 % (+300.1 MB/h), Native Heap

@@ -219,7 +219,7 @@ func evidenceWords(v detector.Verdict) string {
 
 // shownEvents are the words for events whose word in samples.ndjson is not
 // clear in a list of what has happened.
-var shownEvents = map[string]string{"diagnose": "collected", "diagnosed": "diagnosis", "missed": "short gap"}
+var shownEvents = map[string]string{"diagnose": "saved", "diagnosed": "diagnosis", "missed": "short gap"}
 
 // event returns one printable line, whatever the event contains.
 func (s textContext) event(e record.Event) string {

@@ -259,8 +259,8 @@ type Process struct {
 	Restarts int      `json:"restarts"`
 	Samples  int      `json:"samples"`
 	Details  int      `json:"breakdowns"`
-	// Missed counts short gaps in the series, and Gaps counts the gaps that no
-	// trend spans. Absent is the total time of the latter, in seconds.
+	// Missed counts the short gaps in the series, Gaps the longer ones. Missing
+	// is the total time of all of them, in seconds.
 	Missed  int     `json:"missed"`
 	Gaps    int     `json:"gaps"`
 	Missing float64 `json:"missing_s"`
