@@ -47,13 +47,13 @@ func accumulationLines(t testing.TB, file []byte, limit int) string {
 		}
 		fmt.Fprintf(&b, "%s: %d x %s", d.name(a.Object), a.Count, a.Class)
 		for _, s := range a.Beside {
-			fmt.Fprintf(&b, " beside %d x %s", s.Count, s.Class)
+			fmt.Fprintf(&b, " and %d x %s", s.Count, s.Class)
 		}
 		if a.Holds != "" {
 			fmt.Fprintf(&b, ", %d x %s", a.Held, a.Holds)
 		}
 		for _, s := range a.HeldBeside {
-			fmt.Fprintf(&b, " beside %d x %s", s.Count, s.Class)
+			fmt.Fprintf(&b, " and %d x %s", s.Count, s.Class)
 		}
 		if a.Linked {
 			b.WriteString(", linked")
@@ -162,7 +162,7 @@ func TestAccumulations(t *testing.T) {
 		{
 			"map of two classes",
 			"class com.shop.Sessions > java.util.HashMap > java.util.HashMap$Node[]: 5000 x java.util.HashMap$Node, " +
-				"4000 x com.shop.Session beside 1000 x com.shop.Photo\n", func(h *hproftest.Heap) {
+				"4000 x com.shop.Session and 1000 x com.shop.Photo\n", func(h *hproftest.Heap) {
 				next, photo, pairs := session(h), h.Declare("com.shop.Photo", nil, "object data"), []hproftest.Ref{}
 				for i := range sessions {
 					pairs = append(pairs, h.Integer(i), next())
@@ -175,7 +175,7 @@ func TestAccumulations(t *testing.T) {
 			}},
 		{
 			"list of two classes",
-			"class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session beside 1000 " +
+			"class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session and 1000 " +
 				"x com.shop.Photo, 4000 x byte[]\n", func(h *hproftest.Heap) {
 				next, list, photo := session(h), h.ArrayList(), h.Declare("com.shop.Photo", nil, "object data")
 				for i := range sessions {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Options say how to analyze a dump.
+// Options configure the analysis of a dump.
 type Options struct {
 	// Top bounds the lists of classes and dominators.
 	Top int
@@ -150,7 +150,8 @@ func (d *dump) undecided(r *Report, o Options) []string {
 	return list
 }
 
-// recognized are the classes by which AndroidX is recognized.
+// recognized are the classes whose unobfuscated names the inspectors need to
+// find fragments and view models of AndroidX.
 var recognized = []string{
 	"androidx.fragment.app.Fragment", "androidx.lifecycle.ViewModel", "android.support.v4.app.Fragment",
 }
@@ -423,7 +424,7 @@ func (d *dump) ranked() []heap.Row {
 
 const (
 	// phoneObjects is larger than the number of objects in any dump of a phone:
-	// up to this number, all classes are weighed exactly.
+	// up to this number, all classes are measured exactly.
 	phoneObjects = 1 << 21
 	// mostAmong bounds the number of objects that are visited to weigh classes.
 	mostAmong = 1 << 26

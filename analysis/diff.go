@@ -13,7 +13,8 @@ import (
 // diffSchema is the schema of a Diff.
 const diffSchema = "leakgate.diff/1"
 
-// Diff is what changed between two dumps. docs/formats/diff.md has the fields.
+// Diff is what changed between two dumps. docs/formats/diff.md describes the
+// fields.
 type Diff struct {
 	Schema string `json:"schema"`
 	Base   Dump   `json:"base"`

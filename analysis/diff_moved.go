@@ -14,8 +14,9 @@ import (
 const mostMoved = 1000
 
 // pairing is a leak of base and a leak of head that are the same, although the
-// code that holds them changed. The better pairing compares as less. Base and
-// head are treated alike, so that the reverse comparison has the same pairs.
+// code that holds them changed. A better pairing sorts before a worse one. Base
+// and head are treated alike, so that the reverse comparison has the same
+// pairs.
 type pairing struct {
 	base, head *leakSum
 	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking classes

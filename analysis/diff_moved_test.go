@@ -18,8 +18,8 @@ func held(class string, count int, lines ...string) Leak {
 	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
 }
 
-// These pairs of leaks are the same but held by something else, or are not the
-// same.
+// The two leaks of each pair are either the same leak, held by something else
+// in head, or different leaks.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {

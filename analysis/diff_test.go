@@ -147,7 +147,7 @@ func checkMirror(t *testing.T, d, m *Diff) {
 	}
 }
 
-// This compares each recorded dump with each other one.
+// This compares each recorded dump with every other one.
 func TestDiffOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, file := range []string{
@@ -466,7 +466,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// This is what the developer of an app wants to see.
+// This checks the typical result for an app whose list of sessions has grown.
 func TestDiffOfApp(t *testing.T) {
 	app := func(n int, android bool) *Summary {
 		h := hproftest.Android(hproftest.Phone{SDK: 34})

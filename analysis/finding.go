@@ -240,8 +240,8 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 }
 
 // mostWeighed bounds the objects that are visited to weigh all leaks and
-// suspects of a dump. It limits the time to a quarter of a minute for a dump in
-// which everything is connected.
+// suspects of a dump. It limits the time to 15 seconds for a dump in which
+// everything is connected.
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {

@@ -61,7 +61,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// Shark calls the same object unreachable (its answer for this dump).
+// Shark reports the same object as unreachable in its recorded answer for this
+// dump.
 func TestRecordedGarbage(t *testing.T) {
 	r := analyzed(t, recorded.Read(t, "hprof", "leak_service_binder.hprof"), Options{})
 	if len(r.Unreachable) != 1 || !slices.Equal(r.Unreachable[0].Objects, []string{"0xb0f766d0"}) ||

@@ -17,7 +17,7 @@ import (
 // growthSchema is the schema of a Growth.
 const growthSchema = "leakgate.growth/1"
 
-// Growth is what grows from dump to dump. docs/formats/growth.md has the
+// Growth is what grows from dump to dump. docs/formats/growth.md describes the
 // fields.
 type Growth struct {
 	Schema string       `json:"schema"`
@@ -35,7 +35,7 @@ type Growth struct {
 
 // GrowthDump is one dump of the series.
 type GrowthDump struct {
-	// Name is the user's name for it.
+	// Name is the name that the user gave the dump.
 	Name string `json:"name"`
 	// Time is when the dump was taken, by the clock of the device; nil if the
 	// dump has no date.

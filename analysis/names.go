@@ -66,7 +66,7 @@ func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	return list
 }
 
-// The values of Naming.Of.
+// The values of Naming.Origin.
 const (
 	namesOfSource     = "source"
 	namesOfMapping    = "mapping"

@@ -10,7 +10,8 @@ import (
 // analysisSchema is the schema of a Report.
 const analysisSchema = "leakgate.analysis/1"
 
-// Report is the analysis of one dump. docs/formats/analysis.md has the fields.
+// Report is the analysis of one dump. docs/formats/analysis.md describes the
+// fields.
 type Report struct {
 	Schema string `json:"schema"`
 	Dump   Dump   `json:"dump"`

@@ -14,7 +14,8 @@ import (
 // sharkDifference is one intended difference from Shark 2.14.
 type sharkDifference struct {
 	name string
-	// dump shows it, and change is its kind.
+	// dump is a case that shows the difference, and change is the kind of the
+	// change.
 	dump, change string
 	// on enables the difference.
 	on func(*rules)

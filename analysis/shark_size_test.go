@@ -30,7 +30,7 @@ import (
 //   - It includes the flag in the lowest bit of registered native sizes
 //     (flags).
 //   - It uses dominators that are computed along with the paths: if a second
-//     path is found late, what is behind it stays with the object
+//     path is found late, the objects below it remain attributed to the object
 //     (approximation).
 //
 // Apart from these causes, the sizes are equal.

@@ -137,7 +137,8 @@ const (
 // errLargeSummary is the error for a summary of more than 64 MB.
 var errLargeSummary = errors.New("the summary is larger than 64 MB")
 
-// summaryFile is the written form. docs/formats/summary.md has the fields.
+// summaryFile is the written form. docs/formats/summary.md describes the
+// fields.
 type summaryFile struct {
 	Schema       string            `json:"schema"`
 	Dump         Dump              `json:"dump"`

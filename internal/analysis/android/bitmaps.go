@@ -62,7 +62,7 @@ type Bitmaps struct {
 	// DumpBytes is the size of the pictures in Bitmap.dumpData, which the dump
 	// itself created.
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
-	// List has the bitmaps with the most bytes; LeftOut is the number of
+	// List has the bitmaps with the most bytes; Omitted is the number of
 	// bitmaps that are not listed.
 	List     []Bitmap `json:"list"`
 	Omitted  int64    `json:"omitted,omitempty"`
@@ -491,8 +491,8 @@ func (t *bitmapsTopic) show(p *plan, b *bitmap) Bitmap {
 	return s
 }
 
-// retains reports whether the pixels of a bitmap are in what it retains, or are
-// credited to another one.
+// retains reports whether the pixels of a bitmap count toward its own retained
+// size rather than that of another bitmap.
 func (t *bitmapsTopic) retains(p *plan, b *bitmap) bool {
 	if b.pixels == noArray {
 		return !b.estimated && p.reachable(b.object)

@@ -72,8 +72,8 @@ func TestBitmapEras(t *testing.T) {
 			if len(b.Duplicates) != 2 || b.WastedBytes != 4*(2*40*30+64*64) {
 				t.Fatalf("sdk %d: %s", sdk, text(t, b.Duplicates))
 			}
-			// The duplicate that wastes most comes first: 2 bitmaps of 64x64,
-			// then 3 of 40x30.
+			// The duplicate that wastes the most bytes comes first: 2 bitmaps
+			// of 64x64, then 3 of 40x30.
 			for i, d := range b.Duplicates {
 				members := [][]hproftest.Ref{{refs[3], refs[4]}, {refs[0], refs[1], refs[2]}}[i]
 				var objects []hprof.ID

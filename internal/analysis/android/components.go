@@ -47,7 +47,7 @@ type ComponentGroup struct {
 	States map[string]int64 `json:"states"`
 	Held   int64            `json:"held"`
 	// List has the destroyed components first, then the components that retain
-	// the most bytes; LeftOut is the number of components that are not listed.
+	// the most bytes; Omitted is the number of components that are not listed.
 	List    []Component `json:"list"`
 	Omitted int64       `json:"omitted,omitempty"`
 }

@@ -185,7 +185,7 @@ func TestFinalizers(t *testing.T) {
 }
 
 // TestZombies checks Android's zombie field: the next object to be finalized is
-// there and no longer in the referent.
+// in this field and no longer in the referent.
 func TestZombies(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	r := h.New(h.Class("java.lang.ref.FinalizerReference"), hproftest.Fields{"zombie": h.Integer(5)})

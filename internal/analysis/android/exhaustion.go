@@ -45,7 +45,7 @@ type ExhaustionCause struct {
 	// count.
 	Limit *int64 `json:"limit"`
 	Unit  string `json:"unit"`
-	// Near is true if Value is at least three quarters of Limit.
+	// NearLimit is true if Value is at least three quarters of Limit.
 	NearLimit bool `json:"near_limit"`
 	// Note explains the numbers.
 	Note string `json:"note"`
@@ -71,7 +71,7 @@ type OpenFiles struct {
 	Parcel int64 `json:"parcel"`
 	// Sockets is the number of open sockets of java.net and android.net.
 	Sockets int64 `json:"sockets"`
-	// LeftOut is the number of objects that were not read.
+	// Omitted is the number of objects that were not read.
 	Omitted int64 `json:"omitted,omitempty"`
 }
 

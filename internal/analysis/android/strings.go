@@ -29,7 +29,7 @@ type Strings struct {
 	// that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
-	// LeftOut is the number of further texts that several Strings have.
+	// Omitted is the number of further texts that several Strings have.
 	Omitted  int64   `json:"omitted,omitempty"`
 	Warnings []error `json:"-"`
 }

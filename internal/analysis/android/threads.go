@@ -13,7 +13,7 @@ import (
 // Threads are the running threads: the java.lang.Thread objects that are
 // THREAD_OBJECT GC roots.
 type Threads struct {
-	// List is ordered by serial number; LeftOut is the number of threads that
+	// List is ordered by serial number; Omitted is the number of threads that
 	// are not listed.
 	List    []Thread `json:"list"`
 	Count   int64    `json:"count"`

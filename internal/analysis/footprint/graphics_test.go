@@ -94,7 +94,7 @@ func TestCompareGraphics(t *testing.T) {
 	}
 }
 
-// Without any reading everything is unavailable, and nothing is zero.
+// Without any reading, all numbers are unavailable, and none is zero.
 func TestNoGraphics(t *testing.T) {
 	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Channel]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
@@ -234,7 +234,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Two effects of a leak of windows.
+// These are two effects of a window leak.
 func TestGraphicsLines(t *testing.T) {
 	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", known.Of(13500)}}, 4)
 	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxLayers bounds the number of names of layers; maxName bounds the length
-	// of a name, in bytes.
+	// maxLayers bounds the number of names of layers; maxLayerName bounds the
+	// length of a name, in bytes.
 	maxLayers    = 1000
 	maxLayerName = 128
 
@@ -40,9 +40,9 @@ func (p *layerSum) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween returns the layers of the better list, out of the lists that
-// were read both times. Only one list is used, because most buffers of one are
-// also in the other. It returns nil if no list was read both times.
+// layersBetween returns the layers of the better of the lists that both
+// snapshots have. Only one list is used, because most buffers of one are also
+// in the other. It returns nil if no list is in both snapshots.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:
@@ -53,7 +53,7 @@ func layersBetween(before, after *GraphicsReading) *layers {
 	return nil
 }
 
-// layers sums the buffers of both moments by the simplified names of their
+// layers sums the buffers of both snapshots by the simplified names of their
 // layers.
 type layers struct {
 	before, after map[string]*layerSum

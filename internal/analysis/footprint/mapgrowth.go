@@ -189,8 +189,8 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 	return list
 }
 
-// explained returns the share of all growth that the first rows explain, from 0
-// to 1. It returns false if nothing grew.
+// explained returns the share of all growth that the first rows account for,
+// from 0 to 1. It returns false if nothing grew.
 func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false

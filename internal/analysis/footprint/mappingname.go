@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxRaw bounds a name as received, and maxName a name as reported, in
+	// maxRaw bounds a name as received, and maxMapping a name as reported, in
 	// bytes.
 	maxRaw     = 4096
 	maxMapping = 256
 )
 
 // simplifyMapping rewrites its argument in place and returns it: printable,
-// without the parts that differ in each mapping, and at most maxName bytes
+// without the parts that differ in each mapping, and at most maxMapping bytes
 // long. It is idempotent.
 //
 // It repeats its changes, because one may enable another. Each makes the name

@@ -43,7 +43,7 @@ type Place struct {
 	// that doubles.
 	Larger   bool `json:"larger,omitempty"`
 	Stepwise bool `json:"stepwise,omitempty"`
-	// Children are what grows, largest first; LeftOut is the number of children
+	// Children are what grows, largest first; Omitted is the number of children
 	// that are not listed.
 	Children        []Child `json:"children"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
@@ -77,7 +77,7 @@ type Child struct {
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
 	// Children are the growing objects that they hold, down to four levels, or
-	// to the first class that does not belong to a library. LeftOut is the
+	// to the first class that does not belong to a library. Omitted is the
 	// number of children that are not listed.
 	Children        []Child `json:"children,omitempty"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`

@@ -486,8 +486,8 @@ func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	return w, o, serials
 }
 
-// Compares with brute force, on random graphs and on random trees, with few GC
-// roots and with many.
+// This compares the result with brute force, on random graphs and on random
+// trees, with few GC roots and with many.
 func TestAccumulationsByBruteForce(t *testing.T) {
 	seeds := uint64(4000)
 	if racing {
@@ -688,7 +688,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 				table.elements[i] = w.primitives(hprof.Char, 50)
 			}
 			return table
-		}, "java.lang.Object[]: 750 byte[] beside 250 char[], 25000 bytes, 75000 of 104000 bytes"},
+		}, "java.lang.Object[]: 750 byte[] and 250 char[], 25000 bytes, 75000 of 104000 bytes"},
 		{"leaves and classes", func(w *world, _, _ *class) *object {
 			table := bytes(w, n)
 			for i := range table.elements[:n/4] {
@@ -721,8 +721,8 @@ func TestAccumulationsOfShapes(t *testing.T) {
 			}
 			return last
 		},
-			"JNI_GLOBAL Quintet: 1000 Quintet, 400000 of 400000 bytes, with 1000 boolean[], 80000 bytes beside 1000 " +
-				"byte[], 80000 bytes beside 1000 char[], 80000 bytes beside 1000 int[], 80000 bytes"},
+			"JNI_GLOBAL Quintet: 1000 Quintet, 400000 of 400000 bytes, with 1000 boolean[], 80000 bytes and 1000 " +
+				"byte[], 80000 bytes and 1000 char[], 80000 bytes and 1000 int[], 80000 bytes"},
 		{"list with one large value, followed by another list", func(w *world, node, value *class) (head *object) {
 			for range n {
 				head = w.instance(node, refs(head, session(w, value))...)
@@ -766,7 +766,7 @@ func TestAccumulationsOfShapes(t *testing.T) {
 
 func alongside(list []heap.ClassSum) (text string) {
 	for _, s := range list {
-		text += fmt.Sprintf(" beside %d %s, %d bytes", s.Count, s.Class, s.Size.Total())
+		text += fmt.Sprintf(" and %d %s, %d bytes", s.Count, s.Class, s.Size.Total())
 	}
 	return text
 }

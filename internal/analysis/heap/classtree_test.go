@@ -80,8 +80,8 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	return all
 }
 
-// Compares with brute force: the whole tree, and, with a bound, every node that
-// is large along its whole path.
+// This compares the result with brute force: the whole tree without a bound,
+// and, with a bound, every node that is large along its whole path.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {

@@ -113,7 +113,7 @@ func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	}
 }
 
-// sharedBelow adds the piles that the children of a vertex form.
+// sharedBelow adds the accumulations that the children of a vertex form.
 func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []SharedAccumulation {
 	largest := map[uint32]int64{}
 	a.sums.reset()
@@ -149,8 +149,8 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []Shared
 	return piles
 }
 
-// sample selects evenly spaced objects of the piles below a vertex, by their
-// classes.
+// sample selects evenly spaced objects of the accumulations below a vertex, by
+// their classes.
 func (a *accumulator) sample(v uint32, piles map[uint32]*SharedAccumulation) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestSharedAccumulations compares the piles with a simple grouping of the
-// objects immediately below each object that dominates a class.
+// TestSharedAccumulations compares the accumulations with a simple grouping of
+// the objects immediately below each object that dominates a class.
 func TestSharedAccumulations(t *testing.T) {
 	t.Parallel()
 	met, held := 0, 0

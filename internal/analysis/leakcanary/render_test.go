@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// The tests have a writer of reports of their own. From a model, it prints what
-// HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt would print.
+// The tests have their own writer of reports. It prints a model as
+// HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt would.
 
 type modelStep struct {
 	class, kind, field string

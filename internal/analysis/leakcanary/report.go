@@ -20,8 +20,8 @@ const (
 	Logcat Form = "logcat"
 )
 
-// ErrNoReport is the error for an input without a report of LeakCanary: leaks
-// are unknown.
+// ErrNoReport is the error for an input without a LeakCanary report: whether
+// there are leaks is unknown.
 var ErrNoReport = errors.New("no LeakCanary report")
 
 // Report has what an input contains about leaks.

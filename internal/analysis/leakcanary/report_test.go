@@ -183,8 +183,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A report of no leaks is a result. A failure, a truncated report or a missing
-// report is not.
+// A report without leaks is a result. A failure, a truncated report or a
+// missing report is not.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{

@@ -15,9 +15,9 @@ import (
 //go:embed testdata/LeakTexts.java
 var leakTexts string
 
-// Reports that Shark 2.14 prints contain the same as its objects, even when
-// wrapped and in a logcat, and their signatures are those computed from the
-// text alone.
+// The values read from reports that Shark 2.14 prints equal those of its
+// objects, even if the reports are wrapped and in a logcat. Their signatures
+// equal those computed from the text alone.
 func TestReadShark(t *testing.T) {
 	const reports = 200
 	out := sharktest.New(t).Compile(t, "LeakTexts", leakTexts).Run(t, "7", strconv.Itoa(reports))

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRead reads arbitrary text. A mapping answers each question about the
-// words of its text with words of its text, and takes no more memory than the
-// text allows.
+// FuzzRead reads arbitrary text. A mapping translates words of its text only to
+// words of its text, and its memory is bounded by the size of the text.
 func FuzzRead(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add([]byte(wild(seed)))
