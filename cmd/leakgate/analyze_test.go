@@ -477,8 +477,8 @@ func TestAnalyzeTruncated(t *testing.T) {
 	}
 }
 
-// A damaged dump is an error that names the place; --partial analyzes the
-// readable part.
+// For a damaged dump the error names the place; --partial analyzes the readable
+// part.
 func TestAnalyzeDamaged(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	_, records, err := hproftest.Parse(dump)

@@ -54,8 +54,8 @@ func TestFlagsRejectEmptyValues(t *testing.T) {
 	if flags < 60 || commands < 25 {
 		t.Errorf("checked %d flags and %d commands", flags, commands)
 	}
-	// Arguments after -- belong to another program, and a value after = is
-	// intended.
+	// Arguments after -- belong to another program, and a value after = may
+	// look like a flag.
 	root := newRoot(&console{})
 	for _, args := range [][]string{
 		{"trip", "--process", "a.b", "--", "cmd", "--out", "--json", ""}, {"watch", "--out=--json"},

@@ -135,7 +135,8 @@ func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 	}
 }
 
-// For two processes of one name the message lists both, and --pid chooses one.
+// If two processes have the same name, the message lists both, and --pid
+// chooses one.
 func TestDiagnoseSelectsByPID(t *testing.T) {
 	t.Parallel()
 	twin := func(pkg string) androidsim.App {

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// judging is a run whose workload has an app open and close ten screens in each
-// of three loops, and which ends with the verdict of the gate.
+// judging is a run with three loops that ends with the verdict of the gate. In
+// each loop the app opens and closes ten screens.
 const judging = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

@@ -22,8 +22,8 @@ import (
 const hubToken = "ghs_0123456789abcdefghijSECRET"
 
 // hub is the part of GitHub that the commands use, in memory: the repository
-// shop/app with one open pull request. It never lags; reporters/github tests
-// GitHub with all its delays and errors.
+// shop/app with one open pull request. Its responses are never late;
+// reporters/github tests GitHub with all its delays and errors.
 type hub struct {
 	t *testing.T
 

@@ -93,8 +93,8 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// screens is a run whose workload has an app open and close ten screens in each
-// loop, and marks the loop.
+// screens is a run whose workload marks its loops. In each loop the app opens
+// and closes ten screens.
 const screens = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

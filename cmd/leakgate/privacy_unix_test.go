@@ -264,8 +264,8 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 }
 
 // textsOfDumps counts the dumps of a run and the Strings in them that have a
-// hash code: the hash code is unique for up to six digits, and words and names
-// can be guessed from it.
+// hash code: it reveals numbers of up to six digits, and words and names can be
+// guessed from it.
 func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "heap.hprof*"))

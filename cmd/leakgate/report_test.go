@@ -171,7 +171,7 @@ func TestReportInterrupted(t *testing.T) {
 			!strings.Contains(text, "CartActivity, held by Registry.all") {
 			t.Errorf("%s: exit %d\n%s%s", keep, code, text, errOut)
 		}
-		// Artifacts that are analyzed already take no time.
+		// Artifacts that are already analyzed are not analyzed again.
 		if code := report(c, []string{dir}, false, interrupted); code != 0 {
 			t.Errorf("%s: exit %d\n%s%s", keep, code, &out, &errs)
 		}

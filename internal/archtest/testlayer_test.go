@@ -35,8 +35,8 @@ var worldly = map[string]string{
 }
 
 // excuse is the comment line that allows a unit test file to call such
-// functions. It contains the reason: the socket is under test, or a program is
-// a second implementation.
+// functions. It contains the reason, for example that the socket is under test,
+// or that a program is an independent implementation to compare with.
 var excuse = regexp.MustCompile(`^//unit:(sleep|listen|program) (.{10,})$`)
 
 // TestFile is the input of the layer rule.

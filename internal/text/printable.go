@@ -43,9 +43,9 @@ func printable(s, instead string) string {
 	return string(appendPrintable(nil, []byte(s), instead))
 }
 
-// appendPrintable appends b to dst with instead for each character that is not
-// printable and for each run of invalid bytes. dst may be b[:0] if instead is
-// one byte.
+// appendPrintable appends b to dst. It replaces each character that is not
+// printable and each run of invalid bytes by the argument "instead". dst may be
+// b[:0] if that is one byte.
 func appendPrintable(dst, b []byte, instead string) []byte {
 	var m marks
 	invalid := false
