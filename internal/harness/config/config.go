@@ -207,7 +207,7 @@ type Diagnose struct {
 	Keep string
 	// Collect determines when garbage collections are forced and the remaining
 	// objects are counted: at_marks, never, or auto. In short runs, auto does
-	// so at marks that begin a loop.
+	// so at marks between two loops.
 	Collect string
 	// Logcat determines what is kept of the device's log: app (the app's lines
 	// and the system's lines about it), all or none.

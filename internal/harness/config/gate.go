@@ -144,7 +144,8 @@ func gateKey(c *Config) key {
 func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
-		optional("store", &b.Store, storeKind, "no earlier runs, or artifact:leakgate-baseline in GitHub Actions").
+		optional("store", &b.Store, storeKind, "file:leak-baseline.json if it exists, else in GitHub Actions "+
+			"artifact:leakgate-baseline, else no earlier runs").
 			document("Where the runs to compare with are kept.", "file:leak-baseline.json"),
 		value("window", &b.Window, count(1, 100)).
 			document("How many good runs of one app, test and device the baseline keeps.", "20"),
@@ -166,9 +167,9 @@ func githubKey(g *GitHub) key {
 			optional("key", &g.CommentKey, commentKeyKind, "the package of the app").
 				document("Distinguishes the comments of several gates on one pull request.", "shop"),
 			value("when", &g.CommentWhen, commentWhenKind).
-				document("When a comment is written: if a leak differs from the base runs, if the gate fails, if "+
-					"either "+
-					"is true, always or never.", "failed"),
+				document("When a comment is created: if a leak is new, grown, heavier, wider or moved (changed), if "+
+					"the gate fails (failed), if either is true, always or never. An existing comment is always "+
+					"updated, except with never.", "failed"),
 		}},
 		value("check", &g.Check, switchKind).document("Whether a check run with annotations is created.", "true"),
 		value("sarif", &g.SARIF, switchKind).document("Whether a SARIF file is written.", "true"),

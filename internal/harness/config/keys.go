@@ -132,7 +132,7 @@ func schema(c *Config) []key {
 			value("require", &c.Devices.Require, count(1, 1000)).
 				document("The minimum number of devices.", "2"),
 			value("stand_in", &c.Devices.StandIn, switchKind).
-				document("Whether a device may be a stand-in for a phone, with a faster clock, like that of `leakgate "+
+				document("Whether a device may be a simulated phone, whose clock runs faster, like that of `leakgate "+
 					"demo --serve`.", "true"),
 		}},
 		workloadKey(&c.Workload),
@@ -144,7 +144,8 @@ func schema(c *Config) []key {
 				document("The same in SUSPICIOUS and CONFIRMING.", "15s"),
 			value("leaking", &c.Sample.Leaking, interval).document("The same in LEAKING.", "1m"),
 			value("detail", &c.Sample.Detail, interval).
-				document("Time between two breakdowns by dumpsys, each of the next process.", "1m30s"),
+				document("Time between two breakdowns (readings of dumpsys meminfo), each of the next process.",
+					"1m30s"),
 			value("max_system_server", &c.Sample.MaxSystemServer, costKind).
 				document("The maximum cost of sampling in system_server, in percent of one core.", "10%"),
 			value("max_app", &c.Sample.MaxApp, costKind).
@@ -178,8 +179,8 @@ func schema(c *Config) []key {
 					"and so no texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
-					"marks that begin a loop, at most every 10 s, in runs shorter than 2 h and in those that dump "+
-					"at_marks.", "at_marks"),
+					"marks between two loops, at most every 10 s, in runs under 2 h, in runs without a duration, and "+
+					"in those that dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
 				document("What is kept of the device's log: app keeps the lines of the app and those of the system "+
 					"about "+
