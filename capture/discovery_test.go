@@ -144,13 +144,13 @@ func FuzzSplitFiles(f *testing.F) {
 		for _, file := range files {
 			for _, part := range [][]byte{file.stat, file.status, file.commandLine} {
 				if uuid.Match(part) {
-					t.Errorf("a UUID in %q", part)
+					t.Errorf("%q contains a UUID", part)
 				}
 				n += len(part) + len(end)
 			}
 		}
 		if n > len(text) || uuid.Match(text[n:]) {
-			t.Errorf("%d of %d bytes are in files", n, len(text))
+			t.Errorf("files contain %d of %d bytes", n, len(text))
 		}
 	})
 }

@@ -146,7 +146,7 @@ func (f Facts) Describe() string {
 	s := fmt.Sprintf("%s (%s, Android %s, API %d, %s build, %s)", f.Serial, f.Model, f.Release, f.API, f.BuildType,
 		root)
 	if f.TimeScale != 1 {
-		s += fmt.Sprintf(" at %gx device time", f.TimeScale)
+		s += fmt.Sprintf(", clock %gx as fast as real time", f.TimeScale)
 	}
 	return s
 }

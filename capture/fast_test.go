@@ -88,7 +88,7 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("refused file: %v", eight.Err)
 	}
 	if nine := r.Readings[4]; !errors.Is(nine.Err, ErrGone) {
-		t.Errorf("process that is gone: %v", nine.Err)
+		t.Errorf("process that has ended: %v", nine.Err)
 	}
 	if n := len(dev.Commands); n != 1 {
 		t.Errorf("%d round trips", n)
@@ -107,8 +107,8 @@ func TestFastRejectsTruncatedOutput(t *testing.T) {
 		out    string
 		target Target
 	}{
-		"one grep":    {out + end, rollupTarget(5, 500)},
-		"under a uid": {strings.Replace(out, lines("5/smaps_rollup", ""), "", 1) + end + end, asApp},
+		"one command": {out + end, rollupTarget(5, 500)},
+		"with run-as": {strings.Replace(out, lines("5/smaps_rollup", ""), "", 1) + end + end, asApp},
 	} {
 		for cut := range len(c.out) {
 			rounds, err := NewFast(answering(c.out[:cut], "")).Read(t.Context(), []Target{c.target}, 0, time.Second)
@@ -178,7 +178,7 @@ func TestFastAnswerIsCapped(t *testing.T) {
 				return 0, err
 			}
 			if n > 1000 {
-				return 0, errors.New("not stopped")
+				return 0, errors.New("the output was not stopped")
 			}
 		}
 	}}
@@ -205,7 +205,7 @@ func TestFastCommandIsOneGrepForAll(t *testing.T) {
 	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0)}
 	targets[4].Level = targets[3].Level
 	if n := strings.Count(fastCommand(targets, 0), "run-as"); n != 1 {
-		t.Errorf("two processes of one package take %d run-as", n)
+		t.Errorf("%d run-as commands for two processes of one package, want 1", n)
 	}
 }
 
@@ -223,7 +223,7 @@ func FuzzFastSort(f *testing.F) {
 			}
 		}
 		if total > len(out) {
-			t.Errorf("%d bytes out of %d", total, len(out))
+			t.Errorf("the parts contain %d bytes, the output %d", total, len(out))
 		}
 		r := fast.reading(rollupTarget(5, 500))
 		if r.Err == nil && !r.PSS.Known {

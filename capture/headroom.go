@@ -690,7 +690,7 @@ func (b bounds) space(virtual known.Int) (known.Int, string) {
 		return known.Of(spaceUnder64), ""
 	}
 	if b.machine == "" {
-		return known.Of(spaceUnder32), "unknown whether the kernel is a 64-bit one: assumed to be a 32-bit one"
+		return known.Of(spaceUnder32), "unknown whether the kernel is 64-bit; assumed to be 32-bit"
 	}
 	return known.Of(spaceUnder32), ""
 }

@@ -332,18 +332,26 @@ func TestWordSize(t *testing.T) {
 		want    int
 		space   int64
 	}{
-		"child of zygote":       {both, known.Of(1 << 30), "zygote", 32, 4 << 30},
-		"child of zygote64":     {both, known.Of(1 << 30), "zygote64", 64, 0},
-		"too large":             {both, known.Of(5 << 30), "zygote", 64, 0},
-		"child of another":      {both, known.Of(1 << 30), "webview_zygote", 0, 0},
-		"unknown parent":        {both, known.Int{}, "", 0, 0},
-		"only 64 bits":          {bounds{abi64: "arm64-v8a", machine: "aarch64"}, known.Of(1 << 30), "init", 64, 0},
-		"only 32 bits":          {bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known.Of(1 << 30), "x", 32, 3 << 30},
-		"32 over a 64-bit one":  {bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known.Of(1 << 30), "x", 32, 4 << 30},
-		"32, no uname":          {bounds{abi32: "armeabi-v7a"}, known.Of(1 << 30), "x", 32, 3 << 30},
-		"32, no uname, 3.5 GB":  {bounds{abi32: "armeabi-v7a"}, known.Of(7 << 29), "x", 32, 4 << 30},
-		"no lists, of zygote":   {bounds{}, known.Of(1 << 30), "zygote", 32, 3 << 30},
-		"both, no uname, small": {bounds{abi32: "x86", abi64: "x86_64"}, known.Of(1 << 30), "zygote", 32, 4 << 30},
+		"child of zygote":         {both, known.Of(1 << 30), "zygote", 32, 4 << 30},
+		"child of zygote64":       {both, known.Of(1 << 30), "zygote64", 64, 0},
+		"too large for 32 bits":   {both, known.Of(5 << 30), "zygote", 64, 0},
+		"child of webview_zygote": {both, known.Of(1 << 30), "webview_zygote", 0, 0},
+		"unknown parent":          {both, known.Int{}, "", 0, 0},
+		"only 64 bits": {
+			bounds{abi64: "arm64-v8a", machine: "aarch64"}, known.Of(1 << 30), "init", 64, 0,
+		},
+		"only 32 bits": {
+			bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known.Of(1 << 30), "x", 32, 3 << 30,
+		},
+		"32 bits, 64-bit kernel": {
+			bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known.Of(1 << 30), "x", 32, 4 << 30,
+		},
+		"32 bits, no uname":             {bounds{abi32: "armeabi-v7a"}, known.Of(1 << 30), "x", 32, 3 << 30},
+		"32 bits, no uname, 3.5 GB":     {bounds{abi32: "armeabi-v7a"}, known.Of(7 << 29), "x", 32, 4 << 30},
+		"no ABI lists, child of zygote": {bounds{}, known.Of(1 << 30), "zygote", 32, 3 << 30},
+		"both ABIs, no uname, small": {
+			bounds{abi32: "x86", abi64: "x86_64"}, known.Of(1 << 30), "zygote", 32, 4 << 30,
+		},
 	} {
 		bits, reason := c.bits(c.virtual, c.parent)
 		if bits != c.want || (bits == 0) == (reason == "") {
@@ -495,7 +503,7 @@ func TestAnonymousLimit(t *testing.T) {
 			37, &silent, "com.shop", known.Of(8192 << 20), true,
 			"anonymous memory: the limit is assumed from the RAM of the device",
 		},
-		"assumed, background": {
+		"assumed, in the background": {
 			37, &silent, "com.shop:push", known.Of(6144 << 20), true,
 			"anonymous memory: the limit is assumed from the RAM of the device",
 		},

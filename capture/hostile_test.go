@@ -56,7 +56,7 @@ func awaitName(t *testing.T, name string, pid int) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("the child does not take the name %q", name)
+	t.Fatalf("the child process did not take the name %q", name)
 }
 
 func TestHostileNamesInRealShells(t *testing.T) {
@@ -66,7 +66,7 @@ func TestHostileNamesInRealShells(t *testing.T) {
 			tr := shelltest.NewTrap(t, shell)
 			if _, err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard,
 				io.Discard); err != nil || !tr.Triggered() {
-				t.Fatal("the trap does not work: an unquoted name leaves the canary alive", err)
+				t.Fatal("the test proves nothing: an unquoted name did not trigger the trap", err)
 			}
 			if err := tr.Reset(); err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func checkWords(t *testing.T, names, words []string) {
 			continue
 		}
 		if !want[words[i-1]] {
-			t.Errorf("run-as received %q for one of %q", words[i-1], names)
+			t.Errorf("run-as received %q, want one of %q", words[i-1], names)
 		}
 		delete(want, words[i-1])
 	}
@@ -222,7 +222,7 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := phone.Stat("/data/local/tmp/canary"); err != nil {
-		t.Error("the trap does not work: an unquoted name leaves the canary alive")
+		t.Error("the test proves nothing: an unquoted name did not trigger the trap")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestFindAThousand(t *testing.T) {
 	_, dev := simulated(androidsim.App{Package: "com.x", Processes: processes})
 	found, err := FindProcesses(t.Context(), dev, []Pattern{"com.x:*"})
 	if err != nil || len(found.Processes) != 1000 || found.SystemServer == 0 {
-		t.Errorf("%d processes, system_server %d: %v", len(found.Processes), found.SystemServer, err)
+		t.Errorf("found %d processes, system_server has pid %d: %v", len(found.Processes), found.SystemServer, err)
 	}
 	if len(dev.Commands) != 1 {
 		t.Errorf("%d commands", len(dev.Commands))

@@ -103,7 +103,7 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		},
 		"old kernel, debuggable": {app, 2000, via("run-as", "smaps", pssLine, denied), Smaps, "run-as"},
 		"user build":             {app, 2000, via("", "status", "RssAnon:  9 kB\n", denied), Status, ""},
-		"isolated never run-as":  {isolated, 2000, via("run-as", "smaps_rollup", pssLine, denied), Dumpsys, ""},
+		"isolated, no run-as":    {isolated, 2000, via("run-as", "smaps_rollup", pssLine, denied), Dumpsys, ""},
 		"nothing":                {app, 2000, func(string) string { return denied }, Dumpsys, ""},
 		"kernel before 4.5":      {app, 2000, via("", "status", "", denied), Dumpsys, ""},
 	} {
@@ -119,7 +119,7 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		}
 		for _, f := range probe.Findings {
 			if f.Answer == Unclear || f.Reason == "" {
-				t.Errorf("%s: finding without an answer and a reason: %+v", name, f)
+				t.Errorf("%s: a finding must have both an answer and a reason: %+v", name, f)
 			}
 		}
 		if !probe.conclusive() {
@@ -286,7 +286,7 @@ func TestProbeAllIsProbeOfEach(t *testing.T) {
 	for i, p := range ps {
 		one, err := NewLevels(dev, Facts{UID: 2000}).Probe(t.Context(), p)
 		if err != nil || !reflect.DeepEqual(one, all[i]) {
-			t.Fatalf("%+v: %+v, and alone %+v, %v", p, all[i], one, err)
+			t.Fatalf("%+v: ProbeAll returned %+v, Probe returned %+v, %v", p, all[i], one, err)
 		}
 	}
 }

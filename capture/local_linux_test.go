@@ -51,7 +51,7 @@ func child(t *testing.T, name string) *exec.Cmd {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatal("the child does not take its name")
+	t.Fatal("the child process did not take its name")
 	return nil
 }
 
@@ -116,7 +116,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 	_ = cmd.Wait() // killed
 	rounds, err = NewFast(dev).Read(t.Context(), []Target{{p, probe.Level}}, 0, 5*time.Second)
 	if err != nil || !errors.Is(rounds[0].Readings[0].Err, ErrGone) {
-		t.Errorf("after its end: %+v, %v", rounds, err)
+		t.Errorf("after the process ended: %+v, %v", rounds, err)
 	}
 }
 

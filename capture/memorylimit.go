@@ -118,7 +118,7 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 		room.why(what, "the device has no memory limiter"+exempt)
 		return
 	case !l.Kills:
-		room.why(what, "the memory limiter of the device does not kill"+exempt)
+		room.why(what, "the memory limiter of the device does not kill processes"+exempt)
 		return
 	case l.Ignored == "all", l.Ignored == strconv.Itoa(room.UID), room.UID%perUser < firstAppUID:
 		room.why(what, "the memory limiter ignores the process"+exempt)

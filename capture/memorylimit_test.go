@@ -18,22 +18,22 @@ func TestExemptFromTheMemoryLimiter(t *testing.T) {
 		limit       known.Int
 		reason      string
 	}{
-		"visible":              {status, "", 10123, known.Of(100), known.Of(400 << 20), ""},
-		"a foreground service": {status, "", 10123, known.Of(200), known.Of(250 << 20), ""},
-		"state unknown":        {status, "", 10123, known.Int{}, known.Of(400 << 20), ""},
+		"visible":            {status, "", 10123, known.Of(100), known.Of(400 << 20), ""},
+		"foreground service": {status, "", 10123, known.Of(200), known.Of(250 << 20), ""},
+		"unknown state":      {status, "", 10123, known.Int{}, known.Of(400 << 20), ""},
 		"cached": {
 			status, "", 10123, known.Of(900), known.Int{}, "does not limit a process of this importance",
 		},
 		"persistent": {
 			status, "", 10123, known.Of(-800), known.Int{}, "does not limit a process of this importance",
 		},
-		"of the system":   {status, "", 1001, known.Of(0), known.Int{}, "ignores the process"},
-		"of another user": {status, "", 1010123, known.Of(0), known.Of(400 << 20), ""},
-		"ignored": {
+		"system process": {status, "", 1001, known.Of(0), known.Int{}, "ignores the process"},
+		"other user":     {status, "", 1010123, known.Of(0), known.Of(400 << 20), ""},
+		"app ignored": {
 			strings.Replace(status, "ignored=none", "ignored=10123", 1), "", 10123, known.Of(0), known.Int{},
 			"ignores the process",
 		},
-		"all ignored": {
+		"all apps ignored": {
 			strings.Replace(status, "ignored=none", "ignored=all", 1), "", 10123, known.Of(0), known.Int{},
 			"ignores the process",
 		},

@@ -58,10 +58,10 @@ func FuzzParsePattern(f *testing.F) {
 			return
 		}
 		if !p.Match(p.stem()) && strings.HasSuffix(text, "*") {
-			t.Errorf("%q does not match its own beginning", text)
+			t.Errorf("%q does not match its own prefix", text)
 		}
 		if strings.ContainsAny(string(p), "'\n \\\"`;|&<>()") {
-			t.Errorf("%q contains a character of the shell", text)
+			t.Errorf("%q contains a shell metacharacter", text)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func TestTruncatedAnswers(t *testing.T) {
 			checkSentence(t, err, ErrNoServer, "closed the connection without an answer")
 		}
 		if errors.Is(ignoreValue(c.Version(soon(t))), io.EOF) {
-			t.Errorf("io.EOF in the chain of an error")
+			t.Errorf("the error wraps io.EOF")
 		}
 	}
 	sent.Store(int64(len(answer)))
@@ -327,7 +327,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	if len(answers) != 1 {
-		t.Errorf("%d answers left, want 1: a valid answer is kept", len(answers))
+		t.Errorf("%d answers left, want 1: a valid answer must be cached", len(answers))
 	}
 	old := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
 	if f, err := (&Device{client: old}).Features(soon(t)); len(f) != 0 || err != nil {

@@ -37,7 +37,7 @@ func TestDial(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		if _, port := c.at.localPort(); port || c.at.local() {
-			t.Error("a server would be started")
+			t.Error("Options.Dial is treated as a local address")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -351,7 +351,7 @@ func cancelOne(t *testing.T, name, command string, run func(context.Context, str
 			return
 		}
 	}
-	t.Errorf("%s: it may still run, each time", name)
+	t.Errorf("%s: each attempt reported that the command may still run", name)
 }
 
 func cancelOnce(t *testing.T, name, command string, run func(context.Context, string) error) (sure bool) {
@@ -397,7 +397,7 @@ func TestCapEndsCommand(t *testing.T) {
 				n, &got, nil)
 		checkSentence(t, err, ErrTooMuch, "reduce its output")
 		if got != 1<<20 {
-			t.Errorf("%d bytes passed", got)
+			t.Errorf("%d bytes received", got)
 		}
 		waitFor(t, "the endless command is gone", func() bool { return len(runningWith(n)) == 0 })
 	})
@@ -458,7 +458,7 @@ func TestServerKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := d.Shell(ctx, "true", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the wait for a server does not end with its context: %v", err)
+		t.Errorf("the wait for a server did not end with its context: %v", err)
 	}
 	holdGrace(c.Addr())
 	second := adbd.NewServer(p)
@@ -512,7 +512,7 @@ func TestFiles(t *testing.T) {
 				var got bytes.Buffer
 				n, err := d.Pull(soon(t), "/it's a,file", &got)
 				if err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
-					t.Errorf("%d bytes came back as %d, %v", len(content), n, err)
+					t.Errorf("pushed %d bytes, pulled %d, %v", len(content), n, err)
 				}
 				info, err := d.Stat(soon(t), "/it's a,file")
 				if err != nil || info.Size != int64(len(content)) || info.Mode != 0o640 ||
@@ -598,7 +598,7 @@ func TestRealTrack(t *testing.T) {
 	}
 	defer daemon.Close()
 	var asked atomic.Bool
-	done := errors.New("seen all")
+	done := errors.New("all states seen")
 	came := false
 	err := c.track(soon(t), func(list []DeviceInfo) error {
 		if asked.CompareAndSwap(false, true) {
@@ -616,7 +616,7 @@ func TestRealTrack(t *testing.T) {
 		return nil
 	})
 	if err != done {
-		t.Errorf("track ended with %v, came %v", err, came)
+		t.Errorf("track ended with %v; the device appeared: %v", err, came)
 	}
 	if v, err := c.Version(soon(t)); v != 41 || err != nil {
 		t.Errorf("version %d, %v", v, err)

@@ -72,7 +72,7 @@ func FuzzPackets(f *testing.F) {
 		for name, r := range map[string]io.Reader{
 			"whole": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)),
 			"interrupted":    iotest.TimeoutReader(iotest.OneByteReader(bytes.NewReader(data))),
-			"with the error": iotest.DataErrReader(bytes.NewReader(data)),
+			"data and error": iotest.DataErrReader(bytes.NewReader(data)),
 		} {
 			ids, out, err := readPackets(r, buf)
 			if !bytes.Equal(ids, wantIDs) || !bytes.Equal(out, wantOut) || err != wantErr {

@@ -33,7 +33,7 @@ func (p *peer) request() string {
 	}
 	var n int
 	if _, err := fmt.Sscanf(string(digits[:]), "%04x", &n); err != nil {
-		p.t.Errorf("request begins with %q", digits)
+		p.t.Errorf("request starts with %q", digits)
 		return ""
 	}
 	text := make([]byte, n)
@@ -170,7 +170,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(answerTimeout); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("not reached: %s", what)
+			t.Errorf("timed out waiting for: %s", what)
 			return
 		}
 	}
@@ -185,7 +185,7 @@ func checkLeaks(t testing.TB) {
 			return
 		}
 	}
-	t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
+	t.Errorf("leaked goroutines:\n%s", strings.Join(left, "\n\n"))
 }
 
 // ownGoroutines returns the goroutines that run code of this package, except

@@ -133,7 +133,7 @@ func TestReconnect(t *testing.T) {
 			t.Error("no error")
 		}
 		if len(s.connects) != 3 || s.connects[2] != other.Serial {
-			t.Errorf("one device waits for another: %q", s.connects)
+			t.Errorf("a reconnect of one device delayed that of another: %q", s.connects)
 		}
 	})
 	t.Run("not connected", func(t *testing.T) {

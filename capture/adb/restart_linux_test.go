@@ -165,7 +165,7 @@ func TestKillServer(t *testing.T) {
 	}
 	wg.Wait()
 	took := time.Since(begin)
-	t.Logf("everything is back after %v", took)
+	t.Logf("all commands succeeded after %v", took)
 	if took < grace {
 		t.Errorf("a server was started after %v, want %v", took, grace)
 	}

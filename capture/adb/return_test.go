@@ -70,13 +70,13 @@ func TestReturn(t *testing.T) {
 			go func() { returned <- dev.Return(ctx) }()
 			select {
 			case err := <-returned:
-				t.Fatalf("returned while it was connected: %v", err)
+				t.Fatalf("Return returned while the device was connected: %v", err)
 			case <-time.After(300 * time.Millisecond):
 			}
 			back := away()
 			select {
 			case err := <-returned:
-				t.Fatalf("returned while it was away: %v", err)
+				t.Fatalf("Return returned while the device was disconnected: %v", err)
 			case <-time.After(700 * time.Millisecond):
 			}
 			back()
@@ -84,7 +84,7 @@ func TestReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !answers(t, dev, answerTimeout) {
-				t.Error("it has returned and does not respond")
+				t.Error("the device returned but does not respond")
 			}
 		})
 	}
@@ -103,11 +103,11 @@ func TestReset(t *testing.T) {
 	// data.
 	end := line.Insert([]byte("WRTE\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x0f\x00\x00\x00\x00\x00\xa8\xad\xab\xba"))
 	if answers(t, dev, 2*time.Second) {
-		t.Error("it answers")
+		t.Error("the device responds to a garbled connection")
 	}
 	end()
 	if answers(t, dev, 2*time.Second) {
-		t.Error("it answers without a reset: nothing is tested")
+		t.Error("the device responds without a reset: the test proves nothing")
 	}
 	if err := dev.Reset(t.Context()); err != nil {
 		t.Fatal(err)

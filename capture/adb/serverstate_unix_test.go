@@ -91,7 +91,7 @@ func (p *place) wantStarts(t *testing.T, want ...time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if fmt.Sprint(p.starts) != fmt.Sprint(want) {
-		t.Errorf("starts at %v, want %v", p.starts, want)
+		t.Errorf("server started at %v, want %v", p.starts, want)
 	}
 }
 
@@ -105,7 +105,7 @@ func wantVersion(t *testing.T, c *Client) {
 // TestRestartRules tests when a server is started, on the clock of a bubble.
 func TestRestartRules(t *testing.T) {
 	tests := map[string]func(t *testing.T){
-		"first start at once, second after the grace": func(t *testing.T) {
+		"first start at once, second after the grace period": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			wantVersion(t, c)
 			p.wantStarts(t, 0)
@@ -126,7 +126,7 @@ func TestRestartRules(t *testing.T) {
 				t.Errorf("the call took %v", took)
 			}
 		},
-		"the grace period continues over calls that give up": func(t *testing.T) {
+		"the grace period continues across aborted calls": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)
@@ -140,7 +140,7 @@ func TestRestartRules(t *testing.T) {
 			}
 			p.wantStarts(t, grace)
 		},
-		"an old dial does not count": func(t *testing.T) {
+		"an old connection attempt does not count": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)
@@ -163,7 +163,7 @@ func TestRestartRules(t *testing.T) {
 			_, err = c.Version(t.Context())
 			checkSentence(t, err, ErrNoServer, "is gone")
 			if time.Since(begin) != 0 {
-				t.Errorf("an address known as unused is waited for again, for %v", time.Since(begin))
+				t.Errorf("the client waited another %v for an address known to be unused", time.Since(begin))
 			}
 			for time.Since(p.begin) < 9900*time.Millisecond {
 				time.Sleep(100 * time.Millisecond)
@@ -190,7 +190,7 @@ func TestRestartRules(t *testing.T) {
 			wantVersion(t, c)
 			p.wantStarts(t, 0, time.Minute+grace)
 		},
-		"a start without effect is the end": func(t *testing.T) {
+		"no retry after a start without effect": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.boot = func(context.Context) error { return nil }
 			_, err := c.Version(t.Context())
@@ -233,12 +233,12 @@ func TestRestartRules(t *testing.T) {
 				t.Errorf("the unused address was dialed %d times, want %d at most: one call polls for all", n, most)
 			}
 		},
-		"never without permission": func(t *testing.T) {
+		"no start without permission": func(t *testing.T) {
 			p, c := newPlace(t, Options{NoStart: true})
 			_, err := c.Version(t.Context())
 			checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 			if took := time.Since(p.begin); took != 0 {
-				t.Errorf("a server that never ran is waited for, for %v", took)
+				t.Errorf("the client waited %v for a server that never ran", took)
 			}
 			p.set(true)
 			wantVersion(t, c)

@@ -93,7 +93,7 @@ func TestTruncatedStreams(t *testing.T) {
 		}
 	}
 	if n := kills.Load(); n != 0 {
-		t.Errorf("%d commands were killed whose connection had ended", n)
+		t.Errorf("%d commands were killed after their connection had ended", n)
 	}
 }
 
@@ -149,7 +149,7 @@ func (p *peer) drainInput() (wait func()) {
 func TestBadPackets(t *testing.T) {
 	for name, bad := range map[string]string{
 		"unknown id": string(packetOf(9, "x")), "stdin": string(packetOf(0, "x")),
-		"empty unknown":       string(packetOf(255, "")),
+		"unknown id, empty":   string(packetOf(255, "")),
 		"exit without status": string(packetOf(idExit, "")), "long exit": string(packetOf(idExit, "\x00\x00\x00\x00")),
 		"exit of 4 GiB": "\x03\xff\xff\xff\xff\x00",
 	} {
@@ -201,7 +201,7 @@ func TestEndless(t *testing.T) {
 			}
 			checkSentence(t, err, ErrTooMuch, "printed more than 976.6 kB and was killed")
 			if got != most {
-				t.Errorf("%d bytes passed, want %d", got, most)
+				t.Errorf("%d bytes received, want %d", got, most)
 			}
 			if s := <-killed; !strings.Contains(s, "kill -9 -4242 ") {
 				t.Errorf("ended with %q", s)
@@ -296,14 +296,14 @@ func TestCancel(t *testing.T) {
 				}
 				if tt.want == "" {
 					if len(killed) > 0 {
-						t.Errorf("a command that has exited is killed with %q", <-killed)
+						t.Errorf("a command that had exited was killed with %q", <-killed)
 					}
 					return
 				}
 				got := <-killed
 				want := strings.ReplaceAll(tt.want, "T[", string(tr[:len(tr)-1])+"[")
 				if !strings.HasPrefix(got, serviceV2+want) {
-					t.Errorf("ended with %q, want %q", got, want)
+					t.Errorf("killed with %q, want %q", got, want)
 				}
 			})
 		})
@@ -326,7 +326,7 @@ func TestCancelUnreachable(t *testing.T) {
 		took  time.Duration
 	}{
 		"known":   {string(packetOf(idStderr, "T 4242\n")), killTimeout},
-		"unknown": {string(packetOf(idStdout, "no word of the shell\n")), pidTimeout + killTimeout},
+		"unknown": {string(packetOf(idStdout, "no token of the shell\n")), pidTimeout + killTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestCancelUnreachable(t *testing.T) {
 
 // TestCancelledBefore: nothing is sent if the context has already ended.
 func TestCancelledBefore(t *testing.T) {
-	c := scripted(t, func(p *peer) { t.Errorf("a connection with %q", p.request()) })
+	c := scripted(t, func(p *peer) { t.Errorf("the client connected and requested %q", p.request()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	d := phone(c, "shell_v2")

@@ -147,7 +147,7 @@ func TestStartLeavesNothing(t *testing.T) {
 	} else if _, err := fmt.Sscan(string(text), &pid); err != nil {
 		t.Errorf("%q: %v", text, err)
 	} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the client waited for what the start left behind: %v", err)
+		t.Errorf("the client waited for the background process of the failed start: %v", err)
 	}
 	if files, _ := os.ReadDir(logs); len(files) != 0 {
 		t.Errorf("left %v", files)
@@ -176,7 +176,7 @@ func TestStartCancelled(t *testing.T) {
 		}
 	}
 	if got := started(); len(got) != 2 {
-		t.Errorf("started %q: an aborted start does not count", got)
+		t.Errorf("started %q, want two starts: an aborted start must not count", got)
 	}
 	for _, line := range started() {
 		var pid int

@@ -238,13 +238,14 @@ func TestStress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.load, func(t *testing.T) {
 			got := measured(t, stress{tt.load, s.Addr, serials[:tt.devices], tt.size})
-			t.Logf("%.2f MB over the idle client, %.2f MB after it, in %v", float64(got.PeakOver)/1e6,
+			t.Logf("at most %.2f MB more than the idle client, %.2f MB more afterwards, took %v",
+				float64(got.PeakOver)/1e6,
 				float64(got.Held)/1e6, got.Took.Round(time.Millisecond))
 			if got.Error != "" {
 				t.Error(got.Error)
 			}
 			if got.PeakOver > tt.most || got.Held > 1<<20 {
-				t.Errorf("peak %d bytes, want %d at most; %d held after it", got.PeakOver, tt.most, got.Held)
+				t.Errorf("peak %d bytes, want at most %d; %d bytes held afterwards", got.PeakOver, tt.most, got.Held)
 			}
 			if got.Goroutines > 0 || got.Sockets > 0 {
 				t.Errorf("%d goroutines and %d sockets are left", got.Goroutines, got.Sockets)

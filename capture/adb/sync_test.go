@@ -108,7 +108,7 @@ func TestPull(t *testing.T) {
 			stat: sta2(0, regular, 5, 0), recv: syncFail("open failed: Permission denied"), err: "Permission denied",
 			is: fs.ErrPermission,
 		},
-		"open missing": {
+		"missing at open": {
 			stat: sta2(0, regular, 5, 0), recv: syncFail("No such file or directory"), err: "No such file",
 			is: fs.ErrNotExist,
 		},
@@ -196,7 +196,7 @@ func TestTruncatedPull(t *testing.T) {
 	}
 	sent.Store(int64(whole))
 	if n, err := phone(c, "stat_v2").Pull(soon(t), "/data/x", io.Discard); n != 5 || err != nil {
-		t.Errorf("the whole: %d, %v", n, err)
+		t.Errorf("complete answer: %d, %v", n, err)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestPush(t *testing.T) {
 			want += "DATA:" + p[:min(len(p), syncData)] + ";"
 		}
 		if g := <-got; g != want+"DONE:;QUIT:;" {
-			t.Errorf("%s: the device got %.80q", name, g)
+			t.Errorf("%s: the device received %.80q", name, g)
 		}
 	}
 	endless := io.MultiReader(strings.NewReader(big), zeros{})
@@ -290,17 +290,17 @@ func TestPush(t *testing.T) {
 		err    string
 		is     error
 	}{
-		"full": {
+		"full at the end": {
 			syncFail("write failed: No space left on device"), false, strings.NewReader("x"), "No space left", nil,
 		},
-		"full early": {syncFail("couldn't create file: Read-only file system"), true, endless, "Read-only", nil},
+		"full at creation": {syncFail("couldn't create file: Read-only file system"), true, endless, "Read-only", nil},
 		"denied": {
 			syncFail("couldn't create file: Permission denied"), true, endless, "Permission denied", fs.ErrPermission,
 		},
-		"lies":    {"OKAY\x00\x00\x00\x00", true, endless, "nothing yet", ErrProtocol},
-		"garbage": {"WHATEVER", false, strings.NewReader("x"), "OKAY or FAIL", ErrProtocol},
-		"reader":  {"", false, iotest.ErrReader(fs.ErrClosed), "read the file to push", fs.ErrClosed},
-		"late reader": {
+		"premature OKAY": {"OKAY\x00\x00\x00\x00", true, endless, "nothing yet", ErrProtocol},
+		"garbage":        {"WHATEVER", false, strings.NewReader("x"), "OKAY or FAIL", ErrProtocol},
+		"reader fails":   {"", false, iotest.ErrReader(fs.ErrClosed), "read the file to push", fs.ErrClosed},
+		"reader fails late": {
 			"", false, io.MultiReader(strings.NewReader(big), iotest.ErrReader(fs.ErrClosed)), "read the file to push",
 			fs.ErrClosed,
 		},
@@ -317,7 +317,7 @@ func TestPush(t *testing.T) {
 	if err := phone(taker(t, "", false, got)).
 		Push(soon(t), strings.NewReader(""), strings.Repeat("x", 1020), 0); err == nil ||
 		!strings.Contains(err.Error(), "adbd allows 1024") {
-		t.Errorf("a path without space for the mode: %v", err)
+		t.Errorf("a path that leaves no space for the mode: %v", err)
 	}
 	<-got
 }

@@ -200,7 +200,7 @@ func TestNoExtraProcess(t *testing.T) {
 		h.strip([]byte(errOut))
 		pid, _, _ := strings.Cut(out, " ")
 		if n, err := strconv.Atoi(pid); err != nil || n != h.pid || exit != 0 {
-			t.Errorf("%s: cat ran as %q, the shell was %d, exit %d", sh, pid, h.pid, exit)
+			t.Errorf("%s: cat has pid %q, the shell %d, exit %d", sh, pid, h.pid, exit)
 		}
 	}
 }

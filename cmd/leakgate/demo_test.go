@@ -42,7 +42,7 @@ func TestDemoFaults(t *testing.T) {
 				record.Collected{Step: "heap", Outcome: "failed", Reasons: []string{reason}}
 		}
 	}
-	const full = "the host's disk is full: 17 MB free, and the dump with a copy takes 779 MB"
+	const full = "the host's disk is full: 17 MB free, but the dump and a copy need 779 MB"
 	for name, c := range map[string]struct {
 		change    func(*record.Run)
 		run, code int

@@ -67,7 +67,7 @@ func TestReplayExitCodes(t *testing.T) {
 		{flat + " --base " + leak, 0, "as the difference from " + leak},
 		{"", 2, "no file to judge"},
 		{"no-such.csv", 2, "no-such.csv"},
-		{".", 2, "there is no samples.ndjson in it"},
+		{".", 2, "is not a run directory: it has no samples.ndjson"},
 		{flat + " --policy robst", 2, `"robst"`},
 		{flat + " --policy article --base " + leak, 2, `use "robust"`},
 		{flat + " --column rss_kb", 2, `no column "rss_kb"`},

@@ -191,8 +191,8 @@ func TestReportWrongInput(t *testing.T) {
 	}{
 		"nothing":              {nil, "want one run directory, got 0"},
 		"two":                  {[]string{empty, foreign}, "want one run directory, got 2"},
-		"empty directory":      {[]string{empty}, "holds no run: there is no samples.ndjson in it"},
-		"missing directory":    {[]string{filepath.Join(empty, "none")}, "holds no run"},
+		"empty directory":      {[]string{empty}, "is not a run directory: it has no samples.ndjson"},
+		"missing directory":    {[]string{filepath.Join(empty, "none")}, "is not a run directory"},
 		"a file":               {[]string{file}, "file"},
 		"file of another kind": {[]string{foreign}, "read samples header"},
 	} {

@@ -64,7 +64,7 @@ func TestExitInfo(t *testing.T) {
 				t.Errorf("API %d: %s", api, text)
 			}
 			if other := ask(t, p, "dumpsys activity exit-info com.none"); strings.Contains(other, "package:") {
-				t.Errorf("API %d: of another package: %s", api, other)
+				t.Errorf("API %d: exits of another package: %s", api, other)
 			}
 			p.Reboot()
 			time.Sleep(30 * time.Second)
@@ -87,7 +87,7 @@ func TestExitsAreBounded(t *testing.T) {
 			t.Errorf("%d exits are shown", n)
 		}
 		if len(p.exits) > 200/2 || len(p.lives) > maxLives {
-			t.Errorf("%d exits and %d lives are kept", len(p.exits), len(p.lives))
+			t.Errorf("%d exits and %d ended processes are kept", len(p.exits), len(p.lives))
 		}
 	})
 }

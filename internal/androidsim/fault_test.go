@@ -60,11 +60,11 @@ func TestReboot(t *testing.T) {
 			changed := p.Changed()
 			back := p.RebootFor(30 * time.Second)
 			if exit := <-done; exit != adbd.NoExit {
-				t.Fatalf("a shell survived the reboot with %d", exit)
+				t.Fatalf("a command survived the reboot, exit status %d", exit)
 			}
 			<-changed
 			if id := p.Identity(); id.State != adbd.StateOffline || id.Session == session {
-				t.Errorf("while it boots: %+v", id)
+				t.Errorf("identity during the boot: %+v", id)
 			}
 			if up := p.Uptime(); up != uptimeAtReboot {
 				t.Errorf("uptime %v", up)
@@ -79,11 +79,11 @@ func TestReboot(t *testing.T) {
 			// Real time is a tenth of device time.
 			time.Sleep(2990 * time.Millisecond)
 			if s := p.Identity().State; (s == adbd.StateOffline) != (round > 0) {
-				t.Errorf("round %d: after 29.9 s it is %q", round, s)
+				t.Errorf("round %d: after 29.9 s the state is %q", round, s)
 			}
 			time.Sleep(20 * time.Millisecond)
 			if s := p.Identity().State; s != "" {
-				t.Errorf("after 30.1 s it is %q", s)
+				t.Errorf("after 30.1 s the state is %q", s)
 			}
 			if done := ask(t, p, "getprop sys.boot_completed"); done != "1\n" {
 				t.Errorf("the boot does not complete: %q", done)
@@ -107,7 +107,7 @@ func TestReboot(t *testing.T) {
 			before = after
 		}
 		if p.wrong.Load() != nil {
-			t.Error("a fault is left")
+			t.Error("a fault remains set")
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestBootIDIsAFile(t *testing.T) {
 		t.Errorf("%q", id)
 	}
 	if other := New(Options{Seed: 1}); ask(t, other, "cat "+dir+"/boot_id") == ask(t, p, "cat "+dir+"/boot_id") {
-		t.Error("two phones have one boot id")
+		t.Error("two phones have the same boot id")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestCrashSystem(t *testing.T) {
 		synctest.Wait()
 		back := p.CrashSystem(time.Minute)
 		if a := <-dump; a.out != "" || !strings.Contains(a.err, "DEAD_OBJECT meminfo") {
-			t.Errorf("a dump over the crash: %+v", a)
+			t.Errorf("a dump during the crash: %+v", a)
 		}
 		for command, want := range map[string]answer{
 			"dumpsys meminfo com.shop":  {"", "Can't find service: meminfo\n", 0},
@@ -163,7 +163,7 @@ func TestCrashSystem(t *testing.T) {
 			}
 		}
 		if out := ask(t, p, "dumpsys gpu --gpumem"); out == "" {
-			t.Error("a service of its own process went down")
+			t.Error("the crash stopped a service that has its own process")
 		}
 		time.Sleep(time.Minute)
 		after := pids(p)
@@ -179,11 +179,11 @@ func TestCrashSystem(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		after = pids(p)
 		if after["com.shop"] == 0 || after["com.shop:push"] != 0 || after["com.android.systemui"] == 0 {
-			t.Errorf("after the crash run %v", after)
+			t.Errorf("processes after the crash: %v", after)
 		}
 		back()
 		if now := pids(p); now[systemServer] != after[systemServer] {
-			t.Error("ending a crash that is over has an effect")
+			t.Error("ending a crash that has already ended has an effect")
 		}
 
 		// Ending the time early does not change the time of other processes.
@@ -191,11 +191,11 @@ func TestCrashSystem(t *testing.T) {
 		time.Sleep(time.Second)
 		back()
 		if now := pids(p); now[systemServer] == 0 || now[systemServer] == after[systemServer] || now["com.shop"] != 0 {
-			t.Errorf("at the end %v run", now)
+			t.Errorf("processes after an early end: %v", now)
 		}
 		time.Sleep(10 * time.Second)
 		if p.PID("com.shop") == 0 {
-			t.Error("the app does not come back")
+			t.Error("the app did not restart")
 		}
 
 		// A process that was down restarts with the system, before the end of
@@ -208,7 +208,7 @@ func TestCrashSystem(t *testing.T) {
 		}
 		back()
 		if p.PID("com.shop") == 0 {
-			t.Error("the app that was down does not restart")
+			t.Error("the killed app did not restart with the system")
 		}
 
 		// A process that waits for the end of one crash restarts at the end of
@@ -221,7 +221,7 @@ func TestCrashSystem(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		for _, name := range append(slices.Clone(systemPackages), "com.shop") {
 			if p.PID(name) == 0 {
-				t.Errorf("%s does not restart after two crashes", name)
+				t.Errorf("%s did not restart after two crashes", name)
 			}
 		}
 
@@ -236,7 +236,7 @@ func TestCrashSystem(t *testing.T) {
 		}
 		if old := New(Options{API: 22}); !old.Kill(systemServer) ||
 			sh1(t, old, "am help").err != "Error: Unable to connect to activity manager; is the system running?\n" {
-			t.Errorf("an old phone prints %+v", sh1(t, old, "am help"))
+			t.Errorf("API 22 prints %+v", sh1(t, old, "am help"))
 		}
 	})
 }
@@ -279,7 +279,7 @@ func TestBreakFile(t *testing.T) {
 		newer()
 		newer()
 		if a := sh1(t, p, "cat "+file); a != c.want {
-			t.Errorf("fault %d after another: %+v", c.how, a)
+			t.Errorf("fault %d replaces another: %+v", c.how, a)
 		}
 		end()
 		if out := ask(t, p, "cat "+file); !strings.Contains(out, "[rollup]") {
@@ -315,7 +315,7 @@ func TestDieInSample(t *testing.T) {
 			// process, do not count.
 			ask(t, p, fmt.Sprintf("cat /proc/%d/stat /proc/uptime; ls /proc/%d", p.PID("com.shop:push"), pid))
 			if p.PID("com.shop") != pid {
-				t.Fatal("it died too early")
+				t.Fatal("the process died too early")
 			}
 			f := fmt.Sprintf("/proc/%d", pid)
 			a := sh1(t, p, strings.ReplaceAll("grep -c . F/stat F/statm F/oom_score_adj 2>&1", "F", f))
@@ -323,11 +323,11 @@ func TestDieInSample(t *testing.T) {
 				t.Errorf("%d after %d: %q, want %q", c.how, c.n, got, c.want)
 			}
 			if p.PID("com.shop") != 0 {
-				t.Error("it is alive")
+				t.Error("the process is alive")
 			}
 			time.Sleep(10 * time.Second)
 			if now := p.PID("com.shop"); now == 0 || now == pid {
-				t.Errorf("it restarts as %d", now)
+				t.Errorf("the process restarted with pid %d", now)
 			}
 			ask(t, p, "cat /proc/$(pidof com.shop)/stat /proc/$(pidof com.shop)/statm")
 			end()
@@ -335,7 +335,7 @@ func TestDieInSample(t *testing.T) {
 			p.DieInSample("com.shop", 1, FileGone)()
 			ask(t, p, "cat /proc/$(pidof com.shop)/stat")
 			if p.PID("com.shop") == 0 {
-				t.Error("a fault that has ended kills")
+				t.Error("a fault that has ended kills the process")
 			}
 		}
 	})
@@ -369,7 +369,7 @@ func TestReusePID(t *testing.T) {
 		}
 		if p.ReusePID("com.shop:push", stranger) || p.ReusePID("com.shop", "com.shop") ||
 			p.ReusePID("com.shop", "nobody") || p.ReusePID("nobody", "com.shop") {
-			t.Error("it accepts what is impossible")
+			t.Error("ReusePID accepts an impossible reuse")
 		}
 		p.Kill(stranger)
 		time.Sleep(time.Hour)
@@ -398,7 +398,7 @@ func TestFillDisk(t *testing.T) {
 	before := free()
 	end := p.FillDisk(4096)
 	if n := free(); n != 4 {
-		t.Errorf("df shows %d kB free", n)
+		t.Errorf("df reports %d kB free", n)
 	}
 	if a := sh1(t, p, "cat /data/local/tmp/old >/data/local/tmp/new"); a.exit != 1 || !strings.Contains(a.err, no) {
 		t.Errorf("a copy: %+v", a)
@@ -478,11 +478,11 @@ func TestHeapDumpOnAFullDisk(t *testing.T) {
 				t.Errorf("API %d, %q: %+v", tt.api, command, a)
 			}
 			if n := size(); n != tt.left || p.files.used != n {
-				t.Errorf("API %d, %q: left %d bytes, and %d count", tt.api, command, n, p.files.used)
+				t.Errorf("API %d, %q: file of %d bytes, %d bytes counted", tt.api, command, n, p.files.used)
 			}
 			end()
 			if ask(t, p, command); size() <= 10 {
-				t.Errorf("API %d, %q: no dump with space available", tt.api, command)
+				t.Errorf("API %d, %q: no dump although there is space", tt.api, command)
 			}
 		})
 	}
@@ -580,17 +580,17 @@ func TestStates(t *testing.T) {
 	a := sh1(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup")
 	if a.out != "2000\nUid:\t2000\t2000\t2000\t2000\n" ||
 		!strings.Contains(a.err, "Permission denied") || p.Identity().Session == before.Session {
-		t.Errorf("without root: %+v", a)
+		t.Errorf("after losing root: %+v", a)
 	}
 	end()
 	end()
 	if again := ask(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup | grep -c ."); again != root ||
 		p.Identity().Session != before.Session+2 {
-		t.Errorf("%q, after it %q", root, again)
+		t.Errorf("%q before the fault, %q after it", root, again)
 	}
 	end = p.OldShell()
 	if f := p.Identity().Features; len(f) != 0 {
-		t.Errorf("an old shell has %q", f)
+		t.Errorf("the old shell has features %q", f)
 	}
 	end()
 	if f := p.Identity().Features; !slices.Equal(f, before.Features) {
@@ -621,7 +621,7 @@ func TestDumpsysFaults(t *testing.T) {
 		began = time.Now()
 		ask(t, p, "dumpsys meminfo com.shop")
 		if time.Since(began) != time.Second {
-			t.Errorf("after the faults it takes %v", time.Since(began))
+			t.Errorf("after the faults dumpsys takes %v", time.Since(began))
 		}
 		end := p.HangDumpsys()
 		a := sh1(t, p, "dumpsys -t 5 meminfo com.shop & sleep 100; kill $! && wait")
@@ -635,7 +635,7 @@ func TestDumpsysFaults(t *testing.T) {
 		ask(t, p, "dumpsys gpu")
 		select {
 		case a := <-hung:
-			t.Errorf("it hangs no more: %+v", a)
+			t.Errorf("dumpsys no longer hangs: %+v", a)
 		default:
 		}
 		p.Reboot()
@@ -717,7 +717,7 @@ func TestOutputFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if exit := p.Shell(ctx, ":", nil, io.Discard, nil); exit == 0 {
-		t.Error("it ended without an error")
+		t.Error("the command ended without an error")
 	}
 }
 

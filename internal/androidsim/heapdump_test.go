@@ -117,7 +117,7 @@ func TestHeapDumpShowsTheLeak(t *testing.T) {
 			for _, id := range leaked {
 				if destroyed, ok := g.Field(id, "mDestroyed"); !ok || destroyed != 1 ||
 					g.Nodes[id].Class != "com.shop.DetailActivity" {
-					t.Errorf("%s is held", g.Nodes[id].Class)
+					t.Errorf("%s is retained", g.Nodes[id].Class)
 				}
 				each = append(each, g.Retained(id))
 			}
@@ -164,14 +164,14 @@ func TestHeapDumpIsOfTheProcess(t *testing.T) {
 				}
 			}
 			if m, _ := p.Memory("com.shop"); threads < 10 || threads > m.Threads-defaultThreads {
-				t.Errorf("API %d: %d threads of pools, of %d", api, threads, m.Threads)
+				t.Errorf("API %d: %d pool threads of %d threads", api, threads, m.Threads)
 			}
 			ends := map[hprof.ID]bool{}
 			for id := range g.Reachable() {
 				ends[id] = true
 			}
 			if len(ends) < len(g.Nodes)*9/10 || len(ends) == len(g.Nodes) {
-				t.Errorf("API %d: %d of %d objects live", api, len(ends), len(g.Nodes))
+				t.Errorf("API %d: %d of %d objects are reachable", api, len(ends), len(g.Nodes))
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func TestHeapDumpIsStable(t *testing.T) {
 		first := pullDump(t, p)
 		time.Sleep(time.Hour)
 		if second := pullDump(t, p); !bytes.Equal(first, second) {
-			t.Error("two reads differ")
+			t.Error("two pulls of one dump differ")
 		}
 		i, err := p.Stat(dumpFile)
 		if err != nil || i.Size() != int64(len(first)) {
@@ -204,7 +204,7 @@ func TestHeapDumpIsStable(t *testing.T) {
 		if r, err := p.Open("/data/local/tmp/e"); err != nil {
 			t.Error(err)
 		} else if kept, err := io.ReadAll(r); err != nil || !bytes.Equal(kept, first) {
-			t.Errorf("a copy of %d bytes has %d: %v", len(first), len(kept), err)
+			t.Errorf("the copy of a dump of %d bytes has %d bytes: %v", len(first), len(kept), err)
 		}
 		if a := sh1(t, p, "echo x >>"+dumpFile); !strings.Contains(a.err, "File too large") {
 			t.Errorf("appending: %+v", a)
@@ -229,7 +229,7 @@ func TestHeapDumpIsLarge(t *testing.T) {
 		ask(t, p, "am dumpheap com.shop "+dumpFile)
 		i, err := p.Stat(dumpFile)
 		if err != nil || i.Size() < 500<<20 || before-free() < 500<<10 {
-			t.Errorf("%d bytes, %d kB less free, %v", i.Size(), before-free(), err)
+			t.Errorf("dump of %d bytes, free space decreased by %d kB, %v", i.Size(), before-free(), err)
 		}
 		r, err := p.Open(dumpFile)
 		if err != nil {
@@ -295,14 +295,14 @@ func TestHeapDumpOfADyingProcess(t *testing.T) {
 		exit int
 		says string
 	}{
-		"killed":          {34, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
-		"restarted":       {34, func(p *Phone) { p.Restart("com.shop") }, 0, ""},
-		"killed, no wait": {27, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
-		"with the system": {
+		"killed":                   {34, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
+		"restarted":                {34, func(p *Phone) { p.Restart("com.shop") }, 0, ""},
+		"killed, am does not wait": {27, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
+		"system crash": {
 			34, func(p *Phone) { p.CrashSystem(0) }, 224, "cmd: Failure calling service activity: Broken pipe (32)\n",
 		},
-		"with the phone":   {27, func(p *Phone) { p.Reboot() }, 0, ""},
-		"once it was over": {27, func(p *Phone) { time.Sleep(dumpTakes); p.Kill("com.shop") }, 0, ""},
+		"reboot":                {27, func(p *Phone) { p.Reboot() }, 0, ""},
+		"killed after the dump": {27, func(p *Phone) { time.Sleep(dumpTakes); p.Kill("com.shop") }, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestHeapDumpOfADyingProcess(t *testing.T) {
 				c.end(p)
 				time.Sleep(time.Minute)
 				want := whole.Size() / 2
-				if name == "once it was over" {
+				if name == "killed after the dump" {
 					want = whole.Size()
 				}
 				data := pullDump(t, p)
@@ -334,7 +334,7 @@ func TestHeapDumpOfADyingProcess(t *testing.T) {
 				}
 				ended := len(exit) == 1
 				if waits := c.api >= heapWaits && c.exit == 0; ended == waits {
-					t.Errorf("am has ended: %v", ended)
+					t.Errorf("am ended: %v", ended)
 				}
 				cancel()
 				if got := <-exit; ended && got != c.exit || errs.String() != c.says {
@@ -389,7 +389,7 @@ func TestDemoDump(t *testing.T) {
 		m, _ := p.Memory("com.shop")
 		leaked := leakedIn(g)
 		if held := g.Retained(leaked...); held < 60<<20 || held > 80<<20 || len(leaked) < 30 || m.JavaHeap<<10 < held {
-			t.Errorf("%d Activities retain %d bytes of a heap of %d kB", len(leaked), held, m.JavaHeap)
+			t.Errorf("%d leaked Activities retain %d bytes of a heap of %d kB", len(leaked), held, m.JavaHeap)
 		}
 		if i, _ := p.Stat(dumpFile); i.Size() > 90<<20 {
 			t.Errorf("%d bytes", i.Size())
@@ -425,7 +425,7 @@ func TestPaddedDump(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		g := takeDump(t, p, "-g")
 		if held := g.Retained(leakedIn(g)...); held < 7<<20 || held > 9<<20 {
-			t.Errorf("%d bytes leak", held)
+			t.Errorf("leaked Activities retain %d bytes", held)
 		}
 		if i, err := p.Stat(dumpFile); err != nil || i.Size() < 60<<20 {
 			t.Errorf("%d bytes, %v", i.Size(), err)

@@ -164,13 +164,13 @@ func TestInstrumentOutcomes(t *testing.T) {
 			"\na.B:\na.B:.\n\nTime: 2\n\nOK (2 tests)\n\n\n", []int{1, -3, 1, -4, 1, 0, -1}},
 		"crashes": {[]Test{{Name: "a.B#c"}, {Name: "a.B#d", Outcome: TestCrashes}, {Name: "a.B#e"}}, "",
 			"\na.B:.INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n", []int{1, 0, 1, 0}},
-		"no number": {
+		"not a number": {
 			threeTests(), "-e delay_msec soon",
 			"INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: For input string: " +
 				"\"soon\"\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n",
 			[]int{0},
 		},
-		"a number below 0": {
+		"negative number": {
 			threeTests(), "-e delay_msec -1",
 			"INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: delay_msec can not be " +
 				"negative\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n",
@@ -190,7 +190,7 @@ func TestInstrumentOutcomes(t *testing.T) {
 					t.Errorf("codes %v, want %v\n%s", got, c.codes, raw)
 				}
 				if left := pids(p)["com.shop"] + pids(p)["com.shop:push"]; left != 0 || len(p.runs) != 0 {
-					t.Errorf("after it runs %v, %d runs", pids(p), len(p.runs))
+					t.Errorf("remaining processes %v and %d runs", pids(p), len(p.runs))
 				}
 			})
 		})
@@ -339,7 +339,7 @@ func TestInstrumentLeaks(t *testing.T) {
 			}
 		}
 		if held != 2 || leakedIn(g) != nil || g.Class("com.shop.MainActivity") != 0 {
-			t.Errorf("%d Activities are held, %v of a model", held, leakedIn(g))
+			t.Errorf("%d Activities are retained, %v from a leak model", held, leakedIn(g))
 		}
 		m, _ := p.Memory("com.shop")
 		if m.JavaHeap < 4500 || m.JavaHeap > 4800 {
@@ -352,11 +352,11 @@ func TestInstrumentLeaks(t *testing.T) {
 			t.Errorf("exit %d after %v\n%s", exit, p.Uptime()-began, out.String())
 		}
 		if p.PID("com.shop") != 0 {
-			t.Error("the process outlives its tests")
+			t.Error("the process still runs after its tests")
 		}
 		time.Sleep(time.Hour)
 		if p.PID("com.shop") != 0 {
-			t.Error("a package that was stopped starts by itself")
+			t.Error("a stopped package restarted by itself")
 		}
 		ask(t, p, "am start -n com.shop/.MainActivity")
 		if n := activities(t, p); n != 1 {
@@ -436,7 +436,7 @@ func TestInstrumentEnds(t *testing.T) {
 				time.Sleep(time.Hour)
 				p.Uptime()
 				if pids(p); len(p.runs) != 0 {
-					t.Errorf("%d runs are left", len(p.runs))
+					t.Errorf("%d runs remain", len(p.runs))
 				}
 			})
 		})
@@ -446,11 +446,11 @@ func TestInstrumentEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if exit := p.Shell(ctx, "am instrument -w com.shop.test", nil, &bytes.Buffer{}, nil); exit == 0 {
-			t.Error("am ends well without an end of the tests")
+			t.Error("am succeeded before the tests ended")
 		}
 		time.Sleep(3500 * time.Millisecond)
 		if n := activities(t, p); n != 3 {
-			t.Errorf("the tests do not continue: %d Activities", n)
+			t.Errorf("the tests did not continue: %d Activities", n)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	ours := strings.Split(v.limitsText(34), "\n")
 	theirs := strings.Split(string(real), "\n")
 	if len(ours) != len(theirs) {
-		t.Fatalf("%d lines, the kernel has %d", len(ours), len(theirs))
+		t.Fatalf("%d lines, the kernel prints %d", len(ours), len(theirs))
 	}
 	// Compares everything except the two columns of numbers, whose width is
 	// fixed.
@@ -25,7 +25,7 @@ func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	for i, line := range theirs {
 		if len(line) != len(ours[i]) || len(line) >= to &&
 			(line[:from] != ours[i][:from] || line[to:] != ours[i][to:]) {
-			t.Errorf("%q, the kernel has %q", ours[i], line)
+			t.Errorf("%q, the kernel prints %q", ours[i], line)
 		}
 	}
 }

@@ -88,10 +88,10 @@ func TestLeakFiles(t *testing.T) {
 				}
 				if to := ask(t, p, who+"ls -l "+dir+"/395"); !strings.HasSuffix(to,
 					"/395 -> /data/data/com.shop/cache/page-299.tmp\n") {
-					t.Errorf("API %d: the last one has the target %q", api, to)
+					t.Errorf("API %d: the last file is a link to %q", api, to)
 				}
 				if a := sh1(t, p, who+"ls -l "+dir+"/396"); a.exit != 1 || a.out != "" {
-					t.Errorf("API %d: one too many: %+v", api, a)
+					t.Errorf("API %d: there is one file too many: %+v", api, a)
 				}
 			}
 			if a := sh1(t, p, "ls "+dir); a.exit == 0 || !strings.Contains(a.err, "Permission denied") || a.out != "" {
@@ -180,7 +180,7 @@ func checkAreas(t *testing.T, p *Phone, pid int, bits32 bool) {
 			t.Fatalf("%q after %x: %v %v", line, end, err, err2)
 		}
 		if bits32 && strings.Contains(line, "lib64") {
-			t.Errorf("%q in a process of 32 bits", line)
+			t.Errorf("%q in a 32-bit process", line)
 		}
 		end = b
 	}
@@ -259,7 +259,7 @@ func TestThreadNames(t *testing.T) {
 				}
 			}
 			if len(names) != m.Threads || pool != 600 {
-				t.Errorf("API %d: %d names, %d of the pool", api, len(names), pool)
+				t.Errorf("API %d: %d thread names, %d of them in the pool", api, len(names), pool)
 			}
 			named := strings.Split(
 				strings.TrimSuffix(ask(t, p, fmt.Sprintf("grep -H . /proc/%d/task/*/comm", pid)), "\n"), "\n")

@@ -41,7 +41,7 @@ func TestMemoryLimiter(t *testing.T) {
 				})
 				time.Sleep(time.Minute)
 				if p.PID(c.process) == 0 {
-					t.Fatal("it was killed below its limit")
+					t.Fatal("the process was killed below its limit")
 				}
 				time.Sleep(20 * time.Minute)
 				var out strings.Builder

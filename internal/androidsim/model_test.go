@@ -153,15 +153,15 @@ func TestPeaks(t *testing.T) {
 			}
 		}
 		if n := len(up); n != lasting || up[n-1]-up[0] != n-1 {
-			t.Fatalf("period %d is up at %v", k, up)
+			t.Fatalf("period %d has its peak at %v, want one stretch", k, up)
 		}
 		places[up[0]/100] = true
 	}
 	if len(places) < 5 { // of the six positions that leave room
-		t.Errorf("the peaks begin in the hundreds of seconds %v", places)
+		t.Errorf("the peaks start at too few positions (in units of 100 s): %v", places)
 	}
 	if got := mbAt(Peaks(5, 0, 0), time.Hour).mb[JavaHeap]; got != 0 {
-		t.Errorf("a peak without length adds %g", got)
+		t.Errorf("a peak of zero length adds %g MB", got)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestNoiseIsAR1(t *testing.T) {
 }
 
 func TestNoiseSigma(t *testing.T) {
-	for name, m := range map[string]Model{"spread": Noise(10, 0), "in one dimension": Noise(10, 0).On(NativeHeap)} {
+	for name, m := range map[string]Model{"spread": Noise(10, 0), "single category": Noise(10, 0).On(NativeHeap)} {
 		base := Model{add: func(l *levels, _ moment) {
 			for d := range l.mb {
 				l.mb[d] += 1000

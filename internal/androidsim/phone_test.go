@@ -76,7 +76,7 @@ func TestScaledClock(t *testing.T) {
 		before := uptimeOf(t, p)
 		time.Sleep(5 * time.Second)
 		if d := uptimeOf(t, p) - before; d != 1000*time.Second {
-			t.Errorf("5 s were %v on the device", d)
+			t.Errorf("%v passed on the device in 5 s", d)
 		}
 		for command, device := range map[string]time.Duration{
 			"sleep 100":                              100 * time.Second,
@@ -136,10 +136,10 @@ func TestDeterminism(t *testing.T) {
 	}
 	first := read(7, time.Second)
 	if second := read(7, 3*time.Second); first != second {
-		t.Error("the same seed and time gave another text, after other readings")
+		t.Error("earlier readings changed the text for the same seed and time")
 	}
 	if first == read(8, time.Second) {
-		t.Error("another seed gave the same text")
+		t.Error("a different seed produced the same text")
 	}
 }
 
@@ -183,23 +183,23 @@ func TestLives(t *testing.T) {
 		a, loop, late := lives["com.a"], lives["com.a:loop"], lives["com.a:late"]
 		if len(a) != 2 || a[0].from != 0 || a[0].to != 10*time.Minute-10*time.Second || a[1].from != 11*time.Minute ||
 			a[1].to != 30*time.Minute-10*time.Second {
-			t.Errorf("com.a lived %v", a)
+			t.Errorf("com.a ran %v", a)
 		}
 		if len(loop) != 21 {
-			t.Errorf("com.a:loop lived %d times", len(loop))
+			t.Errorf("com.a:loop started %d times", len(loop))
 		}
 		pids := map[int]bool{}
 		for i, l := range loop {
 			if l.from != time.Duration(i)*2*time.Minute || pids[l.pid] {
-				t.Errorf("life %d of com.a:loop: %v", i, l)
+				t.Errorf("start %d of com.a:loop: %v", i, l)
 			}
 			pids[l.pid] = true
 		}
 		if len(late) != 1 || late[0].from != 5*time.Minute {
-			t.Errorf("com.a:late lived %v", late)
+			t.Errorf("com.a:late ran %v", late)
 		}
 		if uid := ask(t, p, "grep ^Uid: /proc/$(pidof com.a:iso)/status"); !strings.HasPrefix(uid, "Uid:\t99003\t") {
-			t.Errorf("the isolated process has %q", uid)
+			t.Errorf("the isolated process has uid line %q", uid)
 		}
 	})
 }
@@ -210,18 +210,18 @@ func TestHooks(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := p.PID("com.shop")
 		if !p.Kill("com.shop") || p.PID("com.shop") != 0 {
-			t.Error("killed, but alive")
+			t.Error("com.shop is alive after Kill")
 		}
 		time.Sleep(11 * time.Second)
 		second := p.PID("com.shop")
 		if second == 0 || second == first {
-			t.Errorf("pid %d came back as %d", first, second)
+			t.Errorf("com.shop restarted with pid %[2]d, had %[1]d", first, second)
 		}
 		if !p.Restart("com.shop") || p.PID("com.shop") == second || p.PID("com.shop") == 0 {
-			t.Error("restarted with the same pid, or not at all")
+			t.Error("com.shop restarted with the same pid, or not at all")
 		}
 		if p.Kill("com.other") || p.Restart("x") || p.Freeze("x", true) {
-			t.Error("a hook found a process that does not exist")
+			t.Error("Kill, Restart or Freeze found a process that does not exist")
 		}
 
 		time.Sleep(time.Minute)
@@ -237,12 +237,12 @@ func TestHooks(t *testing.T) {
 			t.Errorf("--local does not need the app, but printed %q", local)
 		}
 		if now, _ := p.Memory("com.shop"); now.PSS != before.PSS {
-			t.Errorf("frozen at %d, now %d", before.PSS, now.PSS)
+			t.Errorf("grew while frozen: %d kB, now %d kB", before.PSS, now.PSS)
 		}
 		p.Freeze("com.shop", false)
 		time.Sleep(time.Minute)
 		if now, _ := p.Memory("com.shop"); now.PSS-before.PSS < 60000 || now.PSS-before.PSS > 62000 {
-			t.Errorf("thawed for a minute of 60 MB, it grew by %d kB", now.PSS-before.PSS)
+			t.Errorf("grew by %d kB in the minute after it was unfrozen, want about 60 MB", now.PSS-before.PSS)
 		}
 
 		p.SlowDumpsys(12 * time.Second)
@@ -260,7 +260,7 @@ func TestHooks(t *testing.T) {
 		synctest.Wait()
 		p.Reboot()
 		if exit := <-done; exit != adbd.NoExit {
-			t.Errorf("a shell survived the reboot with %d", exit)
+			t.Errorf("a command survived the reboot, exit status %d", exit)
 		}
 		if up := uptimeOf(t, p); up != uptimeAtReboot {
 			t.Errorf("up %v after the reboot", up)
@@ -290,7 +290,7 @@ func TestSystemServerPays(t *testing.T) {
 		time.Sleep(92 * time.Second)
 		busy += used()
 		if idle != 600 || busy != 600+800 {
-			t.Errorf("idle %d ticks, with a dump of 8 s %d", idle, busy)
+			t.Errorf("%d ticks while idle, %d with a dump of 8 s", idle, busy)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestSignals(t *testing.T) {
 		a := sh1(t, user, fmt.Sprintf("kill -0 %d; kill -9 %d", pid, pid))
 		want := fmt.Sprintf("/system/bin/sh: kill: %d: Operation not permitted\n", pid)
 		if a.err != want+want || a.exit != 1 || user.PID("com.shop") != pid {
-			t.Errorf("a user build lets the shell kill: %+v", a)
+			t.Errorf("the shell of a user build can kill an app: %+v", a)
 		}
 		if a := sh1(t, user, "kill 29999"); a.err != "/system/bin/sh: kill: 29999: No such process\n" {
 			t.Errorf("%+v", a)
@@ -361,7 +361,7 @@ func TestSignals(t *testing.T) {
 		}
 		ask(t, user, "am force-stop com.shop")
 		if user.PID("com.shop") != 0 {
-			t.Error("force-stop left it running")
+			t.Error("com.shop still runs after force-stop")
 		}
 	})
 }
@@ -392,7 +392,7 @@ func TestShellIsKilled(t *testing.T) {
 					t.Errorf("%s, %s: exit %d, %q", command, kill, exit, out.String())
 				}
 				if len(p.tasks) != 0 {
-					t.Errorf("%s: %d tasks left", command, len(p.tasks))
+					t.Errorf("%s: %d tasks remain", command, len(p.tasks))
 				}
 			})
 		}
@@ -538,7 +538,7 @@ func TestHeapDump(t *testing.T) {
 		time.Sleep(dumpTakes)
 		whole, _ := strconv.Atoi(size())
 		if n, _ := strconv.Atoi(half); begin != "0" || n != whole/2 || n == 0 {
-			t.Errorf("the file grew %s, %s, %d", begin, half, whole)
+			t.Errorf("size of the dump: %s at the start, %s at half time, %d at the end", begin, half, whole)
 		}
 	})
 }
@@ -569,7 +569,7 @@ func TestMonkey(t *testing.T) {
 		a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 1000")
 		if a.exit != 200 || !strings.Contains(a.out, "// CRASH: com.shop (pid ") ||
 			!strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
-			t.Errorf("a crash after 100 s: %+v", a)
+			t.Errorf("output after a crash at 100 s: %+v", a)
 		}
 		// Monkey restarts a stopped app and does not report it.
 		time.AfterFunc(time.Second, func() { ask(t, p, "am force-stop com.shop") })
@@ -628,9 +628,9 @@ func TestConcurrency(t *testing.T) {
 	})
 	wg.Wait()
 	if ctx.Err() != nil {
-		t.Error("it took too long")
+		t.Error("the commands took too long")
 	}
 	if len(p.tasks) != 0 {
-		t.Errorf("%d tasks left", len(p.tasks))
+		t.Errorf("%d tasks remain", len(p.tasks))
 	}
 }

@@ -91,8 +91,8 @@ func (p *Phone) phoneFaults() []Fault {
 func lineFaults(l *adbd.Line, seed uint64) []Fault {
 	return []Fault{
 		{"line cut", Harms, func() func() { return l.InterruptAfter(1000) }},
-		{"line cut at an open", Harms, func() func() { return l.InterruptAtOpen(2) }},
-		{"line cut again and again", Harms, func() func() { return l.InterruptEvery(20_000) }},
+		{"line cut when a stream opens", Harms, func() func() { return l.InterruptAtOpen(2) }},
+		{"line cut repeatedly", Harms, func() func() { return l.InterruptEvery(20_000) }},
 		{"line unplugged", Silences, l.Unplug},
 		{"line slow", Harms, func() func() { return l.Delay(50 * time.Millisecond) }},
 		{"line hangs", Silences, func() func() { return l.Delay(forEver) }},
@@ -112,10 +112,10 @@ func noise(seed uint64, n int) []byte {
 
 func (p *Phone) processFaults(name string) []Fault {
 	return []Fault{
-		{"process dies in its sample", Harms, func() func() {
+		{"process dies while it is sampled", Harms, func() func() {
 			return p.reviving(func() func() { return p.DieInSample(name, 1, FileGone) })
 		}},
-		{"process ends in its sample", Harms, func() func() {
+		{"process ends while it is sampled", Harms, func() func() {
 			return p.reviving(func() func() { return p.DieInSample(name, 2, FileEmpty) })
 		}},
 		{"pid reused", Harms, func() func() {

@@ -116,7 +116,7 @@ func (b *bench) shell(limit time.Duration, command string) (a answer, err error)
 			}
 		}
 	}
-	return a, errors.New("too long")
+	return a, errors.New("the output is too long")
 }
 
 const soon = 10 * time.Second
@@ -166,7 +166,7 @@ func (b *bench) become(t *testing.T, want string) {
 			return
 		}
 	}
-	t.Errorf("the phone is not as it was:\n%s\nwant\n%s", got, want)
+	t.Errorf("the fault changed the phone permanently:\n%s\nwant\n%s", got, want)
 }
 
 // seen contains a check for the effect of each fault through adb, except for
@@ -222,12 +222,12 @@ var seen = map[string]func(b *bench) bool{
 		a, err := b.shell(soon, "for k in 0 1 2 3 4; do "+hundred+"; done")
 		return errors.Is(err, errNoStatus) && len(a.out) < 1000
 	},
-	"line cut at an open": func(b *bench) bool {
+	"line cut when a stream opens": func(b *bench) bool {
 		_, first := b.shell(soon, "true")
 		_, second := b.shell(soon, "true")
 		return first == nil && second != nil
 	},
-	"line cut again and again": func(b *bench) bool {
+	"line cut repeatedly": func(b *bench) bool {
 		a, err := b.shell(soon, "cat /proc/$(pidof com.shop)/smaps")
 		return errors.Is(err, errNoStatus) && len(a.out) <= 20_000
 	},
@@ -244,12 +244,12 @@ var seen = map[string]func(b *bench) bool{
 		_, err := b.shell(soon, "true")
 		return err != nil
 	},
-	"process dies in its sample": func(b *bench) bool {
+	"process dies while it is sampled": func(b *bench) bool {
 		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; ls $d")
 		return err == nil && strings.Contains(a.err, "/statm: No such process\n") &&
 			strings.Contains(a.err, ": No such file or directory\n")
 	},
-	"process ends in its sample": func(b *bench) bool {
+	"process ends while it is sampled": func(b *bench) bool {
 		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; cat $d/statm; ls $d")
 		return err == nil && strings.Count(a.out, "\n") == 2 &&
 			strings.HasSuffix(a.err, ": No such file or directory\n") && strings.Count(a.err, "\n") == 1
@@ -306,7 +306,8 @@ func push(b *bench) error {
 
 // once contains the faults that happen once: the check uses them up.
 var once = []string{
-	"line with garbage", "line cut", "line cut at an open", "process dies in its sample", "process ends in its sample",
+	"line with garbage", "line cut", "line cut when a stream opens", "process dies while it is sampled",
+	"process ends while it is sampled",
 }
 
 // showing repeats a check until the fault has its effect.
@@ -335,11 +336,11 @@ func TestFaultsThroughADB(t *testing.T) {
 			}
 			name := b.faults[i].Name
 			if names[name] {
-				t.Errorf("two faults are called %q", name)
+				t.Errorf("two faults have the name %q", name)
 			}
 			names[name] = true
 			if testFault(t, b, b.faults[i]); t.Failed() {
-				t.Logf("the fault is %q", name)
+				t.Logf("fault %q", name)
 			}
 		})
 		if !more || t.Failed() {
@@ -361,7 +362,7 @@ func testFault(t *testing.T, b *bench, f Fault) {
 		}
 		for range 3 {
 			if up, pss, err := b.sample(150 * time.Millisecond); err == nil {
-				t.Errorf("while silent it answered %d, %d", up, pss)
+				t.Errorf("the silent phone answered %d, %d", up, pss)
 			}
 		}
 	} else if seen[f.Name] == nil {
@@ -376,7 +377,7 @@ func testFault(t *testing.T, b *bench, f Fault) {
 		t.Errorf("after the fault: %v", err)
 	}
 	if b.phone.wrong.Load() != nil {
-		t.Error("a fault is left on")
+		t.Error("a fault remains set")
 	}
 }
 
@@ -390,7 +391,7 @@ func testStates(t *testing.T, b *bench) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); b.state() != state; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("the state is %q, not %q", b.state(), state)
+				t.Fatalf("the state is %q, want %q", b.state(), state)
 			}
 		}
 	}
@@ -403,7 +404,7 @@ func testStates(t *testing.T, b *bench) {
 		io.ReadFull(conn, make([]byte, 13))
 		end := b.phone.SetAdbState(state)
 		if rest, err := io.ReadAll(conn); len(rest) != 0 {
-			t.Errorf("%s: then came %q, %v", state, rest, err)
+			t.Errorf("%s: received %q, %v after the change", state, rest, err)
 		}
 		wait(state)
 		end()
@@ -433,11 +434,11 @@ func testStates(t *testing.T, b *bench) {
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("an old shell answers %v", err)
+			t.Fatalf("the old shell returned %v", err)
 		}
 	}
 	if _, err := b.shell(soon, "true"); err == nil {
-		t.Error("an old shell speaks the shell protocol")
+		t.Error("the old shell accepts the shell protocol")
 	}
 }
 
@@ -476,7 +477,7 @@ func testEndless(t *testing.T, b *bench) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d commands still run without a reader", left)
+			t.Fatalf("%d commands still run although nobody reads their output", left)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 					break
 				}
 				if err == nil || steps >= n {
-					t.Errorf("%s at request %d: %d steps, %v", name, n, steps, err)
+					t.Errorf("%s at request %d: %d steps succeeded, %v", name, n, steps, err)
 				}
 				end()
 				settle()
@@ -98,14 +98,14 @@ func TestUnplugAtEachRequest(t *testing.T) {
 		hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 },
 			line.Unplug)
 		if steps, err := b.journey(); steps != 3 || err == nil || !hit() {
-			t.Errorf("unplugged in the pull: %d steps, %v", steps, err)
+			t.Errorf("unplugged during the pull: %d steps succeeded, %v", steps, err)
 		}
 		end()
 		end()
 		settle()
 		whole()
 		if p.wrong.Load() != nil {
-			t.Error("a fault is left")
+			t.Error("a fault remains set")
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestAtRequestEnds(t *testing.T) {
 		func(r Request) bool { return r.Kind == CommandRequest && strings.HasPrefix(r.Text, "dumpsys") }, start)
 	ask(t, p, "true")
 	if hit() {
-		t.Error("another command counts")
+		t.Error("a command that does not match is counted")
 	}
 	ask(t, p, "dumpsys -l")
 	ask(t, p, "dumpsys -l")
@@ -135,6 +135,6 @@ func TestAtRequestEnds(t *testing.T) {
 	}
 	end()
 	if begun != 0 {
-		t.Error("it does not end")
+		t.Error("the fault did not end")
 	}
 }

@@ -106,7 +106,7 @@ func leave(t *testing.T, ways [4]int) {
 		}
 		report, _, at := analyzed(t, p, "-g")
 		if got, want := named(report), s.expected(at); !maps.Equal(got, want) {
-			t.Errorf("left in the ways %v: %v\nwant %v", ways, got, want)
+			t.Errorf("screens left by %v: found %v\nwant %v", ways, got, want)
 		}
 	})
 }
@@ -204,14 +204,14 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 			t.Errorf("without a collection: %d", n)
 		}
 		if n := garbage("-g"); n != 0 {
-			t.Errorf("with a collection: %d", n)
+			t.Errorf("objects after a forced collection: %d", n)
 		}
 		if n := garbage(""); n != 0 {
-			t.Errorf("after one: %d", n)
+			t.Errorf("objects after an earlier collection: %d", n)
 		}
 		ask(t, p, "am start -n com.cart/.MainActivity; input keyevent 4; sleep 60")
 		if n := garbage(""); n != 0 {
-			t.Errorf("after one that came by itself: %d", n)
+			t.Errorf("objects after an automatic collection: %d", n)
 		}
 	})
 }

@@ -110,7 +110,7 @@ func TestScreens(t *testing.T) {
 			}
 			if n := objectsOf(t, p, "com.cart:sync", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n,
 				[]int64{0, 0, 0}) {
-				t.Errorf("another process: %v", n)
+				t.Errorf("objects in another process: %v", n)
 			}
 		})
 	}
@@ -124,17 +124,17 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 			DumpsysTime: 1, Apps: []App{{Package: "com.shop", Processes: []ProcessSpec{{Name: "com.shop"}}}},
 		})
 		for name, end := range map[string]func(){
-			"killed":          func() { p.Kill("com.cart") },
-			"stopped":         func() { ask(t, p, "am force-stop com.cart") },
-			"with the system": func() { p.CrashSystem(0) },
-			"with the phone":  func() { p.Reboot() },
-			"by a signal":     func() { p.Restart("com.cart") },
+			"killed":       func() { p.Kill("com.cart") },
+			"stopped":      func() { ask(t, p, "am force-stop com.cart") },
+			"system crash": func() { p.CrashSystem(0) },
+			"reboot":       func() { p.Reboot() },
+			"by a signal":  func() { p.Restart("com.cart") },
 		} {
 			ask(t, p,
 				"am start -n com.cart/.MainActivity; am start -n com.cart/.ui.DetailActivity; input keyevent 4; am "+
 					"start -n com.cart/.SlowActivity; input keyevent 4")
 			if n := objectsOf(t, p, "com.cart", "Activities"); n[0] != 3 {
-				t.Fatalf("before it is %s: %d", name, n[0])
+				t.Fatalf("Activities before the process ends (%s): %d", name, n[0])
 			}
 			end()
 			time.Sleep(time.Minute)
@@ -275,7 +275,7 @@ func TestScreensInScaledTime(t *testing.T) {
 				"dumpheap -g com.cart "+dumpFile)
 		const device = stopTakes + startTakes + coldStart + keyTakes + 5*time.Second + usualDump + dumpTakes
 		if d := time.Since(began) - device/60; d < 0 || d > time.Millisecond {
-			t.Errorf("%v of device time took %v", device, time.Since(began))
+			t.Errorf("%v of device time took %v of real time", device, time.Since(began))
 		}
 	})
 }
@@ -288,7 +288,7 @@ func TestScreensKeepMemory(t *testing.T) {
 		memory := func() Memory {
 			m, ok := p.Memory("com.cart")
 			if !ok {
-				t.Fatal("it does not run")
+				t.Fatal("com.cart is not running")
 			}
 			return m
 		}
@@ -311,7 +311,7 @@ func TestScreensKeepMemory(t *testing.T) {
 				t.Errorf("%s: %d threads, want %d", screen, d, 10*want.threads)
 			}
 			if open.JavaHeap <= before.JavaHeap {
-				t.Errorf("%s: open it takes %d kB, closed %d", screen, open.JavaHeap, before.JavaHeap)
+				t.Errorf("%s: %d kB while open, %d kB after closing", screen, open.JavaHeap, before.JavaHeap)
 			}
 		}
 		if a, b := memory().PSS,
@@ -362,12 +362,12 @@ func TestScreensEndTheProcess(t *testing.T) {
 				ask(t, p, c.command)
 				if name == "anr" {
 					if p.PID("com.cart") != pid {
-						t.Error("it is killed too early")
+						t.Error("com.cart is killed too early")
 					}
 					time.Sleep(time.Second)
 				}
 				if p.PID("com.cart") != 0 {
-					t.Errorf("API %d: %s: it still runs", api, name)
+					t.Errorf("API %d: %s: com.cart still runs", api, name)
 				}
 				exits, err := dumpsys.ParseExitInfo([]byte(ask(t, p, "dumpsys activity exit-info com.cart")))
 				if err != nil || len(exits.Exits) != 1 {
@@ -387,7 +387,7 @@ func TestScreensEndTheProcess(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				if n := objectsOf(t, p, "com.cart", "Activities"); n[0] != 0 {
-					t.Errorf("API %d: %s: after it %v", api, name, n)
+					t.Errorf("API %d: %s: Activities afterwards: %v", api, name, n)
 				}
 			}
 		})
@@ -588,7 +588,7 @@ func FuzzStart(f *testing.F) {
 		}
 		if in.target() == "" && in.className == "" && in.action == "" && in.data == "" && in.mime == "" &&
 			in.categories == nil {
-			t.Fatalf("%q: an intent of nothing: %v", args, in)
+			t.Fatalf("%q: an empty intent is accepted: %v", args, in)
 		}
 		if o.wait && !slices.Contains(args, "-W") || o.stop && !slices.Contains(args, "-S") || o.repeat < 0 ||
 			o.repeat > maxRepeat {

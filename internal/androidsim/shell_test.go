@@ -123,7 +123,7 @@ func TestFiles(t *testing.T) {
 	}
 	io.WriteString(w, "con")
 	if _, err := p.Stat("/data/local/tmp/new/dir/file"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it exists before Close: %v", err)
+		t.Errorf("the file exists before Close: %v", err)
 	}
 	io.WriteString(w, "tent")
 	if err := w.Close(); err != nil {
@@ -182,7 +182,7 @@ func TestTornPush(t *testing.T) {
 		io.WriteString(w, "half of")
 		a, ok := w.(adbd.Aborter)
 		if !ok {
-			t.Fatalf("%T is no adbd.Aborter", w)
+			t.Fatalf("%T does not implement adbd.Aborter", w)
 		}
 		if err := a.Abort(); err != nil {
 			t.Errorf("after %q: %v", before, err)
@@ -223,7 +223,7 @@ func TestFilesAreBounded(t *testing.T) {
 	// is not counted.
 	for range 3 {
 		if err := push("b", 700<<10); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("too much was accepted: %v", err)
+			t.Errorf("a file larger than the free space was accepted: %v", err)
 		}
 	}
 	if a := sh1(t, p, "cat /data/local/tmp/a >>/data/local/tmp/c"); a.exit == 0 || p.files.used > p.files.room {
@@ -231,11 +231,11 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 	ask(t, p, "rm /data/local/tmp/c")
 	if err := push("a", 900<<10); err != nil || p.files.used != 900<<10 {
-		t.Errorf("in the place of the old: %v, %d bytes", err, p.files.used)
+		t.Errorf("replacing the old file: %v, %d bytes", err, p.files.used)
 	}
 	ask(t, p, "rm /data/local/tmp/*")
 	if p.files.used != 0 {
-		t.Errorf("%d bytes counted for no file", p.files.used)
+		t.Errorf("%d bytes counted although no file exists", p.files.used)
 	}
 	for i := 0; i < maxNodes+10; i++ {
 		if err := push(strconv.Itoa(i), 0); errors.Is(err, syscall.ENOSPC) && i > maxNodes/2 {
@@ -270,11 +270,11 @@ func host(t testing.TB) (dir string, untouched func() error) {
 				return err
 			}
 			if e.Name() != "marker" && e.Name() != "run" || !bytes.Contains(text, []byte("HOSTSECRET")) {
-				return errors.New("the host has a file " + e.Name() + ": " + string(text))
+				return errors.New("unexpected host file " + e.Name() + ": " + string(text))
 			}
 		}
 		if len(entries) != 2 {
-			return errors.New("the host lost a file")
+			return errors.New("a host file disappeared")
 		}
 		return nil
 	}

@@ -63,7 +63,7 @@ func TestShowmapOptions(t *testing.T) {
 				byName := slices.IsSortedFunc(s.Rows,
 					func(a, b procfs.ShowmapRow) int { return strings.Compare(a.Object, b.Object) })
 				if strings.Contains(options, "-a") && !byAddress || !strings.Contains(options, "-a") && !byName {
-					t.Errorf("API %d, showmap %s: not in order", api, options)
+					t.Errorf("API %d, showmap %s: the rows are not sorted", api, options)
 				}
 			}
 			if lines["-t"] > lines[""] || api < 29 && lines["-t"] == lines[""] || api != 29 &&
@@ -90,7 +90,7 @@ func TestShowmapIsNotEverywhere(t *testing.T) {
 				t.Errorf("API %d, %s: %s: %+v", api, build, where, a)
 			}
 			if a := sh1(t, p, fmt.Sprintf("%s %d", where, p.PID("com.shop"))); a.exit == 0 {
-				t.Errorf("API %d, %s: the shell may run it: %+v", api, build, a)
+				t.Errorf("API %d, %s: the shell can run it: %+v", api, build, a)
 			}
 		}
 	}

@@ -305,7 +305,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			}
 			i := slices.Index(mine[at:], line)
 			if i < 0 {
-				t.Errorf("%s: no line %q at its place in\n%s", c.file, line, ours)
+				t.Errorf("%s: line %q is missing or out of order in\n%s", c.file, line, ours)
 				break
 			}
 			at += i + 1
@@ -316,12 +316,13 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			if mine := own[label]; mine != nil {
 				common++
 				if !slices.Equal(mine, ends) {
-					t.Errorf("%s: the columns of %q end at %v, ours at %v", c.file, label, ends, mine)
+					t.Errorf("%s: the recorded columns of %q end at %v, the simulated ones at %v", c.file, label, ends,
+						mine)
 				}
 			}
 		}
 		if common < len(real)*3/4 {
-			t.Errorf("%s: %d of its %d rows are in ours", c.file, common, len(real))
+			t.Errorf("%s: only %d of %d recorded rows are simulated", c.file, common, len(real))
 		}
 	}
 	// In a kernel's lines only the numbers vary: label, position and unit are
@@ -339,7 +340,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		real, own := columnsOf(answer), columnsOf(ours)
 		for label, ends := range real {
 			if mine := own[label]; mine != nil && !slices.Equal(mine, ends) {
-				t.Errorf("%s: %q ends at %v, ours at %v", c.file, label, ends, mine)
+				t.Errorf("%s: recorded %q ends at %v, simulated at %v", c.file, label, ends, mine)
 			}
 		}
 		var missing []string
@@ -386,7 +387,7 @@ func TestErrorTexts(t *testing.T) {
 			// does not have.
 			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
 			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
-				t.Errorf("%s: %q, a real phone prints %q", command, ours, real)
+				t.Errorf("%s: the simulated phone prints %q, a real one %q", command, ours, real)
 			}
 		}
 	})

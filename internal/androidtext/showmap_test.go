@@ -164,7 +164,7 @@ func FuzzParseShowmap(f *testing.F) {
 			back = append(back, args[i])
 		}
 		if again, also := androidtext.ParseShowmap(back); also != ok || ok && again != o {
-			t.Errorf("%q: %+v, in reverse order %+v", args, o, again)
+			t.Errorf("%q: %+v, with the options in reverse order %+v", args, o, again)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 				t.Fatalf("%q in %q: %v, package regexp says %v", pattern, line, got, want)
 			}
 			if ascii := !strings.ContainsFunc(line, func(c rune) bool { return c > 127 }); ascii && !known {
-				t.Fatalf("%q in %q: not known", pattern, line)
+				t.Fatalf("%q in %q: the automaton does not know the result", pattern, line)
 			}
 			if want {
 				found++
@@ -83,7 +83,7 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 		}
 	}
 	if made < len(patterns)*9/10 || found < 10000 || missed < 10000 {
-		t.Errorf("%d automatons of %d patterns, %d lines found, %d not", made, len(patterns), found, missed)
+		t.Errorf("%d automatons for %d patterns, %d lines match, %d do not", made, len(patterns), found, missed)
 	}
 }
 
@@ -94,11 +94,11 @@ func TestPatternsWithoutAnAutomaton(t *testing.T) {
 		`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions),
 	} {
 		if newAutomaton(pattern) != nil {
-			t.Errorf("%.40q has one", pattern)
+			t.Errorf("%.40q has an automaton", pattern)
 		}
 		p := linePattern{regexp.MustCompile(pattern), newAutomaton(pattern)}
 		if !p.in("x ab\nb"+strings.Repeat("ab", maxInstructions)) && !p.in("x ab") {
-			t.Errorf("%.40q is not found", pattern)
+			t.Errorf("%.40q does not match", pattern)
 		}
 	}
 }
@@ -116,16 +116,16 @@ func TestPatternsAreKept(t *testing.T) {
 	}
 	if !same(grepKey{patterns: "a.b"}) || !same(grepKey{patterns: "a.b", fixed: true}) ||
 		same(grepKey{patterns: strings.Repeat("a", maxKept+1)}) {
-		t.Error("not what was kept")
+		t.Error("the cache returned a different pattern, or kept one that is too long")
 	}
 	plain, _ := k.get(grepKey{patterns: "a.b"})
 	fixed, _ := k.get(grepKey{patterns: "a.b", fixed: true})
 	if !plain.in("axb") || fixed.in("axb") || !fixed.in("a.b") {
-		t.Error("options are mixed up")
+		t.Error("a pattern was cached without its options")
 	}
 	for i := range 3 * maxPatterns {
 		if !same(grepKey{patterns: strings.Repeat("a", i)}) || len(k.made) > maxPatterns {
-			t.Fatalf("%d are kept", len(k.made))
+			t.Fatalf("%d patterns are cached", len(k.made))
 		}
 	}
 	if _, err := k.get(grepKey{patterns: "(", extended: true}); err == nil {

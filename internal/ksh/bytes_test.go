@@ -119,11 +119,11 @@ func FuzzOpaque(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		hidden := opaque(text)
 		if !utf8.ValidString(hidden) || plain(hidden) != text {
-			t.Errorf("%q became %q and then %q", text, hidden, plain(hidden))
+			t.Errorf("%q was encoded as %q and decoded as %q", text, hidden, plain(hidden))
 		}
 		private := func(r rune) bool { return r >= opaqueBase || r == '\r' }
 		if utf8.ValidString(text) && !strings.ContainsFunc(text, private) && hidden != text {
-			t.Errorf("%q became %q: what is a text stays one", text, hidden)
+			t.Errorf("%q was encoded as %q: valid text must stay unchanged", text, hidden)
 		}
 	})
 }

@@ -79,7 +79,7 @@ func checkDash(t *testing.T, script string) {
 	t.Helper()
 	dash, err := exec.LookPath("dash")
 	if err != nil {
-		recorded.Missing(t, "no dash to compare with: %v", err)
+		recorded.Missing(t, "dash is not installed: %v", err)
 	}
 	cmd := exec.Command(dash, "-c", script)
 	cmd.Dir = t.TempDir()
@@ -302,7 +302,7 @@ func TestDeepText(t *testing.T) {
 	}
 	closed := strings.Repeat("(", 200) + "echo deep" + strings.Repeat(")", 200)
 	if a := newMachine().ask(t, closed); a.exit == 0 || a.out != "" {
-		t.Errorf("200 subshells in each other: %+v", a)
+		t.Errorf("200 nested subshells: %+v", a)
 	}
 }
 
@@ -340,7 +340,7 @@ func FuzzGrepPattern(f *testing.F) {
 		// A fixed pattern matches itself.
 		if fixed, err := grepPattern(grepKey{p, false, true}); err != nil || !strings.Contains(p, "\n") &&
 			!fixed.MatchString("x"+p+"y") {
-			t.Fatalf("%q as text: %v", p, err)
+			t.Fatalf("fixed pattern %q: %v", p, err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (s *suite) binary(t *testing.T) {
 		escapes.WriteString(strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(more))
 	}
 	if r := s.shell(t, "printf '"+escapes.String()+"'"); r.out != want.String() || r.exit != 0 {
-		t.Errorf("all bytes came back as %q, exit %d", r.out, r.exit)
+		t.Errorf("printing all bytes returned %q, exit %d", r.out, r.exit)
 	}
 }
 
@@ -115,10 +115,10 @@ func (s *suite) quoted(t *testing.T, arg string) {
 	t.Helper()
 	word := text.ShellQuote(arg)
 	if r := s.shell(t, "printf '%s' "+word); r != (result{out: arg}) {
-		t.Errorf("%s came back as %+v", brief(arg), r)
+		t.Errorf("printing %s returned %+v", brief(arg), r)
 	}
 	if r := s.shell(t, "set -- "+word+" end; echo $# $2"); r != (result{out: "2 end\n"}) {
-		t.Errorf("%s is not one word: %+v", brief(arg), r)
+		t.Errorf("%s was split into several words: %+v", brief(arg), r)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *suite) largeCommand(t *testing.T) {
 	command := "printf '%s' " + text.ShellQuote(arg)
 	if !s.Old {
 		if r := s.shell(t, command); r != (result{out: arg}) {
-			t.Errorf("%d bytes came back as %d, exit %d, %q", len(arg), len(r.out), r.exit, r.err)
+			t.Errorf("printing %d bytes returned %d, exit %d, %q", len(arg), len(r.out), r.exit, r.err)
 		}
 		command = "printf x; " + command + command
 	}
@@ -214,7 +214,7 @@ func (s *suite) cancelledBefore(t *testing.T) {
 		}
 	}
 	if r := s.shell(t, "ls "+text.ShellQuote(s.file("never"))); r.exit == 0 {
-		t.Error("a call that was cancelled before it began has had an effect")
+		t.Error("a call that was cancelled in advance had an effect")
 	}
 }
 
@@ -250,6 +250,6 @@ func (s *suite) cut(t *testing.T) {
 	_, err := s.dev.Shell(within(t), "echo begun; sleep 5", w, w)
 	s.failed(t, "a connection that is interrupted", err, nil)
 	if !strings.Contains(w.all.String(), "begun") {
-		t.Errorf("the output until then is %q", w.all.String())
+		t.Errorf("output before the interruption: %q", w.all.String())
 	}
 }

@@ -33,7 +33,7 @@ func (s *suite) holds(t *testing.T, path string, content []byte) {
 	var got bytes.Buffer
 	n, err := s.dev.Pull(within(t), path, &got)
 	if err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
-		t.Errorf("%s: pulled %d of %d bytes, the same: %v, %v", brief(path), n, len(content),
+		t.Errorf("%s: pulled %d of %d bytes, equal: %v, %v", brief(path), n, len(content),
 			bytes.Equal(got.Bytes(), content), err)
 	}
 }
@@ -53,7 +53,7 @@ func (s *suite) roundTrips(t *testing.T) {
 		s.roundTrip(t, name, []byte(name))
 	}
 	path := s.file("twice")
-	for _, content := range []string{"the first and longer", "second"} {
+	for _, content := range []string{"the first, longer content", "second"} {
 		if err := s.dev.Push(within(t), strings.NewReader(content), path, 0o644); err != nil {
 			t.Errorf("push: %v", err)
 		}
@@ -72,13 +72,13 @@ func (s *suite) largeFile(t *testing.T) {
 	var out bytes.Buffer
 	if exit, err := s.dev.Shell(within(t), "cat "+text.ShellQuote(path), &out, nil); exit != 0 || err != nil ||
 		!bytes.Equal(out.Bytes(), content) {
-		t.Errorf("cat: exit %d, %d of %d bytes, the same: %v, %v", exit, out.Len(), len(content),
+		t.Errorf("cat: exit %d, %d of %d bytes, equal: %v, %v", exit, out.Len(), len(content),
 			bytes.Equal(out.Bytes(), content), err)
 	}
 	ctx, cancel := context.WithCancel(within(t))
 	n, err := s.dev.Pull(ctx, path, writer(func(p []byte) (int, error) { cancel(); return len(p), nil }))
-	if s.failed(t, "a pull, cancelled", err, context.Canceled); n >= int64(len(content)) {
-		t.Errorf("a pull that was cancelled at its beginning returned all of %d bytes", n)
+	if s.failed(t, "a cancelled pull", err, context.Canceled); n >= int64(len(content)) {
+		t.Errorf("a pull that was cancelled at its first byte returned all %d bytes", n)
 	}
 	s.must(t, "rm "+text.ShellQuote(path))
 }
@@ -135,18 +135,18 @@ func (s *suite) interruptedPush(t *testing.T) {
 	own := errors.New("disk gone")
 	path := s.file("partial")
 	begin := func() io.Reader { return io.MultiReader(bytes.NewReader(random(300_000)), iotest.ErrReader(own)) }
-	s.failed(t, "push of a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
+	s.failed(t, "push from a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
 	ctx, cancel := context.WithCancel(within(t))
 	again := io.MultiReader(bytes.NewReader(random(300_000)),
 		reader(func([]byte) (int, error) { cancel(); return 0, io.EOF }), endless{})
-	s.failed(t, "a push, cancelled", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
+	s.failed(t, "a cancelled push", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
 	gone := func() bool { return s.shell(t, "ls "+text.ShellQuote(path)+" >/dev/null 2>&1").exit != 0 }
-	eventually(t, "the incomplete file is gone", gone)
+	eventually(t, "the incomplete file is removed", gone)
 	if err := s.dev.Push(within(t), strings.NewReader("whole"), path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.failed(t, "push over a file, of a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
-	eventually(t, "the incomplete file is gone, and the previous one", gone)
+	s.failed(t, "push over a file from a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
+	eventually(t, "the incomplete file and the previous one are removed", gone)
 }
 
 type reader func(p []byte) (int, error)

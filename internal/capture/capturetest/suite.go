@@ -74,11 +74,11 @@ func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 		{"no output", s.silence},
 		{"standard input", s.stdin}, {"quoting", s.quoting}, {"large command", s.largeCommand},
 		{"failing writer", s.failingWriter},
-		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled before", s.cancelledBefore},
-		{"at the same time", s.together},
+		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled in advance", s.cancelledBefore},
+		{"concurrent commands", s.together},
 		{"round trips", s.roundTrips}, {"large file", s.largeFile}, {"pull refused", s.pullRefused},
 		{"push refused", s.pushRefused},
-		{"interrupted push", s.interruptedPush}, {"mode", s.mode}, {"nothing left", s.nothingLeft},
+		{"interrupted push", s.interruptedPush}, {"mode", s.mode}, {"no files left", s.nothingLeft},
 		{"goroutines", func(t *testing.T) { goroutines(t, base) }}, {"cut", s.cut},
 	} {
 		t.Run(part.name, part.test)
@@ -146,7 +146,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("not reached: %s", what)
+			t.Errorf("timed out waiting for: %s", what)
 			return
 		}
 	}
@@ -156,7 +156,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // process that serves the device may end its own a little later.
 func goroutines(t *testing.T, base int) {
 	// one of the goroutines is the subtest
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 })
+	eventually(t, "no additional goroutines", func() bool { return runtime.NumGoroutine() <= base+1 })
 	if t.Failed() {
 		buf := make([]byte, 1<<20)
 		t.Logf("%d before, %d now:\n%s", base, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
@@ -205,6 +205,6 @@ func (s *suite) gone(t *testing.T, pids []string) {
 		t.Errorf("process ids %q, want two", pids)
 	}
 	for _, pid := range pids {
-		eventually(t, "process "+pid+" of the device is gone", func() bool { return !s.alive(t, pid) })
+		eventually(t, "end of device process "+pid, func() bool { return !s.alive(t, pid) })
 	}
 }

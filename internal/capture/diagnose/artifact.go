@@ -67,7 +67,7 @@ func hostError(err error) error {
 // bytes.
 type tooLarge int64
 
-func (e tooLarge) Error() string { return fmt.Sprintf("it exceeds %d bytes", int64(e)) }
+func (e tooLarge) Error() string { return fmt.Sprintf("the output exceeds %d bytes", int64(e)) }
 
 func (a *artifact) Write(p []byte) (int, error) {
 	if a.err == nil && int64(len(p)) > a.max-a.size {

@@ -40,7 +40,7 @@ func TestCollectGarbage(t *testing.T) {
 			options: androidsim.Options{BuildType: "userdebug", Root: true}, process: "com.shop:tool",
 			refused: "not a process of the Android runtime",
 		},
-		"another incarnation": {debuggable: true, uid: 2000, refused: "has ended",
+		"earlier start time": {debuggable: true, uid: 2000, refused: "has ended",
 			change: func(_ *androidsim.Phone, p *capture.Process) { p.Start-- }},
 		"reused pid, root shell": {
 			options: androidsim.Options{BuildType: "userdebug", Root: true}, refused: "has ended",

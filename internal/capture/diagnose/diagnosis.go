@@ -313,7 +313,7 @@ func (d *diagnosing) take(ctx context.Context, s Step) StepOutcome {
 		d.complete = append(d.complete, s.Name)
 	}
 	if o.File == "" && s.Substitute != "" && slices.Contains(d.complete, s.Substitute) {
-		o.Note = s.Substitute + " replaces it: it is summed on the host"
+		o.Note = s.Substitute + " replaces it: the sums are computed on the host"
 	}
 	o.Took = time.Since(began)
 	return o
@@ -461,7 +461,7 @@ func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error
 	if part.Kept == part.All {
 		return nil, a.replace(part.Text)
 	}
-	kept := part.String() + ": what is about the app"
+	kept := part.String() + ": only those about the app"
 	return []string{kept}, a.replace(append([]byte("--------- leakgate: "+kept+"\n"), part.Text...))
 }
 

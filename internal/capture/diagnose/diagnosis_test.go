@@ -32,10 +32,10 @@ type faultAt struct {
 }
 
 var faultsAt = []faultAt{
-	{"a connection that drops once", false, func(context.Context) error { return errUnplugged }},
-	{"a device that is unplugged", true, func(context.Context) error { return errUnplugged }},
-	{"a command that hangs", false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
-	{"a device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	{"connection that drops once", false, func(context.Context) error { return errUnplugged }},
+	{"unplugged device", true, func(context.Context) error { return errUnplugged }},
+	{"command that hangs", false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	{"device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 }
 
 // TestFaultAtEveryTrip breaks each round trip of a diagnosis in turn.
@@ -83,9 +83,9 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	took := time.Since(began)
 	d.before = nil
 	if f.forGood != (err != nil) {
-		t.Errorf("trip %d: error %v, in %q", at, err, broken)
+		t.Errorf("trip %d: error %v after the fault in %q", at, err, broken)
 	}
-	// This is the sum of all limits of the recipe; a device that hangs is
+	// This is the sum of all limits of the recipe; device that hangs is
 	// called only once more.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
 		t.Errorf("trip %d: took %v", at, took)
@@ -101,11 +101,11 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	// the same result.
 	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
 		(missing > 1 || again && missing > 0) {
-		t.Errorf("trip %d: %d artifacts are missing, after %q", at, missing, broken)
+		t.Errorf("trip %d: %d artifacts are missing after the fault in %q", at, missing, broken)
 	}
 	told := strings.Contains(strings.Join(outcome(t, got, "heap").Reasons, "; "), "may be left on the device")
 	if left := d.dumps(t); len(left) > 0 && !told {
-		t.Errorf("trip %d: %v is left and not reported, after %q", at, left, broken)
+		t.Errorf("trip %d: %v is left and not reported after the fault in %q", at, left, broken)
 	}
 	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
 		t.Errorf("trip %d: paused %v", at, paused)
@@ -146,9 +146,9 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 // not from it, except the log.
 func TestEndOfTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*localPhone){
-		"killed":               func(d *localPhone) { d.Kill("com.shop") },
-		"restarted":            func(d *localPhone) { d.Restart("com.shop") },
-		"pid given to another": func(d *localPhone) { d.ReusePID("com.shop", "com.shop:push") },
+		"killed":     func(d *localPhone) { d.Kill("com.shop") },
+		"restarted":  func(d *localPhone) { d.Restart("com.shop") },
+		"pid reused": func(d *localPhone) { d.ReusePID("com.shop", "com.shop:push") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestSuThatWaitsIsTriedOnce(t *testing.T) {
 			t.Errorf("waits %d, took %v, %v", waits, took, err)
 		}
 		if o := outcome(t, got, "maps"); o.Ending == Complete ||
-			!strings.Contains(strings.Join(o.Reasons, ";"), "su has no answer") {
+			!strings.Contains(strings.Join(o.Reasons, ";"), "su did not answer") {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -407,20 +407,21 @@ func TestRightsOfATruncatedAnswer(t *testing.T) {
 		no        bool   // the refusal of su is permanent
 	}{
 		{
-			"run-as is slow", "uid=10100", context.DeadlineExceeded, "su not tried: run-as has no answer in 3s",
-			"it has no answer in 3s", false,
+			"run-as times out", "uid=10100", context.DeadlineExceeded, "su not tried: run-as did not answer within 3s",
+			"it did not answer within 3s", false,
 		},
 		{
-			"truncated in run-as", "100(u0", nil, "su not tried: run-as returns a truncated answer",
-			"it returns a truncated answer", false,
+			"truncated in run-as", "100(u0", nil, "su not tried: run-as returned a truncated answer",
+			"it returned a truncated answer", false,
 		},
-		{"nothing came", "\n@", errUnplugged, "su not tried: run-as has no answer: ", "it has no answer: ", false},
+		{"no output", "\n@", errUnplugged, "su not tried: run-as did not answer: ", "it did not answer: ", false},
 		{
-			"su waits", "uid=0", context.DeadlineExceeded, "su has no answer in 3s: it may wait for a person",
+			"su times out", "uid=0", context.DeadlineExceeded,
+			"su did not answer within 3s: it may be waiting for confirmation",
 			"run-as 'com.a'", true,
 		},
-		{"truncated in su", "(root)", nil, "su returns a truncated answer", "run-as 'com.a'", false},
-		{"truncated in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
+		{"truncated in su", "(root)", nil, "su returned a truncated answer", "run-as 'com.a'", false},
+		{"truncated in the last part", "su: no", nil, "su 0", "run-as 'com.a'", false},
 	} {
 		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			var all strings.Builder
@@ -433,7 +434,7 @@ func TestRightsOfATruncatedAnswer(t *testing.T) {
 			}
 			head, _, found := strings.Cut(all.String(), c.until)
 			if !found {
-				t.Errorf("%s: nothing truncated from %q", c.name, all.String())
+				t.Errorf("%s: %q was not truncated", c.name, all.String())
 			}
 			_, err := io.WriteString(stdout, head)
 			return 0, cmp.Or(c.err, err)

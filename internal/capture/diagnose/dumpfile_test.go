@@ -64,22 +64,24 @@ func TestWholeDump(t *testing.T) {
 		dump []byte
 		says string
 	}{
-		"segments and the end":        {records(1, 2, 0x1c, 0x1c, 0x2c), ""},
-		"a heap in one record":        {records(1, 2, 0x0c), ""},
-		"two heaps":                   {records(1, 0x1c, 0x2c, 2, 0x1c, 0x2c), ""},
-		"a heap in one record, ended": {records(1, 2, 0x0c, 0x2c), ""},
-		"segments without the end":    {records(1, 2, 0x1c, 0x1c), "the dump is truncated after"},
-		"something after the end":     {records(1, 0x1c, 0x2c, 2), "the dump is truncated after"},
-		"no heap":                     {records(1, 2), "the dump is truncated after"},
-		"nothing but the head":        {records(), "the dump is truncated after"},
-		"half of the head":            {records()[:20], "the dump is truncated after 20 bytes"},
-		"nothing":                     {nil, "the dump is empty"},
-		"another format":              {[]byte("Native heap dump not available. To enable, run"), "not a heap dump"},
-		"a head without an end":       {[]byte(magicOfDump + strings.Repeat("1", 100)), "not a heap dump"},
-		"a truncated heap":            {records(1, 0x1c, 0x2c)[:60], "the dump is truncated after 60 of "},
-		"an end with content":         {append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end at"},
-		"a length of almost 4 GB":     {append(records(0x1c), record(0x1c, 1<<32-1)...), "bytes"},
-		"terminal escapes in a head":  {[]byte("\x1b[2Jx"), `not a heap dump: it begins with "?[2Jx"`},
+		"segments and an end record":               {records(1, 2, 0x1c, 0x1c, 0x2c), ""},
+		"a heap in one record":                     {records(1, 2, 0x0c), ""},
+		"two heaps":                                {records(1, 0x1c, 0x2c, 2, 0x1c, 0x2c), ""},
+		"a heap in one record, with an end record": {records(1, 2, 0x0c, 0x2c), ""},
+		"segments without an end record":           {records(1, 2, 0x1c, 0x1c), "the dump is truncated after"},
+		"data after the end record":                {records(1, 0x1c, 0x2c, 2), "the dump is truncated after"},
+		"no heap":                                  {records(1, 2), "the dump is truncated after"},
+		"only a header":                            {records(), "the dump is truncated after"},
+		"half a header":                            {records()[:20], "the dump is truncated after 20 bytes"},
+		"nothing":                                  {nil, "the dump is empty"},
+		"another format": {
+			[]byte("Native heap dump not available. To enable, run"), "not a heap dump",
+		},
+		"an endless header":            {[]byte(magicOfDump + strings.Repeat("1", 100)), "not a heap dump"},
+		"a truncated heap":             {records(1, 0x1c, 0x2c)[:60], "the dump is truncated after 60 of "},
+		"an end record with content":   {append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end at"},
+		"a length of almost 4 GB":      {append(records(0x1c), record(0x1c, 1<<32-1)...), "bytes"},
+		"terminal escapes in a header": {[]byte("\x1b[2Jx"), `not a heap dump: it begins with "?[2Jx"`},
 	} {
 		err := whole(c.dump)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -150,7 +152,7 @@ func FuzzWholeDump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		err := whole(b)
 		if (err == nil) != naiveWhole(b) {
-			t.Errorf("%v, and the naive reader disagrees", err)
+			t.Errorf("got %v, but the naive reader disagrees", err)
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
 			t.Errorf("terminal escapes in %q", err)

@@ -60,19 +60,19 @@ func cutReader(n int64) func(io.Reader) io.Reader {
 }
 
 var dumpCases = []dumpCase{
-	{name: "whole", ending: Complete, within: 5 * time.Second},
-	{name: "whole, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete,
+	{name: "complete", ending: Complete, within: 5 * time.Second},
+	{name: "complete, am does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete,
 		within: 8 * time.Second},
-	{name: "whole, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete,
+	{name: "complete, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete,
 		within: 13 * time.Second},
 	{name: "the process dies", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
 	}, ending: Failed, words: "the process died while its heap was being dumped", within: 5 * time.Second},
-	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+	{name: "the process dies, am does not wait", situation: func(s *situation) { s.api = 28 },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
 		}, ending: Failed, words: "the process died while its heap was being dumped", within: 5 * time.Second},
-	{name: "the process was restarted before",
+	{name: "the process restarted before the dump",
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.Restart("com.shop") },
 		ending: Skipped, words: "the process ended before the diagnosis", within: time.Second},
 	{name: "the system crashes", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
@@ -89,7 +89,7 @@ var dumpCases = []dumpCase{
 		ending: Failed, words: "the dump was not finished in 5m0s", within: 6 * time.Minute},
 	{name: "not debuggable", situation: func(s *situation) { s.debuggable = false }, ending: Skipped,
 		words: "com.shop is not debuggable: use a debuggable build", within: 3 * time.Second},
-	{name: "a process unknown to am", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
+	{name: "process unknown to am", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 		found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"surfaceflinger"})
 		if err != nil || len(found.Processes) != 1 {
 			t.Fatal(found, err)
@@ -98,87 +98,88 @@ var dumpCases = []dumpCase{
 	}, ending: Skipped, words: "am does not know process", within: 3 * time.Second},
 	{name: "no am", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.without = "am" },
 		ending: Skipped, words: "this build has no am", within: time.Second},
-	{name: "a full disk of the device",
+	{name: "device disk full",
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed,
 		words: "the device's disk is full: 10.0 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a disk of the device that fills up",
+	{name: "device disk fills up before the dump",
 		situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 			d.FillDisk(100 << 20)
 			r.Expect = 1
 		}, ending: Failed, words: "the dump is empty", within: 10 * time.Second},
-	{name: "a disk of the device that fills up meanwhile",
+	{name: "device disk fills up during the dump",
 		situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 			d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
 		}, ending: Failed, words: "the device's disk is full", within: 10 * time.Second},
-	{name: "a disk that fills up, on an Android that does not wait",
+	{name: "device disk fills up, am does not wait",
 		situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 			d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
 		}, ending: Failed, words: "the device's disk is full", within: 2 * time.Minute},
-	{name: "a full disk of the host", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
+	{name: "host disk full", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return reserve + 1<<20, nil }
 	}, ending: Failed, words: "the host's disk is full", within: 5 * time.Second},
-	{name: "a disk of the device that is too small for memory outside of the Java heap",
+	{name: "device disk too small for memory outside the Java heap",
 		situation: func(s *situation) { s.options.HeapSize = 64 },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.FillDisk(130 << 20)
 		}, ending: Complete, within: 5 * time.Second},
-	{name: "a disk of the device that is too small for a Java heap",
+	{name: "device disk too small for a Java heap",
 		situation: func(s *situation) { s.options.HeapSize = 128 },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.FillDisk(130 << 20)
 		}, ending: Failed, words: "130.0 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a host known to be full", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
+	{name: "host disk known to be full", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 		r.Expect = 10 << 20
 		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
-		d.on("am dumpheap", func(context.Context) error { panic("the process is stopped for nothing") })
+		d.on("am dumpheap",
+			func(context.Context) error { panic("the process is paused although the dump cannot be stored") })
 	}, ending: Failed, words: "the host's disk is full", within: time.Second},
-	{name: "a host with unknown space", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
+	{name: "host disk space unknown", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return 0, errors.ErrUnsupported }
 	}, ending: Complete, words: "the host's free space is unknown", within: 5 * time.Second},
-	{name: "a pull that ends early",
+	{name: "pull ends early",
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) },
 		ending: Failed, words: "the dump is truncated after 5000 of ", within: 5 * time.Second},
-	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+	{name: "pull ends early, am does not wait", situation: func(s *situation) { s.api = 28 },
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) },
 		ending: Failed, words: "the dump is truncated after 5000 of ", within: 15 * time.Second},
-	{name: "a dump that was truncated on the device", situation: func(s *situation) { s.options.DumpHeap = short },
+	{name: "dump truncated on the device", situation: func(s *situation) { s.options.DumpHeap = short },
 		ending: Failed, words: "the dump is truncated after", within: 5 * time.Second},
 	{name: "no dump", situation: func(s *situation) {
 		s.options.DumpHeap = func(w io.Writer, _ androidsim.Heap) error {
 			return writeText(w, "Heap dump not available")
 		}
 	}, ending: Failed, words: "not a heap dump", within: 5 * time.Second},
-	{name: "an empty dump", situation: func(s *situation) {
+	{name: "empty dump", situation: func(s *situation) {
 		s.options.DumpHeap = func(io.Writer, androidsim.Heap) error { return nil }
 	}, ending: Failed, words: "the dump is empty", within: 5 * time.Second},
-	{name: "a signal that the process does not accept", situation: func(s *situation) { s.api = 26 },
+	{name: "process does not accept the signal", situation: func(s *situation) { s.api = 26 },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.BreakFile("/proc/*/status", androidsim.FileEmpty)
 		}, ending: Fallback, words: garbage, within: 8 * time.Second},
-	{name: "an endless pull", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+	{name: "endless pull", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
 	}, ending: Failed, words: "the device sends more than ", within: 5 * time.Second},
-	{name: "an endless pull, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+	{name: "endless pull, am does not wait", situation: func(s *situation) { s.api = 28 },
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
 		}, ending: Failed, words: "the device sends more than ", within: 2 * time.Minute},
-	{name: "a byte that changes in transit",
+	{name: "byte changes in transit",
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) },
 		ending: Complete, words: "it was pulled again", within: 6 * time.Second},
-	{name: "a byte that changes in transit, on Android 5", situation: func(s *situation) { s.api, s.rooted = 21, true },
+	{name: "byte changes in transit, Android 5", situation: func(s *situation) { s.api, s.rooted = 21, true },
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) },
 		ending: Complete, words: "it was pulled again", within: 15 * time.Second},
-	{name: "bytes that change in transit each time",
+	{name: "bytes change in transit each time",
 		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(9) },
 		ending: Failed, words: "the dump arrives damaged", within: 6 * time.Second},
-	{name: "bytes that change on a device without a checksum",
+	{name: "bytes change, device without a checksum",
 		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 			d.absent, d.pulled = "md5sum", flipped(9)
 		}, ending: Complete, within: 6 * time.Second},
-	{name: "a directory in place of the dump", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+	{name: "directory in place of the dump", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("pull ", func(ctx context.Context) error {
 			for _, name := range d.dumps(t) {
 				path := dumpDir + "/" + name
@@ -188,7 +189,7 @@ var dumpCases = []dumpCase{
 			return nil
 		})
 	}, ending: Failed, words: "pull dump: open /data/local/tmp", within: 10 * time.Second},
-	{name: "a run without a name",
+	{name: "invalid run name",
 		begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) { r.Run = "../x" }, ending: Failed,
 		words: "letters and digits", within: time.Second},
 }
@@ -272,7 +273,7 @@ func (c dumpCase) run(t *testing.T) {
 	o := got.Steps[0]
 	said := strings.Join(append(o.Reasons, o.Note), "; ")
 	if strings.Contains(said, "pull dump") && strings.Contains(said, capture.ErrDevice.Error()) {
-		t.Errorf("the device has answered: %s", said)
+		t.Errorf("the device answered, but the error says that it does not respond: %s", said)
 	}
 	if o.Ending != c.ending || !strings.Contains(said, c.words) {
 		t.Errorf("%s, want %s with %q: %s", o.Ending, c.ending, c.words, said)
@@ -398,10 +399,10 @@ func TestCheckAfterTheDump(t *testing.T) {
 		{"there", []string{own}, Complete, ""},
 		{"gone", []string{""}, Complete, ""},
 		{"no answer", []string{"-", own}, Complete, ""},
-		{"two without an answer, then gone", []string{"-", "-", ""}, Complete, ""},
-		{"three without an answer", []string{"-", "-", "-", own}, Failed, "watch the dump"},
+		{"no answer twice, then gone", []string{"-", "-", ""}, Complete, ""},
+		{"no answer three times", []string{"-", "-", "-", own}, Failed, "watch the dump"},
 		{"another process", []string{other}, Failed, "pid 7 now belongs to another process"},
-		{"another process, after no answer", []string{"-", other}, Failed, "pid 7 now belongs to another process"},
+		{"another process after no answer", []string{"-", other}, Failed, "pid 7 now belongs to another process"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -507,7 +508,7 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if used := behind.TotalAlloc - before.TotalAlloc; used > 8<<20 {
-		t.Errorf("it takes %d bytes of memory", used)
+		t.Errorf("the dump allocates %d bytes of memory", used)
 	}
 }
 
@@ -591,7 +592,7 @@ func TestOwner(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	if another := owner(named{serial: "a"}); another == one {
-		t.Errorf("another user is %s, too", another)
+		t.Errorf("another user has the same owner id %s", another)
 	}
 }
 

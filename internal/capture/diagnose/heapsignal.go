@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-const garbage = "garbage is in the dump"
+const garbage = "the dump includes garbage"
 
 // collect triggers a GC of the process, if am cannot do so, and waits until it
 // is complete.

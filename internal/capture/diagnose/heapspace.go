@@ -80,7 +80,7 @@ func (h *heapDump) checkHostSpace(size int64) error {
 		return nil
 	}
 	if need := 2*size + reserve; free < need {
-		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", text.Size(free),
+		return fmt.Errorf("the host's disk is full: %s free, but the dump and a copy need %s", text.Size(free),
 			text.Size(need))
 	}
 	return nil

@@ -54,10 +54,10 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 		t.Fatal(err)
 	}
 	if has := strings.Contains(string(text), "SECRET"); has != secret || o.Ending != Complete {
-		t.Errorf("%+v, has the secret %v:\n%s", o, has, text)
+		t.Errorf("%+v, contains the secret: %v:\n%s", o, has, text)
 	}
 	if kept := len(o.Reasons) == 1 &&
-		strings.HasSuffix(o.Reasons[0], " lines kept: what is about the app"); kept == secret {
+		strings.HasSuffix(o.Reasons[0], " lines kept: only those about the app"); kept == secret {
 		t.Errorf("reasons %q", o.Reasons)
 	}
 	for _, p := range []capture.Process{r.Process, push} {
@@ -87,7 +87,7 @@ func keepOwn(t *testing.T, api int) {
 	}
 	d, facts, r := s.begin(t)
 	if !d.Kill("com.bank") {
-		t.Error("com.bank does not run")
+		t.Error("com.bank is not running")
 	}
 	time.Sleep(time.Minute)
 	got, err := collect(t, t.Context(), d, facts, r, "gpu")
@@ -103,7 +103,7 @@ func keepOwn(t *testing.T, api int) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "com.bank") {
-			t.Errorf("%s is about others:\n%s", o.Step, text)
+			t.Errorf("%s contains other apps:\n%s", o.Step, text)
 		}
 	}
 	if api < 31 {
@@ -132,6 +132,6 @@ func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := a.Write(make([]byte, 100)); err == nil {
-		t.Error("it has no bound")
+		t.Error("an artifact without a size limit")
 	}
 }

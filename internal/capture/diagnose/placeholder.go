@@ -77,7 +77,7 @@ func (c *lineCheck) step() error {
 			return errors.New("the command ends with a backslash")
 		}
 		if c.line[c.at+1] == '{' {
-			return errors.New(`the command has \{: write a brace of the shell as {{`)
+			return errors.New(`the command has \{: write a literal brace as {{`)
 		}
 		c.at++
 	case b == '{':
@@ -138,10 +138,10 @@ func (c *lineCheck) brace() error {
 	text, known := placeholders[word]
 	switch {
 	case !closed || !known:
-		return fmt.Errorf("the command has a brace that begins none of {pid}, {process}, {package} and {user}: write " +
-			"a brace of the shell as {{")
+		return fmt.Errorf("the command has a brace that does not start {pid}, {process}, {package} or {user}: write " +
+			"a literal brace as {{")
 	case c.at > 0 && c.line[c.at-1] == '$':
-		return fmt.Errorf("the command has ${%s}: write a variable of the shell as ${{%s}", word, word)
+		return fmt.Errorf("the command has ${%s}: write a shell variable as ${{%s}", word, word)
 	case text && c.quote != 0:
 		return fmt.Errorf("{%s} is inside %c: write it outside of quotes, it is already quoted", word, c.quote)
 	case text:

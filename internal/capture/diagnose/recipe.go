@@ -179,7 +179,7 @@ var steps = map[string]func() Step{
 		}
 		plain := func(as As) Method {
 			w := method(as)
-			w.Command, w.Note = "showmap {pid}", "the mappings of one name are one line"
+			w.Command, w.Note = "showmap {pid}", "mappings with the same name are merged into one line"
 			return w
 		}
 		return Step{Name: "showmap", File: "showmap.txt", Proves: "the memory of each library and kind of mapping",

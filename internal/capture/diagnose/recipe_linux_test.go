@@ -35,6 +35,6 @@ func checkFilled(t *testing.T, tr *shelltest.Trap, line, want, name string) {
 		t.Errorf("%s with %q prints %q, want %q", line, name, out.String(), want)
 	}
 	if tr.Triggered() {
-		t.Fatalf("%s with %q: the canary is dead", line, name)
+		t.Fatalf("%s with %q: the trap was triggered", line, name)
 	}
 }

@@ -191,14 +191,14 @@ func collect(t testing.TB, ctx context.Context, d *localPhone, facts capture.Fac
 func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 	t.Helper()
 	if len(d.Steps) != len(r.Recipe.Steps) {
-		t.Fatalf("%d outcomes of %d steps", len(d.Steps), len(r.Recipe.Steps))
+		t.Fatalf("%d outcomes for %d steps", len(d.Steps), len(r.Recipe.Steps))
 	}
 	want := map[string]int64{}
 	for i, o := range d.Steps {
 		taken := o.Ending == Complete || o.Ending == Fallback
 		switch {
 		case o.Step != r.Recipe.Steps[i].Name:
-			t.Errorf("outcome %d is of %s", i, o.Step)
+			t.Errorf("outcome %d is for step %s", i, o.Step)
 		case taken != (o.File != "") || taken != (o.Bytes > 0) || taken != (o.Command != ""):
 			t.Errorf("%+v", o)
 		case !taken && len(o.Reasons) == 0:
@@ -223,7 +223,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 			t.Fatal(err)
 		}
 		if size, ok := want[e.Name()]; !ok || size != info.Size() {
-			t.Errorf("the folder has %s of %d bytes, reported %d (%v)", e.Name(), info.Size(), size, ok)
+			t.Errorf("the folder contains %s with %d bytes, reported: %d (%v)", e.Name(), info.Size(), size, ok)
 		}
 		delete(want, e.Name())
 	}

@@ -57,13 +57,13 @@ func TestRecipes(t *testing.T) {
 					t.Errorf("%s: %s: %+v", name, s.Name, w)
 				}
 				if name == "snapshot" && (w.Max > 5<<20 || w.Heap || w.File != "") {
-					t.Errorf("%s is not light: %+v", s.Name, w)
+					t.Errorf("%s is too expensive for a snapshot: %+v", s.Name, w)
 				}
 				// Each artifact has its own check: an error message of the
 				// device is not an artifact.
 				if !w.Heap &&
 					w.judge(capture.Process{PID: 7}, []byte("/system/bin/sh: x: Permission denied\n"), 1, nil) == nil {
-					t.Errorf("%s accepts an error", s.Name)
+					t.Errorf("%s accepts an error message", s.Name)
 				}
 			}
 		}
@@ -74,7 +74,7 @@ func TestRecipes(t *testing.T) {
 		}
 	}
 	if r, ok := RecipeOf("nothing"); ok || len(r.Steps) > 0 {
-		t.Error("there is a recipe for nothing")
+		t.Error("found a recipe for an unknown name")
 	}
 }
 
@@ -129,12 +129,12 @@ func TestJudgesAcceptRealOutputs(t *testing.T) {
 	}
 	meminfo := recorded.Read(t, "device", "api30-unity-meminfo.txt")
 	if wholeMeminfo(capture.Process{PID: 1}, meminfo) == nil {
-		t.Error("meminfo of another process accepted")
+		t.Error("meminfo of another process is accepted")
 	}
 	if wholeMeminfo(capture.Process{PID: 14978},
 		append(meminfo[:len(meminfo)/3:len(meminfo)/3],
 			recorded.Read(t, "device", "error-dumpsys-timeout.txt")...)) == nil {
-		t.Error("interrupted meminfo accepted")
+		t.Error("interrupted meminfo is accepted")
 	}
 }
 
@@ -152,19 +152,21 @@ func TestJudgesOfLines(t *testing.T) {
 		"maps": {
 			wholeMaps, mapLine + "12c00000-13440000 rw-p 00000000 00:00 0 [anon:dalvik main]\n", true,
 		},
-		"maps without its end":   {wholeMaps, strings.TrimSuffix(mapLine, "\n"), false},
-		"maps with words":        {wholeMaps, mapLine + "cat: read error: No such process\n", false},
-		"no maps":                {wholeMaps, "", false},
-		"status":                 {about(wholeStatus), "Name:\ta\nPid:\t7\nThreads:\t3\n", true},
-		"status of another":      {about(wholeStatus), "Name:\ta\nPid:\t8\nThreads:\t3\n", false},
-		"status without threads": {about(wholeStatus), "Name:\ta\nPid:\t7\n", false},
-		"threads":                {about(wholeThreads), "/proc/7/task/9/comm:pool-1\n/proc/7/task/7/comm:a\n", true},
-		"threads of another":     {about(wholeThreads), "/proc/8/task/8/comm:a\n", false},
-		"ids":                    {about(wholeThreadIDs), "7\n9\n", true},
-		"no ids":                 {about(wholeThreadIDs), "ls: /proc/7/task: No such file or directory\n", false},
-		"a log":                  {wholeLogcat, "--------- beginning of main\n", true},
-		"a log without heads":    {wholeLogcat, "11-22 16:00:00.000  1  1 I a: b\n", true},
-		"no log":                 {wholeLogcat, "logcat: invalid option\n", false},
+		"maps without a line end":   {wholeMaps, strings.TrimSuffix(mapLine, "\n"), false},
+		"maps with an error":        {wholeMaps, mapLine + "cat: read error: No such process\n", false},
+		"no maps":                   {wholeMaps, "", false},
+		"status":                    {about(wholeStatus), "Name:\ta\nPid:\t7\nThreads:\t3\n", true},
+		"status of another process": {about(wholeStatus), "Name:\ta\nPid:\t8\nThreads:\t3\n", false},
+		"status without threads":    {about(wholeStatus), "Name:\ta\nPid:\t7\n", false},
+		"threads": {
+			about(wholeThreads), "/proc/7/task/9/comm:pool-1\n/proc/7/task/7/comm:a\n", true,
+		},
+		"threads of another process": {about(wholeThreads), "/proc/8/task/8/comm:a\n", false},
+		"ids":                        {about(wholeThreadIDs), "7\n9\n", true},
+		"no ids":                     {about(wholeThreadIDs), "ls: /proc/7/task: No such file or directory\n", false},
+		"log":                        {wholeLogcat, "--------- beginning of main\n", true},
+		"a log without separators":   {wholeLogcat, "11-22 16:00:00.000  1  1 I a: b\n", true},
+		"no log":                     {wholeLogcat, "logcat: invalid option\n", false},
 		"exits": {
 			wholeExitInfo, "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.a\n", true,
 		}, "no exits": {wholeExitInfo, "Bad activity command, or no activities match: exit-info\n", false},
@@ -189,7 +191,7 @@ func TestJudgesOfLines(t *testing.T) {
 		t.Errorf("missing service: %v", err)
 	}
 	if err := wholeMeminfo(p, []byte("Can't find service: meminfo\n")); err == nil || errors.As(err, new(notAllowed)) {
-		t.Errorf("system that is down: %v", err)
+		t.Errorf("system_server is down: %v", err)
 	}
 }
 
@@ -213,7 +215,7 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 		for _, w := range steps[name]().Methods {
 			program, _, _ := strings.Cut(w.Command, " ")
 			if w.exits != most[program] {
-				t.Errorf("%s may end with %d", w.Command, w.exits)
+				t.Errorf("%s may have exit status %d", w.Command, w.exits)
 			}
 			text, ok := texts[w.Command]
 			if !ok {
@@ -230,7 +232,7 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 		}
 	}
 	if len(seen) != len(texts) {
-		t.Errorf("only %v are there", seen)
+		t.Errorf("only these commands exist: %v", seen)
 	}
 }
 

@@ -123,7 +123,7 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 	case !asked && wantsApp:
 		r.rootErr = fmt.Errorf("su not tried: run-as %w", silent)
 	case errors.Is(err, context.DeadlineExceeded):
-		r.rootErr = notAllowed{fmt.Sprintf("su %v: it may wait for a person", silent)}
+		r.rootErr = notAllowed{fmt.Sprintf("su %v: it may be waiting for confirmation", silent)}
 	default:
 		r.rootErr = fmt.Errorf("su %w", silent)
 	}
@@ -133,11 +133,11 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("has no answer in %v", rightsTimeout)
+		return fmt.Errorf("did not answer within %v", rightsTimeout)
 	case err != nil:
-		return fmt.Errorf("has no answer: %w", err)
+		return fmt.Errorf("did not answer: %w", err)
 	}
-	return errors.New("returns a truncated answer")
+	return errors.New("returned a truncated answer")
 }
 
 // wants returns nil if `id` printed this user.

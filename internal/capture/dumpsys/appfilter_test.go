@@ -125,10 +125,10 @@ func TestFilterLogcat(t *testing.T) {
 	// Without the device's clock only the pid decides, and without an
 	// incarnation only the name.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
-		t.Errorf("without a clock %v", got)
+		t.Errorf("without a clock: %v", got)
 	}
 	if got := (AppFilter{}).Logcat([]byte(text.String()), now); got.Kept != 0 || got.All != all {
-		t.Errorf("without an app %v", got)
+		t.Errorf("without an app: %v", got)
 	}
 }
 
@@ -290,10 +290,10 @@ func FuzzFilterLogcat(f *testing.F) {
 		for line := range strings.Lines(string(got.Text)) {
 			e, ok := entryOf(strings.TrimRight(line, "\r\n"))
 			if !ok && !strings.HasPrefix(line, "--------- ") {
-				t.Errorf("%q is not an entry", line)
+				t.Errorf("%q is not a log entry", line)
 			}
 			if ok && e.pid != 4321 && e.pid != 4000 && !systemTag(e.tag) {
-				t.Errorf("%q is of another app", line)
+				t.Errorf("%q belongs to another app", line)
 			}
 		}
 	})

@@ -178,9 +178,9 @@ func (c *columns) assign(line string, cells []token) (assigned []string, reason 
 	clear(assigned)
 	switch {
 	case touch:
-		return assigned, "cells touch"
+		return assigned, "cells are not separated"
 	case len(cells) > len(c.kinds), whole && !c.fits(len(cells)):
-		return assigned, "the number of cells fits no columns"
+		return assigned, "the number of cells matches no column layout"
 	}
 	// A number wider than its column shifts the other numbers to the right. The
 	// numbers are still in order, and only the heap columns at the end may be

@@ -218,7 +218,7 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	if (Exit{}).Crash() || (Exit{}).Kill() || (Exit{Reason: known.Of(2)}).Kill() {
-		t.Error("an unknown reason is one")
+		t.Error("an unknown reason counts as a crash or a kill")
 	}
 	e := exitsIn(t, strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason=99 (MOON PHASE)", 1)).Exits[0]
 	if e.ReasonName != "MOON PHASE" || e.Reason != known.Of(99) {
@@ -235,15 +235,15 @@ func TestReasonsOfAndroid17(t *testing.T) {
 		name                string
 		limiter, anomaly    bool
 	}{
-		"API 37.2":      {"17 (MEMORY LIMITER)", "MemoryLimiter:AnonSwap", "MEMORY_LIMITER", true, false},
-		"API 37":        {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:AnonSwap", "OTHER", true, false},
-		"another limit": {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:Swap", "OTHER", true, false},
-		"another kill": {
+		"API 37.2":    {"17 (MEMORY LIMITER)", "MemoryLimiter:AnonSwap", "MEMORY_LIMITER", true, false},
+		"API 37":      {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:AnonSwap", "OTHER", true, false},
+		"other limit": {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:Swap", "OTHER", true, false},
+		"other kill": {
 			"13 (OTHER KILLS BY SYSTEM)", "too many MemoryLimiter:AnonSwap", "OTHER", false, false,
 		},
-		"what a user asked for":      {"10 (USER REQUESTED)", "MemoryLimiter:AnonSwap", "USER_REQUESTED", false, false},
-		"an anomaly of memory":       {"18 (ANOMALY)", "anon memory exceeded", "ANOMALY", false, true},
-		"an anomaly of another kind": {"18 (ANOMALY)", "binder spam", "ANOMALY", false, false},
+		"user request":   {"10 (USER REQUESTED)", "MemoryLimiter:AnonSwap", "USER_REQUESTED", false, false},
+		"memory anomaly": {"18 (ANOMALY)", "anon memory exceeded", "ANOMALY", false, true},
+		"other anomaly":  {"18 (ANOMALY)", "binder spam", "ANOMALY", false, false},
 	} {
 		text := strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason="+c.reason, 1)
 		e := exitsIn(t, text).Exits[0]
@@ -253,7 +253,7 @@ func TestReasonsOfAndroid17(t *testing.T) {
 		}
 	}
 	if (Exit{}).MemoryLimiter() || (Exit{}).MemoryAnomaly() {
-		t.Error("an unknown reason is one")
+		t.Error("an unknown reason counts as a death by memory")
 	}
 }
 
@@ -363,7 +363,7 @@ func TestExitInfoRoundTrip(t *testing.T) {
 		printed := sizeValueToString(kb << 10)
 		got, ok := debugSize(printed)
 		if off := float64(got-kb) / float64(kb); !ok || off > 0.051 || off < -0.051 {
-			t.Fatalf("%d kB is %s is %d", kb, printed, got)
+			t.Fatalf("%d kB is printed as %s and parsed as %d", kb, printed, got)
 		}
 	}
 }

@@ -247,7 +247,7 @@ func TestTruncatedGraphics(t *testing.T) {
 	absentOr := func(file string, at int, name string, part, whole known.Int) {
 		t.Helper()
 		if part.Known && part != whole {
-			t.Errorf("%s truncated at %d: %s is %d, whole %d", file, at, name, part.N, whole.N)
+			t.Errorf("%s truncated at %d: %s is %d, want %d", file, at, name, part.N, whole.N)
 		}
 	}
 	for _, file := range []string{"api36-memorylab-gfxinfo.txt", "api33-anavmode-gfxinfo-two-processes.txt"} {
@@ -271,7 +271,7 @@ func TestTruncatedGraphics(t *testing.T) {
 				}
 			}
 			if text[at-1] != '\n' && !part.Truncated {
-				t.Errorf("%s truncated at %d is not marked", file, at)
+				t.Errorf("%s truncated at %d is not reported as truncated", file, at)
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func TestTruncatedGraphics(t *testing.T) {
 			t.Errorf("truncated at %d: %+v", at, part.Imported)
 		}
 		if !part.Buffers.Known && !part.Truncated {
-			t.Errorf("truncated at %d is not marked", at)
+			t.Errorf("truncated at %d is not reported as truncated", at)
 		}
 	}
 }

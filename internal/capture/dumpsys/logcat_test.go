@@ -165,13 +165,14 @@ func TestRecordedLogs(t *testing.T) {
 			}
 		}
 		if other := scanned(t, c.text, 99999, c.process); len(other.Mentions) != 0 {
-			t.Errorf("%s: another pid has %+v", name, other.Mentions)
+			t.Errorf("%s: lines attributed to another pid: %+v", name, other.Mentions)
 		}
 		// The system's lines contain the name.
 		byName, other := scanned(t, c.text, 0, c.process), scanned(t, c.text, c.pid, "another.process")
 		for _, kind := range []LogKind{LogKill, LogLowMemoryKill, LogANR, LogCrash} {
 			if byName.Mentions[kind].Count < c.want[kind] || c.process != "" && other.Mentions[kind].Count > 0 {
-				t.Errorf("%s: %s by name %+v, of another name %+v", name, kind, byName.Mentions, other.Mentions)
+				t.Errorf("%s: %s lines by process name %+v, by another name %+v", name, kind, byName.Mentions,
+					other.Mentions)
 			}
 		}
 	}
@@ -280,7 +281,7 @@ func TestLineOwner(t *testing.T) {
 	}
 	if log := scanned(t, at+"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+at+
 		"8 8 F libc    : Fatal signal 6 (SIGABRT)\n", 0, ""); log.Mentions[LogNativeCrash].Count != 2 {
-		t.Errorf("of any process: %+v", log.Mentions)
+		t.Errorf("without a pid and a name: %+v", log.Mentions)
 	}
 }
 
@@ -453,7 +454,7 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 			entry(999, "ActivityManager", fmt.Sprintf("Process %s (pid %d) has died: cch CRE", name, who),
 				is(LogDied)...)
 		case 7:
-			entry(who, "chatty", "nothing of it")
+			entry(who, "chatty", "unrelated message")
 			b.WriteString("--------- beginning of crash\n")
 		}
 	}
@@ -496,7 +497,8 @@ func TestLogcatTruncatedAnywhere(t *testing.T) {
 			for kind, m := range log.Mentions {
 				if m.Count > whole.Mentions[kind].Count || m.Count < before.Mentions[kind].Count ||
 					m.First != whole.Mentions[kind].First {
-					t.Fatalf("%s: truncated at %d: %s %+v, before %+v, whole %+v", format, at, kind, m,
+					t.Fatalf("%s: truncated at %d: %s %+v, at the previous line %+v, in the complete log %+v", format,
+						at, kind, m,
 						before.Mentions[kind], whole.Mentions[kind])
 				}
 			}
@@ -571,7 +573,7 @@ func FuzzLogcat(f *testing.F) {
 		}
 		again, err2 := ScanLogcat(iotest.OneByteReader(strings.NewReader(string(text))), pid, process)
 		if (err == nil) != (err2 == nil) || !reflect.DeepEqual(log, again) {
-			t.Fatalf("read byte by byte: %+v, whole %+v", again, log)
+			t.Fatalf("read byte by byte: %+v, want %+v", again, log)
 		}
 	})
 }
@@ -607,7 +609,7 @@ func TestDeathsOfMemory(t *testing.T) {
 				"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate\n",
 			outOfMemory: true,
 		},
-		"caused by one": {
+		"cause of another exception": {
 			log: crash +
 				"01-02 10:00:04.900   77   77 E AndroidRuntime: android.view.InflateException: Binary XML file line " +
 				"#7\n" +
@@ -616,18 +618,18 @@ func TestDeathsOfMemory(t *testing.T) {
 		"caught before another crash": {
 			log: "01-02 10:00:01.000   77   77 W System.err: Caused by: java.lang.OutOfMemoryError: x\n" + crash +
 				"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
-		"of an earlier crash": {
+		"in an earlier crash": {
 			log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: x\n" +
 				crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
-		"of another process": {
+		"in another process": {
 			log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n" +
 				"01-02 10:00:04.900   78   78 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: x\n"},
-		"memory limiter":         {log: limiter + kill, limiter: true, limit: known.Of(512 << 20)},
-		"without the first line": {log: kill, limiter: true},
-		"another type":           {log: strings.Replace(limiter, "anon+swap", "memory.high", 1)},
-		"another pid":            {log: strings.ReplaceAll(limiter+kill, "77", "78")},
-		"absurd":                 {log: strings.ReplaceAll(limiter, "=268435456", "=9223372036854775807")},
-		"without a limit":        {log: strings.ReplaceAll(limiter, "=268435456", "=-1")},
+		"memory limiter":               {log: limiter + kill, limiter: true, limit: known.Of(512 << 20)},
+		"limiter without its log line": {log: kill, limiter: true},
+		"other limit type":             {log: strings.Replace(limiter, "anon+swap", "memory.high", 1)},
+		"another pid":                  {log: strings.ReplaceAll(limiter+kill, "77", "78")},
+		"overflow":                     {log: strings.ReplaceAll(limiter, "=268435456", "=9223372036854775807")},
+		"without a limit":              {log: strings.ReplaceAll(limiter, "=268435456", "=-1")},
 	} {
 		log := scanned(t, c.log, 77, "com.shop")
 		if log.OutOfMemory() != c.outOfMemory || log.MemoryLimiter() != c.limiter || log.MemoryLimit != c.limit {

@@ -361,7 +361,7 @@ func (p *meminfoScan) summary(line string, whole bool) {
 		case !ok:
 			p.warnings.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case p.facts.summaryRss && whole && twoColumns[pr.label] && len(tokens(line[pr.value.end:], whole)) == 0:
-			p.warnings.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
+			p.warnings.Add(p.in.n, pr.label, []byte(line), "only one number for Pss and Rss")
 		default:
 			if to == &p.cur.TotalPss {
 				p.facts.totals = append(p.facts.totals, known.Of(n))
@@ -456,7 +456,7 @@ func (p *meminfoScan) resolveDuplicates() {
 			b.TotalPss = v
 		}
 		if v != b.TotalPss {
-			p.warnings.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
+			p.warnings.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ; the App Summary is used")
 		}
 	}
 	// Android 11 repeats Pss in the Rss cell of the row TOTAL: the value is
@@ -464,7 +464,7 @@ func (p *meminfoScan) resolveDuplicates() {
 	switch {
 	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
 	case f.rssRow == b.TotalPss:
-		p.warnings.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss there, as Android 11 does")
+		p.warnings.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss in the Rss column, as on Android 11")
 	default:
 		b.TotalRss = f.rssRow
 	}

@@ -205,7 +205,7 @@ func TestTruncatedMeminfo(t *testing.T) {
 				}
 				if !b.Truncated &&
 					(!b.TotalPss.Known || b.Computed != whole.Computed && !strings.HasPrefix(file, "api23")) {
-					t.Errorf("%s truncated at %d is not marked", file, at)
+					t.Errorf("%s truncated at %d is not reported as truncated", file, at)
 				}
 			}
 		}
@@ -360,7 +360,7 @@ func TestRowsInAnyOrder(t *testing.T) {
 			for _, row := range kept {
 				name := strings.TrimSpace(row[:13])
 				if got["row "+name+" Pss"] != all["row "+name+" Pss"] {
-					t.Fatalf("%s: row %q is lost", file, name)
+					t.Fatalf("%s: row %q is missing", file, name)
 				}
 			}
 		}
@@ -552,7 +552,7 @@ func FuzzMeminfo(f *testing.F) {
 			return
 		}
 		if len(part.Blocks) > len(m.Blocks) {
-			t.Fatalf("%d blocks of a part, %d of the whole", len(part.Blocks), len(m.Blocks))
+			t.Fatalf("%d blocks in the truncated text, %d in the complete text", len(part.Blocks), len(m.Blocks))
 		}
 		for i, b := range part.Blocks {
 			if b.PID.Known && b.PID != m.Blocks[i].PID {

@@ -37,19 +37,19 @@ func TestMemoryLimiter(t *testing.T) {
 		},
 		"carriage returns": {strings.ReplaceAll(documented, "\n", "\r\n"), limits},
 		"disabled":         {"Memory limiter\n  disabled\n", MemoryLimiter{Ignored: "none"}},
-		"limits are off": {
+		"limits off": {
 			strings.Replace(documented, "enabled ", "enabled limits=false ", 1),
 			with(func(l *MemoryLimiter) { l.Kills = false }),
 		},
-		"it does not kill": {
+		"killing off": {
 			strings.Replace(documented, "enabled ", "enabled killing=false ", 1),
 			with(func(l *MemoryLimiter) { l.Kills = false }),
 		},
-		"it does not monitor": {
+		"monitoring off": {
 			strings.Replace(documented, "monitoring=true", "monitoring=false", 1),
 			with(func(l *MemoryLimiter) { l.Kills = false }),
 		},
-		"a uid is exempt": {
+		"exempt uid": {
 			strings.Replace(documented, "ignored=none", "ignored=10087", 1),
 			with(func(l *MemoryLimiter) { l.Ignored = "10087" }),
 		},

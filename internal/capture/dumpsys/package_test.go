@@ -40,10 +40,10 @@ func TestParsePackage(t *testing.T) {
 		ok       bool
 	}{
 		"Android 14":    {packageText, "com.shop", whole, true},
-		"Windows lines": {strings.ReplaceAll(packageText, "\n", "\r\n"), "com.shop", whole, true},
-		"the other":     {packageText, "com.shop.other", Package{VersionCode: known.Of(7)}, true},
+		"CRLF":          {strings.ReplaceAll(packageText, "\n", "\r\n"), "com.shop", whole, true},
+		"other package": {packageText, "com.shop.other", Package{VersionCode: known.Of(7)}, true},
 		"none":          {"Unable to find package: com.x\n", "com.x", Package{}, false},
-		"a beginning":   {packageText, "com.sho", Package{}, false},
+		"name prefix":   {packageText, "com.sho", Package{}, false},
 		"no version": {
 			"  Package [com.x] (1):\n    versionName=null\n    versionCode=x\n    flags=[ HAS_CODE ]\n", "com.x",
 			Package{Debuggable: No}, true,

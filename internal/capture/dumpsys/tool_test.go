@@ -19,11 +19,11 @@ func TestFreeSpaceOfBothFormsOfDf(t *testing.T) {
 		"toybox, CRLF": {
 			strings.ReplaceAll(header+"/dev/fuse 100 20 80 20% /data\n", "\n", "\r\n"), known.Of(80 << 10),
 		},
-		"mounted elsewhere": {header + "/dev/block/dm-43 100 20 80  20% /data/user/0\n", known.Of(80 << 10)},
-		"one of several": {
+		"other mount point": {header + "/dev/block/dm-43 100 20 80  20% /data/user/0\n", known.Of(80 << 10)},
+		"several file systems": {
 			header + "tmpfs 9 9 9 9% /dev\n/dev/x 100 20 80 20% /data\n/dev/y 7 7 7 7% /cache\n", known.Of(80 << 10),
 		},
-		"none of several": {header + "tmpfs 9 9 9 9% /dev\n/dev/y 7 7 7 7% /cache\n", known.Int{}},
+		"other file systems only": {header + "tmpfs 9 9 9 9% /dev\n/dev/y 7 7 7 7% /cache\n", known.Int{}},
 		"toolbox": {
 			"Filesystem               Size     Used     Free   Blksize\n/data                   12.5G     8.2G     " +
 				"4.3G   4096\n", known.Of(4617089843),
@@ -37,7 +37,7 @@ func TestFreeSpaceOfBothFormsOfDf(t *testing.T) {
 		"no number":           {header + "/dev/x 100 100 lots 100% /data\n", known.Int{}},
 		"too large":           {header + "/dev/x 1 1 99999999999999999999 1% /data\n", known.Int{}},
 		"cut":                 {header + "/dev/x 100\n", known.Int{}},
-		"header alone":        {header, known.Int{}},
+		"only a header":       {header, known.Int{}},
 		"error":               {"df: /data: Permission denied\n", known.Int{}},
 		"nothing":             {"", known.Int{}},
 		"only a unit, no row": {"Filesystem 1K-blocks Used K Available\n/data 1 1 1 K\n", known.Int{}},

@@ -26,7 +26,7 @@ func TestError(t *testing.T) {
 		}
 		var e *Error
 		if !errors.As(all[0], &e) || e.Line != 3 {
-			t.Errorf("%#v is not an Error of line 3", all[0])
+			t.Errorf("%#v is not an Error for line 3", all[0])
 		}
 	}
 }
@@ -34,21 +34,21 @@ func TestError(t *testing.T) {
 func TestWarningsAreCapped(t *testing.T) {
 	var d Warnings
 	if all := d.All(); all != nil {
-		t.Errorf("no warnings are %v", all)
+		t.Errorf("no warnings, but All returned %v", all)
 	}
 	for n := 1; n <= MaxWarnings+3; n++ {
 		d.Add(n, "Pss", nil, "bad")
 		for range 2 { // reading does not change the state
 			all := d.All()
 			if got, want := len(all), min(n, MaxWarnings+1); got != want {
-				t.Fatalf("%d warnings yield %d errors, want %d", n, got, want)
+				t.Fatalf("%d warnings returned as %d errors, want %d", n, got, want)
 			}
 			want := fmt.Sprintf(`line %d: Pss: bad: ""`, n)
 			if n > MaxWarnings {
 				want = fmt.Sprintf("%d more warnings skipped", n-MaxWarnings)
 			}
 			if got := all[len(all)-1].Error(); got != want {
-				t.Errorf("the last is %s, want %s", got, want)
+				t.Errorf("last warning %s, want %s", got, want)
 			}
 		}
 	}

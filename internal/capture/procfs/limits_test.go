@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 	for name, text := range map[string]string{
 		"whole": limitsText,
 		"CRLF":  strings.ReplaceAll(limitsText, "\n", "\r\n"),
-		"what grep selects": "Max processes             21550                21550                processes \n" +
+		"lines selected by grep": "Max processes             21550                21550                processes \n" +
 			"Max open files            32768                32768                files     \n" +
 			"Max address space         unlimited            unlimited            bytes     \n",
 	} {
@@ -93,7 +93,7 @@ func FuzzLimits(f *testing.F) {
 				t.Fatalf("%+v", l)
 			}
 			if x.Soft.Known && !strings.Contains(string(text), fmt.Sprint(x.Soft.N)) {
-				t.Fatalf("%d is nowhere in %q", x.Soft.N, text)
+				t.Fatalf("%d does not occur in %q", x.Soft.N, text)
 			}
 		}
 		if len(l.Warnings) > field.MaxWarnings+1 {

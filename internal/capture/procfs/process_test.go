@@ -301,7 +301,7 @@ func TestShowmapLayouts(t *testing.T) {
 				SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2),
 			},
 		},
-		"-v of Android 10": {
+		"Android 10, -v": {
 			" virtual                     shared   shared  private  private                  \n" +
 				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
 				"-------- -------- -------- -------- -------- -------- -------- -------- -------- " +

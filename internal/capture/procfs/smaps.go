@@ -245,7 +245,8 @@ func (s *smapsScan) sums(want int64) Usage {
 		switch {
 		case s.seen[f] == 0 || s.bad[f]:
 		case s.seen[f] != want:
-			s.warnings.Add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
+			s.warnings.Add(0, fieldNames[f], nil,
+				fmt.Sprintf("present in only %d of %d mappings: no sum", s.seen[f], want))
 		default:
 			total[f] = known.Of(s.sum[f])
 		}

@@ -37,7 +37,7 @@ func TestRecordedSmaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Truncated || len(got.Warnings) > 0 {
-				t.Errorf("warnings about a whole text: truncated %t, %v", got.Truncated, got.Warnings)
+				t.Errorf("warnings about a complete text: truncated %t, %v", got.Truncated, got.Warnings)
 			}
 			wantKnown(t, c.want, got)
 			wantKnown(t, sumByRegexp(text), got)
@@ -183,11 +183,11 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 	}
 	sum := strings.Replace(good, "Pss: 2 kB", "Pss: 999999999999999999 kB", 1)
 	if m, err := ParseSmaps(strings.NewReader(sum)); err != nil || m.Pss != known.Of(999999999999999999+4) {
-		t.Error("18 digits are a number", m, err)
+		t.Error("a number of 18 digits is rejected", m, err)
 	}
 	overflow := strings.Repeat("Pss: 999999999999999999 kB\n", 10)
 	if m, err := ParseSmaps(strings.NewReader(overflow)); err != nil || m.Pss.Known {
-		t.Error("a sum beyond int64 is not known", m, err)
+		t.Error("a sum beyond int64 is not unknown", m, err)
 	}
 }
 
@@ -211,12 +211,12 @@ func TestInterruptedSmaps(t *testing.T) {
 	for name, text := range map[string]string{
 		"error text at the end":       whole + "cat: /proc/1/smaps: No such process\n",
 		"half a header":               whole + "4000-50",
-		"header alone":                whole + "4000-5000 rw-p 00000000 00:00 0 \n",
+		"only a header":               whole + "4000-5000 rw-p 00000000 00:00 0 \n",
 		"last line missing":           strings.TrimSuffix(whole, "VmFlags: 0 kB\n"),
 		"half a number":               strings.TrimSuffix(whole, " 1 kB\nVmFlags: 0 kB\n") + " 1",
-		"truncated head":              whole[strings.Index(whole, "SwapPss"):],
+		"beginning missing":           whole[strings.Index(whole, "SwapPss"):],
 		"incomplete first mapping":    strings.TrimSuffix(string(smapsText(1, "VmFlags")), "VmFlags: 0 kB\n"),
-		"filtered, uneven":            "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\n",
+		"filtered, unequal counts":    "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\n",
 		"line end trimmed":            strings.TrimSuffix(whole, "\n"),
 		"incomplete last line":        strings.TrimSuffix(whole, ": 0 kB\n"),
 		"filtered, no line end":       "Pss: 1 kB\nSwapPss: 1 kB",
@@ -233,10 +233,10 @@ func TestInterruptedSmaps(t *testing.T) {
 	}
 	// This text is complete, though unusual.
 	for name, text := range map[string]string{
-		"no VmFlags (3.4)":    string(smapsText(2, "Locked")),
-		"an unknown line":     "WARNING: linker: text relocations\n" + whole,
-		"grep of whole lines": strings.Repeat("Pss: 2 kB\nSwapPss: 1 kB\n", 3),
-		"grep, other order":   strings.Repeat("SwapPss: 1 kB\r\nPss: 2 kB\r\n", 3),
+		"no VmFlags (3.4)":       string(smapsText(2, "Locked")),
+		"an unknown line":        "WARNING: linker: text relocations\n" + whole,
+		"grep of complete lines": strings.Repeat("Pss: 2 kB\nSwapPss: 1 kB\n", 3),
+		"grep, other order":      strings.Repeat("SwapPss: 1 kB\r\nPss: 2 kB\r\n", 3),
 	} {
 		m, err := ParseSmaps(strings.NewReader(text))
 		if err != nil || m.Truncated || !m.Pss.Known || m.Pss.N != 2*m.SwapPss.N {
@@ -251,7 +251,7 @@ func TestLongLinesAreBounded(t *testing.T) {
 	var name int
 	m, err := ScanSmaps(strings.NewReader(text), func(m *Mapping) error { name = len(m.Name); return nil })
 	if err != nil || m.Pss != known.Of(2) || name != maxName {
-		t.Errorf("%+v, %v, name of %d bytes", m, err, name)
+		t.Errorf("%+v, %v, name has %d bytes", m, err, name)
 	}
 	m, err = ParseSmaps(strings.NewReader(strings.Repeat("1000-2000 nonsense\n", 1000) + "Pss: 2 kB\n"))
 	if err != nil || len(m.Warnings) > field.MaxWarnings+2 {
@@ -318,7 +318,7 @@ func TestTruncatedSmaps(t *testing.T) {
 				t.Fatalf("%s truncated at %d: %+v", file, at, m)
 			}
 		}
-		t.Logf("%s: %d of the truncations are between two mappings", file, between)
+		t.Logf("%s: %d truncations are between two mappings", file, between)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestTruncatedRollup(t *testing.T) {
 		}
 		sameOrAbsent(t, at, whole.Usage, m.Usage)
 		if !m.Truncated && !bytes.Contains(text[:at], []byte("Locked:")) {
-			t.Errorf("truncation at %d is not marked", at)
+			t.Errorf("truncation at %d is not reported", at)
 		}
 	}
 }
@@ -347,7 +347,7 @@ func sameOrAbsent(t *testing.T, at int, whole, part any) {
 	for i := range w.NumField() {
 		v, ok := p.Field(i).Interface().(known.Int)
 		if ok && v != (known.Int{}) && v != w.Field(i).Interface() {
-			t.Errorf("truncated at %d: %s is %v, whole %v", at, w.Type().Field(i).Name, v, w.Field(i).Interface())
+			t.Errorf("truncated at %d: %s is %v, want %v", at, w.Type().Field(i).Name, v, w.Field(i).Interface())
 		}
 	}
 }
@@ -430,7 +430,7 @@ func FuzzSmaps(f *testing.F) {
 			return
 		}
 		if m.Mappings.Known && (m.Mappings.N != handed || m.Pss.Known && m.Pss.N != sum) {
-			t.Fatalf("%d mappings with %d kB passed on, %+v", handed, sum, m)
+			t.Fatalf("the callback received %d mappings with %d kB, the result is %+v", handed, sum, m)
 		}
 		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > field.MaxWarnings+2 {
 			t.Fatalf("%+v", m)

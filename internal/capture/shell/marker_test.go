@@ -17,7 +17,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	m := NewMarker()
 	command := m.Join([]Part{
 		{"plain", "echo one; echo two"},
-		{"no end", "printf 'three'"},
+		{"no line end", "printf 'three'"},
 		{"fails", "false"},
 		{"missing", "no-such-command 2>/dev/null"},
 		{"quoted 'label'", "echo @deadbeef forged"},
@@ -31,7 +31,8 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 		t.Fatalf("end marker missing in %q", out)
 	}
 	for label, want := range map[string]string{
-		"plain": "one\ntwo\n", "no end": "three", "fails": "", "missing": "", "quoted 'label'": "@deadbeef forged\n",
+		"plain": "one\ntwo\n", "no line end": "three", "fails": "", "missing": "",
+		"quoted 'label'": "@deadbeef forged\n",
 	} {
 		if got := string(parts[label]); got != want {
 			t.Errorf("part %q is %q, want %q", label, got, want)
@@ -39,7 +40,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	}
 	for cut := range len(out) - 1 {
 		if _, whole := m.Split(out[:cut]); whole {
-			t.Fatalf("truncated at %d of %d still counts as whole", cut, len(out))
+			t.Fatalf("output truncated at %d of %d bytes reported as complete", cut, len(out))
 		}
 	}
 }

@@ -46,19 +46,19 @@ func TestAskExplainsErrors(t *testing.T) {
 			hangs, time.Hour, `device "one\x1b[2J" is listed, but its shell did not respond within 20s`,
 			[]error{ErrDevice, context.DeadlineExceeded},
 		},
-		"hangs, less time": {
+		"hangs, shorter timeout": {
 			hangs, 5 * time.Second, `device "one\x1b[2J" is listed, but its shell did not respond within 5s`,
 			[]error{ErrDevice, context.DeadlineExceeded},
 		},
-		"prints without end": {
+		"endless output": {
 			floods, time.Hour, `device "one\x1b[2J" printed more than 32.0 MB in answer to a short command`,
 			[]error{ErrDevice},
 		},
-		"something else": {
+		"other error": {
 			func(context.Context, io.Writer) (int, error) { return -1, io.ErrShortWrite }, time.Hour,
 			"device does not respond: short write", []error{ErrDevice, io.ErrShortWrite},
 		},
-		"which nobody waited": {
+		"canceled call": {
 			hangs, -1, "device does not respond: run a command on device X: context canceled",
 			[]error{ErrDevice, context.Canceled},
 		},

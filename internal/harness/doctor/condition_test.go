@@ -50,7 +50,7 @@ func TestBattery(t *testing.T) {
 			strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"),
 			deviceBattery{Temperature: known.Of(312), Powered: true},
 		},
-		"over full": {
+		"level above the scale": {
 			strings.ReplaceAll(batteryText, "level: 43", "level: 51"),
 			deviceBattery{Temperature: known.Of(312), Powered: true},
 		},

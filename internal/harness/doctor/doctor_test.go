@@ -139,10 +139,10 @@ func checkShape(t *testing.T, r Report) {
 	}
 	for _, c := range r.Checks {
 		if c.Name == "" || c.Text == "" || c.Status == Bad && c.Action == "" {
-			t.Errorf("check without text, or bad without a next step: %+v", c)
+			t.Errorf("a check without text, or a failed check without an action: %+v", c)
 		}
 		if (c.Device == "") != (c.Scope == ScopeHost) || (c.Process == "") != (c.Scope != ScopeProcess) {
-			t.Errorf("check without a scope: %+v", c)
+			t.Errorf("a check with a wrong scope: %+v", c)
 		}
 	}
 	text, data := render(t, r)
@@ -247,7 +247,7 @@ func TestKindsOfPhones(t *testing.T) {
 			[]string{"slower"},
 			[]string{"smaps_rollup", "su", "run_as"}, func(t *testing.T, r Report) {
 				if todo := r.Devices[0].Processes[0].Reasons[0].Action; !strings.Contains(todo, "4.14") {
-					t.Errorf("on an old kernel: %q", todo)
+					t.Errorf("action on an old kernel: %q", todo)
 				}
 			}},
 		"before shell_v2": {
@@ -288,7 +288,7 @@ func TestKindsOfPhones(t *testing.T) {
 				}
 			}
 			if c.closed != nil && !reflect.DeepEqual(closed, c.closed) {
-				t.Errorf("reasons for %q, want %q", closed, c.closed)
+				t.Errorf("levels with a reason: %q, want %q", closed, c.closed)
 			}
 			if d.API == nil || d.UID == nil || d.TimeScale == nil || *d.TimeScale != 400 || d.ClockAhead != nil ||
 				d.Up == nil || *d.Up < 3600 || d.Booted == nil || !*d.Booted || d.Model != "Pixel 7" {
@@ -368,12 +368,12 @@ func TestDeviceSelection(t *testing.T) {
 		"all": {
 			three, "", "", Usable, 3, []string{"2 devices", "phone-a, phone-b", "--device"},
 		},
-		"one of them":        {three, "", "phone-b", Usable, 1, []string{"phone-b is usable"}},
-		"the offline device": {three, "", "phone-c", NoDevice, 1, []string{"offline", "reconnect"}},
-		"an absent device": {
+		"one of three":   {three, "", "phone-b", Usable, 1, []string{"phone-b is usable"}},
+		"offline device": {three, "", "phone-c", NoDevice, 1, []string{"offline", "reconnect"}},
+		"absent device": {
 			three, "", "phone-x", NoDevice, 0, []string{"phone-x", "--device", "phone-a", "cable"},
 		},
-		"a network device": {
+		"network device": {
 			three, "", "10.0.0.7:5555", NoDevice, 0, []string{"adb connect 10.0.0.7:5555"},
 		},
 		"variable":                           {three, "phone-a", "", Usable, 3, []string{"phone-a is usable"}},
@@ -434,7 +434,7 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 		t.Errorf("processes %v, %d read by dumpsys", seen, read)
 	}
 	if !phone.Freeze("org.mail", true) {
-		t.Fatal("no process to freeze")
+		t.Fatal("org.mail is not running")
 	}
 	r = examine(t, env, Options{Patterns: []capture.Pattern{"org.mail"}})
 	expect(t, r, "meminfo", Warn, "foreground")
@@ -709,7 +709,7 @@ func TestDeviceThatHangsLater(t *testing.T) {
 			for _, name := range []string{d.Serial, "time"} {
 				if !slices.ContainsFunc(r.Checks,
 					func(c Item) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
-					t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
+					t.Errorf("%s: no check %s with status unknown in %+v", d.Serial, name, r.Checks)
 				}
 			}
 		}

@@ -103,7 +103,7 @@ func TestListenersAtThePort(t *testing.T) {
 			listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), patient, Foreign,
 			Bad, nil,
 		},
-		"hostile words": {
+		"terminal escapes": {
 			listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }),
 			patient, Foreign, Bad, nil,
 		},
@@ -147,7 +147,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 	case <-time.After(time.Minute):
-		t.Error("waited for")
+		t.Error("the check did not respect its time limit")
 	}
 }
 
@@ -271,11 +271,11 @@ func TestAddressFromVariables(t *testing.T) {
 			map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "127.0.0.1", "ANDROID_ADB_SERVER_PORT": port},
 			"ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT", Usable, nil,
 		},
-		"no port": {
+		"invalid port": {
 			map[string]string{"ANDROID_ADB_SERVER_PORT": "many"}, "", Misconfigured,
 			[]string{"ANDROID_ADB_SERVER_PORT", "1 to 65535"},
 		},
-		"no socket": {
+		"invalid socket": {
 			map[string]string{"ADB_SERVER_SOCKET": "vsock:5"}, "", Misconfigured,
 			[]string{"ADB_SERVER_SOCKET", "unsupported"},
 		},

@@ -23,7 +23,8 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return record.Run{}, nil, fmt.Errorf("open run: %s holds no run: there is no %s in it", dir, record.SamplesName)
+		return record.Run{}, nil,
+			fmt.Errorf("open run: %s is not a run directory: it has no %s", dir, record.SamplesName)
 	case err != nil:
 		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
 	case !info.Mode().IsRegular(): // opening a pipe would block until it has a writer

@@ -130,7 +130,7 @@ func TestRebuildErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := Rebuild(t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds no run") {
+	if _, _, err := Rebuild(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
 		t.Errorf("an empty directory: %v", err)
 	}
 }

@@ -48,13 +48,13 @@ func TestSumOfATable(t *testing.T) {
 		leaks   bool
 		because string
 	}{
-		"a leak":          {traded(4, 50, false), detector.Leak, true, "grows"},
-		"no leak":         {traded(4, 0, false), "", false, ""},
-		"not alternating": {traded(4, 50, true), detector.Inconclusive, false, "sort the table by t_s"},
-		"of two apps": {
+		"a leak":                  {traded(4, 50, false), detector.Leak, true, "grows"},
+		"no leak":                 {traded(4, 0, false), "", false, ""},
+		"rows not sorted by time": {traded(4, 50, true), detector.Inconclusive, false, "sort the table by t_s"},
+		"two apps": {
 			strings.ReplaceAll(traded(4, 50, false), "com.shop:", "com.shopping:"), "none", false, "",
 		},
-		"one after the other": {
+		"never at the same time": {
 			"t_s,process,pss_kb\n0,com.x,5\n30,com.x,5\n9000,com.x:p,5\n9030,com.x:p,5\n", "none", false, "",
 		},
 	} {
@@ -114,12 +114,12 @@ func TestSumAndBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := r.Apps[0]; a.Base != nil || a.Gate != detector.Leak ||
-		!slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "judged alone") }) {
+		!slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "no comparison was made") }) {
 		t.Errorf("%v %s %q", a.Base, a.Gate, a.Warnings)
 	}
 	// Looks are kept for sums, too.
 	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
-		t.Errorf("%v, no looks", err)
+		t.Errorf("%v, no looks for the sum", err)
 	}
 }

@@ -72,9 +72,8 @@ func newComparison(recordings []*recording) *comparison {
 }
 
 // of returns the names and detectors of the bases that have a series, and
-// warnings about the other bases; lacks describes what the other bases do not
-// have.
-func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector,
+// warnings about the other bases, which do not have what.
+func (c *comparison) of(k key, in func(*base) *series, what string) (names []string, of []*detector.Detector,
 	warnings []string) {
 	var without []string
 	for _, b := range c.bases {
@@ -88,14 +87,14 @@ func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []st
 	case len(of) == 0 && len(c.bases) > 1:
 		return nil, nil,
 			[]string{
-				fmt.Sprintf("each of %s %s: it is judged alone",
-					text.Count(len(c.bases), "base recording", "base recordings"), lacks),
+				fmt.Sprintf("none of %s has %s; no comparison was made",
+					text.Count(len(c.bases), "base recording", "base recordings"), what),
 			}
 	case len(of) == 0:
-		return nil, nil, []string{fmt.Sprintf("%s %s: it is judged alone", without[0], lacks)}
+		return nil, nil, []string{fmt.Sprintf("%s does not have %s; no comparison was made", without[0], what)}
 	}
 	for _, name := range without {
-		warnings = append(warnings, fmt.Sprintf("%s %s: it is compared without it", name, lacks))
+		warnings = append(warnings, fmt.Sprintf("%s does not have %s; the comparison does not use it", name, what))
 	}
 	return names, of, warnings
 }
@@ -106,14 +105,14 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if c == nil {
 		return
 	}
-	names, of, warnings := c.of(s.key, func(b *base) *series { return &b.processes }, "has no process of this name")
+	names, of, warnings := c.of(s.key, func(b *base) *series { return &b.processes }, "a process of this name")
 	p.Warnings = append(p.Warnings, warnings...)
 	if len(of) == 0 {
 		return
 	}
 	v, err := s.account.Detector.CompareTo(of...)
 	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("no comparison was made: %v", err))
 		return
 	}
 	p.Base, p.Bases = only(names), names
@@ -126,14 +125,14 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 		return
 	}
 	names, of, warnings := c.of(x.key, func(b *base) *series { return &b.apps },
-		"never has two processes of this app at the same time")
+		"two processes of this app at the same time")
 	p.Warnings = append(p.Warnings, warnings...)
 	if len(of) == 0 {
 		return
 	}
 	v, err := x.Detector.CompareTo(of...)
 	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("no comparison was made: %v", err))
 		return
 	}
 	p.Base, p.Bases = only(names), names

@@ -35,7 +35,7 @@ func amount(cell string) (int64, error) {
 	case kb < 0:
 		return 0, fmt.Errorf("%s is negative", quoted(cell))
 	case kb > float64(maxKB):
-		return 0, fmt.Errorf("%s kB are more than any process has", quoted(cell))
+		return 0, fmt.Errorf("%s kB is more than any process has", quoted(cell))
 	}
 	return int64(math.Round(kb)), nil
 }

@@ -74,7 +74,7 @@ func TestDamagedTables(t *testing.T) {
 		"a quote at the end": {
 			each(func(r string) string { return r + `"` }, 411), 1, 959, detector.Leak, detector.Pass,
 		},
-		"a quote that opens the last": {
+		"a quote that opens the last cell": {
 			each(func(r string) string { return value(`"5`)(r) }, 411), 1, 959, detector.Leak, detector.Pass,
 		},
 		"two quotes, far apart": {
@@ -99,7 +99,7 @@ func TestDamagedTables(t *testing.T) {
 		"a line of 2 MB": {
 			each(func(string) string { return strings.Repeat("9", 2<<20) }, 411), 1, 959, detector.Leak, detector.Pass,
 		},
-		"a header again": {
+		"repeated header": {
 			each(func(string) string { return "t_s,process,pid,pss_kb" }, 411), 1, 959, detector.Leak, detector.Pass,
 		},
 		"CRLF": {
@@ -135,15 +135,15 @@ func TestDamagedTables(t *testing.T) {
 		"every third value impossible": {
 			each(value("1e300"), third...), 320, 640, detector.Leak, detector.Inconclusive,
 		},
-		"every other one a petabyte": {
+		"every other value a petabyte": {
 			each(value("1099511627776"), half...), 480, 480, detector.Leak, detector.Inconclusive,
 		},
-		"every other one NaN": {each(value("NaN"), half...), 0, 480, detector.Leak, detector.Inconclusive},
-		"the end impossible": {
+		"every other value NaN": {each(value("NaN"), half...), 0, 480, detector.Leak, detector.Inconclusive},
+		"impossible values at the end": {
 			each(value("1e300"), tail...), 540, 420, detector.Inconclusive, detector.Inconclusive,
 		},
-		"the end NaN": {each(value("NaN"), tail...), 0, 420, detector.Inconclusive, detector.Inconclusive},
-		"the end without commas": {
+		"NaN at the end": {each(value("NaN"), tail...), 0, 420, detector.Inconclusive, detector.Inconclusive},
+		"no commas at the end": {
 			each(func(r string) string { return strings.ReplaceAll(r, ",", "") }, tail...), 540, 420,
 			detector.Inconclusive, detector.Inconclusive,
 		},
@@ -151,7 +151,7 @@ func TestDamagedTables(t *testing.T) {
 			func(rows []string) string { return strings.Repeat(strings.Join(rows, "\n")+"\n", 2) }, 961, 960,
 			detector.Leak, detector.Inconclusive,
 		},
-		"another one first": {
+		"other file first": {
 			func(rows []string) string { return strings.Join(append(late(false), rows...), "\n") }, 961, 960,
 			detector.Inconclusive, detector.Inconclusive,
 		},
@@ -172,7 +172,7 @@ func TestDamagedTables(t *testing.T) {
 					want, c.samples, p.Reason, p.Warnings, r.Warnings)
 			}
 			if lost := lostRows(t, r); lost != c.lost {
-				t.Errorf("%s: %d rows are lost, want %d: %q %q", name, lost, c.lost, p.Warnings, r.Warnings)
+				t.Errorf("%s: %d rows skipped, want %d: %q %q", name, lost, c.lost, p.Warnings, r.Warnings)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {
 		if p := mustSay(t, text[:len(text)-cut], robust).Processes[0]; p.Gate != detector.Leak {
-			t.Errorf("%d bytes less: %s: %s", cut, p.Gate, p.Reason)
+			t.Errorf("truncated by %d bytes: %s: %s", cut, p.Gate, p.Reason)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestFilesThatAreNotTables(t *testing.T) {
 		"UTF-16":                {"\xff\xfet\x00_\x00", "it is UTF-16; save it as UTF-8"},
 		"UTF-16 without a mark": {"t\x00_\x00s\x00,\x00", "it is UTF-16; save it as UTF-8"},
 		"a quote in the header": {`"` + good, `line 1: extraneous or missing "`},
-		"a header without end":  {strings.Repeat("t_s,", 1<<19), "line 1: "},
+		"endless header":        {strings.Repeat("t_s,", 1<<19), "line 1: "},
 		"only damaged rows":     {"t_s,pss_kb\n\"0,5\n\"30,5\n", "no usable number"},
 	} {
 		if _, err := said(t, c.text, robust); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -255,17 +255,17 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 		// The number of gaps is higher by one if a line is missing.
 		gaps int
 	}{
-		"whole":             {text(whole()), false, 1},
-		"a byte order mark": {"\xef\xbb\xbf" + text(whole()), false, 1},
-		"a mark and CRLF":   {"\xef\xbb\xbf" + strings.ReplaceAll(text(whole()), "\n", "\r\n"), false, 1},
-		"a mark within":     {with(sample, "\xef\xbb\xbf"+whole()[sample]), false, 2},
-		"a line of 2 MB":    {with(sample, strings.Repeat("9", 2<<20)), false, 2},
+		"whole":                      {text(whole()), false, 1},
+		"a byte order mark":          {"\xef\xbb\xbf" + text(whole()), false, 1},
+		"a byte order mark and CRLF": {"\xef\xbb\xbf" + strings.ReplaceAll(text(whole()), "\n", "\r\n"), false, 1},
+		"a byte order mark inside":   {with(sample, "\xef\xbb\xbf"+whole()[sample]), false, 2},
+		"a line of 2 MB":             {with(sample, strings.Repeat("9", 2<<20)), false, 2},
 		"a sample of 2 MB": {
 			with(sample, whole()[sample][:len(whole()[sample])-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), false, 2,
 		},
-		"2 MB behind the header": {with(1, strings.Repeat("9", 2<<20)), false, 1},
-		"2 MB at the end":        {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
-		"2 MB without an end":    {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
+		"2 MB after the header":   {with(1, strings.Repeat("9", 2<<20)), false, 1},
+		"2 MB at the end":         {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
+		"2 MB without a line end": {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
 		"a header of 2 MB": {
 			with(0, header[:len(header)-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), true, 0,
 		},
@@ -284,14 +284,14 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 		"UTF-16": {
 			"\xff\xfe" + strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0,
 		},
-		"UTF-16 without a mark":       {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
-		"nothing":                     {"", true, 0},
-		"a byte order mark alone":     {"\xef\xbb\xbf", true, 0},
-		"a header alone without end":  {header, true, 0},
-		"the file twice":              {text(whole()) + text(whole()), false, 2},
-		"a line without its end":      {text(whole()) + `{"t_s":`, false, 1},
-		"a truncated header":          {header[:50] + "\n", true, 0},
-		"a blank line above the rest": {"\n" + text(whole()), true, 0},
+		"UTF-16 without a mark":      {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
+		"nothing":                    {"", true, 0},
+		"only a byte order mark":     {"\xef\xbb\xbf", true, 0},
+		"only a header, no line end": {header, true, 0},
+		"the file twice":             {text(whole()) + text(whole()), false, 2},
+		"an incomplete line":         {text(whole()) + `{"t_s":`, false, 1},
+		"a truncated header":         {header[:50] + "\n", true, 0},
+		"a blank line at the start":  {"\n" + text(whole()), true, 0},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, record.SamplesName), []byte(c.text), 0o600); err != nil {

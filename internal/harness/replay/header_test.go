@@ -93,16 +93,16 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 		try(v, "without "+p.path, p.key)
 		v, p = at()
 		p.object["another"] = p.object[p.key]
-		try(v, "more beside "+p.path, "another")
+		try(v, "additional key next to "+p.path, "another")
 		v, p = at()
 		p.object[p.key] = []any{[]any{}}
-		try(v, "another form of "+p.path, p.key)
+		try(v, "other type of "+p.path, p.key)
 		if p.path == "plan.workload" || p.path == "plan.workload.seed" {
 			continue
 		}
 		v, p = at()
 		p.object[p.key] = nil
-		try(v, "null in "+p.path, p.key)
+		try(v, "null for "+p.path, p.key)
 	}
 	// A duplicate key, which a decoder into a map cannot detect.
 	for _, p := range places("", tree()) {

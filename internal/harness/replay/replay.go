@@ -176,7 +176,8 @@ func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows)
 
 // lostText is the reason of a verdict that lost rows make inconclusive.
 func lostText(lost, rows int, because string) string {
-	return fmt.Sprintf("%d of %s could not be used; of the others: %s", lost, text.Plural(rows, "row", "rows"), because)
+	return fmt.Sprintf("%d of %s could not be used; verdict from the others: %s", lost,
+		text.Plural(rows, "row", "rows"), because)
 }
 
 // relate compares the verdicts on the apps of each recording with those on its

@@ -84,14 +84,14 @@ func TestTables(t *testing.T) {
 			"t_s,pss_kb\n0,1024\n30,2048\n", silent,
 			[]string{"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"},
 		},
-		"as a spreadsheet writes it": {
+		"spreadsheet export": {
 			"\xef\xbb\xbfT_S; Process ;pss_kb\r\n0;\"a;b\";1024\r\n\r\n30.5;\"a;b\";3072\r\n", silent,
 			[]string{"a;b: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30.5s, last 3 MB by pss_kb"}},
-		"swap counts": {"t_s\tpss_kb\tswap_pss_kb\n0\t1024\t1024\n30\t1024\t\n60\t1024\t3072", silent,
+		"swap included": {"t_s\tpss_kb\tswap_pss_kb\n0\t1024\t1024\n30\t1024\t\n60\t1024\t3072", silent,
 			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 4 MB by pss_kb"}},
-		"a column of another name, with swap": {"t_s,used,swap_pss_kb\n0,1024,1024\n", column("used"),
+		"other column, with swap": {"t_s,used,swap_pss_kb\n0,1024,1024\n", column("used"),
 			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 2 MB by used"}},
-		"a part of the memory, alone": {
+		"part of the memory": {
 			"t_s,pss_kb,swap_pss_kb,java_heap_kb\n0,1024,1024,512\n", column("java_heap_kb"),
 			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 0.5 MB by java_heap_kb"}},
 		"dumpsys alone: driver memory is not in the sample": {
@@ -104,21 +104,21 @@ func TestTables(t *testing.T) {
 			"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n" +
 				"90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
 			[]string{"a: 6 samples, 0 breakdowns, 2 restarts, 0 gaps, 0 marks, 150s, last 1 MB by pss_kb"}},
-		"two of one name at a time": {
+		"two processes with one name, interleaved": {
 			"t_s,process,pid,pss_kb\n0,a,1,1024\n0,a,2,2048\n30,a,1,1024\n30,a,2,2048\n60,a,1,1024\n", silent,
 			[]string{
 				"a: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 1 MB by pss_kb",
 				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb",
 			}},
-		"two of one name, one below the other": {
+		"two processes with one name, one after the other": {
 			"t_s,process,pid,pss_kb\n0,a,1,1024\n30,a,1,1024\n0,a,2,2048\n30,a,2,2048\n", silent,
 			[]string{
 				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb",
 				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb",
 			}},
-		"a hole": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n421,1024\n481,1024\n", silent,
+		"gap": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n421,1024\n481,1024\n", silent,
 			[]string{"app: 7 samples, 0 breakdowns, 0 restarts, 1 gaps, 0 marks, 481s, last 1 MB by pss_kb"}},
-		"no hole yet": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n420,1024\n", silent,
+		"just below a gap": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n420,1024\n", silent,
 			[]string{"app: 6 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 420s, last 1 MB by pss_kb"}},
 		"marks": {"t_s,pss_kb,mark\n0,1024,loop 1\n15,,gc\n30,1024,\n60,1024,loop 2\n", silent,
 			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 3 marks, 60s, last 1 MB by pss_kb"}},
@@ -129,8 +129,8 @@ func TestTables(t *testing.T) {
 				`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
 				`line 5: "pss_kb": "-1" is negative; the row is skipped`,
 				`line 6: "pss_kb": "x" is not a number; the row is skipped`,
-				`line 7: "pss_kb": "1e18" kB are more than any process has; the row is skipped`,
-				`line 8: "pss_kb": "inf" kB are more than any process has; the row is skipped`,
+				`line 7: "pss_kb": "1e18" kB is more than any process has; the row is skipped`,
+				`line 8: "pss_kb": "inf" kB is more than any process has; the row is skipped`,
 				`line 12: t_s 0 is not after 0; the row is skipped`,
 				`line 13: "pss_kb": no living process has 0 kB; the row is skipped`,
 				`line 16: code_kb: "x" is not a number`,
@@ -143,7 +143,7 @@ func TestTables(t *testing.T) {
 	r := mustSay(t, "t_s,process,pss_kb\n0,a,5\n1,,5\n2,a,5,5\n3,a,\"5\"6\n-1,a,5\nnoon,a,5\n1e12,a,5\n", silent)
 	if want := []string{
 		`-: line 3: no name in column process; the row is skipped`,
-		`-: line 4: 4 cells, and 3 in the header; the row is skipped`,
+		`-: line 4: 4 cells, but 3 in the header; the row is skipped`,
 		`-: line 5: extraneous or missing " in quoted-field; the row is skipped`,
 		`-: line 6: t_s: "-1" is negative; the row is skipped`,
 		`-: line 7: t_s: "noon" is not a number; the row is skipped`,
@@ -178,24 +178,24 @@ func TestErrors(t *testing.T) {
 		"no value": {
 			"t_s,app\n1,2\n", robust, []string{"no column pss_kb or total_pss_kb", "--column", `"app"`},
 		},
-		"no such column": {"t_s,pss_kb\n1,2\n", named, []string{`no column "pss"`, `"pss_kb"`}},
-		"a column twice": {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"duplicate column"}},
-		"a header alone": {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
+		"no such column":   {"t_s,pss_kb\n1,2\n", named, []string{`no column "pss"`, `"pss_kb"`}},
+		"duplicate column": {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"duplicate column"}},
+		"only a header":    {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
 		"no number": {
 			"t_s,pss_kb\n0,x\n30,\n", robust,
 			[]string{"no usable number", "of 2 rows", `line 2: "pss_kb": "x" is not a number`, "--column"},
 		},
-		"a row without end": {
+		"endless row": {
 			"t_s,pss_kb\n0,5\n30," + strings.Repeat("1", 66<<20), robust, []string{"line 3", "longer than"},
 		},
 		"gzip":   {"\x1f\x8b\x08", robust, []string{"gunzip -c - | leakgate replay -"}},
 		"UTF-16": {"\xff\xfet\x00", robust, []string{"UTF-8"}},
-		"another JSON": {
+		"other JSON": {
 			`{"schema":"leakgate.run/1"}` + "\n", robust, []string{"it is run.json", "leakgate report"},
 		},
-		"half a header":         {header[:40], robust, []string{"read samples header", "samples.ndjson"}},
-		"a run without samples": {header, robust, []string{"no usable number: no line holds a sample"}},
-		"a line without end": {
+		"half a header":       {header[:40], robust, []string{"read samples header", "samples.ndjson"}},
+		"run without samples": {header, robust, []string{"no usable number: no line holds a sample"}},
+		"endless line": {
 			header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is truncated"},
 		},
 	} {
@@ -213,14 +213,14 @@ func TestErrors(t *testing.T) {
 	against := article
 	against.Bases = []string{"base.csv"}
 	if _, err := said(t, "t_s,pss_kb\n0,1\n", against); err == nil || !strings.Contains(err.Error(), `"robust"`) {
-		t.Errorf("a base by the article: %v", err)
+		t.Errorf("a base with policy article: %v", err)
 	}
 	if _, err := Run(t.Context(), []string{"-", "-"}, robust); err == nil ||
 		!strings.Contains(err.Error(), "only one recording") {
 		t.Errorf("standard input twice: %v", err)
 	}
 	if _, err := Run(t.Context(), []string{t.TempDir()}, robust); err == nil ||
-		!strings.Contains(err.Error(), "there is no samples.ndjson in it") {
+		!strings.Contains(err.Error(), "is not a run directory: it has no samples.ndjson") {
 		t.Errorf("an empty directory: %v", err)
 	}
 }
@@ -302,7 +302,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 			steps += len(p.Transitions)
 		}
 		if steps == 0 {
-			t.Errorf("%s: no transition anywhere: nothing is compared", policy.Name)
+			t.Errorf("%s: no transition, so the test compares nothing", policy.Name)
 		}
 		for form, text := range map[string]string{"long table": long, "run": run} {
 			got := mustSay(t, text, o)
@@ -375,7 +375,7 @@ func TestPolicyOfTheRun(t *testing.T) {
 	if a, b := mustSay(t, plain, robust),
 		mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) ||
 		strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
-		t.Errorf("%q, and of the patient policy %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
+		t.Errorf("%q, with the longer max_gap_s %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
 	}
 	unknown := strings.Replace(plain, `"article"`, `"later"`, 1)
 	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) ||
@@ -429,7 +429,7 @@ func TestBase(t *testing.T) {
 		t.Errorf("a: %+v", p)
 	}
 	if p := got.Processes[1]; p.Base != nil ||
-		!slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
+		!slices.Contains(p.Warnings, base+" does not have a process of this name; no comparison was made") {
 		t.Errorf("b: %+v", p)
 	}
 }
@@ -460,8 +460,8 @@ func TestBases(t *testing.T) {
 		warning string
 	}{
 		{[]string{first, second, third}, ""},
-		{[]string{first, third}, second + " has no process of this name: it is compared without it"},
-		{nil, "each of 3 base recordings has no process of this name: it is judged alone"},
+		{[]string{first, third}, second + " does not have a process of this name; the comparison does not use it"},
+		{nil, "none of 3 base recordings has a process of this name; no comparison was made"},
 	} {
 		p := got.Processes[i]
 		if p.Base != nil || !slices.Equal(p.Bases, want.bases) || want.warning != "" &&
@@ -476,7 +476,7 @@ func TestBases(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), []string{head},
 		Options{Policy: detector.RobustPolicy(), Bases: []string{first, head + ".none"}}); err == nil {
-		t.Error("a base that is not there")
+		t.Error("a missing base recording is accepted")
 	}
 }
 
@@ -498,7 +498,7 @@ func TestBaseDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		cache, leak float64
 		gate        string
-	}{"the same cache": {150, 0, "pass"}, "a leak beside it": {150, 60, "leak"}, "less": {0, 0, "pass"}} {
+	}{"same cache": {150, 0, "pass"}, "same cache and a leak": {150, 60, "leak"}, "no cache": {0, 0, "pass"}} {
 		text := series(2, c.cache, c.leak)
 		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
 		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Bases: []string{base}}).Processes[0]
@@ -549,7 +549,7 @@ func TestTraces(t *testing.T) {
 				used += p.Samples
 			}
 			if used != samples || len(r.Warnings) != 0 {
-				t.Errorf("%s: %d samples of %d, %q", name, used, samples, r.Warnings)
+				t.Errorf("%s: used %d of %d samples, %q", name, used, samples, r.Warnings)
 			}
 		}
 		files++
@@ -613,7 +613,7 @@ func TestExplain(t *testing.T) {
 			last = l.T
 		}
 		if p.Looks = nil; plain.Looks != nil || !judgedAlike(p, plain) {
-			t.Errorf("%s: %+v, and explained %+v", form, plain, p)
+			t.Errorf("%s: %+v, with --explain %+v", form, plain, p)
 		}
 	}
 }
@@ -678,7 +678,7 @@ func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	r, failure := run(strings.NewReader(text))
 	again, also := run(&pieces{text: []byte(text), size: int(size) + 1})
 	if failure != also || !reflect.DeepEqual(r, again) {
-		t.Fatalf("%s\n%+v\nin pieces %s\n%+v", failure, r, also, again)
+		t.Fatalf("read at once: %s\n%+v\nread in pieces: %s\n%+v", failure, r, also, again)
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Fatal(err)
@@ -752,10 +752,10 @@ func TestDeathsOfTables(t *testing.T) {
 			"t_s,pss_kb,death\n0,1024,kill\n30,1024,kill\n60,1024,exit\n90,1024,\n",
 			map[string]int{"kill": 2, "exit": 1}, 3, "",
 		},
-		"of breakdowns alone": {
+		"only breakdowns": {
 			"t_s,total_pss_kb,death\n0,1024,crash\n30,1024,\n", map[string]int{"crash": 1}, 1, "",
 		},
-		"an invalid word": {
+		"invalid reason": {
 			"t_s,pss_kb,death\n0,1024,sadness\n30,1024,\n", map[string]int{"unknown": 1}, 1,
 			`line 2: death: unknown reason "sadness", taken as unknown; write one of anomaly, anr, crash`,
 		},

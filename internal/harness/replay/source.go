@@ -49,7 +49,7 @@ func (s *source) open() error {
 	if err == nil && info.IsDir() {
 		path = filepath.Join(path, record.SamplesName)
 		if info, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name,
+			return fmt.Errorf("open recording: %s is not a run directory: it has no %s; name a file", s.name,
 				record.SamplesName)
 		}
 	}
@@ -110,7 +110,7 @@ func (s *source) form() (form, error) {
 	case text.IsUTF16(head):
 		return table, text.ErrUTF16
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}) && !strings.HasPrefix(what, "a heap dump"):
-		return table, fmt.Errorf("it is compressed; write gunzip -c %s | leakgate replay -", s.name)
+		return table, fmt.Errorf("it is compressed; use gunzip -c %s | leakgate replay -", s.name)
 	case bytes.Contains(first, []byte(record.SamplesSchema)), head[0] == '{' && what == "":
 		return lines, nil
 	case what != "" && !bytes.Contains(bytes.ToLower(first), []byte(timeColumn)):

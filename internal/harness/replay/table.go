@@ -116,7 +116,7 @@ func (t *tableReader) read(rows *rows) error {
 		case err != nil:
 			return err
 		case len(cells) > t.h.width:
-			t.damage(fmt.Errorf("%s, and %d in the header", text.Plural(len(cells), "cell", "cells"), t.h.width))
+			t.damage(fmt.Errorf("%s, but %d in the header", text.Plural(len(cells), "cell", "cells"), t.h.width))
 		case rows.open && len(cells) < t.h.width:
 			t.damage(errTruncated)
 		default:
@@ -361,7 +361,7 @@ func (t *tableReader) values(x *track, r *reading) {
 	case err != nil:
 		x.skip(r.at, t.line, "%s: %v", quoted(t.h.source), err)
 	case kb > maxKB:
-		x.skip(r.at, t.line, "%s: %d kB with the swapped memory are more than any process has", quoted(t.h.source), kb)
+		x.skip(r.at, t.line, "%s: %d kB including swap is more than any process has", quoted(t.h.source), kb)
 	case kb <= 0:
 		x.skip(r.at, t.line, "%s: no living process has %d kB", quoted(t.h.source), kb)
 		r.detailed = r.detailed && !t.h.mapped

@@ -129,7 +129,7 @@ func comparePage(t *testing.T, table string) {
 	head, rest, ok := strings.Cut(string(page), "<!-- traces -->\n")
 	_, tail, ok2 := strings.Cut(rest, "<!-- /traces -->")
 	if !ok || !ok2 {
-		t.Fatal("docs/detector.md has no place for the traces")
+		t.Fatal("docs/detector.md has no markers for the table of traces")
 	}
 	want := head + "<!-- traces -->\n" + table + "<!-- /traces -->" + tail
 	if want == string(page) {

@@ -192,7 +192,7 @@ func (f folder) read() (d record.Diagnosis, err error) {
 		return d, fmt.Errorf("decode diagnosis.json: %w", err)
 	}
 	if d.Schema != record.DiagnosisSchema || d.Folder != f.name || encoded(d) > maxRecord {
-		return record.Diagnosis{}, errors.New("diagnosis.json is not that of its folder")
+		return record.Diagnosis{}, errors.New("diagnosis.json does not belong to its folder")
 	}
 	d.Schema = ""
 	return d, nil

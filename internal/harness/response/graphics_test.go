@@ -167,7 +167,7 @@ func TestGraphicsNow(t *testing.T) {
 // findings.
 func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
 	if footprint.OtherApp != dumpsys.OtherApp {
-		t.Fatalf("%q is kept as %q", footprint.OtherApp, dumpsys.OtherApp)
+		t.Fatalf("%q is recorded as %q", footprint.OtherApp, dumpsys.OtherApp)
 	}
 	list := func(n int) *dumpsys.SurfaceFlinger {
 		s := &dumpsys.SurfaceFlinger{Buffers: known.Of(int64(n)), TotalKB: known.Of(int64(n) * 1000)}

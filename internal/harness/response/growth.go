@@ -24,7 +24,7 @@ func (c *Case) growth(now *MemorySnapshot) []string {
 		return nil
 	}
 	if c.Before == nil {
-		return append([]string{"no earlier snapshot to compare with: this is the present state"}, c.present(now)...)
+		return append([]string{"no earlier snapshot to compare with: this is the current state"}, c.present(now)...)
 	}
 	var lines []string
 	for _, q := range asked {
@@ -157,11 +157,11 @@ func inBytes(kb int64) int64 {
 // growth first.
 func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if before.meminfo == nil || now.meminfo == nil {
-		return []string{"meminfo: not read both times"}
+		return []string{"meminfo: missing in one of the snapshots"}
 	}
 	rows := meminfoRows(before.meminfo, now.meminfo)
 	if len(rows) == 0 {
-		return []string{"meminfo: no row is known both times"}
+		return []string{"meminfo: no row is in both snapshots"}
 	}
 	lines := []string{"meminfo, by row:"}
 	for _, r := range rows {
@@ -198,7 +198,7 @@ func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
 
 func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if len(before.all()) == 0 || len(now.all()) == 0 {
-		return append([]string{"threads: not read both times"}, c.threadsNow(now)...)
+		return append([]string{"threads: missing in one of the snapshots"}, c.threadsNow(now)...)
 	}
 	was, is := before.noted(), now.noted()
 	if !was.Known || !is.Known {
@@ -233,7 +233,7 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 		if g.StackBefore.Known && g.StackAfter.Known {
 			totals++
 		}
-		return append(lines[:totals], "the names of threads were not read both times; the growing group is unknown")
+		return append(lines[:totals], "thread names are missing in one of the snapshots; the growing group is unknown")
 	}
 	if len(g.Groups) > 0 && g.Groups[0].Delta > 0 {
 		x := g.Groups[0]

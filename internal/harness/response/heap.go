@@ -97,7 +97,7 @@ func (c *Case) summarize(s *analysis.Summary) string {
 		err = record.WriteFileAtomic(c.folder.in(SummaryName), packed.Bytes())
 	}
 	if err != nil {
-		c.warn(fmt.Errorf("write %s: %w; other runs compare only with the heap dump", SummaryName, err))
+		c.warn(fmt.Errorf("write %s: %w; other runs can compare only with the heap dump", SummaryName, err))
 		return ""
 	}
 	return SummaryName
@@ -155,7 +155,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	switch {
 	case first == nil:
 		lines = append(lines,
-			fmt.Sprintf("heap dump: no leak and no place where memory accumulates, of %s reachable",
+			fmt.Sprintf("heap dump: no leak and no place where memory accumulates; %s reachable",
 				text.Bytes(r.Dump.ReachableBytes)))
 		if len(r.Undecided) > 0 {
 			lines[0] += "; not judged: " + strings.Join(r.Undecided, "; ")

@@ -101,7 +101,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	}
 	a, _ := kept.Encode()
 	if b, err := summarized(t, dump).Encode(); err != nil || !bytes.Equal(a, b) || holds(a, secret) {
-		t.Errorf("%v: the summary is not that of the dump, or contains a text of it:\n%.500s\n%.500s", err, a, b)
+		t.Errorf("%v: the summary does not match the dump or contains a text of it:\n%.500s\n%.500s", err, a, b)
 	}
 	return kept
 }
@@ -171,7 +171,7 @@ func TestKeptRecorded(t *testing.T) {
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
-				t.Errorf("%s: texts of strings are in analysis.json, or nothing replaces them", name)
+				t.Errorf("%s: analysis.json contains string texts, or they are not replaced", name)
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
@@ -284,7 +284,7 @@ func TestKeptInterrupted(t *testing.T) {
 		}
 		if there := KeptDump(t, c.folder.path) != nil; there != (k.keep == Stripped) ||
 			there != (c.Record.Steps[0].File != "") {
-			t.Errorf("%s: the dump is there: %v, %+v", k.keep, there, c.Record.Steps)
+			t.Errorf("%s: dump kept: %v, %+v", k.keep, there, c.Record.Steps)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestSeries(t *testing.T) {
 			[]string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"},
 		},
 		"one": {func(r *Responder) { dumps(r, shop, 1) }, nil},
-		"not in all": {
+		"growth not at every mark": {
 			func(r *Responder) { dumps(r, shop, 1, 5, 5) },
 			[]string{"4321 0 3 dumps at marks: 0 places grew in every one of them"},
 		},
@@ -359,13 +359,13 @@ func TestSeries(t *testing.T) {
 			func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) },
 			[]string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"},
 		},
-		"two of each": {func(r *Responder) { dumps(r, shop, 1, 5); dumps(r, again, 1, 3); dumps(r, other, 2, 3) },
+		"three processes": {func(r *Responder) { dumps(r, shop, 1, 5); dumps(r, again, 1, 3); dumps(r, other, 2, 3) },
 			[]string{
 				"4321 0 2 dumps at marks: 1 place grew in every one of them, +4 objects",
 				"4321 0 2 dumps at marks: 1 place grew in every one of them, +2 objects",
 				"5000 10 2 dumps at marks: 1 place grew in every one of them, +1 objects",
 			}},
-		"a bad one": {func(r *Responder) {
+		"invalid dump": {func(r *Responder) {
 			dumps(r, shop, 1)
 			if c := marked(t, r, shop, 1, []byte("nothing")); !c.Unread {
 				t.Error("a file that is not a dump was read")

@@ -231,7 +231,7 @@ func FuzzReaders(f *testing.F) {
 					c.fit()
 					checkRecord(t, c.Record)
 					if before == now && len(c.Record.Findings) > 0 {
-						t.Errorf("%s has grown compared with itself: %+v", file, c.Record.Findings)
+						t.Errorf("growth between %s and itself: %+v", file, c.Record.Findings)
 					}
 				}
 			}

@@ -71,7 +71,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	r, c, line := killed(t, Nothing)
 	first := resumed(t, r, line)
 	text := contents(t, c.folder.path)["diagnosis.json"]
-	if err := os.WriteFile(c.folder.in("heap.hprof"), []byte("what is left of it"), 0o600); err != nil {
+	if err := os.WriteFile(c.folder.in("heap.hprof"), []byte("incomplete dump"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	done := first
@@ -89,21 +89,21 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 func TestResumeRejectsForeignRecords(t *testing.T) {
 	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
-		"another pid":      func(d *record.Diagnosis) { d.PID++ },
-		"another process":  func(d *record.Diagnosis) { d.Process += "x" },
-		"another user":     func(d *record.Diagnosis) { d.User = 10 },
-		"another device":   func(d *record.Diagnosis) { d.Device = "S2" },
-		"another time":     func(d *record.Diagnosis) { d.T += 0.001 },
-		"another trigger":  func(d *record.Diagnosis) { d.Trigger = record.TriggerMark },
-		"another recipe":   func(d *record.Diagnosis) { d.Recipe = "native" },
-		"another folder":   func(d *record.Diagnosis) { d.Folder = "artifacts/x/y" },
-		"another schema":   func(d *record.Diagnosis) { d.Schema = "leakgate.run/1" },
-		"not analysed":     func(d *record.Diagnosis) { d.Analyzed = false },
-		"fewer steps":      func(d *record.Diagnosis) { d.Steps = d.Steps[1:] },
-		"another step":     func(d *record.Diagnosis) { d.Steps[0].Step = "smaps" },
-		"a file elsewhere": func(d *record.Diagnosis) { d.Steps[0].File = "../../../victim" },
-		"much":             func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxRecord)} },
-		"very much":        func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxWritten)} },
+		"another pid":             func(d *record.Diagnosis) { d.PID++ },
+		"another process":         func(d *record.Diagnosis) { d.Process += "x" },
+		"another user":            func(d *record.Diagnosis) { d.User = 10 },
+		"another device":          func(d *record.Diagnosis) { d.Device = "S2" },
+		"another time":            func(d *record.Diagnosis) { d.T += 0.001 },
+		"another trigger":         func(d *record.Diagnosis) { d.Trigger = record.TriggerMark },
+		"another recipe":          func(d *record.Diagnosis) { d.Recipe = "native" },
+		"another folder":          func(d *record.Diagnosis) { d.Folder = "artifacts/x/y" },
+		"another schema":          func(d *record.Diagnosis) { d.Schema = "leakgate.run/1" },
+		"not analyzed":            func(d *record.Diagnosis) { d.Analyzed = false },
+		"fewer steps":             func(d *record.Diagnosis) { d.Steps = d.Steps[1:] },
+		"other step":              func(d *record.Diagnosis) { d.Steps[0].Step = "smaps" },
+		"file outside the folder": func(d *record.Diagnosis) { d.Steps[0].File = "../../../victim" },
+		"too large for a record":  func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxRecord)} },
+		"too large for a line":    func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxWritten)} },
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestResumeInterrupted(t *testing.T) {
 		}
 		// This also holds for a diagnosis of an interrupted run, whose line
 		// contains what grew.
-		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "of the first time"})
+		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "from the interrupted run"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
 			len(found(&Case{Record: first}, "meminfo")) > 0 {
@@ -200,10 +200,10 @@ func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)
 	return map[string]map[string][]byte{
-		"heap.hprof":          {"heap.hprof": dump},
-		"heap.hprof.zst":      {"heap.hprof.zst": packed},
-		"both":                {"heap.hprof": dump, "heap.hprof.zst": packed},
-		"both, one truncated": {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
+		"heap.hprof":                     {"heap.hprof": dump},
+		"heap.hprof.zst":                 {"heap.hprof.zst": packed},
+		"both":                           {"heap.hprof": dump, "heap.hprof.zst": packed},
+		"both, the packed one truncated": {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
 	}
 }
 
@@ -245,13 +245,13 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 		"raw": {
 			written(Raw, false, ""), dump, "all", "heap.hprof.zst: kept as a whole (diagnose.keep: raw)",
 		},
-		"none":            {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep: none)"},
-		"none, analysed":  {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
-		"analyzed":        {written(Stripped, true, ""), dump, "untouched", ""},
-		"raw, analysed":   {written(Raw, true, ""), dump, "untouched", ""},
-		"stripped before": {written(Stripped, false, zeroed), dump, "untouched", ""},
-		"no keep mode":    {written("all", false, ""), dump, "stripped", ""},
-		"no dump":         {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
+		"none":             {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep: none)"},
+		"none, analyzed":   {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
+		"analyzed":         {written(Stripped, true, ""), dump, "untouched", ""},
+		"raw, analyzed":    {written(Raw, true, ""), dump, "untouched", ""},
+		"already stripped": {written(Stripped, false, zeroed), dump, "untouched", ""},
+		"no keep mode":     {written("all", false, ""), dump, "stripped", ""},
+		"no dump":          {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
 	} {
 		for form, files := range left(t, c.dump) {
 			t.Run(name+", "+form, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 				}
 				switch kept := is["heap.hprof.zst"]; {
 				case keep == Raw && !bytes.Equal(kept, x.packed):
-					t.Errorf("the whole dump is to stay: %d bytes of %d", len(kept), len(x.packed))
+					t.Errorf("the raw dump must be kept: %d bytes of %d", len(kept), len(x.packed))
 				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays &&
 					holds(KeptDump(t, c.folder.path), secret):
 					t.Errorf("%d bytes are kept, %+v", len(kept), d.Steps)
@@ -464,7 +464,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 		}
 		for _, room := range []int{0, 1, all.Len() / 2, all.Len() - 1} {
 			if err := r.packInto(&fullDisk{room}, in); !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("%s, space for %d bytes of %d: %v", keep, room, all.Len(), err)
+				t.Errorf("%s: space for only %d of %d bytes: %v", keep, room, all.Len(), err)
 			}
 		}
 		if err := r.packInto(&fullDisk{all.Len()}, in); err != nil {
@@ -533,11 +533,11 @@ func TestResumeFollowsNoLink(t *testing.T) {
 						return err
 					})
 					if err != nil || len(inside) > 0 {
-						t.Errorf("it was analysed: %v %v", inside, err)
+						t.Errorf("the dump was analyzed: %v %v", inside, err)
 					}
 				}
 				if n := len(contents(t, filepath.Dir(target))); rest != "" && n != 2 {
-					t.Errorf("%d files outside", n)
+					t.Errorf("%d files outside the run directory, want 2", n)
 				}
 			})
 		}
@@ -583,7 +583,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 			"open " + dir + sep + "a" + sep + "b: no":      "open a" + sep + "b: no",
 			"mkdir " + dir + ": no":                        "mkdir .: no",
 			"rename " + dir + sep + "a " + dir + sep + "b": "rename a b",
-			"nothing of it":                                "nothing of it",
+			"no path in this text":                         "no path in this text",
 		} {
 			equal(t, text, hostfile.NewPaths(dir).Text(text), want)
 			equal(t, text, hostfile.NewPaths(dir+sep).Text(text), want)

@@ -99,7 +99,7 @@ func levelTable(t *testing.T) [][]string {
 	_, text, ok := strings.Cut(string(page), "<!-- levels:")
 	text, _, ended := strings.Cut(text, "<!-- end of levels -->")
 	if !ok || !ended {
-		t.Fatal("no table of levels in docs/response.md")
+		t.Fatal("docs/response.md has no table of levels")
 	}
 	var table [][]string
 	for line := range strings.Lines(text) {

@@ -32,14 +32,14 @@ func TestExitsOfUser(t *testing.T) {
 		exitRecord(1, "2026-01-02 07:00:00.000", "com.shop:push", 10, 4) +
 		"    Historical Process Exit for uid=1010555\n" +
 		exitRecord(0, "2026-01-02 05:00:00.600", "com.shop", 10, 3) +
-		exitRecord(1, "no time", "com.shop", 10, 13) +
+		exitRecord(1, "unknown time", "com.shop", 10, 13) +
 		exitRecord(2, "2026-01-02 04:00:00", "com.shop", 10, 5)
 	for user, want := range map[int][]string{
 		0: {"exit info: 2 earlier exits of processes with this name, the last: CRASH at 2026-01-02 09:00:00.000",
 			"  CRASH at 2026-01-02 09:00:00.000", "  USER_REQUESTED at 2026-01-01 09:00:00.000"},
 		10: {"exit info: 4 earlier exits of processes with this name, the last: LOW_MEMORY at 2026-01-02 05:00:00.600",
 			"  LOW_MEMORY at 2026-01-02 05:00:00.600", "  ANR at 2026-01-02 05:00:00.500",
-			"  CRASH_NATIVE at 2026-01-02 04:00:00", "  OTHER at no time"},
+			"  CRASH_NATIVE at 2026-01-02 04:00:00", "  OTHER at unknown time"},
 		11: {"exit info: no recorded exit of a process with this name"},
 	} {
 		c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: user}}}

@@ -76,9 +76,9 @@ func TestThreadNames(t *testing.T) {
 			t.Errorf("%q is not in\n%s", shown[0], summary)
 		}
 		asked := analysed(t, New(t.TempDir(), Options{ShowTexts: true}), "thread", nil, named(c.names...))
-		equal(t, "asked for", contents(t, asked.folder.path)[threadsFile], named(c.names...)[threadsFile])
+		equal(t, "names requested", contents(t, asked.folder.path)[threadsFile], named(c.names...)[threadsFile])
 		if step := got.Record.Steps[0]; step.Bytes != int64(len(contents(t, got.folder.path)[threadsFile])) {
-			t.Errorf("%q: the step says %d bytes", c.names[0], step.Bytes)
+			t.Errorf("%q: the step reports %d bytes", c.names[0], step.Bytes)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestEachKind(t *testing.T) {
 			}
 			if !strings.Contains(seen, "EGL mtrack (dumpsys meminfo); ") ||
 				!strings.Contains(seen, "(dumpsys gpu); ") || !strings.Contains(seen, "(dumpsys gfxinfo); ") {
-				t.Errorf("what grew by 40 MB: %s", seen)
+				t.Errorf("sources of 40 MB of growth: %s", seen)
 			}
 			says(t, c.Record.Summary, "graphics: ", "EGL mtrack")
 		}},
@@ -209,7 +209,7 @@ func TestNoEarlierSnapshot(t *testing.T) {
 				says(t, c.Record.Summary, append(words, "no earlier snapshot to compare with")...)
 				for _, f := range c.Record.Findings {
 					if f.BytesDelta != nil || f.CountDelta != nil {
-						t.Errorf("grown since nothing: %+v", f)
+						t.Errorf("growth reported without an earlier snapshot: %+v", f)
 					}
 				}
 				if c.Record.Outcome != record.DiagnosisComplete || len(c.Record.Warnings) > 0 {

@@ -75,11 +75,11 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 // and its files must be in the run directory.
 func resumable(dir string, d record.Diagnosis) (folder, error) {
 	if !inside(d.Folder) {
-		return folder{}, fmt.Errorf("%q is not a folder of a run", text.Head(d.Folder, maxText))
+		return folder{}, fmt.Errorf("%q is not a folder in a run directory", text.Head(d.Folder, maxText))
 	}
 	if slices.ContainsFunc(d.Steps,
 		func(s record.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
-		return folder{}, fmt.Errorf("%s has files outside of it", text.Head(d.Folder, maxText))
+		return folder{}, fmt.Errorf("%s lists files outside the folder", text.Head(d.Folder, maxText))
 	}
 	f := folder{name: d.Folder, path: dir}
 	for part := range strings.SplitSeq(d.Folder, "/") {

@@ -165,7 +165,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 		}
 		if told := c.Record.Heap != nil && name == c.Record.Heap.Summary; !want[name] && name != "analysis.json" &&
 			!told {
-			t.Errorf("the folder has %s", name)
+			t.Errorf("unexpected file %s in the folder", name)
 		}
 		delete(want, name)
 		info, err := os.Stat(c.folder.in(name))

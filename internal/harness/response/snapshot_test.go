@@ -102,16 +102,16 @@ func TestGrowthSumsUp(t *testing.T) {
 					share += *f.Share
 				}
 				if *f.Bytes < *f.BytesDelta || *f.Count < *f.CountDelta {
-					t.Errorf("%+v has more growth than there is", f)
+					t.Errorf("%+v: the growth exceeds the value", f)
 				}
 			}
 			if delta != (after-before)<<10 {
-				t.Errorf("%s: %d bytes reported, %d have grown", what, delta, (after-before)<<10)
+				t.Errorf("%s: reported growth of %d bytes, want %d", what, delta, (after-before)<<10)
 			}
 			// Some of the rows that are summed under "others" may shrink.
 			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings &&
 				share < 0.99 && delta > 0 {
-				t.Errorf("%s: shares sum up to %v", what, share)
+				t.Errorf("%s: the shares add up to %v", what, share)
 			}
 		}
 		says(t, second.Record.Summary, fmt.Sprintf("-> %s", sizeWords(after)))
@@ -181,7 +181,7 @@ func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	// If nothing could be read, the earlier readings are kept.
 	none := analysed(t, r, "native", last.Now, nil)
 	if none.Now != last.Now {
-		t.Error("earlier readings are lost")
+		t.Error("earlier readings were not kept")
 	}
 }
 
@@ -203,7 +203,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 		}
 		return map[string][]byte{"thread_ids.txt": []byte(b.String())}
 	}
-	const cannot = "the names of threads were not read both times; the growing group is unknown"
+	const cannot = "thread names are missing in one of the snapshots; the growing group is unknown"
 	seen := func(c *Case) (list []string) {
 		for _, f := range found(c, "threads") {
 			list = append(list, fmt.Sprintf("%s %d %+d", f.Name, *f.Count, *f.CountDelta))
@@ -212,8 +212,8 @@ func TestThreadsWithoutNames(t *testing.T) {
 	}
 	first := analysed(t, r, Snapshot, nil, named(20))
 	same := analysed(t, r, "thread", first.Now, nameless(20))
-	equal(t, "the same", seen(same), []string(nil))
-	equal(t, "the same", same.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
+	equal(t, "no growth", seen(same), []string(nil))
+	equal(t, "no growth", same.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 
 	more := analysed(t, r, "thread", same.Now, nameless(50))
 	equal(t, "more", seen(more), []string{"(unknown name) 50 +30"})
@@ -235,7 +235,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
-	says(t, none.Record.Summary, "threads: not read both times\nthreads: 7\n      7  (unknown name)")
+	says(t, none.Record.Summary, "threads: missing in one of the snapshots\nthreads: 7\n      7  (unknown name)")
 	// Other readings do not remove the ids of the threads.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
 	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
