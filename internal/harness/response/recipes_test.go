@@ -122,8 +122,8 @@ func TestEachKind(t *testing.T) {
 					t.Errorf("%s: %+v", first.Headline(), first.Record.Findings)
 				}
 				if files := strings.Count(strings.Join(w.files(first), " "),
-					".txt"); !strings.HasSuffix(first.Headline(), fmt.Sprintf(": %d artifacts", files)) {
-					t.Errorf("%s, of %d files", first.Headline(), files)
+					".txt"); !strings.HasPrefix(first.Headline(), fmt.Sprintf("snapshot of %d artifacts,", files)) {
+					t.Errorf("%s, want %d files", first.Headline(), files)
 				}
 				time.Sleep(time.Hour)
 				second := w.diagnose(w.order(c.recipe, first.Now))
