@@ -260,8 +260,10 @@ func TestGateErrors(t *testing.T) {
 		"missing file of accepted leaks": {
 			[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml",
 		},
-		"not a LeakCanary report": {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},
-		"accept without a key":    {[]string{"accept"}, 2, "want the key"},
+		"not a LeakCanary report": {
+			[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints neither",
+		},
+		"accept without a key": {[]string{"accept"}, 2, "want the key"},
 		"accept a class name": {
 			[]string{"accept", "CartActivity", "--reason", "r", "--owner", "o", "--until", "2999-01-01"}, 2,
 			"hexadecimal",
