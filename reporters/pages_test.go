@@ -323,7 +323,7 @@ func TestPathPages(t *testing.T) {
 func TestRunPages(t *testing.T) {
 	p := record.Process{
 		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1,
-		Duration: 7200, Missed: 2, Gaps: 1, Missing: 90,
+		Duration: 7200, Missed: 2, Gaps: 1, Missing: 90, Paused: 7.2,
 		CPU: new(4.25), CostCPU: new(0.5), State: detector.Normal, Worst: detector.Leaking, Gate: detector.Settled,
 		Growth: 12.3, Reason: "it settled",
 		Rate: new(120.04), RateInterval: []float64{-90, 150}, MinDetectable: new(9.55),
