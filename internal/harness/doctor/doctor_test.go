@@ -274,11 +274,11 @@ func TestKindsOfPhones(t *testing.T) {
 				p.PID == 0 {
 				t.Errorf("process %+v", p)
 			}
-			expect(t, r, "level", c.level, c.parts...)
+			expect(t, r, "memory", c.level, c.parts...)
 			dump := heapDumps[name]
 			expect(t, r, "heap_dump", dump.status, dump.text)
 			expect(t, r, "meminfo", OK, "kB in")
-			expect(t, r, "time_scale", OK, "400")
+			expect(t, r, "clock_speed", OK, "400")
 			expect(t, r, "data", OK, "GB free")
 			var closed []string
 			for _, reason := range p.Reasons {
@@ -438,7 +438,7 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 	}
 	r = examine(t, env, Options{Patterns: []capture.Pattern{"org.mail"}})
 	expect(t, r, "meminfo", Warn, "foreground")
-	expect(t, r, "level", OK)
+	expect(t, r, "memory", OK)
 }
 
 func TestManyProcessesAreBounded(t *testing.T) {
@@ -689,7 +689,7 @@ func (h *hangingPhone) Shell(ctx context.Context, command string, stdin io.Reade
 func TestDeviceThatHangsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := map[string]string{
-			"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E",
+			"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "memory": "grep -E",
 			"meminfo": "dumpsys -t",
 		}
 		var phones []adbd.Phone
@@ -796,8 +796,8 @@ func TestPageNamesEveryField(t *testing.T) {
 	for _, word := range []string{
 		"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent",
 		"ok", "warn", "bad", "unknown",
-		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data",
-		"battery", "root", "clock", "processes", "level", "heap_dump", "meminfo", "condition", "time"} {
+		"adb", "server", "devices", "directory", "state", "android", "clock_speed", "shell_v2", "boot", "data",
+		"battery", "root", "clock", "processes", "memory", "heap_dump", "meminfo", "condition", "time"} {
 		if !strings.Contains(string(page), "`"+word+"`") {
 			t.Errorf("the page does not explain %s", word)
 		}

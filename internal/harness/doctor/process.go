@@ -91,11 +91,11 @@ func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture
 	book := checklist{scope: ScopeProcess, device: n.device.Serial, process: clean(p.Key().String())}
 	probe, err := levels.Probe(ctx, p)
 	if err != nil {
-		book.note("level", Unknown, n.describe(ctx, err), "")
+		book.note("memory", Unknown, n.describe(ctx, err), "")
 	} else {
 		out.Source, out.Reasons = string(probe.Level.Source), reasons(probe, p, facts)
 		status, text := levelText(probe.Level.Source, p.PID)
-		book.note("level", status, text, best(status, out.Reasons))
+		book.note("memory", status, text, best(status, out.Reasons))
 		status, text, todo := heapDump(probe, p, facts)
 		book.note("heap_dump", status, text, todo)
 	}

@@ -41,7 +41,7 @@ func TestRealServer(t *testing.T) {
 	}
 	expect(t, r, "adb", OK, "version 1.0.41")
 	expect(t, r, "server", OK, "version 41")
-	expect(t, r, "level", OK, "smaps_rollup")
+	expect(t, r, "memory", OK, "smaps_rollup")
 	if c := find(t, r, "state"); c.Device != refused || c.Status != Bad || !strings.Contains(c.Text, "not authorized") {
 		t.Errorf("%+v", c)
 	}

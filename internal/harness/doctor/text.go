@@ -20,7 +20,7 @@ func WriteText(w io.Writer, r Report) error {
 		}
 		group = c
 		writeCheck(&b, c)
-		if c.Name == "level" {
+		if c.Name == "memory" {
 			writeReasons(&b, r.process(c))
 		}
 	}
