@@ -211,7 +211,7 @@ func randomHeap(t testing.TB, seed uint64) []byte {
 // counted is a small dump, counted by brute force.
 type counted struct {
 	classes map[string]classSum
-	// paths are the merged paths down the dominator tree, as names joined by
+	// ways are the merged paths down the dominator tree, as names joined by
 	// ">".
 	ways map[string]Change
 }

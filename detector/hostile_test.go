@@ -24,8 +24,8 @@ type attack struct {
 	level        int64
 	state, worst detector.State
 	looks        int
-	// ignored counts the inputs that must cause a warning: those with a time
-	// that is not newer, and samples of impossible sizes.
+	// old and impossible report that inputs were added that must cause a
+	// warning: a time that is not newer, or a sample of impossible size.
 	old, impossible bool
 }
 

@@ -286,7 +286,7 @@ func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 const (
 	// shownWindows bounds the printed leaks of windows.
 	shownWindows = 20
-	// shownName bounds the characters of the name of a window.
+	// shownNameOfWindow bounds the characters of the name of a window.
 	shownNameOfWindow = 100
 )
 

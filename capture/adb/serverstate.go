@@ -51,8 +51,7 @@ func serverStateAt(addr string) *serverState {
 	return s
 }
 
-// turn is held by the one call that waits for a server or starts one. A call
-// that waits for turn stops waiting when its context ends.
+// presence is what recent dials and starts have shown about a server.
 type presence struct {
 	// seen reports that a server was found since the last start, or at any time
 	// if no server was started.

@@ -409,7 +409,7 @@ func TestResponseToEachKind(t *testing.T) {
 	})
 }
 
-// checkTold compares the diagnoses that an observer received with those in the
+// checkObserved compares the diagnoses that an observer received with those in the
 // lines: an analysis does not change the copy that an observer holds.
 func checkObserved(t *testing.T, r result, told []record.Event) {
 	t.Helper()
@@ -697,7 +697,7 @@ func TestResponseOneAtATime(t *testing.T) {
 	})
 }
 
-// checkRhythm checks the intervals of the fast channel: at most one and a half
+// checkIntervals checks the intervals of the fast channel: at most one and a half
 // times the demanded interval, plus the pause.
 func checkIntervals(t *testing.T, r result, process string, pause float64) {
 	t.Helper()

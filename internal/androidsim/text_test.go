@@ -36,7 +36,7 @@ func busyModels(swapped float64) []Model {
 	return models
 }
 
-// meminfoOf parses one block, about which the parser must not warn.
+// blockOf parses one block, about which the parser must not warn.
 func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	t.Helper()
 	text := ask(t, p, command)
@@ -234,8 +234,8 @@ func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(str
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// lines returns the lines of a text that contain no number, without trailing
-// blanks: the part of a layout that is the same in every reading.
+// fixedLines returns the lines of a text that contain no number, without
+// trailing blanks: the part of a layout that is the same in every reading.
 func fixedLines(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {

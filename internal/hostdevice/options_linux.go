@@ -150,7 +150,7 @@ func (o Options) properties() []state.Property {
 	}
 }
 
-// JavaTools are the programs of a Java development kit that the app needs.
+// javaTools are the programs of a Java development kit that the app needs.
 var javaTools = []string{"java", "javac", "jcmd"}
 
 // CheckJava returns an error if this machine cannot run the app, which requires

@@ -53,7 +53,7 @@ type class struct {
 	recorded bool
 	// leaf is true if no object of this class has references.
 	leaf bool
-	// rows is the number of the class's row in sums by name.
+	// row is the number of the class's row in sums by name.
 	row uint32
 }
 

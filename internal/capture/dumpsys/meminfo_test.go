@@ -21,7 +21,7 @@ var meminfoFiles = []string{
 	"api36-memorylab-meminfo-d.txt", "api36-emulator-flutter-meminfo.txt",
 }
 
-// names returns the values of a Block by name, with -1 for unknown.
+// values returns the values of a Block by name, with -1 for unknown.
 func values(b Block) map[string]int64 {
 	out := map[string]int64{}
 	v := reflect.ValueOf(b)

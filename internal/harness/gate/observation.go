@@ -175,7 +175,7 @@ const (
 	TypeNative   = "native"
 	TypeGraphics = "graphics"
 	TypeTrend    = "trend"
-	// WhatMeasure is a number that a trip has read after its loops.
+	// TypeMeasure is a number that a trip has read after its loops.
 	TypeMeasure = "measure"
 )
 

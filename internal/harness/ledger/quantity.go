@@ -14,7 +14,7 @@ const fewestReadings = 3
 // swapless reports whether swapped memory is missing in the readings of a
 // process.
 type swapless struct {
-	// consecutive is the number of consecutive readings without SwapPss; with
+	// readings is the number of consecutive readings without SwapPss; with
 	// reports that some reading had it.
 	readings int
 	with     bool

@@ -934,7 +934,7 @@ type group struct {
 	status Status
 	rank   int
 	open   bool
-	// title is the text after a count, as in "3 known leaks".
+	// one and many are the text after a count, as in "3 known leaks".
 	one, many string
 	// note is the title of the last column.
 	note string
