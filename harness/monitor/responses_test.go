@@ -409,8 +409,8 @@ func TestResponseToEachKind(t *testing.T) {
 	})
 }
 
-// checkObserved compares the diagnoses that an observer received with those in the
-// lines: an analysis does not change the copy that an observer holds.
+// checkObserved compares the diagnoses that an observer received with those in
+// the lines: an analysis does not change the copy that an observer holds.
 func checkObserved(t *testing.T, r result, told []record.Event) {
 	t.Helper()
 	seen, written := []record.Diagnosis{}, []record.Diagnosis{}
@@ -697,8 +697,8 @@ func TestResponseOneAtATime(t *testing.T) {
 	})
 }
 
-// checkIntervals checks the intervals of the fast channel: at most one and a half
-// times the demanded interval, plus the pause.
+// checkIntervals checks the intervals of the fast channel: at most one and a
+// half times the demanded interval, plus the pause.
 func checkIntervals(t *testing.T, r result, process string, pause float64) {
 	t.Helper()
 	samples, x := r.samplesOf(process, false), r.process(t, "", process)

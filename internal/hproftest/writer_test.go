@@ -455,7 +455,8 @@ func rewrite(w *hproftest.Writer, r *hproftest.Record, idSize int) {
 	}
 }
 
-// TestWriterAndScanner reads the Writer's output with the Scanner of package hprof.
+// TestWriterAndScanner reads the Writer's output with the Scanner of package
+// hprof.
 func TestWriterAndScanner(t *testing.T) {
 	var data []byte
 	for i := range 60_000 {

@@ -119,7 +119,7 @@ var forms = []form{
 		"=Anonymous subclass of java.lang.Number"},
 	{"anonymous class of an interface", func(a *app) any { return a.of("com.shop.Screen$12", "", nil) }, ""},
 	{"inner class", func(a *app) any { return a.of("com.shop.Screen$State1", "java.lang.Number", nil) }, ""},
-	{"thread main", func(a *app) any { return a.Main() }, "-the main thread always runs; =Thread name: 'main'"},
+	{"main thread", func(a *app) any { return a.Main() }, "-the main thread always runs; =Thread name: 'main'"},
 	{"thread", func(a *app) any { return a.Thread("pool-1") }, "=Thread name: 'pool-1'"},
 	{"array", func(a *app) any { return a.Objects(a.Class("android.app.Activity"), a.gone.Ref) }, ""},
 
@@ -172,7 +172,7 @@ var forms = []form{
 		"=mBase instance of com.shop.Themed, wrapping com.shop.Sync; =Themed wraps a Service context"},
 	{"wrapper of a ContextImpl", func(a *app) any { return a.wrap(a.here.Context) },
 		"=mBase instance of android.app.ContextImpl; =Themed does not wrap a known Android context"},
-	{"wrapper of nothing", func(a *app) any { return a.wrap(0) }, "=Themed does not wrap a known Android context"},
+	{"wrapper without a base", func(a *app) any { return a.wrap(0) }, "=Themed does not wrap a known Android context"},
 	{"ContextImpl of an activity", func(a *app) any { return a.here.Context },
 		"-ContextImpl.mOuterContext is an instance of com.shop.Here with Activity.mDestroyed false; =mOuterContext " +
 			"instance of com.shop.Here with mDestroyed = false"},
@@ -250,11 +250,11 @@ var forms = []form{
 			"of com.shop.Gone with mDestroyed = true"},
 	{"toast", func(a *app) any { return a.toast(true, false) },
 		"-This toast is showing (Toast.mTN.mWM != null && Toast.mTN.mView != null)"},
-	{"+toast that is over", func(a *app) any { return a.toast(true, true) },
+	{"+toast that is no longer shown", func(a *app) any { return a.toast(true, true) },
 		"+This toast is done showing (Toast.mTN.mWM != null && Toast.mTN.mView == null)"},
 	{"toast that was never shown", func(a *app) any { return a.toast(false, true) }, ""},
 
-	{"+queue that quits", func(a *app) any { return a.queue(true) },
+	{"+quitting queue", func(a *app) any { return a.queue(true) },
 		"+MessageQueue#mQuitting is true; =HandlerThread: \"main\""},
 	{"queue", func(a *app) any { return a.queue(false) }, "-MessageQueue#mQuitting is false; =HandlerThread: \"main\""},
 	{"+old queue", func(a *app) any {
@@ -280,12 +280,12 @@ var forms = []form{
 	{"recomposer", func(a *app) any { return a.Recomposer("Idle") }, "-Recomposer is in state Idle"},
 	{"inactive recomposer", func(a *app) any { return a.Recomposer("InactivePendingWork") },
 		"=Recomposer is in state InactivePendingWork"},
-	{"recomposer that ends", func(a *app) any { return a.Recomposer("ShuttingDown") },
+	{"recomposer that is shutting down", func(a *app) any { return a.Recomposer("ShuttingDown") },
 		"+Recomposer is in state ShuttingDown"},
 	{"composition", func(a *app) any { return a.Composition(0, false) }, "-Composition not disposed"},
 	{"disposed composition", func(a *app) any { return a.Composition(0, true) }, "+Composition disposed"},
 	{"lifecycle", func(a *app) any { return a.Lifecycle("STARTED") }, "-state is STARTED"},
-	{"lifecycle that is over", func(a *app) any { return a.Lifecycle("DESTROYED") }, "=state = DESTROYED"},
+	{"destroyed lifecycle", func(a *app) any { return a.Lifecycle("DESTROYED") }, "=state = DESTROYED"},
 	{"animator", func(a *app) any {
 		return a.animator("android.animation.ValueAnimator", hproftest.Fields{"mListeners": a.ArrayList().Ref})
 	}, "=mListeners is empty"},
@@ -301,7 +301,7 @@ var forms = []form{
 			"=mInitialized = false; =mStarted = true; =mRunning = false; " +
 			"=mAnimationEndRequested = false; =mDuration = 300; =mStartDelay = 0; =mRepeatCount = INFINITE (-1); " +
 			"=mRepeatMode = RESTART (1)"},
-	{"object animator of a name", func(a *app) any {
+	{"object animator of a named property", func(a *app) any {
 		return a.animator("android.animation.ObjectAnimator",
 			hproftest.Fields{
 				"mPropertyName": "x", "mRepeatCount": 3, "mRepeatMode": 2, "mRunning": true, "mStartDelay": 16,

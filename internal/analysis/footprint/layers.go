@@ -85,8 +85,8 @@ func layersOf(before, after []Buffer) *layers {
 	return l
 }
 
-// row compares a layer by bytes, or by the number of its buffers if a buffer has
-// no size.
+// row compares a layer by bytes, or by the number of its buffers if a buffer
+// has no size.
 func (l *layers) row(name string) GraphicsRow {
 	before, after := l.sum(l.before, name), l.sum(l.after, name)
 	r := GraphicsRow{

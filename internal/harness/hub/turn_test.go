@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestConcurrentTurns starts goroutines that each hold devices for a while; some
-// stop waiting before they get one. No device has two holders at a time, and all
-// devices are free at the end.
+// TestConcurrentTurns starts goroutines that each hold devices for a while;
+// some stop waiting before they get one. No device has two holders at a time,
+// and all devices are free at the end.
 func TestConcurrentTurns(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
