@@ -42,7 +42,7 @@ type Headroom struct {
 	// Bits is 32 or 64; 0 if unknown.
 	Bits int
 	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is how much of
-	// it the memory limiter of Android 17 allows the process in its present
+	// it the memory limiter of Android 17 allows the process in its current
 	// state; it is unknown on earlier releases. AnonymousAssumed reports that
 	// the device does not expose its limits, and that AnonymousLimit is what
 	// Android recommends for its RAM.

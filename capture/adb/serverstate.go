@@ -20,7 +20,7 @@ const (
 	// startEvery is the minimum time between two starts. A server that ends
 	// sooner was ended on purpose, or is broken.
 	startEvery = 10 * time.Second
-	// pollEvery is how often an unused address is dialed.
+	// pollEvery is the interval at which an unused address is dialed.
 	pollEvery = 50 * time.Millisecond
 )
 

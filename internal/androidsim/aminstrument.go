@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// instrumentCall are the arguments of `am instrument`.
+// instrumentCall contains the arguments of `am instrument`.
 type instrumentCall struct {
 	wait, raw bool
 	// values are from -e.

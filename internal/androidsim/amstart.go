@@ -10,8 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// startCall are the arguments of `am start`, as far as this phone supports
-// them.
+// startCall contains the arguments of `am start` that this phone supports.
 type startCall struct {
 	wait, stop bool
 	// repeat is the number of starts; 0 means one.

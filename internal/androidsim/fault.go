@@ -219,8 +219,7 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys as a fault; of several delays, the longest
-// counts.
+// DelayDumpsys is SlowDumpsys as a fault; of several, the longest applies.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
 // HangDumpsys makes every dumpsys that starts from now on hang until it is
@@ -418,7 +417,7 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 	}
 }
 
-// hurrySystem restarts the services now, and the apps earlier by the same time.
+// hurrySystem restarts the services now and moves the apps' restarts forward.
 func (p *Phone) hurrySystem() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -239,8 +239,7 @@ const (
 	padding = 16 << 20
 )
 
-// pad adds arrays, in a row in a cache, until the dump has the given size in
-// bytes.
+// pad adds arrays to a cache until the dump has the given size in bytes.
 func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	bytes = min(bytes, maxPadded) - h.Shallow(0)
 	var pages []hproftest.Ref

@@ -35,7 +35,7 @@ func (p *Phone) limits(proc *process) bool {
 		proc.fixed == 0
 }
 
-// limit returns the limit of a process in its present state, in kB; ok is false
+// limit returns the limit of a process in its current state, in kB; ok is false
 // if there is none (MemoryLimiter.java, initializeMemoryLimits).
 func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	switch {

@@ -156,8 +156,8 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Peaks adds mb to the Java heap for the time lasting, once in each period
-// every, at a random time in it, like a user who opens many large pages.
+// Peaks adds mb to the Java heap for the duration lasting, once at a random
+// time in each period of length every, like a user who opens many large pages.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
 	return curve(JavaHeap, func(at moment) float64 {
@@ -216,15 +216,15 @@ func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	}}
 }
 
-// LeakFiles opens perHour file descriptors an hour, once the age exceeds onset,
-// and closes none. It stops at the limit in /proc/PID/limits.
+// LeakFiles opens perHour file descriptors per hour, once the age exceeds
+// onset, and closes none. It stops at the limit in /proc/PID/limits.
 func LeakFiles(perHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.files += int(math.Min(perHour*math.Max(0, (at.age-onset).Hours()), maxFDs))
 	}}
 }
 
-// LeakAddresses maps mbPerHour MB an hour, once the age exceeds onset, and
+// LeakAddresses maps mbPerHour MB per hour, once the age exceeds onset, and
 // touches none of it: VmSize grows, memory does not. It stops at the limit of
 // the address space.
 func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
@@ -264,8 +264,8 @@ func Noise(sigmaMB, rho float64) Model {
 }
 
 // Swap moves a fraction of the anonymous memory to zram, evenly from the age at
-// over the given time: Pss falls, SwapPss grows, their sum does not change. Of
-// several, the largest counts.
+// over the given time: Pss falls, SwapPss grows, their sum does not change. If
+// there are several, the largest applies.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {
 		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))

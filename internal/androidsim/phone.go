@@ -373,8 +373,8 @@ func (p *Phone) running(process string) (view, bool) {
 }
 
 // Kill ends a process, like the low memory killer. It restarts after its
-// RestartAfter; system_server takes all apps with it, see CrashSystem. All
-// hooks return false if there is no such process.
+// RestartAfter; the end of system_server also ends all apps, see CrashSystem.
+// All hooks return false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {

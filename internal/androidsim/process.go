@@ -332,8 +332,8 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 	proc.die(at, back)
 }
 
-// end is die for a process that may take others down, for a reason that Android
-// records. The caller must hold the lock.
+// end is like die, for a process whose end may also end others, for a reason
+// that Android records. The caller must hold the lock.
 func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	if proc.spec.Name == systemServer || proc == p.zygote {
 		p.crashSystem(at, max(back, 0))

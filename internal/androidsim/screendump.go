@@ -83,7 +83,7 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 }
 
 // field holds the leaked instances of a screen, usualField what a model leaks,
-// and keeper what openings of a screen without a leak leave behind.
+// and keeper what openings of a screen without a leak retain.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -150,7 +150,7 @@ func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	}
 }
 
-// dumpKept adds what openings of screens without leaks leave behind.
+// dumpKept adds what openings of screens without leaks retain.
 func (v view) dumpKept(h *hproftest.Heap, held *holders) {
 	for n, times := range v.stack.openings {
 		if s := v.screens[n]; !s.Leaks && s.JavaKB > 0 {

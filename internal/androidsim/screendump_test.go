@@ -216,8 +216,8 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 	})
 }
 
-// The dump contains what screens leave behind: as many bytes as the memory of
-// the process contains, in the fields that hold them.
+// The dump contains what screens retain: as many bytes as the memory of the
+// process contains, in the fields that hold them.
 func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A model leaks into the same list.

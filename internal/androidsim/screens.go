@@ -23,10 +23,10 @@ type Screen struct {
 	Lingers time.Duration
 	// Views is the number of views of an instance, at least 3; 0 means 40.
 	Views int
-	// JavaKB is the Java memory that each opening leaves behind: in the leaked
+	// JavaKB is the Java memory that each opening retains: in the leaked
 	// instance if the screen Leaks, where 0 means 2 MB, else as pages in a
-	// static list of its class. NativeKB and Threads are native memory and
-	// threads that each opening leaves behind.
+	// static list of its class. NativeKB and Threads are the native memory and
+	// the threads that each opening leaks.
 	JavaKB, NativeKB int64
 	Threads          int
 	// Crashes makes the app die of a Java exception in onCreate. ANR makes it
@@ -196,7 +196,7 @@ func (a App) shows(process int) bool {
 // background reports whether the process has screens, none of which is visible.
 func (v view) background() bool { return v.screens != nil && v.hidden && !v.stack.inFront() }
 
-// addScreens adds the memory that screens hold and have left behind.
+// addScreens adds the memory that screens hold or have leaked.
 func (v view) addScreens(l *levels) {
 	var java, native float64
 	for _, n := range v.stack.held(v.up) {

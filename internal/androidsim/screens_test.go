@@ -280,7 +280,7 @@ func TestScreensInScaledTime(t *testing.T) {
 	})
 }
 
-// What an opening leaves behind appears in the memory of the process, in each
+// What an opening retains appears in the memory of the process, in each
 // dimension.
 func TestScreensKeepMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 
 // CollectGarbage forces a garbage collection in processes, all in one round
 // trip, and returns the device's clock after the last one. SIGUSR1 makes the
-// runtime collect, on every release from the first Dalvik to the present ART,
+// runtime collect, on every release from the first Dalvik to the current ART,
 // without clearing soft references; since Android 8 it also saves profiles
 // (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF)
 // and profile save"). The signal kills any other program. It is therefore sent

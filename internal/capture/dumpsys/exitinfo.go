@@ -205,7 +205,7 @@ type exitScan struct {
 	began    bool
 	pkg      string
 	cur      *Exit
-	seen     map[string]bool // the fields of cur so far; of equal fields the first counts
+	seen     map[string]bool // the fields of cur so far; the first of equal fields is used
 	open     bool            // the description of cur continues in the next line
 }
 

@@ -69,7 +69,7 @@ type showmapScan struct {
 	in       lines
 	before   [2][]byte // the previous two lines
 	columns  []string
-	headers  int // how often the header was seen: the second one precedes TOTAL
+	headers  int // number of headers seen: the second one precedes TOTAL
 	total    bool
 	out      Showmap
 	warnings field.Warnings

@@ -651,7 +651,7 @@ func phoneFiles(t *testing.T, phone adbd.Phone) string {
 	return b.String()
 }
 
-// A device that hangs is given up after its own deadline, and does not delay
+// A device that hangs is abandoned after its own deadline, and does not delay
 // the others.
 func TestDeviceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -685,7 +685,7 @@ func (h *hangingPhone) Shell(ctx context.Context, command string, stdin io.Reade
 
 // Values that were read before a device hung are reported, and the rest is
 // unknown. Five devices hang concurrently, each at a different command, and all
-// are given up within one deadline.
+// are abandoned within one deadline.
 func TestDeviceThatHangsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := map[string]string{

@@ -12,7 +12,7 @@ import (
 
 // traded returns a table of eight hours of two processes of an app that trade
 // 200 MB of work while the busy one leaks at a rate in MB/h, from a seed. If
-// apart is set, the rows of one process are below those of the other instead of
+// apart is set, the rows of one process follow those of the other instead of
 // alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))

@@ -82,7 +82,7 @@ func (r *rows) next() ([]string, error) {
 	}
 }
 
-// split returns the cells of the present line.
+// split returns the cells of the current line.
 func (r *rows) split() ([]string, error) {
 	r.line.Reset(r.buf)
 	cells, err := r.cells.Read()

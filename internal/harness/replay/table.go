@@ -268,9 +268,9 @@ func (t *tableReader) full() bool {
 	return true
 }
 
-// open begins another process of the present family. Each has its own time
-// axis, like a device, because a table may contain recordings one below the
-// other.
+// open begins another process of the current family. Each has its own time
+// axis, like a device, because a table may contain several recordings in
+// succession.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
 	part, err := t.ledger.AddDevice(
 		record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})

@@ -11,7 +11,7 @@ import (
 type track struct {
 	*subject
 	part *ledger.Part
-	// pid and former are the present and the previous pid of the process; start
+	// pid and former are the current and the previous pid of the process; start
 	// is its start time. 0 means unknown.
 	pid, former, start uint64
 	// last is the time of the latest sample, and detailed the time of the
@@ -67,7 +67,7 @@ func (r *spacing) add(step time.Duration) {
 // the same time under different pids.
 type family struct {
 	tracks []*track
-	// byPID has the tracks of the present pids and, with the value nil, the
+	// byPID has the tracks of the current pids and, with the value nil, the
 	// former pids.
 	byPID map[uint64]*track
 }

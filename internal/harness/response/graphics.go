@@ -96,7 +96,7 @@ func buffersLine(s *dumpsys.SurfaceFlinger) string {
 	return fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, text.KB(s.TotalKB.N))
 }
 
-// graphicsNow describes the present graphics memory.
+// graphicsNow describes the current graphics memory.
 func graphicsNow(now *MemorySnapshot) []string {
 	var lines []string
 	if now.graphics.gpu.Known {

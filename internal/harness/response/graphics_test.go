@@ -148,7 +148,7 @@ func TestChangedRowsAreReported(t *testing.T) {
 	}
 }
 
-// Without an earlier snapshot the present state is reported.
+// Without an earlier snapshot the current state is reported.
 func TestGraphicsNow(t *testing.T) {
 	gpu := []byte("Memory snapshot for GPU 0:\nGlobal total: 57344000\nProc 4321 total: 37748736\n")
 	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil,

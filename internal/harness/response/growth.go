@@ -44,7 +44,7 @@ var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string
 // everything is the comparisons between the first snapshot and the last one.
 var everything = []func(c *Case, before, now *MemorySnapshot) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
-// present describes the present state if there is nothing to compare with.
+// present describes the current state if there is nothing to compare with.
 func (c *Case) present(now *MemorySnapshot) []string {
 	var lines []string
 	switch c.Recipe {
@@ -261,7 +261,7 @@ func unnamed(list []footprint.Thread) []footprint.Thread {
 	return out
 }
 
-// threadsNow lists the groups of the present threads, the largest first.
+// threadsNow lists the groups of the current threads, the largest first.
 func (c *Case) threadsNow(now *MemorySnapshot) []string {
 	if len(now.all()) == 0 {
 		return nil

@@ -386,7 +386,7 @@ func (c *Case) kept(file, note string, err error) string {
 }
 
 // notAnalysed describes what to do with a dump that an interrupted run has not
-// analysed; file is its present name, empty if it is gone.
+// analysed; file is its current name, empty if it is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:

@@ -193,7 +193,7 @@ func mb(n *int64) int64 {
 	return (*n + 1<<19) >> 20
 }
 
-// Without an earlier snapshot the response describes the present state, and
+// Without an earlier snapshot the response describes the current state, and
 // says that this is not growth.
 func TestNoEarlierSnapshot(t *testing.T) {
 	for recipe, words := range map[string][]string{

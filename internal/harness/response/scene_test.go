@@ -106,7 +106,7 @@ func watch(t *testing.T, o Options, phone androidsim.Options, models ...androids
 	return w
 }
 
-// find returns the present process.
+// find returns the current process.
 func (w *watched) find() {
 	w.t.Helper()
 	found, err := capture.FindProcesses(w.t.Context(), w.phone, []capture.Pattern{"com.shop"})
