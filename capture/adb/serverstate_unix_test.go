@@ -114,7 +114,7 @@ func TestRestartRules(t *testing.T) {
 			wantVersion(t, c)
 			p.wantStarts(t, 0, time.Minute+grace)
 		},
-		"a server that disappeared is waited for": func(t *testing.T) {
+		"the client waits for a server that disappeared": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)

@@ -215,7 +215,7 @@ func TestStartNeverNeeded(t *testing.T) {
 		_, err = c.Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "install Android platform-tools")
 		if !errors.Is(err, exec.ErrNotFound) {
-			t.Errorf("the cause is lost: %v", err)
+			t.Errorf("the error does not wrap its cause: %v", err)
 		}
 	})
 	t.Run("sdk", func(t *testing.T) {

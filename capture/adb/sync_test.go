@@ -165,7 +165,7 @@ func TestPull(t *testing.T) {
 	own := errors.New("disk full")
 	if _, err := phone(file(t, sta2(0, regular, 5, 0), data("hello")+doneRecv), "stat_v2").
 		Pull(soon(t), "/x", failingWriter{own}); !errors.Is(err, own) {
-		t.Errorf("the writer's error is lost: %v", err)
+		t.Errorf("the error does not wrap the writer's error: %v", err)
 	}
 	for _, path := range []string{"", "a\x00b", strings.Repeat("x", 1025)} {
 		if _, err := phone(file(t, "", "")).Pull(soon(t), path, io.Discard); err == nil ||
@@ -311,7 +311,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.err)
 		}
 		if g := <-got; strings.HasSuffix(name, "reader") && strings.Contains(g, "DONE") {
-			t.Errorf("%s: the device learned that the file is complete", name)
+			t.Errorf("%s: the device received DONE for an incomplete file", name)
 		}
 	}
 	if err := phone(taker(t, "", false, got)).

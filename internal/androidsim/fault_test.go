@@ -73,7 +73,7 @@ func TestReboot(t *testing.T) {
 				back()
 				back()
 				if done := ask(t, p, "getprop sys.boot_completed"); done != "\n" {
-					t.Errorf("the boot completes at once: %q", done)
+					t.Errorf("the boot is complete immediately: %q", done)
 				}
 			}
 			// Real time is a tenth of device time.
@@ -362,7 +362,7 @@ func TestReusePID(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		now := p.PID("com.shop")
 		if now == 0 || now == shop {
-			t.Errorf("the app restarted as %d", now)
+			t.Errorf("the app restarted with pid %d", now)
 		}
 		if !p.ReusePID("com.shop:push", "com.shop") || p.PID("com.shop") != push || p.PID("com.shop:push") != 0 {
 			t.Errorf("com.shop has pid %d, not %d", p.PID("com.shop"), push)
@@ -533,7 +533,7 @@ func TestStepClock(t *testing.T) {
 		first := p.StepClock(-2 * time.Hour)
 		second := p.StepClock(-50 * 365 * 24 * time.Hour)
 		if d := wall().Sub(start); d != -50*365*24*time.Hour-2*time.Hour {
-			t.Errorf("the clock moved by %v", d)
+			t.Errorf("the clock was stepped by %v", d)
 		}
 		first()
 		first()

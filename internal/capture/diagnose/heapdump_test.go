@@ -303,7 +303,7 @@ func TestCallerEndsHeapDump(t *testing.T) {
 				t.Errorf("in %s: %v", words, err)
 			}
 			if left := d.dumps(t); len(left) > 0 || stopped {
-				t.Errorf("in %s: %v is left, stopped %v", words, left, stopped)
+				t.Errorf("cancelled in %s: %v is left, stopped: %v", words, left, stopped)
 			}
 		})
 	}

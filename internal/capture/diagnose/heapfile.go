@@ -191,7 +191,8 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 // receive copies the file to the host. The artifact is nil on error.
 func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, early bool, err error) {
 	if h.size > h.method.Max {
-		return nil, false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.method.Max))
+		return nil, false,
+			fmt.Errorf("the dump is larger than the limit: %s, limit %s", text.Size(h.size), text.Size(h.method.Max))
 	}
 	if err := h.checkHostSpace(h.size); err != nil {
 		return nil, false, err
@@ -215,7 +216,7 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 		return nil, false, ctx.Err()
 	case errors.As(a.err, new(tooLarge)):
 		return nil, true,
-			fmt.Errorf("the device sends more than %s of a dump that has %s", text.Size(a.max), text.Size(h.size))
+			fmt.Errorf("the device sends more than %s for a dump of %s", text.Size(a.max), text.Size(h.size))
 	case a.err != nil:
 		return nil, false, a.err
 	case err != nil && within.Err() != nil:

@@ -124,7 +124,7 @@ func (n *inspection) meminfo(ctx context.Context, book *checklist, dev *adb.Devi
 			"bring the app to the foreground: Android freezes background apps, and a frozen or hung app does not "+
 				"respond")
 	default:
-		book.note("meminfo", Warn, err.Error(), "without it the kind of a leak stays unknown")
+		book.note("meminfo", Warn, err.Error(), "without it the kind of a leak remains unknown")
 	}
 	return nil
 }

@@ -390,11 +390,11 @@ func (c *Case) kept(file, note string, err error) string {
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:
-		return "the run was interrupted before the dump was analyzed: leakgate report does it"
+		return "the run was interrupted before the dump was analyzed: run leakgate report"
 	case r.options.Keep == Nothing:
 		return "the diagnosis was interrupted before the dump was analyzed, and none is kept"
 	case file == "":
 		return "the diagnosis was interrupted before the dump was analyzed, and it could not be kept"
 	}
-	return "the diagnosis was interrupted before the dump was analyzed: leakgate analyze " + file
+	return "the diagnosis was interrupted before the dump was analyzed: run leakgate analyze " + file
 }

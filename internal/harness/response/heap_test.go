@@ -228,7 +228,7 @@ func TestKeptDamaged(t *testing.T) {
 // is analysed. The exception is a diagnosis on demand, for which there is no
 // later report.
 func TestKeptInterrupted(t *testing.T) {
-	const report = "the run was interrupted before the dump was analyzed: leakgate report does it"
+	const report = "the run was interrupted before the dump was analyzed: run leakgate report"
 	for _, k := range []struct {
 		keep           Keep
 		trigger        string
@@ -240,7 +240,8 @@ func TestKeptInterrupted(t *testing.T) {
 		{Nothing, record.TriggerLeak, report, waiting, true, true},
 		{
 			Stripped, record.TriggerDemand,
-			"the diagnosis was interrupted before the dump was analyzed: leakgate analyze heap.hprof.zst", zeroed, true,
+			"the diagnosis was interrupted before the dump was analyzed: run leakgate analyze heap.hprof.zst", zeroed,
+			true,
 			false,
 		},
 		{

@@ -91,7 +91,7 @@ func TestHostileDump(t *testing.T) {
 	if len(leaks) != toldLeaks || len(leaks[0].Trace) < 40 || !strings.Contains(leaks[0].Name, "Activity") {
 		t.Fatalf("%d leaks, %d lines", len(leaks), len(leaks[0].Trace))
 	}
-	says(t, c.Record.Warnings, "the traces of ", " findings are longer than a record may hold")
+	says(t, c.Record.Warnings, "the traces of ", " findings do not fit into a record")
 	if text, err := json.Marshal(c.Record.Findings); err != nil || len(text) > maxFindings {
 		t.Errorf("findings of %d bytes, %v", len(text), err)
 	}
@@ -126,7 +126,7 @@ func TestFit(t *testing.T) {
 		len(r.Summary) < 15 || len(r.Warnings) < 10 || len(r.Steps) != 60 {
 		t.Errorf("%d findings, %d lines, %d warnings", len(r.Findings), len(r.Summary), len(r.Warnings))
 	}
-	says(t, r.Warnings, fmt.Sprintf("%d findings more than a record may hold", 60-len(r.Findings)), "the traces of ")
+	says(t, r.Warnings, fmt.Sprintf("%d findings do not fit into a record", 60-len(r.Findings)), "the traces of ")
 
 	// A record that is small enough is unchanged.
 	small := &Case{

@@ -36,10 +36,10 @@ func (c *Case) fit() {
 	}
 	r.Warnings = within(r.Warnings[:min(len(r.Warnings), maxWarnings-roomForWarnings)], maxAllWarnings)
 	if n := all - len(r.Findings); n > 0 {
-		c.warnText(fmt.Sprintf("%d findings more than a record may hold", n))
+		c.warnText(fmt.Sprintf("%d findings do not fit into a record", n))
 	}
 	if traces > 0 {
-		c.warnText(fmt.Sprintf("the traces of %d findings are longer than a record may hold", traces))
+		c.warnText(fmt.Sprintf("the traces of %d findings do not fit into a record", traces))
 	}
 	r.Summary = within(r.Summary, maxSummary)
 }
