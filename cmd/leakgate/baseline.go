@@ -214,7 +214,7 @@ func baselineShowCommand(c *console) *cobra.Command {
 		RunE: c.run(f.show),
 	}
 	f.declareBaseline(cmd.Flags())
-	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file of a run that names the baseline")
+	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file that names the baseline")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -317,7 +317,7 @@ already contain, fails there (rule leak.creep), and is only reported for a pull 
 		RunE: c.run(f.pin),
 	}
 	f.declareBaseline(cmd.Flags())
-	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file of a run that names the baseline")
+	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file that names the baseline")
 	return cmd
 }
 

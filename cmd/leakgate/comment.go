@@ -50,7 +50,7 @@ directory.`,
 	flags.BoolVar(&f.check, "check", false, "also create a check run with annotations")
 	flags.BoolVar(&f.sarif, "sarif", false, "also upload the failures to code scanning")
 	flags.Var(word(&f.config, "FILE"), "config", "configuration file of a run, with the settings for posting (github)")
-	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
+	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the configuration file")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ type fileFlags struct {
 
 func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
+	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the configuration file to use")
 	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
 	flags.Var(durationRange(&f.span, &f.longest), "for",
 		"duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")

@@ -106,7 +106,7 @@ type ruleFlags struct {
 func (f *ruleFlags) declareRules(fs *pflag.FlagSet) {
 	fs.Var(word(&f.config, "FILE"), "config",
 		"configuration file with the rules (gate), the baseline and the settings for posting (github)")
-	fs.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
+	fs.Var(word(&f.profile, "NAME"), "profile", "profile of the configuration file")
 	f.declareBaseline(fs)
 	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml if it exists")
 	fs.Var(word(&f.checkout, "DIR"), "checkout",
