@@ -102,7 +102,7 @@ func TestReconnect(t *testing.T) {
 		return c, &Device{client: c, info: info}
 	}
 	info := DeviceInfo{Serial: networked, State: StateDevice}
-	t.Run("once for many calls", func(t *testing.T) {
+	t.Run("one request for many calls", func(t *testing.T) {
 		s := &switchboard{after: up, says: "connected to " + networked}
 		_, d := run(t, s, info)
 		var wg sync.WaitGroup

@@ -128,7 +128,7 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 			"stopped":      func() { ask(t, p, "am force-stop com.cart") },
 			"system crash": func() { p.CrashSystem(0) },
 			"reboot":       func() { p.Reboot() },
-			"by a signal":  func() { p.Restart("com.cart") },
+			"restart":      func() { p.Restart("com.cart") },
 		} {
 			ask(t, p,
 				"am start -n com.cart/.MainActivity; am start -n com.cart/.ui.DetailActivity; input keyevent 4; am "+

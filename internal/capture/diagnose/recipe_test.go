@@ -165,7 +165,7 @@ func TestJudgesOfLines(t *testing.T) {
 		"ids":                        {about(wholeThreadIDs), "7\n9\n", true},
 		"no ids":                     {about(wholeThreadIDs), "ls: /proc/7/task: No such file or directory\n", false},
 		"log":                        {wholeLogcat, "--------- beginning of main\n", true},
-		"a log without separators":   {wholeLogcat, "11-22 16:00:00.000  1  1 I a: b\n", true},
+		"log without separators":     {wholeLogcat, "11-22 16:00:00.000  1  1 I a: b\n", true},
 		"no log":                     {wholeLogcat, "logcat: invalid option\n", false},
 		"exits": {
 			wholeExitInfo, "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.a\n", true,

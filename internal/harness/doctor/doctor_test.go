@@ -385,7 +385,7 @@ func TestDeviceSelection(t *testing.T) {
 		"none": {
 			none, "", "", NoDevice, 0, []string{"no device is connected", "USB debugging"},
 		},
-		"absent and nothing connected": {none, "phone-d", "", NoDevice, 0, []string{"phone-d", "no other device is"}},
+		"absent, no device connected": {none, "phone-d", "", NoDevice, 0, []string{"phone-d", "no other device is"}},
 	} {
 		env := map[string]string{
 			"ANDROID_ADB_SERVER_PORT": c.env["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": c.serial,

@@ -92,7 +92,7 @@ func TestDamagedTables(t *testing.T) {
 			each(func(string) string { return strings.Repeat("\x00", 5000) }, 411), 1, 959, detector.Leak,
 			detector.Pass,
 		},
-		"a zero in the name": {
+		"a NUL in the name": {
 			each(func(r string) string { return strings.Replace(r, "shop", "sh\x00p", 1) }, 411), 1, 959, detector.Leak,
 			detector.Pass,
 		},
@@ -122,7 +122,7 @@ func TestDamagedTables(t *testing.T) {
 			func(rows []string) string { return strings.Join(rows, "\n") + strings.Repeat("\n,,,", 400) }, 0, 960,
 			detector.Leak, detector.Pass,
 		},
-		"truncated in the last name": {
+		"truncated within the last name": {
 			func(rows []string) string { return strings.Join(rows[:960], "\n") + "\n28770,com" }, 1, 959, detector.Leak,
 			detector.Pass,
 		},

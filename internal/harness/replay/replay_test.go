@@ -97,7 +97,7 @@ func TestTables(t *testing.T) {
 		"dumpsys alone: driver memory is not in the sample": {
 			"t_s,total_pss_kb,egl_mtrack_kb,swap_pss_kb\n0,4096,1024,7\n30,4096,,7\n", silent,
 			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 4 MB by total_pss_kb"}},
-		"samples and breakdowns in turn": {
+		"alternating samples and breakdowns": {
 			"t_s,pss_kb,total_pss_kb,native_heap_kb\n0,1024,,\n0,,2048,100\n30,1024,,\n30,,2048,100\n", silent,
 			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb"}},
 		"restarts by pid and start time": {
@@ -735,14 +735,14 @@ func TestDeathsOfTables(t *testing.T) {
 		restarts int
 		warning  string
 	}{
-		"in the last row of a process": {
+		"death in the last row of a process": {
 			"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n" +
 				"90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, "",
 		},
-		"in a row of its own": {
+		"death in a separate row": {
 			"t_s,pss_kb,death\n0,1024,\n30,1024,\n35,,CRASH\n60,1024,\n", map[string]int{"crash": 1}, 1, "",
 		},
-		"at the time of the last row": {
+		"death at the time of the last row": {
 			"t_s,pss_kb,death\n0,1024,\n30,1024,\n30,,anr\n60,1024,\n", map[string]int{"anr": 1}, 1, "",
 		},
 		"at the end": {
