@@ -62,7 +62,7 @@ func TestCompareTo(t *testing.T) {
 				}
 			}
 			if rate == 0 && leaks > 0 || rate > 0 && leaks < runs*9/10 {
-				t.Errorf("%s, %g MB/h: %d of %d runs are leaks", name, rate, leaks, runs)
+				t.Errorf("%s, %g MB/h: leak found in %d of %d runs", name, rate, leaks, runs)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 		t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
 	}
 	if advised := strings.Contains(warningText(v), "a base run to compare with"); advised {
-		t.Errorf("%s: compared with a base run, but still %v", name, v.Warnings)
+		t.Errorf("%s: compared with a base run, but still recommends one: %v", name, v.Warnings)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestCompareToSeveral(t *testing.T) {
 		}
 		apart, err := head.CompareTo(run(1, -40), run(2, 0), run(3, 40))
 		if err != nil || apart.Gate == detector.Leak {
-			t.Errorf("seed %d: base runs that differ: %v: %s", seed, apart.Gate, apart.Because)
+			t.Errorf("seed %d: with differing base runs: %v: %s", seed, apart.Gate, apart.Because)
 		}
 	}
 	if _, err := detector.New(detector.RobustPolicy()).CompareTo(); err == nil {
@@ -269,7 +269,7 @@ func TestCompareToLives(t *testing.T) {
 		alike, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed)
 		other, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed+100)
 		if v, err = alike.CompareTo(other); err != nil || v.Gate != detector.Pass {
-			t.Errorf("seed %d, same leak in both: %v: %s", seed, v.Gate, v.Because)
+			t.Errorf("seed %d, both runs leak equally: %v: %s", seed, v.Gate, v.Because)
 		}
 		if v, err = same.CompareTo(quiet); err != nil || v.Gate != detector.Pass {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)

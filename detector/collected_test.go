@@ -13,7 +13,7 @@ func TestCollectedLevels(t *testing.T) {
 	for name, c := range map[string]struct {
 		collections int
 		want        string
-	}{"enough": {12, "collections"}, "one too few": {11, ""}} {
+	}{"enough": {12, "collections"}, "one fewer": {11, ""}} {
 		d := New(DefaultPolicy())
 		for i := range c.collections {
 			for k := range 3 {

@@ -44,7 +44,7 @@ func New(p Policy) *Detector {
 	d := &Detector{policy: p}
 	if err := p.Validate(); err != nil {
 		d.policy = DefaultPolicy()
-		d.badPolicy = fmt.Errorf("invalid policy, %q with its defaults was used: %w", d.policy.Name, err)
+		d.badPolicy = fmt.Errorf("invalid policy; used %q with its defaults instead: %w", d.policy.Name, err)
 	}
 	if d.policy.Name == PolicyArticle {
 		d.machine = newArticleMachine(d.policy)

@@ -25,18 +25,18 @@ func TestConstants(t *testing.T) {
 		"4.3 60 s in LEAKING":                     p.LeakingInterval == time.Minute,
 		"5.5 SUSPICIOUS 30 min":                   a.suspiciousMax == 30*minute,
 		"5.5 CONFIRMING 10 min":                   a.confirmingMax == 10*minute,
-		"5.5 three extra dumpsys":                 a.extraBreakdowns == 3,
+		"5.5 three extra dumpsys calls":           a.extraBreakdowns == 3,
 		"8.2 30 s apart":                          a.extraSpacing == 30*time.Second,
 		"5.5 20 MB":                               a.minGrowth == 20*1024*1024,
 		"6.4 30 min":                              p.Cooldown == 30*minute,
 		"5.4 50 %":                                a.spikePct == 50,
 		"5.4 200 MB":                              a.spikeMin == 200*1024*1024,
 		"5.4 smaps t < 1.0":                       a.flatT == 1.0,
-		"4.3 240 samples at 30 s are 2 h":         time.Duration(a.highWindow)*p.NormalInterval == 2*time.Hour,
-		"4.3 240 samples at 15 s are 1 h":         time.Duration(a.highWindow)*p.SuspiciousInterval == time.Hour,
-		"8.1 ten points are about 5 min":          time.Duration(a.minPoints)*p.NormalInterval == 5*minute,
-		"5.3 three segments are about 15 min":     time.Duration(a.minSegments)*a.segment == 15*minute,
-		"the earliest LEAKING is 21 min":          newArticleMachine(p).minTime() == 21*minute,
+		"4.3 240 samples at 30 s span 2 h":        time.Duration(a.highWindow)*p.NormalInterval == 2*time.Hour,
+		"4.3 240 samples at 15 s span 1 h":        time.Duration(a.highWindow)*p.SuspiciousInterval == time.Hour,
+		"8.1 ten points span about 5 min":         time.Duration(a.minPoints)*p.NormalInterval == 5*minute,
+		"5.3 three segments span about 15 min":    time.Duration(a.minSegments)*a.segment == 15*minute,
+		"LEAKING after 21 min at the earliest":    newArticleMachine(p).minTime() == 21*minute,
 	} {
 		if !ok {
 			t.Errorf("%s does not hold: %+v", name, a)
@@ -104,7 +104,8 @@ func TestSpike54(t *testing.T) {
 		p.level += tt.jump
 		p.sample()
 		if got := p.d.Verdict().Worst == Leaking; got != tt.want {
-			t.Errorf("%v MB above %v MB after %d points: %v, want %v", tt.jump, tt.floor, tt.points, got, tt.want)
+			t.Errorf("jump of %v MB above %v MB after %d points: LEAKING %v, want %v", tt.jump, tt.floor, tt.points,
+				got, tt.want)
 		}
 	}
 }
@@ -145,7 +146,8 @@ func TestTable72(t *testing.T) {
 			n := minutes * 4
 			formula := 6.93 * sd / math.Pow(n, 1.5) * (3600 / 15)
 			if math.Abs(formula-row[i]) > 1 {
-				t.Errorf("sigma %v, %v min: formula %.1f, printed %v", sd, minutes, formula, row[i])
+				t.Errorf("sigma %v, %v min: the formula gives %.1f, the article prints %v", sd, minutes, formula,
+					row[i])
 			}
 			// At the printed rate, t is 2 and R2 is far below 0.6.
 			l := noisyLine(int(n), 15, formula, sd)
@@ -170,9 +172,9 @@ func TestDoublingThePoints55(t *testing.T) {
 	const n = 60
 	rate := 1.5 / noisyLine(n, 30, 1, 5).T
 	for name, tt := range map[string]struct{ got, want float64 }{
-		"once":              {noisyLine(n, 30, rate, 5).T, 1.5},
-		"twice the time":    {noisyLine(2*n, 30, rate, 5).T, 4.24},
-		"twice the density": {noisyLine(2*n, 15, rate, 5).T, 2.12},
+		"once":           {noisyLine(n, 30, rate, 5).T, 1.5},
+		"twice as long":  {noisyLine(2*n, 30, rate, 5).T, 4.24},
+		"twice as dense": {noisyLine(2*n, 15, rate, 5).T, 2.12},
 	} {
 		if math.Abs(tt.got-tt.want) > 0.03 {
 			t.Errorf("%s: t %.2f, want %v", name, tt.got, tt.want)
@@ -189,12 +191,13 @@ func TestPrintedPairs55(t *testing.T) {
 		{10, 0.45, 1.3, 2.56}, {16, 0.72, 2.8, 6.00}, {18, 0.68, 3.1, 5.83},
 	} {
 		if got := tFor(tt.n, tt.r2); math.Abs(got-tt.really) > 0.01 || math.Abs(got-tt.printed) < 1 {
-			t.Errorf("%v points with R2 %v: t %.2f, want %v and not %v", tt.n, tt.r2, got, tt.really, tt.printed)
+			t.Errorf("%v points with R2 %v: t %.2f, want %v, which differs from the printed %v", tt.n, tt.r2, got,
+				tt.really, tt.printed)
 		}
 	}
 	for n := 5.0; n <= 240; n++ {
 		if tFor(n, 0.6) <= 2 {
-			t.Errorf("t > 2 decides at %v points", n)
+			t.Errorf("t > 2 is the stricter condition at %v points", n)
 		}
 	}
 }

@@ -298,9 +298,9 @@ func TestFamilySizeBounds(t *testing.T) {
 // that a mark from the future causes no error.
 func TestLoopMarksWithDigits(t *testing.T) {
 	for name, text := range map[string]func(i int) string{
-		"loop 1":              func(i int) string { return fmt.Sprintf("loop %d", i) },
-		"1":                   func(i int) string { return fmt.Sprint(i) },
-		"one from the future": func(i int) string { return "loop" },
+		"loop 1":                 func(i int) string { return fmt.Sprintf("loop %d", i) },
+		"1":                      func(i int) string { return fmt.Sprint(i) },
+		"one mark in the future": func(i int) string { return "loop" },
 	} {
 		d := detector.New(detector.RobustPolicy())
 		r := rand.New(rand.NewPCG(7, 8))
@@ -309,7 +309,7 @@ func TestLoopMarksWithDigits(t *testing.T) {
 			d.AddSample(detector.Sample{
 				At: at, Bytes: 200*detector.MB + int64(i)*detector.MB + r.Int64N(5*detector.MB),
 			})
-			if i == 100 && name == "one from the future" {
+			if i == 100 && name == "one mark in the future" {
 				d.AddMark(detector.Mark{At: at + 1000*time.Hour, Text: "loop"})
 			}
 			if i%20 == 1 {

@@ -129,7 +129,7 @@ func TestConstantAndClockDoNotMatter(t *testing.T) {
 		}
 	}
 	if count < 150 {
-		t.Errorf("only %d transitions in all: the scenarios are too quiet", count)
+		t.Errorf("only %d transitions in total, want at least 150", count)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestDriverMemoryDoesNotMatter(t *testing.T) {
 				})
 				if v := d.Verdict(); v.Gate != c.gate &&
 					(late == 0 || c.gate != detector.Pass || v.Gate != detector.Settled) {
-					t.Errorf("%s, known after %v: %v: %s", c.Name, late, v.Gate, v.Because)
+					t.Errorf("%s, breakdowns known after %v: %v: %s", c.Name, late, v.Gate, v.Because)
 				}
 			}
 		}
@@ -174,7 +174,7 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 				old.breakdown.Dim[detector.Graphics].N += int64(r.IntN(500)) * detector.MB
 				repeats++
 				if got := old.to(again); len(got) != 0 {
-					t.Fatalf("%s: a repeated reading causes %v", s.Name, got)
+					t.Fatalf("%s: a repeated reading caused %v", s.Name, got)
 				}
 			}
 		}
@@ -202,7 +202,7 @@ func TestRepeatAfterHole(t *testing.T) {
 	add(bootTime + 2*time.Hour)
 	add(bootTime + 2*time.Hour)
 	if v := d.Verdict(); v.Samples != 2 || v.Duration != 2*time.Hour {
-		t.Errorf("%d samples in %v after a hole and a repeat, want 2 in 2 h", v.Samples, v.Duration)
+		t.Errorf("%d samples in %v after a gap and a repeated sample, want 2 in 2 h", v.Samples, v.Duration)
 	}
 }
 
@@ -282,13 +282,13 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // change the rate.
 func TestSamplingDoesNotMatter(t *testing.T) {
 	ways := map[string]scenario.Conditions{
-		"a tenth lost":         {Drop: 0.1},
-		"a third lost":         {Drop: 0.33},
-		"each 15 s":            {Interval: 15 * time.Second},
-		"each 30 s":            {Interval: 30 * time.Second},
-		"each 60 s":            {Interval: time.Minute},
-		"each 45 s, some lost": {Interval: 45 * time.Second, Drop: 0.2},
-		"one of ten":           {Processes: 10},
+		"10 % lost":             {Drop: 0.1},
+		"33 % lost":             {Drop: 0.33},
+		"every 15 s":            {Interval: 15 * time.Second},
+		"every 30 s":            {Interval: 30 * time.Second},
+		"every 60 s":            {Interval: time.Minute},
+		"every 45 s, some lost": {Interval: 45 * time.Second, Drop: 0.2},
+		"one of ten processes":  {Processes: 10},
 	}
 	for name, way := range ways {
 		way.Diagnosis = asThree.Diagnosis
@@ -323,7 +323,7 @@ func TestSamplingAndTime(t *testing.T) {
 				d, _ := watched(s, seed, scenario.Conditions{Interval: interval, Diagnosis: 2 * time.Minute})
 				v := d.Verdict()
 				if !v.FirstLeaking.Known {
-					t.Errorf("%g MB/h each %v, seed %d: never LEAKING", rate, interval, seed)
+					t.Errorf("%g MB/h sampled every %v, seed %d: never LEAKING", rate, interval, seed)
 				}
 				times = append(times, v.FirstLeaking.N-bootTime)
 			}
@@ -334,7 +334,8 @@ func TestSamplingAndTime(t *testing.T) {
 		for interval, looks := range map[time.Duration]int{15 * time.Second: 1, time.Minute: 2} {
 			late := time.Duration(looks) * 5 * time.Minute
 			if got := median(interval); got > want+late || got < want-late {
-				t.Errorf("%g MB/h each %v: LEAKING after %v, each 30 s after %v", rate, interval, got, want)
+				t.Errorf("%g MB/h: LEAKING after %v when sampled every %v, but after %v when sampled every 30 s", rate,
+					got, interval, want)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func TestJump(t *testing.T) {
 		for seed := range uint64(10) {
 			p := newRide(seed, sigma).until(60, risesAt(250, 60))
 			if len(p.jumps) != 0 {
-				t.Fatalf("s%v: %d jumps before the first", sigma, len(p.jumps))
+				t.Fatalf("s%v: %d jumps before memory rises, want none", sigma, len(p.jumps))
 			}
 			p.until(89, risesAt(250, 60))
 			if len(p.jumps) != 1 {
@@ -107,7 +107,7 @@ func TestJumpFallsBack(t *testing.T) {
 		p := newRide(1, 5).until(150, level)
 		v := p.d.Verdict()
 		if len(v.Jumps) != 1 || v.Jumps[0].Stayed || v.Gate != detector.Pass {
-			t.Errorf("back after %v min: %+v, %v: %s", minutes, v.Jumps, v.Gate, v.Because)
+			t.Errorf("memory back after %v min: %+v, %v: %s", minutes, v.Jumps, v.Gate, v.Because)
 		}
 	}
 }
@@ -115,11 +115,11 @@ func TestJumpFallsBack(t *testing.T) {
 // TestNoJumps lists rises that are not jumps.
 func TestNoJumps(t *testing.T) {
 	tests := map[string]func(minute float64) float64{
-		"100 MB at once":    risesAt(100, 60),
-		"250 MB down":       risesAt(-250, 60),
-		"600 MB/h":          func(minute float64) float64 { return 300 + 10*minute },
-		"250 MB in an hour": func(minute float64) float64 { return 300 + 250*min(1, max(0, minute-60)/60) },
-		"60 MB each 5 min":  func(minute float64) float64 { return 330 + 30*math.Sin(2*math.Pi*minute/5) },
+		"100 MB at once":            risesAt(100, 60),
+		"fall of 250 MB":            risesAt(-250, 60),
+		"600 MB/h":                  func(minute float64) float64 { return 300 + 10*minute },
+		"250 MB in an hour":         func(minute float64) float64 { return 300 + 250*min(1, max(0, minute-60)/60) },
+		"wave of 60 MB every 5 min": func(minute float64) float64 { return 330 + 30*math.Sin(2*math.Pi*minute/5) },
 	}
 	for name, level := range tests {
 		if p := newRide(2, 5).until(240, level); len(p.jumps) != 0 {
@@ -135,7 +135,7 @@ func TestJumpAfterJump(t *testing.T) {
 		for first := 40.0; first < 170; first++ {
 			p := newRide(3, 3).until(first+apart+5, risesAt(250, first, first+apart))
 			if len(p.jumps) != 2 {
-				t.Errorf("250 MB at minute %v and %v min later: %d jumps", first, apart, len(p.jumps))
+				t.Errorf("250 MB at minute %v and again %v min later: %d jumps, want 2", first, apart, len(p.jumps))
 			}
 		}
 	}
@@ -154,10 +154,10 @@ func TestManyJumps(t *testing.T) {
 	}
 	list := p.d.Verdict().Jumps
 	if len(list) != 16 {
-		t.Fatalf("%d jumps are kept", len(list))
+		t.Fatalf("%d jumps are kept, want 16", len(list))
 	}
 	if last := list[len(list)-1].At; last != time.Duration(minutes[len(minutes)-1])*time.Minute {
-		t.Errorf("the last jump at %v, want minute %v", last, minutes[len(minutes)-1])
+		t.Errorf("the last jump is at %v, want minute %v", last, minutes[len(minutes)-1])
 	}
 }
 
@@ -168,7 +168,7 @@ func TestEachJumpStays(t *testing.T) {
 		p := newRide(5, 3).until(200, risesAt(250, 61, 61+apart))
 		list := p.d.Verdict().Jumps
 		if len(list) != 2 || !list[0].Stayed || !list[1].Stayed {
-			t.Errorf("250 MB and the same again %v min later: %+v", apart, list)
+			t.Errorf("two jumps of 250 MB, %v min apart: %+v", apart, list)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestNoiseIsNotAJump(t *testing.T) {
 			}
 			all += len(v.Jumps)
 		}
-		t.Logf("AR %v s50: jumps in %d of %d runs of 8 h, %d of them with one in the first hour, %d jumps", rho, with,
+		t.Logf("AR %v s50: %d of %d runs of 8 h have jumps, %d of them in the first hour; %d jumps in total", rho, with,
 			runs, first, all)
 		if with > runs/100 {
 			t.Errorf("AR %v s50: jumps in %d of %d runs", rho, with, runs)
@@ -235,12 +235,12 @@ func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	p.until(61, risesAt(0))
 	breakdown(p, 410)
 	if p.until(120, risesAt(0)); len(p.jumps) != 0 {
-		t.Fatalf("driver memory that becomes known: %+v", p.jumps)
+		t.Fatalf("driver memory became known and caused jumps: %+v", p.jumps)
 	}
 	breakdown(p, 710)
 	p.until(121, risesAt(0))
 	if len(p.jumps) != 1 || math.Abs(float64(p.d.Verdict().Jumps[0].Bytes)/detector.MB-300) > 15 {
-		t.Errorf("300 MB more driver memory: %+v", p.d.Verdict().Jumps)
+		t.Errorf("driver memory grew by 300 MB: %+v", p.d.Verdict().Jumps)
 	}
 }
 
@@ -251,12 +251,12 @@ func TestJumpAndRestart(t *testing.T) {
 	p.take(p.d.Restart(p.at))
 	p.until(130, risesAt(500, 70))
 	if len(p.jumps) != 1 {
-		t.Fatalf("a new process with more memory jumped: %+v", p.jumps)
+		t.Fatalf("jumps after a restart with more memory: %+v", p.jumps)
 	}
 	p.until(170, risesAt(500, 70, 130))
 	list := p.d.Verdict().Jumps
 	if len(p.jumps) != 2 || len(list) != 2 || list[0].Stayed || !list[1].Stayed {
-		t.Errorf("one jump in each of two processes: %+v", list)
+		t.Errorf("want one jump in each of two processes, the second one lasting: %+v", list)
 	}
 }
 
@@ -277,6 +277,6 @@ func TestJumpAcrossHole(t *testing.T) {
 	p := newRide(9, 3).until(60, risesAt(0))
 	p.at += 40 * time.Minute
 	if p.until(160, risesAt(300, 80)); len(p.jumps) != 0 {
-		t.Errorf("a jump over 40 min: %+v", p.jumps)
+		t.Errorf("jumps reported across a gap of 40 min: %+v", p.jumps)
 	}
 }

@@ -24,13 +24,13 @@ func TestKind(t *testing.T) {
 		"private other":           {dims{PrivateOther: line(100, 5)}, Unknown},
 		"java with a little code": {dims{JavaHeap: line(100, 5), Code: line(2, 9)}, Java},
 		"java and quiet stack":    {dims{JavaHeap: line(100, 5), Stack: line(2, 9)}, Java},
-		"java and native alike":   {dims{JavaHeap: line(100, 5), NativeHeap: line(100, 5)}, Unknown},
+		"equal java and native":   {dims{JavaHeap: line(100, 5), NativeHeap: line(100, 5)}, Unknown},
 		"three": {
 			dims{JavaHeap: line(45, 5), NativeHeap: line(30, 6), Graphics: line(25, 7)}, Unknown,
 		},
-		"total alone":  {dims{Total: line(100, 9)}, Unknown},
-		"system alone": {dims{System: line(100, 9)}, Unknown},
-		"nothing":      {dims{JavaHeap: line(100, 2)}, Unknown},
+		"only total":  {dims{Total: line(100, 9)}, Unknown},
+		"only system": {dims{System: line(100, 9)}, Unknown},
+		"nothing":     {dims{JavaHeap: line(100, 2)}, Unknown},
 	}
 	for name, tt := range tests {
 		var r rises

@@ -515,17 +515,18 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		return j
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s; %s of memory: %s", restarts, text.Count(deaths, "death", "deaths"), p.text(ok))
+		j.because = fmt.Sprintf("%s; %s: %s", restarts,
+			text.Count(deaths, "death from lack of memory", "deaths from lack of memory"), p.text(ok))
 	case oneLevel && !warmUp:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", restarts, number(level), p.text(ok))
+		j.because = fmt.Sprintf("%s, always at about %s MB, regardless of age; %s", restarts, number(level), p.text(ok))
 	case ok && p.straight && !warmUp:
 		j = p.judgement(m, Leak)
 		j.because = restarts + "; " + p.text(ok)
 	case ok && p.grows && !warmUp:
 		j = p.judgement(m, Inconclusive)
 		j.because = restarts + "; " + p.text(ok) +
-			"; a warm-up can do that too: run without restarts, or compare with --base"
+			"; a warm-up can cause this too: run without restarts, or compare with --base"
 	case ok && p.flat() && !beyond:
 		j = p.judgement(m, Pass)
 		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", restarts,
@@ -543,7 +544,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		}
 		if ok {
 			j.finding = p.finding(m)
-			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out",
+			j.because += fmt.Sprintf("; %s, but each life is short; leaks slower than %s MB/h cannot be ruled out",
 				p.text(ok), number(j.detectable))
 		}
 	default:

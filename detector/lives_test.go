@@ -43,7 +43,7 @@ func TestNights(t *testing.T) {
 		words []string
 	}{
 		"OOM at 512 MB, app, 600 MB/h": {
-			detector.Leak, 12, []string{"restarted ", "out of memory", "deaths of memory", "lives"},
+			detector.Leak, 12, []string{"restarted ", "out of memory", "deaths from lack of memory", "lives"},
 		},
 		"plain, 300 MB/h, restart each 10 min": {
 			detector.Leak, 10,
@@ -56,19 +56,19 @@ func TestNights(t *testing.T) {
 			detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"},
 		},
 		"app, 0 MB/h, restart each 25 min": {
-			detector.Inconclusive, 12, []string{"a warm-up can do that too: run without restarts"},
+			detector.Inconclusive, 12, []string{"a warm-up can cause this too: run without restarts"},
 		},
 		"app, 0 MB/h, restart each 60 min": {
 			detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"},
 		},
 		"app, 300 MB/h, workload ends 40 min early": {
-			detector.Leak, 12, []string{"until 7.3 h after the start, and still there"},
+			detector.Leak, 12, []string{"until 7.3 h after the start, and not freed since"},
 		},
 		"app, 300 MB/h, workload ends 40 min early, unknown": {
-			detector.Leak, 12, []string{"until 7.0 h after the start, and still there"},
+			detector.Leak, 12, []string{"until 7.0 h after the start, and not freed since"},
 		},
 		"app, 300 MB/h, in the background (-200 MB) for the last 40 min": {
-			detector.Leak, 12, []string{"and still there"},
+			detector.Leak, 12, []string{"and not freed since"},
 		},
 		"app, 0 MB/h, in the background (-200 MB) for the last 40 min": {
 			detector.Pass, 11, []string{"no sustained growth"},
@@ -77,7 +77,7 @@ func TestNights(t *testing.T) {
 		"app, 50 MB/h, one trim of 300 MB": {detector.Leak, 7, []string{"MB/h"}},
 		"app, 0 MB/h, one trim of 300 MB":  {detector.Pass, 11, nil},
 		"plain, 100 MB/h of ashmem, source status": {
-			detector.Leak, 12, []string{"by the breakdowns: the samples do not show it"},
+			detector.Leak, 12, []string{"according to the breakdowns; the samples do not show it"},
 		},
 		"plain, 0 MB/h of ashmem, source status": {
 			detector.Pass, 11, []string{"no sustained growth of anonymous memory"},
@@ -134,7 +134,7 @@ func TestSentences(t *testing.T) {
 	}
 	for _, g := range []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive} {
 		if seen[g] < 5 {
-			t.Errorf("%d verdicts %v: not enough to check", seen[g], g)
+			t.Errorf("only %d verdicts %v, want at least 5", seen[g], g)
 		}
 	}
 }
@@ -147,21 +147,21 @@ func sentenceFault(v detector.Verdict) error {
 	rises := v.RateKnown && v.RateLow > 0 && v.Growth >= 20*detector.MB
 	switch {
 	case rises && says("no sustained growth", "no growth in", "than noise", "nor has been flat"):
-		return fmt.Errorf("denies growth that its interval shows")
+		return fmt.Errorf("text denies the growth that the interval shows")
 	case v.Gate == detector.Pass && rises:
-		return fmt.Errorf("passes growth that its interval shows")
-	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("deaths of memory"):
-		return fmt.Errorf("a leak whose interval contains none")
+		return fmt.Errorf("passes despite the growth that the interval shows")
+	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("deaths from lack of memory"):
+		return fmt.Errorf("reports a leak although the interval includes zero")
 	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
-		return fmt.Errorf("another interval in the text")
+		return fmt.Errorf("text has a different interval")
 	case v.Gate == detector.Settled && !says("flat since", "went back"):
-		return fmt.Errorf("settled, without a time")
+		return fmt.Errorf("settled, but the text has no time")
 	case v.Restarts > 0 && !says("restarted "):
-		return fmt.Errorf("does not mention restarts")
+		return fmt.Errorf("text does not mention restarts")
 	case says("as no leak does", "tells", "watched "):
-		return fmt.Errorf("outdated words")
+		return fmt.Errorf("text uses outdated words")
 	case v.Gate == detector.Pass && !says("or more would have been detected"):
-		return fmt.Errorf("a pass without its detection limit")
+		return fmt.Errorf("passes without a detection limit")
 	}
 	return nil
 }
@@ -208,21 +208,21 @@ func TestMemoryDeaths(t *testing.T) {
 		want           detector.Gate
 	}{
 		"out of memory, flat":            {5, 10, detector.OutOfMemory, flat, detector.Leak},
-		"out of memory, two":             {3, 10, detector.OutOfMemory, flat, detector.Inconclusive},
-		"out of memory, three":           {4, 10, detector.OutOfMemory, flat, detector.Leak},
-		"out of memory, within a minute": {6, 1, detector.OutOfMemory, flat, detector.Leak},
+		"two deaths, out of memory":      {3, 10, detector.OutOfMemory, flat, detector.Inconclusive},
+		"three deaths, out of memory":    {4, 10, detector.OutOfMemory, flat, detector.Leak},
+		"out of memory within a minute":  {6, 1, detector.OutOfMemory, flat, detector.Leak},
 		"low memory, flat":               {8, 10, detector.LowMemory, flat, detector.Inconclusive},
-		"low memory, a warm-up":          {8, 10, detector.LowMemory, warm, detector.Inconclusive},
-		"low memory, more than that":     {8, 10, detector.LowMemory, both, detector.Leak},
-		"crashes, more than that":        {8, 10, detector.Crash, both, detector.Inconclusive},
-		"crashes, a warm-up":             {8, 10, detector.Crash, warm, detector.Inconclusive},
+		"low memory, warm-up":            {8, 10, detector.LowMemory, warm, detector.Inconclusive},
+		"low memory, warm-up and growth": {8, 10, detector.LowMemory, both, detector.Leak},
+		"crashes, warm-up and growth":    {8, 10, detector.Crash, both, detector.Inconclusive},
+		"crashes, warm-up":               {8, 10, detector.Crash, warm, detector.Inconclusive},
 		"unknown cause, flat":            {8, 10, detector.UnknownCause, flat, detector.Inconclusive},
 		"invalid cause, flat":            {8, 10, 200, flat, detector.Inconclusive},
 	} {
 		for _, early := range []bool{false, true} {
 			v := short(c.lives, c.minutes, c.cause, early, c.level).Verdict()
 			if v.Gate != c.want {
-				t.Errorf("%s, reported early %v: %v: %s", name, early, v.Gate, v.Because)
+				t.Errorf("%s, death reported early (%v): %v: %s", name, early, v.Gate, v.Because)
 			}
 			if err := errorsOf(verdictFault(v), sentenceFault(v)); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -256,7 +256,7 @@ func TestLivesOfALeak(t *testing.T) {
 		t.Error(v.Because)
 	}
 	v = short(12, 10, detector.Killed, false, curve).Verdict()
-	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can do that too") || !v.RateKnown {
+	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can cause this too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
 	// Lives that begin steeply warm up. A leak requires that the later part
@@ -343,7 +343,7 @@ func TestDeathsAtOneLevel(t *testing.T) {
 			at += 30 * time.Second
 		}
 		v := d.Verdict()
-		if got := strings.Contains(v.Because, "whatever the age"); got != c.want || got && v.Gate != detector.Leak {
+		if got := strings.Contains(v.Because, "regardless of age"); got != c.want || got && v.Gate != detector.Leak {
 			t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
 		}
 	}
@@ -460,15 +460,15 @@ func TestOneLongLife(t *testing.T) {
 	}
 	short, long := warm(11), warm(450)
 	if v := lifetimes(short, short, short, short, long); v.Gate != detector.Pass {
-		t.Errorf("a crash loop, then a quiet night: %v: %s", v.Gate, v.Because)
+		t.Errorf("crash loop, then quiet night: %v: %s", v.Gate, v.Because)
 	}
 	if v := lifetimes(short, short, short, short, short, short); v.Gate == detector.Pass {
-		t.Errorf("a crash loop: %v: %s", v.Gate, v.Because)
+		t.Errorf("crash loop: %v: %s", v.Gate, v.Because)
 	}
 	flat := func(age float64) (float64, bool) { return 200, age < 60 }
 	late := func(age float64) (float64, bool) { return 200 + 0.6*max(0, age-70), age < 180 }
 	if v := lifetimes(flat, flat, flat, late); v.Gate == detector.Pass || v.Gate == detector.Settled {
-		t.Errorf("three quiet lives, then one that grows: %v: %s", v.Gate, v.Because)
+		t.Errorf("three quiet lives, then a growing one: %v: %s", v.Gate, v.Because)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestFamilyOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := familyOf(tt.text); got != tt.want {
-			t.Errorf("family of %q: %q, want %q", tt.text, got, tt.want)
+			t.Errorf("familyOf(%q) = %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func FuzzFamily(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, number uint16) {
 		got := familyOf(text)
 		if len(got) > maxFamily {
-			t.Fatalf("keeps %d bytes of %q", len(got), text)
+			t.Fatalf("the family has %d bytes: %q", len(got), text)
 		}
 		if numbered := familyOf(fmt.Sprint(number, text)); numbered != got {
 			t.Fatalf("family of %q with a number: %q, want %q", text, numbered, got)
@@ -57,10 +57,10 @@ func FuzzFamily(f *testing.F) {
 			t.Fatalf("family of %q in capitals: %q, want %q", text, upper, got)
 		}
 		if strings.ContainsAny(got, "0123456789") {
-			t.Fatalf("family of %q: %q", text, got)
+			t.Fatalf("the family of %q contains digits: %q", text, got)
 		}
 		if utf8.ValidString(got) && len(got) < maxFamily-utf8.UTFMax && familyOf(got) != got {
-			t.Fatalf("family of the family of %q: %q, then %q", text, got, familyOf(got))
+			t.Fatalf("familyOf(%q) = %q, whose own family is %q", text, got, familyOf(got))
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestMarksAreBounded(t *testing.T) {
 			return d
 		})
 		if got > most {
-			t.Errorf("%s: marks of %d kB keep %.0f bytes, want at most %d", name, long>>10, got, most)
+			t.Errorf("%s: marks of %d kB occupy %.0f bytes, want at most %d", name, long>>10, got, most)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestLoopLevels(t *testing.T) {
 		// exists.
 		begins = begins[1:]
 		if len(got) != len(begins)-1 {
-			t.Fatalf("%d levels of %d loops", len(got), len(begins)-1)
+			t.Fatalf("%d levels, want %d", len(got), len(begins)-1)
 		}
 		for i, v := range got {
 			var values []float64
@@ -282,7 +282,7 @@ func TestAlignedAgainstAll(t *testing.T) {
 		}
 	}
 	if a.each != 16 {
-		t.Errorf("%d loops per level after 3000", a.each)
+		t.Errorf("%d loops per level after 3000 loops, want 16", a.each)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestAlignedAgainst(t *testing.T) {
 	slow := func(i int) float64 { return wave(i) + float64(i) }
 	got, part = levels(300, slow).against(levels(30, wave))
 	if len(got) != 15 || math.Abs(part-0.1) > 1e-9 || math.Abs(got[14]-28.5) > 0.001 {
-		t.Errorf("two loops per level against one: %v, %v of it", got, part)
+		t.Errorf("two loops per level compared with one: %v, %v of the base run", got, part)
 	}
 }
 
@@ -340,19 +340,19 @@ func TestJudgedByLoops(t *testing.T) {
 		// The mark at 0 comes before the first sample; the mark of the last
 		// loop ends it.
 		"twelve loops": {each(length), 14 * length, "loops"},
-		"in less than half": {
+		"loops in less than half": {
 			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, "",
 		},
-		"ended long ago": {
+		"loops ended long ago": {
 			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 23 * length, "",
 		},
-		"ended recently": {
+		"loops ended recently": {
 			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 15 * length, "loops",
 		},
-		"collections":          {between(length, "remark %d", "gc %d"), 20 * length, "collections"},
-		"collections in words": {between(length, "gc %d", "of %d"), 20 * length, "collections"},
-		"both":                 {between(length, "loop %d", "GC %d"), 20 * length, "collections"},
-		"few collections": {
+		"collections":                  {between(length, "remark %d", "gc %d"), 20 * length, "collections"},
+		"collections with other marks": {between(length, "gc %d", "of %d"), 20 * length, "collections"},
+		"loops and collections":        {between(length, "loop %d", "GC %d"), 20 * length, "collections"},
+		"loops and one collection": {
 			with(each(length), map[time.Duration]string{time.Hour + time.Minute: "gc"}), 20 * length, "loops",
 		},
 	}
@@ -428,15 +428,15 @@ func TestMarksOutOfPlace(t *testing.T) {
 		return len(s.loops().floors.levels) - before
 	}
 	tests := map[string]func(s *suite){
-		"long ago": func(s *suite) { s.d.AddMark(Mark{At: -1 << 62, Text: "loop 3"}) },
-		"now, many times": func(s *suite) {
+		"mark long ago": func(s *suite) { s.d.AddMark(Mark{At: -1 << 62, Text: "loop 3"}) },
+		"many marks at once": func(s *suite) {
 			for i := range 1000 {
 				s.d.AddMark(Mark{At: s.at, Text: fmt.Sprint("loop ", i)})
 			}
 		},
-		"in a minute":  func(s *suite) { s.d.AddMark(Mark{At: s.at + time.Minute, Text: "loop 3"}) },
-		"far ahead":    func(s *suite) { s.d.AddMark(Mark{At: s.at + 1000*time.Hour, Text: "loop 3"}) },
-		"gc far ahead": func(s *suite) { s.d.AddMark(Mark{At: 1<<63 - 1, Text: "gc"}) },
+		"mark in a minute": func(s *suite) { s.d.AddMark(Mark{At: s.at + time.Minute, Text: "loop 3"}) },
+		"mark far ahead":   func(s *suite) { s.d.AddMark(Mark{At: s.at + 1000*time.Hour, Text: "loop 3"}) },
+		"gc far ahead":     func(s *suite) { s.d.AddMark(Mark{At: 1<<63 - 1, Text: "gc"}) },
 		"many families": func(s *suite) {
 			for i := range 1000 {
 				s.d.AddMark(Mark{At: s.at, Text: strings.Repeat("x", i%70)})
@@ -449,7 +449,7 @@ func TestMarksOutOfPlace(t *testing.T) {
 			s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
 			disturb(s)
 			if n := loopsAfter(s); n < 9 || n > 11 {
-				t.Errorf("%d of 10 loops afterwards", n)
+				t.Errorf("%d loops afterwards, want about 10", n)
 			}
 		})
 	}
@@ -466,10 +466,10 @@ func TestMarksOutOfPlace(t *testing.T) {
 		s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
 		s.d.Restart(s.at)
 		if n := len(s.loops().floors.levels); n != 0 {
-			t.Errorf("%d loops of the previous process", n)
+			t.Errorf("%d loops left from the previous process", n)
 		}
 		if s.until(s.at + 10*length); len(s.loops().floors.levels) < 8 {
-			t.Errorf("%d of 10 loops after a restart", len(s.loops().floors.levels))
+			t.Errorf("%d loops after a restart, want at least 8", len(s.loops().floors.levels))
 		}
 	})
 }
@@ -491,7 +491,7 @@ func TestCollections(t *testing.T) {
 	}).until(20 * length)
 	got := s.loops().live.levels
 	if len(got) != 19 {
-		t.Fatalf("%d levels after 20 collections, the first before the first sample", len(got))
+		t.Fatalf("%d levels after 20 collections, want 19: the first one precedes all samples", len(got))
 	}
 	for i, v := range got {
 		if want := 12*float64(i+1) + 15*0.25; math.Abs(float64(v)-want) > 0.01 {
@@ -518,7 +518,7 @@ func TestSuite(t *testing.T) {
 			switch {
 			case rate == 0:
 				if v.Gate != Pass || v.Worst == Leaking {
-					t.Errorf("seed %d, no leak: %v, worst %v: %s", seed, v.Gate, v.Worst, v.Because)
+					t.Errorf("seed %d, without a leak: %v, worst %v: %s", seed, v.Gate, v.Worst, v.Because)
 				}
 			case v.Gate != Leak || !strings.Contains(v.Because, "judged by loops"):
 				t.Errorf("seed %d, 30 MB/h: %v: %s", seed, v.Gate, v.Because)
@@ -544,7 +544,7 @@ func TestLoopsOfAMonth(t *testing.T) {
 		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
 		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
 		if s.until(s.at + day); count() != before+6 {
-			t.Fatalf("%d of 6 loops in the day up to %v, dropped something before: %v", count()-before, s.at, gone)
+			t.Fatalf("%d loops in the day before %v, want 6; old data already dropped: %v", count()-before, s.at, gone)
 		}
 	}
 	m := s.d.machine.(*robustMachine)

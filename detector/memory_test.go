@@ -80,7 +80,7 @@ func TestDetectorMemory(t *testing.T) {
 			t.Fatalf("%s: the windows are not full", name)
 		}
 		if rate > 0 && len(m.evidence) < 2*int(NumDimensions) {
-			t.Fatalf("%s: %d numbers of evidence", name, len(m.evidence))
+			t.Fatalf("%s: only %d pieces of evidence", name, len(m.evidence))
 		}
 		got := heapOf(100, func(i int) *Detector { return filled(ArticlePolicy(), uint64(i), rate) })
 		if got > memoryBar {
@@ -103,7 +103,7 @@ func TestHeapOverAWeek(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("bytes per process at the end of each day: %.0f, want as many after day 7 as after day 1, at most %d",
+	t.Errorf("bytes per process at the end of each day: %.0f, want no growth from day 1 to day 7, and at most %d",
 		heap[1:], memoryBar)
 }
 
@@ -169,11 +169,12 @@ func (w *week) check(t *testing.T) {
 	t.Helper()
 	v := w.d.Verdict()
 	if v.Restarts < 100 || v.Worst != Leaking || articleOf(w.d).ignored < 100 || w.halves < 100 {
-		t.Errorf("too quiet: %d restarts, worst %v, %d readings ignored, %d incomplete", v.Restarts, v.Worst,
+		t.Errorf("the run has too few events: %d restarts, worst %v, %d readings ignored, %d incomplete", v.Restarts,
+			v.Worst,
 			articleOf(w.d).ignored, w.halves)
 	}
 	if len(v.Warnings) > 3 || len(v.Evidence) > 5+2*int(NumDimensions) {
-		t.Errorf("%d warnings, %d numbers of evidence", len(v.Warnings), len(v.Evidence))
+		t.Errorf("%d warnings, %d pieces of evidence", len(v.Warnings), len(v.Evidence))
 	}
 }
 
@@ -191,9 +192,9 @@ func (w *week) disturb() {
 
 func TestAddBreakdownDoesNotAllocate(t *testing.T) {
 	for name, lacks := range map[string]func(n int) bool{
-		"all known":               func(int) bool { return false },
-		"one dimension never":     func(int) bool { return true },
-		"one known now and again": func(n int) bool { return n%3 > 0 },
+		"all dimensions known":          func(int) bool { return false },
+		"one dimension never known":     func(int) bool { return true },
+		"one dimension sometimes known": func(n int) bool { return n%3 > 0 },
 	} {
 		d, n := New(ArticlePolicy()), 0
 		add := func() {

@@ -18,11 +18,11 @@ func TestPoolIsFlat(t *testing.T) {
 		p    pool
 		want bool
 	}{
-		"flat":               {pool{skip: 10, age: 40, all: ratesOfLives{high: 79}}, true},
-		"perhaps 41 MB":      {pool{skip: 10, age: 40, all: ratesOfLives{high: 82}}, false},
-		"grows a little":     {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 30}}, false},
-		"too short":          {pool{skip: 3, age: 28, all: ratesOfLives{high: 1}}, false},
-		"as short as can be": {pool{skip: 3, age: 29, all: ratesOfLives{high: 1}}, true},
+		"flat":             {pool{skip: 10, age: 40, all: ratesOfLives{high: 79}}, true},
+		"perhaps 41 MB":    {pool{skip: 10, age: 40, all: ratesOfLives{high: 82}}, false},
+		"grows a little":   {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 30}}, false},
+		"too short":        {pool{skip: 3, age: 28, all: ratesOfLives{high: 1}}, false},
+		"just long enough": {pool{skip: 3, age: 29, all: ratesOfLives{high: 1}}, true},
 		"long, grows early only": {
 			pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 59}}, true,
 		},
@@ -130,14 +130,14 @@ func TestRatchet(t *testing.T) {
 		rises int
 		even  bool
 	}{
-		"flat":                  {steps(), 0, false},
-		"one":                   {steps(18), 1, false},
-		"four":                  {steps(5, 12, 20, 28), 4, true},
-		"neighbors":             {steps(5, 6, 20, 28), 3, true},
-		"none in one third":     {steps(1, 3, 5, 7, 9, 30), 6, false},
-		"a fall":                {fall, 0, false},
-		"a small fall":          {small, 4, true},
-		"lost little by little": {lost, 0, false},
+		"flat":                        {steps(), 0, false},
+		"one":                         {steps(18), 1, false},
+		"four":                        {steps(5, 12, 20, 28), 4, true},
+		"neighbors":                   {steps(5, 6, 20, 28), 3, true},
+		"no rise in the second third": {steps(1, 3, 5, 7, 9, 30), 6, false},
+		"large fall":                  {fall, 0, false},
+		"small fall":                  {small, 4, true},
+		"rise lost gradually":         {lost, 0, false},
 	} {
 		if rises, even := ratchet(c.y); rises != c.rises || even != c.even {
 			t.Errorf("%s: %d %v, want %d %v", name, rises, even, c.rises, c.even)
@@ -168,15 +168,15 @@ func TestFallOf(t *testing.T) {
 		at   int
 		fall float64
 	}{
-		"a fall":                {floors(after(40, -300)), 40, 300 - 16},
-		"a small one":           {floors(after(40, -40)), 0, 0},
-		"just large enough":     {floors(after(40, -50)), 40, 50 - 16},
-		"two":                   {floors(both(after(40, -300), after(60, -200))), 0, 0},
-		"another small one":     {floors(both(after(40, -300), after(60, -100))), 40, 300 - 16},
-		"a rise as large":       {floors(both(after(40, -300), after(60, 200))), 0, 0},
-		"at the very beginning": {floors(after(2, -300)), 0, 0},
-		"at the very end":       {floors(after(88, -300)), 0, 0},
-		"a dip that fills up":   {floors(both(after(40, -300), after(42, 300))), 0, 0},
+		"one fall":               {floors(after(40, -300)), 40, 300 - 16},
+		"small fall only":        {floors(after(40, -40)), 0, 0},
+		"fall just large enough": {floors(after(40, -50)), 40, 50 - 16},
+		"two falls":              {floors(both(after(40, -300), after(60, -200))), 0, 0},
+		"large and small fall":   {floors(both(after(40, -300), after(60, -100))), 40, 300 - 16},
+		"fall and rise":          {floors(both(after(40, -300), after(60, 200))), 0, 0},
+		"fall at the beginning":  {floors(after(2, -300)), 0, 0},
+		"fall at the end":        {floors(after(88, -300)), 0, 0},
+		"short dip":              {floors(both(after(40, -300), after(42, 300))), 0, 0},
 	} {
 		at, fall, ok := fallOf(c.bins)
 		if ok != (c.at > 0) || ok && (at != c.at && at != c.at-1 || math.Abs(fall-c.fall) > 9) {
@@ -194,7 +194,7 @@ func TestAlike(t *testing.T) {
 	}{{1, 1, true}, {1, 0.41, true}, {0.41, 1, true}, {1, 0.39, false}, {0.39, 1, false}, {-1, -1, false},
 		{0, 0, false}} {
 		if got := alike(c.a, c.b); got != c.want {
-			t.Errorf("%v, %v: %v", c.a, c.b, got)
+			t.Errorf("alike(%v, %v) = %v", c.a, c.b, got)
 		}
 	}
 }
@@ -254,8 +254,8 @@ func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
 		want  int
-	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half, and the smaller": {299, 2},
-		"half of the smaller": {270, 2}, "back": {120, -1}} {
+	}{"both remain": {500, 1}, "half of the larger remains": {300, 1}, "less than half of the larger remains": {299, 2},
+		"half of the smaller remains": {270, 2}, "none remains": {120, -1}} {
 		m := newRobustMachine(RobustPolicy())
 		m.axis.origin = 2 * time.Hour
 		m.jumps.known, m.jumps.floor = true, c.floor
@@ -268,7 +268,7 @@ func TestLastingJump(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 		if m.jumps.known = false; m.jumps.lasting(m) != -1 {
-			t.Errorf("%s: an unknown floor", name)
+			t.Errorf("%s: jump found although the floor is unknown", name)
 		}
 	}
 }
@@ -326,11 +326,11 @@ func TestSettledRules(t *testing.T) {
 		"240 MB in 3 h":      {8, ramp(240, 0, 3), nil, true, 5},
 		"350 MB in 3 h":      {8, ramp(350, 0, 3), nil, false, 0},
 		"350 MB in an hour":  {8, ramp(350, 0, 1), nil, true, 7},
-		"300 MB at once, as a jump": {
+		"jump of 300 MB": {
 			9, func(h float64) float64 { return 300 * max(0, min(1, (h-2.9)*8)) }, &Jump{Bytes: 300 * MB}, true, 6,
 		},
-		"400 MB in 3 h, and a small jump": {8, ramp(400, 0, 3), &Jump{Bytes: 100 * MB}, false, 0},
-		"still rising slowly":             {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
+		"400 MB in 3 h and a small jump": {8, ramp(400, 0, 3), &Jump{Bytes: 100 * MB}, false, 0},
+		"continues to rise slowly":       {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
 	} {
 		j := judgedThat(c.hours, c.curve)
 		j.jump = c.jump
@@ -366,11 +366,11 @@ func TestStillRising(t *testing.T) {
 		curve func(float64) float64
 		want  bool
 	}{
-		"a line":            {func(h float64) float64 { return 30 * h }, true},
-		"a line from 500":   {func(h float64) float64 { return 500 + 30*h }, true},
+		"line":              {func(h float64) float64 { return 30 * h }, true},
+		"line from 500":     {func(h float64) float64 { return 500 + 30*h }, true},
 		"flat at the end":   {func(h float64) float64 { return 30 * min(h, 1.4) }, false},
 		"levels off":        {func(h float64) float64 { return 60 * (1 - math.Exp(-2*h)) }, false},
-		"slower at its end": {func(h float64) float64 { return 30*min(h, 1.5) + 4*max(0, h-1.5) }, false},
+		"slower at the end": {func(h float64) float64 { return 30*min(h, 1.5) + 4*max(0, h-1.5) }, false},
 	} {
 		if got := stillRising(levelsThat(2, c.curve)); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -379,7 +379,7 @@ func TestStillRising(t *testing.T) {
 	// The levels are too noisy to have a shape, but do not rise in their last
 	// quarter.
 	if stillRising([]float64{0, 12, 3, 18, 25, 33, 31, 30}) || !stillRising([]float64{0, 12, 3, 18, 25, 33, 41, 40}) {
-		t.Error("noise is mistaken for growth, or growth for noise")
+		t.Error("noise and growth are not distinguished")
 	}
 }
 
@@ -406,10 +406,18 @@ func TestBeyondSpread(t *testing.T) {
 		rates, errors []float64
 		t, df         float64
 	}{
-		"runs that differ":          {50, []float64{10, 20, 30}, []float64{1, 1, 1}, 30 / (10 * math.Sqrt(4.0/3)), 2},
-		"runs that agree by chance": {50, []float64{20, 20, 20}, []float64{6, 6, 6}, 30 / (6 * math.Sqrt(4.0/3)), 34},
-		"no more than noise":        {50, []float64{10, 20, 30}, []float64{8, 8, 8}, 30 / (10 * math.Sqrt(4.0/3)), 34},
-		"a little more than noise":  {50, []float64{10, 20, 30}, []float64{7, 7, 7}, 30 / (10 * math.Sqrt(4.0/3)), 2},
+		"runs that differ": {
+			50, []float64{10, 20, 30}, []float64{1, 1, 1}, 30 / (10 * math.Sqrt(4.0/3)), 2,
+		},
+		"runs that agree by chance": {
+			50, []float64{20, 20, 20}, []float64{6, 6, 6}, 30 / (6 * math.Sqrt(4.0/3)), 34,
+		},
+		"differences within the noise": {
+			50, []float64{10, 20, 30}, []float64{8, 8, 8}, 30 / (10 * math.Sqrt(4.0/3)), 34,
+		},
+		"differences beyond the noise": {
+			50, []float64{10, 20, 30}, []float64{7, 7, 7}, 30 / (10 * math.Sqrt(4.0/3)), 2,
+		},
 		"four": {
 			5, []float64{1, 2, 3, 6}, []float64{0.1, 0.1, 0.1, 0.1}, 2 / math.Sqrt(14.0/3*1.25), 3,
 		},
@@ -458,7 +466,7 @@ func TestPoolOfThree(t *testing.T) {
 		}
 	}
 	if _, ok := m.pool(lives(100, 100), 1, 21); ok {
-		t.Error("two lives are judged")
+		t.Error("pooled only two lives, want at least three")
 	}
 }
 
@@ -717,7 +725,7 @@ func TestCritical(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if m.family = 10; math.Abs(m.critical(10)-5.694) > 2e-2 {
-		t.Errorf("one of ten: %v", m.critical(10))
+		t.Errorf("critical(10) for ten series = %v", m.critical(10))
 	}
 }
 
@@ -742,21 +750,21 @@ func TestReasons(t *testing.T) {
 		before float64
 		want   reason
 	}{
-		"a line":                       {func(i float64) float64 { return 5 * i }, noRecord, fires},
-		"too little":                   {func(i float64) float64 { return 0.5 * i }, noRecord, small},
-		"no higher half":               {quarters(0, 60, 0, 58), noRecord, early},
-		"flat at its end":              {quarters(0, 80, 160, 161), noRecord, early},
-		"flat at its beginning":        {quarters(0, 1, 100, 200), noRecord, late},
-		"a level from before":          {func(i float64) float64 { return 5 * i }, 175 - 0.3*180 + 6, visited},
-		"above all levels from before": {func(i float64) float64 { return 5 * i }, 150 - 0.3*180, fires},
-		"levels off":                   {saturating(9), noRecord, early},
-		"slows down":                   {saturating(16), noRecord, slowing},
+		"line":                    {func(i float64) float64 { return 5 * i }, noRecord, fires},
+		"small growth":            {func(i float64) float64 { return 0.5 * i }, noRecord, small},
+		"second half not higher":  {quarters(0, 60, 0, 58), noRecord, early},
+		"flat at the end":         {quarters(0, 80, 160, 161), noRecord, early},
+		"flat at the beginning":   {quarters(0, 1, 100, 200), noRecord, late},
+		"reached before":          {func(i float64) float64 { return 5 * i }, 175 - 0.3*180 + 6, visited},
+		"higher than ever before": {func(i float64) float64 { return 5 * i }, 150 - 0.3*180, fires},
+		"levels off":              {saturating(9), noRecord, early},
+		"slows down":              {saturating(16), noRecord, slowing},
 	} {
 		var f finding
 		y := of(36, c.curve)
 		f.drift = trend.Drift{Slope: (meanOf(y[27:]) - meanOf(y[:9])) / 27, SE: 0.01, N: 36}
 		f.growth = max(30, f.drift.Slope*36)
-		if name == "too little" {
+		if name == "small growth" {
 			f.growth = f.drift.Slope * 36
 		}
 		if got := f.decide(y, scale{hours: 8, need: 20, family: 1, before: c.before}); got != c.want {
@@ -786,7 +794,7 @@ func TestOneLevel(t *testing.T) {
 			t.Errorf("%d of %d: %v, at %v MB", c.ends, m.lives.count, ok, level)
 		}
 		if _, ok := m.atOneLevel(pool{all: ratesOfLives{rate: 600}}); ok {
-			t.Error("lives that do not grow")
+			t.Error("found one level in lives that do not grow")
 		}
 	}
 }
@@ -837,21 +845,21 @@ func TestGuardsOfLooks(t *testing.T) {
 	var out lookResult
 	out.need = w.need
 	if m.pooled(m.tracks[totalTrack], make([]float64, w.blocks), w, w.minutes*2, -math.MaxFloat64, &out) {
-		t.Error("noise of windows that were dropped")
+		t.Error("estimated noise from windows that were dropped")
 	}
 	m.first, m.firstSigma = lookResult{window: 20 * time.Minute, growth: 1e6}, 0
 	if m.keepsPace(m.tracks[totalTrack]) {
-		t.Error("keeps a pace that nothing keeps")
+		t.Error("keepsPace is true for an unreachable pace")
 	}
 	if m.axis.binSlots = 2 * firstBin; !m.keepsPace(m.tracks[totalTrack]) {
-		t.Error("floors of ten minutes cannot show a pace of five")
+		t.Error("keepsPace is false although ten-minute floors cannot show the pace")
 	}
 	for s, want := range map[lookResult]string{
 		{reason: holes, window: time.Hour}: "memory over 60 min has too many gaps",
 		{
 			reason: noise, window: time.Hour, blocks: 24, growth: 5,
 		}: "memory over 60 min: 5.0 MB (a leak needs 0.0 MB), " +
-			"5.0 MB/h, t-value 0.0: does not grow more than noise can",
+			"5.0 MB/h, t-value 0.0: does not grow beyond the noise",
 	} {
 		if got := s.text("memory"); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -868,7 +876,7 @@ func TestSlowSawtooth(t *testing.T) {
 			return 300 + 300*part + math.Sin(h*77)
 		}).Verdict()
 		if v.Gate == Leak {
-			t.Errorf("a tooth of %v h: %s", period, v.Because)
+			t.Errorf("sawtooth with a period of %v h: %s", period, v.Because)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestOriginDoesNotMatter(t *testing.T) {
 		}
 	}
 	if steps < 200 {
-		t.Errorf("only %d transitions in all: the scripts are too quiet", steps)
+		t.Errorf("only %d transitions in total, want at least 200", steps)
 	}
 }
 

@@ -71,8 +71,8 @@ func (m *robustMachine) relapsed() []Transition {
 	}
 	m.kind, m.pending, m.relapsing = r.shares.kind(), true, true
 	return m.enter(Leaking, "relapse",
-		fmt.Sprintf("%s of memory, and at %s MB again: the lives that died began at about %s MB and ended at about "+
-			"%s; %s",
+		fmt.Sprintf("%s from lack of memory, and memory is at %s MB again: the processes that died began at about "+
+			"%s MB and ended at about %s; %s",
 			text.Count(r.deaths, "death", "deaths"), number(m.latest), number(r.begins), number(r.ends),
 			r.shares.text()))
 }

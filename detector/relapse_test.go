@@ -75,18 +75,18 @@ func TestRelapse(t *testing.T) {
 		lives []life
 		want  int
 	}{
-		"four":                 {again(4, dies), 1},
-		"three":                {again(3, dies), 0},
-		"six":                  {again(6, dies), 3},
-		"crashes":              {again(6, life{10, detector.Crash, line}), 0},
-		"low memory, grows":    {again(6, life{10, detector.LowMemory, line}), 3},
-		"low memory, flat":     {again(6, life{10, detector.LowMemory, flat}), 0},
-		"of one large picture": {again(6, life{10, detector.OutOfMemory, flat}), 0},
-		"never as high again":  {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
-		"as high, and then higher": {
+		"four":                {again(4, dies), 1},
+		"three":               {again(3, dies), 0},
+		"six":                 {again(6, dies), 3},
+		"crashes":             {again(6, life{10, detector.Crash, line}), 0},
+		"growing, low memory": {again(6, life{10, detector.LowMemory, line}), 3},
+		"flat, low memory":    {again(6, life{10, detector.LowMemory, flat}), 0},
+		"flat, out of memory": {again(6, life{10, detector.OutOfMemory, flat}), 0},
+		"afterwards lower":    {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
+		"afterwards as high, then higher": {
 			append(again(3, dies), life{8, detector.Crash, line}, life{9, detector.Crash, line}), 2,
 		},
-		"two other ends between": {
+		"two other exits in between": {
 			append(again(2, dies), life{10, detector.Killed, line}, life{10, detector.Exited, line}, dies, dies), 1,
 		},
 		"within a minute": {again(6, life{1, detector.OutOfMemory, line}), 0},
@@ -134,7 +134,9 @@ func TestRelapseText(t *testing.T) {
 		t.Errorf("at %.1f min", age)
 	}
 	for _, words := range []string{
-		"3 deaths of memory, and at 383 MB again: the lives that died began at about 229 MB and ended at about 432; " +
+		"3 deaths from lack of memory, and memory is at 383 MB again: the processes that died began at about 229 MB " +
+			"and " +
+			"ended at about 432; " +
 			"growth: ",
 	} {
 		if !strings.Contains(got[0].Because, words) {
@@ -159,10 +161,10 @@ func TestRelapseIsDiagnosed(t *testing.T) {
 		r.live(10, detector.OutOfMemory, line) // no diagnosis finishes
 	}
 	if n := len(r.alarms()); n != 2 {
-		t.Errorf("%d alarms without a diagnosis", n)
+		t.Errorf("%d alarms without a diagnosis, want 2", n)
 	}
 	if want := r.d.Demand().Diagnose; want != detector.None {
-		t.Errorf("a life that has just begun: %v", want)
+		t.Errorf("demands %v right after a restart, want none", want)
 	}
 	r.diagnose = time.Minute
 	from := r.at
@@ -176,6 +178,6 @@ func TestRelapseIsDiagnosed(t *testing.T) {
 	// Each alarm comes about 7.5 min after its life began, so 30 min later is
 	// in the third life after that.
 	if got := strings.Join(lives, " "); got != "1 4 7" {
-		t.Errorf("diagnosed in lives %s", got)
+		t.Errorf("diagnosed in lives %s, want 1 4 7", got)
 	}
 }

@@ -49,7 +49,7 @@ func arrowFault(step detector.Transition, from detector.State) error {
 	case step.From != from:
 		return fmt.Errorf("step %+v from %v", step, from)
 	case !slices.Contains(robustArrows[step.Rule], step.From.String()+" "+step.To.String()):
-		return fmt.Errorf("step %+v is not in the diagram", step)
+		return fmt.Errorf("step %+v is not in the state diagram", step)
 	case (step.To == detector.Leaking && step.From != detector.Leaking) != (step.Kind != detector.None):
 		return fmt.Errorf("kind of step %+v", step)
 	case step.Because == "" || step.Rule != "break" && !strings.ContainsFunc(step.Because, unicode.IsDigit):
@@ -83,8 +83,8 @@ func verdictFault(v detector.Verdict) error {
 	gates := []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive}
 	wrong(!slices.Contains(gates, v.Gate), "gate")
 	wrong(v.State > detector.Leaking || v.Worst < v.State, "states")
-	wrong(v.Because == "", "no sentence")
-	wrong(v.Gate == detector.Pass && !(v.MinDetectable > 0), "a pass without its slowest leak")
+	wrong(v.Because == "", "no reason")
+	wrong(v.Gate == detector.Pass && !(v.MinDetectable > 0), "passes without a detection limit")
 	numbers := []float64{v.Rate, v.RateLow, v.RateHigh, v.MinDetectable}
 	for _, e := range v.Evidence {
 		numbers = append(numbers, e.Value)
@@ -97,9 +97,9 @@ func verdictFault(v detector.Verdict) error {
 	}
 	wrong(len(v.Shares) > 0 && math.Abs(sum-1) > 1e-9, "sum of shares")
 	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }),
-		"a number that is not finite")
+		"number not finite")
 	wrong(v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh), "interval")
-	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths of memory"),
+	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths from lack of memory"),
 		"no rate")
 	wrong(v.MinDetectable < 0 || v.Duration < 0 || v.Samples < 0, "negative")
 	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }),
@@ -248,10 +248,10 @@ func TestTransitionsOfALeak(t *testing.T) {
 		end := bootTime + 2*time.Hour
 		if steps := d.DiagnosisFinished(end); len(steps) != 0 || d.Demand().Diagnose != detector.None ||
 			d.Demand().Interval != time.Minute {
-			t.Errorf("seed %d: after the diagnosis %v %+v", seed, steps, d.Demand())
+			t.Errorf("seed %d: steps %v and demand %+v after the diagnosis", seed, steps, d.Demand())
 		}
 		if v := d.Verdict(); v.State != detector.Leaking || v.Gate != detector.Leak {
-			t.Errorf("seed %d: %v %v after the diagnosis", seed, v.State, v.Gate)
+			t.Errorf("seed %d: state %v, gate %v after the diagnosis", seed, v.State, v.Gate)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestTransitionsAreInDiagram(t *testing.T) {
 	}
 	for rule := range robustArrows {
 		if counts[rule] < 3 {
-			t.Errorf("only %d steps by %q: the scenarios are too quiet", counts[rule], rule)
+			t.Errorf("only %d steps by rule %q, want at least 3", counts[rule], rule)
 		}
 	}
 }
@@ -400,8 +400,10 @@ func TestBreaks(t *testing.T) {
 		want string
 	}{
 		"restart": {func(l *leaker) []detector.Transition { return l.d.Restart(l.at) }, "restarted"},
-		"change":  {func(l *leaker) []detector.Transition { return l.d.ChangeQuantity(l.at) }, "measured differently"},
-		"hole": {func(l *leaker) []detector.Transition {
+		"change of quantity": {
+			func(l *leaker) []detector.Transition { return l.d.ChangeQuantity(l.at) }, "measured differently",
+		},
+		"gap": {func(l *leaker) []detector.Transition {
 			l.at += time.Hour
 			steps := l.d.Gap(l.at)
 			return append(steps, l.grow(30*time.Second)...)
@@ -434,7 +436,7 @@ func TestBreaks(t *testing.T) {
 			if (v.Restarts == 1) != (name == "restart") {
 				t.Errorf("%s: %d restarts", name, v.Restarts)
 			}
-			if warned := strings.Contains(warningText(v), "nothing was measured"); warned != (name == "hole") {
+			if warned := strings.Contains(warningText(v), "nothing was measured"); warned != (name == "gap") {
 				t.Errorf("%s: warnings %v", name, v.Warnings)
 			}
 			steps = l.grow(40 * time.Minute)
@@ -560,7 +562,7 @@ func TestMaxGap(t *testing.T) {
 			l.at += bound + over - 30*time.Second // grow is half a minute ahead
 			l.grow(time.Minute)
 			if broke := len(l.d.Verdict().Warnings) > 0; broke != (over > 0) {
-				t.Errorf("a hole of %v, at most %v: %+v", bound+over, bound, l.steps)
+				t.Errorf("gap of %v with a limit of %v: warned %v, steps %+v", bound+over, bound, broke, l.steps)
 			}
 		}
 	}
@@ -573,7 +575,7 @@ func TestTooShort(t *testing.T) {
 		{Name: "flat", Sigma: 5},
 		{Name: "fast leak", Sigma: 5, Leak: 2000},
 		{Name: "launch", Sigma: 5, Rho: 0.7, Warm: 300, WarmTau: 2},
-		{Name: "launch in a straight line", Sigma: 5, Cache: 400, CacheTime: 30},
+		{Name: "linear launch", Sigma: 5, Cache: 400, CacheTime: 30},
 		{Name: "leak", Sigma: 5, Leak: 600},
 	}
 	for _, s := range short {
@@ -664,7 +666,7 @@ func TestSettled(t *testing.T) {
 		{scenario.Scenario{Name: "step", Sigma: 5, Steps: []scenario.Jump{{At: 120, MB: 80}}}, "settled: flat since"},
 		{scenario.Scenario{Name: "cache", Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180}, "settled"},
 		{scenario.Scenario{Name: "jump", Sigma: 5, Steps: []scenario.Jump{{At: 120, MB: 300}}}, "jumped"},
-		{scenario.Scenario{Name: "leak that ends", Sigma: 5, Leak: 200, LeakEnd: 120}, "was LEAKING"},
+		{scenario.Scenario{Name: "ending leak", Sigma: 5, Leak: 200, LeakEnd: 120}, "was LEAKING"},
 	} {
 		tt.Hours = 8
 		for seed := range uint64(6) {
@@ -786,13 +788,13 @@ func TestStretches(t *testing.T) {
 		"flat, then nothing":      {[]part{{flat, 3}, {flat, 0}}, detector.Pass},
 		"flat, then short":        {[]part{{flat, 3}, {flat, 0.2}}, detector.Pass},
 		"short, then flat":        {[]part{{flat, 0.2}, {flat, 3}}, detector.Pass},
-		"short each":              {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
+		"only short parts":        {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
 		"step, then flat":         {[]part{{step, 4}, {flat, 3}}, detector.Settled},
 		"leak between flat parts": {[]part{{flat, 2}, {leak, 3}, {flat, 2}, {flat, 0.1}}, detector.Leak},
-		"flat, then a short leak": {
+		"flat, then short leak": {
 			[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Inconclusive,
 		},
-		"leak, then a short cache": {
+		"leak, then short cache": {
 			[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Leak,
 		},
 	}
@@ -859,7 +861,7 @@ func TestSetFamilySize(t *testing.T) {
 		}
 	}
 	if together >= alone || together < alone*3/4 {
-		t.Errorf("%d leaks alone, %d of a family of 100", alone, together)
+		t.Errorf("%d leaks found for a single process, %d in a family of 100", alone, together)
 	}
 }
 
@@ -868,7 +870,7 @@ func TestSetFamilySize(t *testing.T) {
 func TestOnLook(t *testing.T) {
 	series := []string{"memory", "Java Heap", "Native Heap", "Graphics", "Stack"}
 	hidden := scenario.Scenario{
-		Name: "a hidden leak that ends", Hours: 5, Sigma: 5, Rho: 0.7, Leak: 80, LeakEnd: 150, Trimmed: 90,
+		Name: "ending hidden leak", Hours: 5, Sigma: 5, Rho: 0.7, Leak: 80, LeakEnd: 150, Trimmed: 90,
 	}
 	for i, s := range append(lively(4), hidden) {
 		list := written(s, uint64(i))
@@ -894,11 +896,11 @@ func TestOnLook(t *testing.T) {
 			moments[l.At], fired[l.At] = true, fired[l.At] || l.Fired
 		}
 		if len(moments) < 40 {
-			t.Errorf("%s: looks at %d times", s.Name, len(moments))
+			t.Errorf("%s: looks at %d times, want at least 40", s.Name, len(moments))
 		}
 		for _, step := range steps {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
-				t.Errorf("%s: %+v without a look that fired", s.Name, step)
+				t.Errorf("%s: no look fired for %+v", s.Name, step)
 			}
 			// The numbers of a transition are those of a look; a slower growth
 			// afterwards is only known later.
@@ -906,7 +908,7 @@ func TestOnLook(t *testing.T) {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}
 			if step.Rule != "jump" && step.Rule != "break" && !slices.ContainsFunc(looks, seen) {
-				t.Errorf("%s: %+v has the numbers of no look", s.Name, step)
+				t.Errorf("%s: no look has the numbers of %+v", s.Name, step)
 			}
 		}
 	}

@@ -33,11 +33,12 @@ func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	d, ok := m.compare(bases)
 	switch {
 	case !ok && alone.gate == Leak:
-		v.Because += "; the base run has too little in common to compare with"
+		v.Because += "; the base run has too little in common with this run for a comparison"
 		return v
 	case !ok:
 		v.Gate, v.RateKnown, v.MinDetectable, v.MinDetectableLately = Inconclusive, false, 0, 0
-		v.Because = fmt.Sprintf("the two runs have less than %s in common without a break", minutesText(30*time.Minute))
+		v.Because = fmt.Sprintf("the two runs have less than %s of uninterrupted data in common",
+			minutesText(30*time.Minute))
 		return v
 	}
 	j := judgement{leading: totalTrack, finding: d.finding}

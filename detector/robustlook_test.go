@@ -54,7 +54,8 @@ func TestLookAt(t *testing.T) {
 				}
 				if line := got.drift.Slope * float64(got.blocks); got.growth < got.need ||
 					math.Abs(got.growth-line) > 1e-9*line {
-					t.Errorf("seed %d, %d min: growth %g, the line's %g, needs %g", seed, w.minutes, got.growth, line,
+					t.Errorf("seed %d, %d min: growth %g, growth of the line %g, need %g", seed, w.minutes, got.growth,
+						line,
 						got.need)
 				}
 				if got.drift.T() < m.student.look[got.blocks] {
@@ -62,7 +63,8 @@ func TestLookAt(t *testing.T) {
 				}
 				below, little := endOf(t, m, w, slots, got.growth)
 				if fell := got.reason == fallsBack; fell != (below || little) {
-					t.Errorf("seed %d, %d min: %s; below the quarter before: %v, less than half of the line: %v", seed,
+					t.Errorf("seed %d, %d min: %s; last quarter not above the one before: %v, growth less than half "+
+						"of the line: %v", seed,
 						w.minutes, reasonTexts[got.reason], below, little)
 				}
 				if got.reason != fallsBack {
@@ -77,7 +79,8 @@ func TestLookAt(t *testing.T) {
 		})
 	}
 	if ends < 100 || alone < 20 || short < 100 {
-		t.Errorf("%d windows that end high, %d rejected by one of the two rules, %d short ones", ends, alone, short)
+		t.Errorf("too few cases: %d windows end high, %d are rejected by only one rule, %d are short", ends, alone,
+			short)
 	}
 }
 
@@ -90,7 +93,7 @@ func endOf(t *testing.T, m *robustMachine, w *lookWindow, slots int, growth floa
 	at, n := m.ending(slots, w.blocks, false)
 	y, ok := m.tracks[totalTrack].levels(scratch[:], at, n)
 	if !ok {
-		t.Fatalf("%d min: no levels", w.minutes)
+		t.Fatalf("%d min: levels are missing", w.minutes)
 	}
 	q := n / 4
 	last := plainMedian(y[n-q:])

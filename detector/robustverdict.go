@@ -459,11 +459,12 @@ func (m *robustMachine) warnings(j *judgement) []error {
 	}
 	if m.empty > 0 {
 		list = append(list,
-			fmt.Errorf("%s ignored: implausibly little or much memory", text.Plural(m.empty, "value", "values")))
+			fmt.Errorf("%s ignored: implausibly low or high memory", text.Plural(m.empty, "value", "values")))
 	}
 	if m.holes > 0 {
 		list = append(list,
-			fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap),
+			fmt.Errorf("nothing was measured for more than %s, %s: no trend spans these gaps",
+				minutesText(m.policy.MaxGap),
 				text.Count(m.holes, "time", "times")))
 	}
 	switch {

@@ -79,17 +79,17 @@ func TestKnownFaults(t *testing.T) {
 		sigma    float64
 		min, max int // of 20 runs of 8 h that reach LEAKING
 	}{
-		"a warm-up is a leak": {warmUp(200, 10*minute), 5, 20, 20},
-		"a step of 80 MB is not a leak": {
+		"warm-up is reported": {warmUp(200, 10*minute), 5, 20, 20},
+		"step of 80 MB is not reported": {
 			func(t time.Duration) float64 { return 80 * float64(min(1, t/(4*time.Hour))) }, 5, 0, 1,
 		},
-		"a step of 250 MB is one": {
+		"step of 250 MB is reported": {
 			func(t time.Duration) float64 { return 250 * float64(min(1, t/(4*time.Hour))) }, 5, 20, 20,
 		},
-		"a load of 20 min is not a leak": {
+		"load of 20 min is not reported": {
 			func(t time.Duration) float64 { return 30 * math.Sin(2*math.Pi*t.Minutes()/20) }, 5, 0, 0,
 		},
-		"noise of 50 MB is a spike at odd": {nil, 50, 5, 15},
+		"noise of 50 MB is sometimes a spike": {nil, 50, 5, 15},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestKnownFaults(t *testing.T) {
 				}
 			}
 			if n < tt.min || n > tt.max {
-				t.Errorf("%d of 20 runs", n)
+				t.Errorf("%d of 20 runs reach LEAKING, want %d to %d", n, tt.min, tt.max)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestEvenChances(t *testing.T) {
 			}
 		}
 		if got := float64(hit) / runs; math.Abs(got-0.5) > 0.15 {
-			t.Errorf("n %d: found in %.2f, want about half", n, got)
+			t.Errorf("n %d: found in a share of %.2f, want about half", n, got)
 		}
 	}
 }
@@ -150,10 +150,12 @@ func TestSlowestLeaks(t *testing.T) {
 		s.change = func(a *articleRules) { a.spikeMin = 1 << 40 } // so that spikes do not help
 		all, half := found(s, tt.rate), found(s, tt.rate/2)
 		if all < 92 || half > 85 {
-			t.Errorf("sigma %v, %v h: %v MB/h found in %d %%, half of it in %d %%", tt.sigma, tt.hours, tt.rate, all,
+			t.Errorf("sigma %v, %v h: %v MB/h found in %d %% of the runs, half that rate in %d %%", tt.sigma, tt.hours,
+				tt.rate, all,
 				half)
 		}
-		t.Logf("sigma %v MB, %v h: %v MB/h found in %d %%, half of it in %d %%", tt.sigma, tt.hours, tt.rate, all, half)
+		t.Logf("sigma %v MB, %v h: %v MB/h found in %d %% of the runs, half that rate in %d %%", tt.sigma, tt.hours,
+			tt.rate, all, half)
 	}
 }
 
@@ -219,13 +221,13 @@ func TestRecordedRuns(t *testing.T) {
 	// One of the runs rises by 24 MB in 21 minutes once in eleven hours.
 	servers := leaks("system_server_pss_kb")
 	if servers > 1 {
-		t.Errorf("system_server leaks in %d runs", servers)
+		t.Errorf("leak of system_server found in %d runs", servers)
 	}
 	apps := leaks("app_pss_kb")
 	if apps < len(files)/5 || apps > len(files)*9/10 {
-		t.Errorf("apps leak in %d of %d runs", apps, len(files))
+		t.Errorf("leak of an app found in %d of %d runs", apps, len(files))
 	}
-	t.Logf("of %d runs: apps %d, system_server %d", len(files), apps, servers)
+	t.Logf("of %d runs, leaks found: %d of apps, %d of system_server", len(files), apps, servers)
 }
 
 // TestPlateau checks that t stays high after a rise that ends, while R2 falls,

@@ -36,7 +36,7 @@ func TestDriverMemory(t *testing.T) {
 		// after the last; each sample is 300 MB.
 		total []float64
 	}{
-		"the first applies to the time before": {
+		"first breakdown applies to earlier samples": {
 			[]Breakdown{rows(1, 50, 5, no, 2, 57)}, []float64{355, 355}},
 		"growth stays visible": {
 			[]Breakdown{rows(1, 50, 0, 0, 0, 50), rows(2, 80, 0, 0, 0, 80)}, []float64{350, 350, 380}},
@@ -44,13 +44,13 @@ func TestDriverMemory(t *testing.T) {
 			[]Breakdown{rows(1, no, no, no, no, 0), rows(2, 40, no, no, no, 40)}, []float64{300, 300, 340}},
 		"no rows but graphics: unknown": {
 			[]Breakdown{rows(1, no, no, no, no, 40), rows(2, 40, no, no, no, 40)}, []float64{340, 340, 340}},
-		"a row that is missing keeps its value": {
+		"missing row keeps its value": {
 			[]Breakdown{rows(1, 50, 5, 3, no, 55), rows(2, no, 6, no, no, no)}, []float64{358, 358, 359}},
-		"a row that appears is growth": {
+		"new row counts as growth": {
 			[]Breakdown{rows(1, 50, no, no, no, 50), rows(2, 50, 7, no, no, 57)}, []float64{350, 350, 357}},
 		"all graphics released": {
 			[]Breakdown{rows(1, 50, 5, 3, no, 55), rows(2, no, no, no, no, 0)}, []float64{358, 358, 303}},
-		"nothing known at all": {
+		"all values unknown": {
 			[]Breakdown{rows(1, no, no, no, no, no)}, []float64{300, 300}},
 	}
 	for name, tt := range tests {
@@ -87,7 +87,7 @@ func TestFirstBreakdownIsNotAJump(t *testing.T) {
 	p = play(nil).suspicious()
 	p.breakdown(300)
 	if p.sample(); articleOf(p.d).grown() > 10*MB {
-		t.Errorf("grown by %s", mbText(articleOf(p.d).grown()))
+		t.Errorf("grown by %s, want at most 10 MB", mbText(articleOf(p.d).grown()))
 	}
 }
 
@@ -98,11 +98,11 @@ func TestGraphicsSources(t *testing.T) {
 	s.addBreakdown(rows(1, -1, -1, -1, -1, 40))
 	s.addBreakdown(rows(2, -1, -1, -1, -1, 41))
 	if got := s.graphics.Len(); got != 2 {
-		t.Fatalf("%d points of the summary", got)
+		t.Fatalf("%d points from the summary, want 2", got)
 	}
 	s.addBreakdown(rows(3, 30, 5, 2, 9, 44))
 	if got := s.graphics.Y(); len(got) != 1 || got[0] != 44*MB {
-		t.Errorf("graphics %v, want EGL + GL + Gfx dev alone", got)
+		t.Errorf("graphics %v, want only EGL + GL + Gfx dev", got)
 	}
 	if got := s.rest.Y(); got[0] != (500-30-5-2-9)*MB {
 		t.Errorf("rest %v", got)
@@ -110,6 +110,6 @@ func TestGraphicsSources(t *testing.T) {
 	b := rows(4, 30, 5, 2, 9, 44)
 	b.Dim[Total] = Amount{}
 	if s.addBreakdown(b); s.graphics.Len() != 1 {
-		t.Error("a breakdown without TOTAL is split")
+		t.Error("breakdown without TOTAL was split")
 	}
 }

@@ -152,10 +152,11 @@ func (s shares) kind() LeakKind {
 
 func (s shares) text() string {
 	if s.readings < leastReadings {
-		return "cannot determine which memory grows from " + text.Plural(s.readings, "breakdown", "breakdowns")
+		return fmt.Sprintf("cannot determine from %s which memory grows",
+			text.Plural(s.readings, "breakdown", "breakdowns"))
 	}
 	if len(s.list) == 0 {
-		return "no dimension of the breakdowns grows by itself"
+		return "no single dimension of the breakdowns grows"
 	}
 	var parts []string
 	for _, x := range s.list {
@@ -166,7 +167,7 @@ func (s shares) text() string {
 	text := "growth: " + strings.Join(parts, ", ")
 	switch {
 	case s.list[0].Share < leadingShare:
-		text += ": several at once"
+		text += ": several grow at once"
 	case s.certainty < 0.98:
 		text += fmt.Sprintf(" (%.0f %% certain after %d breakdowns)", 100*min(s.certainty, 0.99), s.readings)
 	}

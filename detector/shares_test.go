@@ -81,7 +81,7 @@ func TestLineOfAgainstFit(t *testing.T) {
 		// Bartlett's factor for the autocorrelation of the residuals, which is
 		// limited to 0 to 0.9.
 		if ratio := se / want.SE; ratio < 0.999 || ratio > 4.36 {
-			t.Fatalf("%d readings: error %v, %v for independent noise", n, se, want.SE)
+			t.Fatalf("%d readings: error %v, but %v for independent noise", n, se, want.SE)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestLineOfLongWindows(t *testing.T) {
 		slope, se, n := p.line(window)
 		want := trend.Fit(x, y)
 		if n != int(window/(firstBin*slotTime)) {
-			t.Errorf("%v h: %d floors", hours, n)
+			t.Errorf("%v h: %d floors, want one every 5 min", hours, n)
 		}
 		if math.Abs(slope-want.Slope) > 2*want.SE || se < want.SE*0.7 || se > want.SE*2 {
 			t.Errorf("%v h: %v +- %v MB/h, want %v +- %v", hours, slope, se, want.Slope, want.SE)
@@ -154,13 +154,15 @@ func TestKinds(t *testing.T) {
 		"graphics":        {map[Dimension]float64{Graphics: 60}, GPU, "Graphics 100 %"},
 		"code":            {map[Dimension]float64{Code: 60}, Unknown, "Code 100 %"},
 		"private other":   {map[Dimension]float64{PrivateOther: 60}, Unknown, "Private Other 100 %"},
-		"java and native": {map[Dimension]float64{JavaHeap: 40, NativeHeap: 40}, Unknown, "several at once"},
-		"half of three": {
-			map[Dimension]float64{JavaHeap: 40, NativeHeap: 20, Graphics: 20}, Unknown, "several at once",
+		"java and native": {map[Dimension]float64{JavaHeap: 40, NativeHeap: 40}, Unknown, "several grow at once"},
+		"java half of three": {
+			map[Dimension]float64{JavaHeap: 40, NativeHeap: 20, Graphics: 20}, Unknown, "several grow at once",
 		},
-		"java above all":    {map[Dimension]float64{JavaHeap: 60, NativeHeap: 15}, Java, "Java Heap 8"},
-		"graphics by half":  {map[Dimension]float64{Graphics: 40, NativeHeap: 40}, Unknown, "several at once"},
-		"java, less native": {map[Dimension]float64{JavaHeap: 80, NativeHeap: -20}, Java, "Java Heap 100 %"},
+		"mostly java": {map[Dimension]float64{JavaHeap: 60, NativeHeap: 15}, Java, "Java Heap 8"},
+		"half graphics": {
+			map[Dimension]float64{Graphics: 40, NativeHeap: 40}, Unknown, "several grow at once",
+		},
+		"java grows, native shrinks": {map[Dimension]float64{JavaHeap: 80, NativeHeap: -20}, Java, "Java Heap 100 %"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +211,7 @@ func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 			t.Errorf("%v at %v MB/h: reported %v", d, rate, seen[d])
 		}
 		if rate < 0 && seen[d] > 0 {
-			t.Errorf("%v falls: reported %v MB/h", d, seen[d])
+			t.Errorf("%v falls, but a rate of %v MB/h is reported", d, seen[d])
 		}
 	}
 }
@@ -225,17 +227,21 @@ func TestGraphicsNeedCertainty(t *testing.T) {
 		change func(*shares)
 		want   LeakKind
 	}{
-		"surely":            {func(*shares) {}, GPU},
-		"few errors":        {func(s *shares) { s.graphicsT = graphicsErrors - 1 }, Unknown},
-		"small":             {func(s *shares) { s.list[0].Growth = 10 * MB }, Unknown},
-		"not certain":       {func(s *shares) { s.certainty = 0.9 }, Unknown},
-		"half":              {func(s *shares) { s.list[0].Share = 0.5 }, Unknown},
-		"none":              {func(s *shares) { s.list = nil }, Unknown},
-		"java, small":       {func(s *shares) { s.list[0].Growth, s.list[0].Dimension = 10*MB, JavaHeap }, Java},
+		"certain":                  {func(*shares) {}, GPU},
+		"graphics not significant": {func(s *shares) { s.graphicsT = graphicsErrors - 1 }, Unknown},
+		"small":                    {func(s *shares) { s.list[0].Growth = 10 * MB }, Unknown},
+		"not certain":              {func(s *shares) { s.certainty = 0.9 }, Unknown},
+		"only half":                {func(s *shares) { s.list[0].Share = 0.5 }, Unknown},
+		"no shares":                {func(s *shares) { s.list = nil }, Unknown},
+		"java, small": {
+			func(s *shares) { s.list[0].Growth, s.list[0].Dimension = 10*MB, JavaHeap }, Java,
+		},
 		"java, not certain": {func(s *shares) { s.certainty, s.list[0].Dimension = 0.6, JavaHeap }, Java},
 		"native":            {func(s *shares) { s.list[0].Dimension = NativeHeap }, Native},
-		"java, but half":    {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.59 }, Unknown},
-		"java, just more":   {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.61 }, Java},
+		"java, hardly more than half": {
+			func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.59 }, Unknown,
+		},
+		"java, just enough": {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.61 }, Java},
 	}
 	for name, tt := range tests {
 		s := full
@@ -256,7 +262,7 @@ func TestGraphicsOfAQuietProcess(t *testing.T) {
 			t.Errorf("seed %d: %v: %s", seed, v.Kind, v.Because)
 		}
 		if _, kind, ok := leakAt(steps); ok && kind == GPU {
-			t.Errorf("seed %d: LEAKING by %v", seed, kind)
+			t.Errorf("seed %d: LEAKING with kind %v", seed, kind)
 		}
 	}
 }
@@ -265,23 +271,23 @@ func TestEmptyShares(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	s := m.sharesOver(time.Hour)
 	if s.kind() != Unknown || len(s.list) != 0 || s.readings != 0 ||
-		!strings.Contains(s.text(), "cannot determine which memory grows from 0 breakdowns") {
+		!strings.Contains(s.text(), "cannot determine from 0 breakdowns which memory grows") {
 		t.Errorf("%v of %+v: %s", s.kind(), s, s.text())
 	}
 	p := newReadings(200, func(i int) (float64, bool) { return 100, i%3 == 0 })
 	s = p.m.sharesOver(time.Hour)
 	if s.kind() != Unknown || len(s.list) != 0 || s.readings < leastReadings ||
-		!strings.Contains(s.text(), "no dimension") {
-		t.Errorf("a constant is %v of %+v: %s", s.kind(), s, s.text())
+		!strings.Contains(s.text(), "no single dimension") {
+		t.Errorf("constant memory: kind %v of %+v: %s", s.kind(), s, s.text())
 	}
 	p = newReadings(200, func(i int) (float64, bool) { return float64(i), i >= 200-3*20 && i%20 == 0 })
 	if s = p.m.sharesOver(time.Hour); len(s.list) != 0 || s.readings != 3 {
-		t.Errorf("three readings: %+v", s)
+		t.Errorf("shares from three readings: %+v, want none", s)
 	}
 	p = newReadings(200, func(i int) (float64, bool) { return 100 + float64(i)/2, i%3 == 0 })
 	s = p.m.sharesOver(time.Hour)
 	if s.kind() != Java || len(s.list) != 1 || s.list[0].Share != 1 || math.Abs(s.list[0].Rate/MB-60) > 0.1 ||
 		s.certainty != 1 {
-		t.Errorf("an exact line: %v of %+v: %s", s.kind(), s, s.text())
+		t.Errorf("exact line: kind %v of %+v: %s", s.kind(), s, s.text())
 	}
 }

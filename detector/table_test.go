@@ -154,7 +154,7 @@ func TestArticleTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := row.drive()
 			if len(p.steps) == 0 {
-				t.Fatal("no step")
+				t.Fatal("no transition")
 			}
 			var entered time.Duration
 			for i, s := range p.steps {
@@ -182,7 +182,7 @@ func TestArticleTable(t *testing.T) {
 	}
 	for _, r := range articleTable {
 		if !taken[arrow{r.rule, r.from, r.to}] {
-			t.Errorf("row %q %v to %v: no test", r.rule, r.from, r.to)
+			t.Errorf("row %q, %v to %v, has no test", r.rule, r.from, r.to)
 		}
 	}
 }
@@ -205,16 +205,16 @@ func TestTimeoutsToTheSecond(t *testing.T) {
 			p.t = entered + tt.stay - time.Second
 			p.sample()
 			if got := p.d.Verdict().State; got != tt.state {
-				t.Fatalf("%v a second early", got)
+				t.Fatalf("%v one second before the timeout, want %v", got, tt.state)
 			}
 			p.t += time.Second
 			p.sample()
 			if got := p.d.Verdict().State; got != Normal {
-				t.Fatalf("%v at the timeout", got)
+				t.Fatalf("%v at the timeout, want NORMAL", got)
 			}
 		})
 	}
-	t.Run("a breakdown advances the time as well", func(t *testing.T) {
+	t.Run("timeout by a breakdown", func(t *testing.T) {
 		p := play(nil).suspicious()
 		p.t += 40 * minute
 		if p.breakdown(0); p.d.Verdict().State != Normal {
@@ -249,13 +249,13 @@ func TestDemand(t *testing.T) {
 		"CONFIRMING": {
 			play(nil).confirming(), Demand{Interval: 15 * time.Second, Breakdowns: 3, Spacing: 30 * time.Second},
 		},
-		"CONFIRMING, one came": {
+		"CONFIRMING after one breakdown": {
 			play(nil).confirming().textures(1),
 			Demand{Interval: 15 * time.Second, Breakdowns: 2, Spacing: 30 * time.Second},
 		},
 		"LEAKING":             {play(nil).leaking(), Demand{Interval: time.Minute, Diagnose: Java}},
 		"LEAKING after a gap": {play(nil).leaking().gap(), Demand{Interval: time.Minute, Diagnose: Java}},
-		"LEAKING, cooling down": {
+		"LEAKING during the cooldown": {
 			play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(time.Second, 0), Demand{Interval: time.Minute},
 		},
 		"diagnosed": {play(nil).leaking().diagnosed(), Demand{Interval: 30 * time.Second}},
@@ -278,10 +278,10 @@ func TestWindowsAreKept(t *testing.T) {
 		return n
 	}
 	if n := after(play(nil).leaking().diagnosed()); n != 2 {
-		t.Errorf("SUSPICIOUS %d samples after a diagnosis, want 2", n)
+		t.Errorf("SUSPICIOUS after %d samples following a diagnosis, want 2", n)
 	}
 	if n := after(play(nil).leaking().restart()); n != 11 {
-		t.Errorf("SUSPICIOUS %d samples after a restart, want 11", n)
+		t.Errorf("SUSPICIOUS after %d samples following a restart, want 11", n)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestSpikeOnce(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("%d spikes of one jump: %v", n, p.steps)
+		t.Errorf("one jump caused %d spikes: %v", n, p.steps)
 	}
 	if p.jump(300).leak(time.Second, 0); p.d.Verdict().State != Leaking {
 		t.Error("a second jump is not reported as a spike")

@@ -34,7 +34,7 @@ func TestWordsOfAVerdict(t *testing.T) {
 		`{"State":"normal"}`, `{"State":""}`, `{"State":1}`, `{"Kind":"leak"}`, `{"Gate":"LEAK"}`, `{"Gate":""}`,
 	} {
 		if err := json.Unmarshal([]byte(text), new(words)); err == nil {
-			t.Errorf("%s is accepted", text)
+			t.Errorf("%s was accepted", text)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestCoverage(t *testing.T) {
 		d.SetCoverage(time.Duration(absent)*time.Minute, 4*time.Hour)
 		if v := d.Verdict(); v.Gate != want ||
 			(v.Gate == Inconclusive) != strings.HasPrefix(v.Because, "no samples for 2h1m of 4h0m: ") {
-			t.Errorf("%d min absent: %s, %s", absent, v.Gate, v.Because)
+			t.Errorf("%d min without samples: %s, %s", absent, v.Gate, v.Because)
 		}
 	}
 }

@@ -143,18 +143,18 @@ func (p *tape) check(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	m, size := p.m, p.m.axis.binSlots
 	if m.axis.closed+p.gone != len(p.h.slots) || m.axis.binned != m.axis.closed/size || m.axis.binned >= maxBins {
-		t.Fatalf("%d slots closed, %d gone, %d floors of %d, after %d", m.axis.closed, p.gone, m.axis.binned, size,
-			len(p.h.slots))
+		t.Fatalf("after %d slots: %d closed, %d dropped, %d floors of %d slots", len(p.h.slots), m.axis.closed, p.gone,
+			m.axis.binned, size)
 	}
 	if want := time.Duration(len(p.h.slots)) * slotTime; m.axis.at() != want {
-		t.Fatalf("the axis is at %v after %v", m.axis.at(), want)
+		t.Fatalf("the axis is at %v, want %v", m.axis.at(), want)
 	}
 	if len(p.total().bins) != m.axis.binned {
 		t.Fatalf("%d floors, want %d", len(p.total().bins), m.axis.binned)
 	}
 	for i, got := range p.total().bins {
 		if want := p.h.floor(p.gone+i*size, p.gone+(i+1)*size); !same(float64(got), want) {
-			t.Fatalf("floor %d of %d slots after %d: %v, want %v", i, size, len(p.h.slots), got, want)
+			t.Fatalf("floor %d, of %d slots, after %d slots: %v, want %v", i, size, len(p.h.slots), got, want)
 		}
 	}
 	p.checkRecent(t, 1+r.IntN(ringSlots))
@@ -177,7 +177,7 @@ func (p *tape) checkRecent(t *testing.T, n int) {
 	}
 	got := p.total().recent(nil, p.m.axis.closed, n)
 	if !slices.EqualFunc(got, want, same) {
-		t.Fatalf("the last %d slots after %d: %v, want %v", n, len(p.h.slots), got, want)
+		t.Fatalf("the last %d of %d slots: %v, want %v", n, len(p.h.slots), got, want)
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *tape) checkLevels(t *testing.T, r *rand.Rand) {
 	}
 	got, ok := p.total().levels(make([]float64, maxLevels), s, n)
 	if ok != (empty <= n/4) {
-		t.Fatalf("%d levels of %+v with %d holes: ok is %v", n, s, empty, ok)
+		t.Fatalf("%d levels of %+v with %d gaps: ok is %v", n, s, empty, ok)
 	}
 	if want = bridged(want); ok && !slices.EqualFunc(got, want, same) {
 		t.Fatalf("%d levels of %+v: %v, want %v", n, s, got, want)
@@ -309,12 +309,12 @@ func TestTrackAgainstDiary(t *testing.T) {
 		}
 		p.check(t, r)
 		if seed == 3 && p.gone == 0 {
-			t.Error("nothing was ever dropped")
+			t.Error("nothing was dropped")
 		}
 	}
 	for _, size := range []int{10, 20, 40, 80, 160} {
 		if !lengths[size] {
-			t.Errorf("no floors of %d slots", size)
+			t.Errorf("floors never had %d slots", size)
 		}
 	}
 }
@@ -325,20 +325,20 @@ func TestEmptyTrack(t *testing.T) {
 		p.close()
 	}
 	if got := p.total().recent(nil, 50, 20); len(got) != 0 {
-		t.Errorf("recent values %v", got)
+		t.Errorf("empty track has recent values %v", got)
 	}
 	if _, ok := p.total().levels(make([]float64, 8), stretch{to: 40}, 8); ok {
-		t.Error("levels of nothing")
+		t.Error("empty track has levels")
 	}
 	if !math.IsInf(p.total().rise(4), 1) {
-		t.Errorf("a rise of %v", p.total().rise(4))
+		t.Errorf("empty track has a rise of %v", p.total().rise(4))
 	}
 	if got := p.total().slots(0, 20); len(got) != 0 {
-		t.Errorf("slots before the first: %v", got)
+		t.Errorf("empty track has slots %v", got)
 	}
 	var two [2]float64
 	if levels, ok := p.total().levels(two[:], stretch{to: 0}, 0); len(levels) != 0 || !ok {
-		t.Errorf("no levels: %v %v", levels, ok)
+		t.Errorf("zero levels: got %v, %v", levels, ok)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestLevelOf(t *testing.T) {
 		}
 	}
 	if _, ok := levelOf(nil); ok {
-		t.Error("a level of nothing")
+		t.Error("levelOf(nil) reports a level")
 	}
 	r := rand.New(rand.NewPCG(41, 5))
 	for range 2000 {
@@ -383,7 +383,7 @@ func TestLevelIgnoresPeaks(t *testing.T) {
 				return 5
 			})
 			if got, _ := levelOf(v); got != 5 {
-				t.Fatalf("%d of %d values are %v: level %v", n/4, n, high, got)
+				t.Fatalf("%d of %d values are %v: level %v, want 5", n/4, n, high, got)
 			}
 		}
 	}
@@ -428,11 +428,11 @@ func TestMedianAndQuarters(t *testing.T) {
 			}
 		}
 		if !slices.Equal(v, kept) {
-			t.Fatal("the values were sorted")
+			t.Fatal("the values were reordered")
 		}
 	}
 	if !math.IsNaN(median(nil)) {
-		t.Errorf("median of nothing: %v", median(nil))
+		t.Errorf("median of no values: %v", median(nil))
 	}
 }
 
@@ -442,7 +442,7 @@ func TestBlocksFitTheirBuffers(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	check := func(what string, s stretch, n int) {
 		if n >= 8 && s.from >= 0 && (s.to-s.from+n-1)/n > largestBlock {
-			t.Errorf("%s: %d values in %d blocks, capacity %d each", what, s.to-s.from, n, largestBlock)
+			t.Errorf("%s: %d values in %d blocks, but a block holds at most %d", what, s.to-s.from, n, largestBlock)
 		}
 	}
 	for m.axis.binSlots = firstBin; m.axis.binSlots <= largestBin; m.axis.binSlots *= 2 {
@@ -482,7 +482,7 @@ func TestLongRun(t *testing.T) {
 		t.Errorf("%v in %v: %s", v.Gate, v.State, v.Because)
 	}
 	if len(sizes) != 5 || !sizes[largestBin] {
-		t.Errorf("floors of %v slots", sizes)
+		t.Errorf("floors had sizes %v", sizes)
 	}
 }
 
@@ -492,7 +492,7 @@ func TestLateLeak(t *testing.T) {
 	found := func(start time.Duration) (at time.Duration) {
 		defer func() {
 			if r := recover(); r != nil {
-				t.Fatalf("a leak from %v on: %v", start, r)
+				t.Fatalf("panic for a leak that starts at %v: %v", start, r)
 			}
 		}()
 		d := New(RobustPolicy())
@@ -510,7 +510,7 @@ func TestLateLeak(t *testing.T) {
 	early := found(2 * time.Hour)
 	for _, start := range []time.Duration{12 * time.Hour, 60 * time.Hour, 110 * time.Hour} {
 		if late := found(start); late > early+time.Hour {
-			t.Errorf("300 MB/h from %v on: LEAKING after %v, after %v where it began at 2 h", start, late, early)
+			t.Errorf("300 MB/h from %v on: LEAKING after %v, but after %v if it starts at 2 h", start, late, early)
 		}
 	}
 }
@@ -522,7 +522,7 @@ func TestTrackMemory(t *testing.T) {
 		p.add(float64(300+i%50) * MB)
 		p.close()
 		if n := cap(p.total().bins); n > 2*maxBins {
-			t.Fatalf("capacity for %d floors after %d slots", n, i)
+			t.Fatalf("room for %d floors after %d slots", n, i)
 		}
 	}
 	const most = 8 << 10

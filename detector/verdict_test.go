@@ -15,7 +15,7 @@ func TestGate(t *testing.T) {
 		gate    Gate
 		because string
 	}{
-		"nothing": {play(nil), Inconclusive, "only 0 uninterrupted samples"},
+		"no samples": {play(nil), Inconclusive, "only 0 uninterrupted samples"},
 		"few samples": {
 			play(nil).leak(4*minute, 0), Inconclusive,
 			"only 8 uninterrupted samples in 3.5 min; first evidence needs 11",
@@ -32,7 +32,7 @@ func TestGate(t *testing.T) {
 			play(nil).confirming().leak(11*minute, 600).leak(5*time.Hour, 0), Inconclusive, "fewer than 3 breakdowns",
 		},
 		"settled": {play(nil).suspicious().leak(minute, 600).leak(60*minute, 0), Settled, "memory grew"},
-		"grew back": {
+		"shrank again": {
 			play(nil).suspicious().leak(minute, 600).leak(2*minute, 0).jump(-61).leak(60*minute, 0), Pass,
 			"no sustained growth",
 		},
@@ -123,7 +123,7 @@ func TestRebootForgetsCooldown(t *testing.T) {
 		p.t = at
 		p.restart().leak(10*minute, 0).jump(250).leak(time.Second, 0)
 		if got := p.d.Demand().Diagnose; got != want || articleOf(p.d).state != Leaking {
-			t.Errorf("restart at %v: diagnose %v in %v, want %v", at, got, articleOf(p.d).state, want)
+			t.Errorf("restart at %v: diagnosis demanded %v in state %v, want %v", at, got, articleOf(p.d).state, want)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestSentences(t *testing.T) {
 		}
 	}
 	if got := tText(math.Inf(1)); got != "over 9999" || finite(math.Inf(-1)) != -9999 {
-		t.Errorf("an infinite t is %q", got)
+		t.Errorf("an infinite t is written as %q", got)
 	}
 }
 
@@ -192,11 +192,11 @@ func TestNames(t *testing.T) {
 func TestMapped(t *testing.T) {
 	b := rows(0, 50, 5, 3, 2, 57)
 	if got := b.Mapped(); got != known.Of((500-58)*MB) {
-		t.Errorf("mapped %+v", got)
+		t.Errorf("Mapped() = %+v", got)
 	}
 	b.Dim[Total] = Amount{}
 	if got := b.Mapped(); got.Known {
-		t.Errorf("mapped %+v without TOTAL", got)
+		t.Errorf("Mapped() = %+v without TOTAL", got)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestArticleRate(t *testing.T) {
 	for i := range 40 {
 		d.AddSample(Sample{At: time.Duration(i) * 30 * time.Second, Bytes: int64(100+i) * MB})
 		if v, want := d.Verdict(), i+1 >= 10; v.RateKnown != want {
-			t.Fatalf("%d points: rate known %v, want %v", i+1, v.RateKnown, want)
+			t.Fatalf("%d points: RateKnown %v, want %v", i+1, v.RateKnown, want)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestArticleFreshBreakdown(t *testing.T) {
 		d.AddBreakdown(b)
 		if confirming {
 			if after := d.Demand().Breakdowns; after != before-1 {
-				t.Errorf("%d breakdowns wanted, then %d", before, after)
+				t.Errorf("demand of %d breakdowns became %d, want one less", before, after)
 			}
 			return
 		}

@@ -160,17 +160,17 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	out := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate),
 		intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
 	if j.early {
-		out += fmt.Sprintf(", until %s after the start, and still there", minutesText(j.ends-m.axis.origin))
+		out += fmt.Sprintf(", until %s after the start, and not freed since", minutesText(j.ends-m.axis.origin))
 	}
 	if j.trimmed > 0 {
-		out += fmt.Sprintf(", not counting %s MB that fell away at once", number(j.trimmed))
+		out += fmt.Sprintf(", not counting %s MB that were freed at once", number(j.trimmed))
 	}
 	if aligned != "" {
 		out += ", judged by " + aligned
 	}
 	switch {
 	case j.leading == wholeTrack:
-		out += ", by the breakdowns: the samples do not show it"
+		out += ", according to the breakdowns; the samples do not show it"
 	case j.leading != totalTrack:
 		out += ", hidden in a total that does not grow"
 	}

@@ -60,7 +60,8 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	}
 	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()),
 		fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
-		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
+		fmt.Sprintf("%d deaths from lack of memory", died),
+		fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
 		"held by Leaky.OPEN_SESSIONS")
 	// After three deaths the next incarnation is diagnosed before it dies.
 	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T ||

@@ -29,7 +29,7 @@ func slowSen(x, y []float64) Rate {
 				return v
 			}
 		}
-		panic("no such rank")
+		panic("rank out of range")
 	}
 	n, pairs := float64(len(x)), len(all)
 	low := max(0, int(math.Floor((float64(pairs)-2.5758*math.Sqrt(n*(n-1)*(2*n+5)/18))/2)))
@@ -56,7 +56,7 @@ func TestSenAgainstCounting(t *testing.T) {
 		}
 	}
 	if r := sen(make([]float64, 5), make([]float64, 5)); r != (Rate{}) {
-		t.Errorf("a rate of five points: %+v", r)
+		t.Errorf("five points have a rate: %+v", r)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestSenInvariance(t *testing.T) {
 			y[rng.IntN(n)] += 1e6 * rng.NormFloat64()
 		}
 		if bent := sen(x, y); math.Abs(bent.PerHour-3600*slope) > 3600*0.1 {
-			t.Fatalf("outliers bend %v to %v", 3600*slope, bent.PerHour)
+			t.Fatalf("outliers change the slope from %v to %v", 3600*slope, bent.PerHour)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestSenCovers(t *testing.T) {
 		}
 		// 1 % and five standard deviations of the count.
 		if limit := 0.01*runs + 5*math.Sqrt(0.01*runs); float64(missed) > limit {
-			t.Errorf("%d points: missed %d of %d times", n, missed, runs)
+			t.Errorf("%d points: interval missed the slope in %d of %d runs", n, missed, runs)
 		}
 	}
 }
@@ -117,14 +117,14 @@ func TestLasting(t *testing.T) {
 		at   func(i float64) float64 // from 0 to 1
 		want bool
 	}{
-		"line":        {func(i float64) float64 { return i }, true},
-		"accelerates": {func(i float64) float64 { return i + i*i }, true},
-		"stairs":      {func(i float64) float64 { return math.Floor(12*i) / 12 }, true},
-		"flat":        {func(float64) float64 { return 0.5 }, false},
-		"falls":       {func(i float64) float64 { return -i }, false},
-		"a step":      {func(i float64) float64 { return math.Round(i) }, false},
-		"fills up":    {func(i float64) float64 { return 1 - math.Exp(-3*i) }, false},
-		"ended":       {func(i float64) float64 { return min(i, 0.6) }, false},
+		"line":         {func(i float64) float64 { return i }, true},
+		"accelerates":  {func(i float64) float64 { return i + i*i }, true},
+		"stairs":       {func(i float64) float64 { return math.Floor(12*i) / 12 }, true},
+		"flat":         {func(float64) float64 { return 0.5 }, false},
+		"falls":        {func(i float64) float64 { return -i }, false},
+		"a step":       {func(i float64) float64 { return math.Round(i) }, false},
+		"saturates":    {func(i float64) float64 { return 1 - math.Exp(-3*i) }, false},
+		"stops rising": {func(i float64) float64 { return min(i, 0.6) }, false},
 	} {
 		for _, n := range []int{12, 17, 40} {
 			x, y := make([]float64, n), make([]float64, n)

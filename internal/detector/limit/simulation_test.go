@@ -24,20 +24,20 @@ var harmless = map[string]struct {
 		level, sd := 0.4+0.35*rng.Float64(), 0.01*rng.Float64()
 		return func(float64) float64 { return min(0.79, level+sd*rng.NormFloat64()) }
 	}},
-	"random walk that is pulled back": {FileDescriptors, 0, func(rng *rand.Rand) func(float64) float64 {
+	"mean-reverting random walk": {FileDescriptors, 0, func(rng *rand.Rand) func(float64) float64 {
 		x := 0.0
 		return func(float64) float64 {
 			x += -0.01*x + 0.004*rng.NormFloat64()
 			return min(0.79, 0.55+x)
 		}
 	}},
-	"load that comes and goes": {Threads, 0, func(rng *rand.Rand) func(float64) float64 {
+	"periodic load": {Threads, 0, func(rng *rand.Rand) func(float64) float64 {
 		level, height, period, phase := 0.35+0.2*rng.Float64(), 0.2*rng.Float64(), 3+40*rng.Float64(), rng.Float64()
 		return func(m float64) float64 {
 			return level + height*step(math.Mod(m/period+phase, 1) < 0.4) + 0.005*rng.NormFloat64()
 		}
 	}},
-	"load like a wave": {FileDescriptors, 4, func(rng *rand.Rand) func(float64) float64 {
+	"sinusoidal load": {FileDescriptors, 4, func(rng *rand.Rand) func(float64) float64 {
 		level, height, period := 0.5+0.1*rng.Float64(), 0.15*rng.Float64(), 10+600*rng.Float64()
 		return func(m float64) float64 { return level + height*math.Sin(2*math.Pi*m/period) + 0.005*rng.NormFloat64() }
 	}},
@@ -63,7 +63,7 @@ var harmless = map[string]struct {
 			return min(0.97, at+(top-live)*math.Mod(m/period*(1+0.001*rng.Float64()), 1))
 		}
 	}},
-	"sawtooth that starts": {JavaHeap, 0, func(rng *rand.Rand) func(float64) float64 {
+	"sawtooth from a start": {JavaHeap, 0, func(rng *rand.Rand) func(float64) float64 {
 		live, tau, period := 0.3+0.35*rng.Float64(), 1+14*rng.Float64(), 0.3+6*rng.Float64()
 		return func(m float64) float64 {
 			return live*(1-math.Exp(-m/tau)) + 0.25*math.Mod(m/period, 1)
@@ -144,12 +144,12 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 		least, median time.Duration
 	}{
 		{"slow", Threads, 0.05, 0, 3 * time.Hour, 3 * time.Hour},
-		{"20 % an hour", FileDescriptors, 0.2, 0, 50 * time.Minute, 55 * time.Minute},
-		{"50 % an hour", Threads, 0.5, 0, 35 * time.Minute, 45 * time.Minute},
-		{"200 % an hour", AddressSpace, 2, 0, 3 * time.Minute, 4 * time.Minute},
-		{"Java, 5 % an hour", JavaHeap, 0.05, 300, 2 * time.Hour, 2 * time.Hour},
-		{"Java, 20 % an hour", JavaHeap, 0.2, 300, 3 * time.Minute, 30 * time.Minute},
-		{"Java, 40 % an hour", JavaHeap, 0.4, 60, 10 * time.Minute, 20 * time.Minute},
+		{"20 % per hour", FileDescriptors, 0.2, 0, 50 * time.Minute, 55 * time.Minute},
+		{"50 % per hour", Threads, 0.5, 0, 35 * time.Minute, 45 * time.Minute},
+		{"200 % per hour", AddressSpace, 2, 0, 3 * time.Minute, 4 * time.Minute},
+		{"Java, 5 % per hour", JavaHeap, 0.05, 300, 2 * time.Hour, 2 * time.Hour},
+		{"Java, 20 % per hour", JavaHeap, 0.2, 300, 3 * time.Minute, 30 * time.Minute},
+		{"Java, 40 % per hour", JavaHeap, 0.4, 60, 10 * time.Minute, 20 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var left []time.Duration
@@ -181,7 +181,7 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 			if len(left) == 0 {
 				return
 			}
-			t.Logf("first warning before the limit: least %v, median %v, most %v", left[0].Round(time.Minute),
+			t.Logf("time from first warning to limit: at least %v, median %v, at most %v", left[0].Round(time.Minute),
 				left[len(left)/2].Round(time.Minute), left[len(left)-1].Round(time.Minute))
 			if left[0] < c.least || left[len(left)/2] < c.median {
 				t.Fail()
@@ -271,7 +271,8 @@ func TestSteepHeaps(t *testing.T) {
 					missed++
 				}
 			}
-			t.Logf("limit %v MB, maxfree %v, %v MB/h, %v MB/s besides: no warning in %d of %d, least %v, median %v",
+			t.Logf("limit %v MB, maxfree %v, %v MB/h, %v MB/s of garbage: no warning in %d of %d runs, at least %v, "+
+				"median %v",
 				c.limit, c.maxFree, c.perHour, other,
 				missed, len(left), left[0].Round(time.Minute), median.Round(time.Minute))
 			if median < bar {

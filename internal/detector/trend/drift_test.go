@@ -202,7 +202,7 @@ func TestDriftAgainstMatrices(t *testing.T) {
 		sameDrift(t, "FitDriftWith", FitDriftWith(y, alpha), generalized(y, known))
 	}
 	if walks < 100 || smooth < 100 || rough < 5 {
-		t.Errorf("%d random walks, %d others, %d at the bound: the series test too little", walks, smooth, rough)
+		t.Errorf("too few cases: %d random walks, %d others, %d at the bound", walks, smooth, rough)
 	}
 }
 
@@ -241,12 +241,12 @@ func TestRoyFuller(t *testing.T) {
 		for _, edge := range []float64{-1.96, -10, -math.Sqrt(3 * float64(n))} {
 			above, below := royFuller(1+edge+1e-9, 1, n), royFuller(1+edge-1e-9, 1, n)
 			if math.Abs(above-below) > 1e-6 {
-				t.Errorf("%d values, tau %v: %v above, %v below", n, edge, above, below)
+				t.Errorf("%d values, tau %v: jumps from %v just above to %v just below", n, edge, above, below)
 			}
 		}
 	}
 	if got := royFuller(0.5, 0, 24); got != 0 {
-		t.Errorf("%v without an error", got)
+		t.Errorf("royFuller without a standard error = %v, want 0", got)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestNoise(t *testing.T) {
 		raise := []float64{0, 1, 1.5}[r.IntN(3)]
 		want := min(1, a+raise*math.Sqrt(max(0, 1-a*a)/float64(length*count)))
 		if got := p.Alpha(raise); math.Abs(got-want) > 1e-9 {
-			t.Fatalf("%d stretches of %d: %v, want %v", count, length, got, want)
+			t.Fatalf("%d parts of length %d: %v, want %v", count, length, got, want)
 		}
 	}
 	var none Noise
@@ -313,7 +313,7 @@ func TestRoyFullerOfWalks(t *testing.T) {
 			}
 		}
 		if share := float64(whole) / runs; share < 0.31 || share > 0.41 {
-			t.Errorf("%d values: %v of the random walks", n, share)
+			t.Errorf("%d values: a share of %v of the random walks is recognized", n, share)
 		}
 	}
 }
@@ -333,10 +333,10 @@ func TestDriftSize(t *testing.T) {
 		// quantile.
 		five, one float64
 	}{
-		{"independent, as estimated", 0, 0, 24, 0.09, 0.006},
-		{"AR .5, as estimated", 0.5, 0, 24, 0.11, 0.018},
-		{"AR .9, as estimated", 0.9, 0, 24, 0.20, 0.085},
-		{"random walk, as estimated", 1, 0, 24, 0.28, 0.15},
+		{"independent, uncorrected", 0, 0, 24, 0.09, 0.006},
+		{"AR .5, uncorrected", 0.5, 0, 24, 0.11, 0.018},
+		{"AR .9, uncorrected", 0.9, 0, 24, 0.20, 0.085},
+		{"random walk, uncorrected", 1, 0, 24, 0.28, 0.15},
 		{"independent", 0, 1, 24, 0.045, 0.002},
 		{"AR .5", 0.5, 1, 24, 0.05, 0.006},
 		{"AR .9", 0.9, 1, 24, 0.10, 0.04},
@@ -366,13 +366,15 @@ func TestDriftSize(t *testing.T) {
 					up++
 				}
 			}
-			t.Logf("%.2f %% above the 5 %% quantile, %.3f %% above that of 0.1 %%, %d of %d rise", 100*above5/runs,
+			t.Logf("|T| above the 5 %% quantile in %.2f %%, above the 0.1 %% quantile in %.3f %% of the runs; %d of "+
+				"%d slopes are positive", 100*above5/runs,
 				100*above1/runs, up, runs)
 			if above5/runs > tt.five || above1/runs > tt.one {
-				t.Errorf("%.4f and %.4f, want at most %v and %v", above5/runs, above1/runs, tt.five, tt.one)
+				t.Errorf("shares above the quantiles are %.4f and %.4f, want at most %v and %v", above5/runs,
+					above1/runs, tt.five, tt.one)
 			}
 			if above5 == 0 || up < 4700 || up > 5300 {
-				t.Errorf("%v above the 5 %% quantile, %d of %d rise", above5, up, runs)
+				t.Errorf("|T| above the 5 %% quantile in %v runs; %d of %d slopes are positive", above5, up, runs)
 			}
 		})
 	}
@@ -394,7 +396,7 @@ func TestDriftIsFound(t *testing.T) {
 			}
 		}
 		if found < runs*9/10 || math.Abs(sum/runs-tt.slope) > 0.05*tt.slope {
-			t.Errorf("rho %v: found %d of %d, mean slope %v of %v", tt.rho, found, runs, sum/runs, tt.slope)
+			t.Errorf("rho %v: found in %d of %d runs, mean slope %v, want %v", tt.rho, found, runs, sum/runs, tt.slope)
 		}
 	}
 }
@@ -406,10 +408,10 @@ func TestDriftOfLines(t *testing.T) {
 				y := columnOf(n, func(i int) float64 { return level + slope*float64(i) })
 				d := FitDrift(y, 1)
 				if !alike(d.Slope, slope, 1e-6) {
-					t.Errorf("%d values from %v by %v: slope %v", n, level, slope, d.Slope)
+					t.Errorf("line of %d values from %v with step %v: slope %v", n, level, slope, d.Slope)
 				}
 				if x := d.T() * math.Copysign(1, slope); !(x > 1000) {
-					t.Errorf("%d values from %v by %v: t %v", n, level, slope, d.T())
+					t.Errorf("line of %d values from %v with step %v: t %v", n, level, slope, d.T())
 				}
 			}
 		}

@@ -55,11 +55,11 @@ func TestQuantileTable(t *testing.T) {
 	}
 	for _, q := range []float64{-0.1, 1.1, math.NaN()} {
 		if _, ok := Quantile([]float64{1}, q); ok {
-			t.Errorf("a %v-quantile", q)
+			t.Errorf("Quantile accepts q = %v", q)
 		}
 	}
 	if _, ok := P25(nil); ok {
-		t.Error("a floor without values")
+		t.Error("P25 of no values reports a floor")
 	}
 }
 

@@ -80,23 +80,23 @@ func TestFitOfPlainSeries(t *testing.T) {
 		x, y []float64
 		want Line
 	}{
-		"nothing":    {nil, nil, Line{}},
-		"two points": {[]float64{1, 2}, []float64{1, 2}, Line{N: 2}},
-		"one time":   {[]float64{5, 5, 5}, []float64{1, 2, 3}, Line{N: 3}},
-		"constant":   {[]float64{1, 2, 4}, []float64{0.1, 0.1, 0.1}, Line{N: 3, Intercept: 0.1, Span: 3}},
-		"perfect up": {
+		"no points":   {nil, nil, Line{}},
+		"two points":  {[]float64{1, 2}, []float64{1, 2}, Line{N: 2}},
+		"equal times": {[]float64{5, 5, 5}, []float64{1, 2, 3}, Line{N: 3}},
+		"constant":    {[]float64{1, 2, 4}, []float64{0.1, 0.1, 0.1}, Line{N: 3, Intercept: 0.1, Span: 3}},
+		"perfect rise": {
 			[]float64{1, 2, 4}, []float64{3, 5, 9}, Line{N: 3, Slope: 2, Intercept: 1, R2: 1, T: inf, Span: 3},
 		},
-		"perfect down": {
+		"perfect fall": {
 			[]float64{0, 1, 2}, []float64{2, 1, 0}, Line{N: 3, Slope: -1, Intercept: 2, R2: 1, T: -inf, Span: 2},
 		},
 		"no slope": {
 			[]float64{0, 1, 2, 3}, []float64{1, 2, 2, 1},
 			Line{N: 4, Intercept: 1.5, Span: 3, ResidualSD: math.Sqrt(0.5), SE: math.Sqrt(0.1)},
 		},
-		"longer y":       {[]float64{0, 1, 2}, []float64{0, 0, 0, 9}, Line{N: 3, Span: 2}},
-		"overflow":       {[]float64{0, 1, 2}, []float64{0, 1e300, -1e300}, Line{N: 3}},
-		"time backwards": {[]float64{9, 1, 2}, []float64{0, 1, 2}, Line{N: 3}},
+		"longer y":         {[]float64{0, 1, 2}, []float64{0, 0, 0, 9}, Line{N: 3, Span: 2}},
+		"overflow":         {[]float64{0, 1, 2}, []float64{0, 1e300, -1e300}, Line{N: 3}},
+		"descending times": {[]float64{9, 1, 2}, []float64{0, 1, 2}, Line{N: 3}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestFitOfPerfectLargeLines(t *testing.T) {
 			t.Errorf("origin %v: %+v", origin, l)
 		}
 		if y[7]++; math.IsInf(Fit(x, y).T, 0) {
-			t.Errorf("one byte off is still a perfect line: %+v", Fit(x, y))
+			t.Errorf("line still counts as perfect after a change of one byte: %+v", Fit(x, y))
 		}
 	}
 }
@@ -156,11 +156,11 @@ func TestInterval(t *testing.T) {
 	}
 	for _, c := range []float64{0, 1, -1, math.NaN()} {
 		if _, _, ok := l.Interval(c); ok {
-			t.Errorf("an interval of confidence %v", c)
+			t.Errorf("Interval accepts confidence %v", c)
 		}
 	}
 	if _, _, ok := (Line{N: 2}).Interval(0.95); ok {
-		t.Error("an interval without a line")
+		t.Error("an unfitted line has an interval")
 	}
 }
 
@@ -200,7 +200,7 @@ func FuzzFit(f *testing.F) {
 			t.Fatalf("%+v", l)
 		}
 		if l.T > 0 != (l.Slope > 0) && l.T != 0 {
-			t.Fatalf("t and slope disagree: %+v", l)
+			t.Fatalf("t and slope have different signs: %+v", l)
 		}
 		if !l.Fitted() {
 			return
@@ -218,7 +218,7 @@ func FuzzFit(f *testing.F) {
 			t.Fatalf("residuals add up to %v: %+v", sum, l)
 		}
 		if best > other*(1+1e-9)+1e-9*scale {
-			t.Fatalf("a steeper line is better: %v > %v: %+v", best, other, l)
+			t.Fatalf("a steeper line fits better: %v > %v: %+v", best, other, l)
 		}
 	})
 }

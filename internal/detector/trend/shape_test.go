@@ -166,17 +166,17 @@ func TestShapesAgainstBruteForce(t *testing.T) {
 			}
 		}
 		if got.N != want.N || got.OnsetAt != want.OnsetAt {
-			t.Errorf("of %v: %d values, onset at %d, want %d, %d", y, got.N, got.OnsetAt, want.N, want.OnsetAt)
+			t.Errorf("shapes of %v: %d values, onset at %d, want %d, %d", y, got.N, got.OnsetAt, want.N, want.OnsetAt)
 		}
 		if got.ThreeSteps < best3-tolerance || got.ThreeSteps > got.TwoSteps+tolerance {
-			t.Errorf("three steps %v, the best are %v, two are %v", got.ThreeSteps, best3, got.TwoSteps)
+			t.Errorf("three steps leave %v, the best three %v, two steps %v", got.ThreeSteps, best3, got.TwoSteps)
 		}
 		if got.OnsetAt > 0 {
 			onsets++
 		}
 	}
 	if onsets < 40 {
-		t.Errorf("%d onsets: the series test too little", onsets)
+		t.Errorf("only %d series have an onset", onsets)
 	}
 }
 
@@ -208,14 +208,14 @@ func (s Shapes) ordered(t *testing.T, y []float64) {
 	rounding := 1e-11 * s.Constant
 	for name, v := range s.sums() {
 		if math.IsNaN(v) || v < 0 || v > s.Constant+rounding {
-			t.Fatalf("%s of %v: %v, the constant leaves %v", name, y, v, s.Constant)
+			t.Fatalf("%s of %v leaves %v, but the constant leaves %v", name, y, v, s.Constant)
 		}
 	}
 	if s.TwoSteps > s.Step+rounding || s.ThreeSteps > s.TwoSteps+rounding {
 		t.Fatalf("steps of %v: %v, %v, %v", y, s.Step, s.TwoSteps, s.ThreeSteps)
 	}
 	if s.OnsetAt < 0 || s.OnsetAt > s.N-3 || s.OnsetAt == 0 && s.Onset < s.Constant {
-		t.Fatalf("onset of %v at %d, it leaves %v of %v", y, s.OnsetAt, s.Onset, s.Constant)
+		t.Fatalf("onset of %v at %d leaves %v, but the constant leaves %v", y, s.OnsetAt, s.Onset, s.Constant)
 	}
 	for _, v := range s.sums() {
 		if math.IsNaN(s.BIC(v, 3)) || s.BIC(v, 3) < s.BIC(v, 2) || s.BIC(v, 2) > s.BIC(2*v, 2) {
@@ -305,14 +305,14 @@ func TestShapesAreDistinguished(t *testing.T) {
 			column []float64
 			want   string
 		}{
-			"a line":       {steps(n), line},
-			"a late line":  {onsetAt(n, n/2), line},
+			"line":         {steps(n), line},
+			"late line":    {onsetAt(n, n/2), line},
 			"one step":     {stepAt(n, n/3), step},
 			"two steps":    {stepAt(n, n/4, n/2), step},
 			"three steps":  {stepAt(n, n/6, n/2, n-n/4), step},
-			"a warm-up":    {saturation(n, 0.25), curve},
-			"a long one":   {saturation(n, 0.7), curve},
-			"a full cache": {filledAt(n, n/2), curve},
+			"warm-up":      {saturation(n, 0.25), curve},
+			"long warm-up": {saturation(n, 0.7), curve},
+			"filled cache": {filledAt(n, n/2), curve},
 		}
 		for name, tt := range tests {
 			r := rand.New(rand.NewPCG(32, 5))
@@ -335,7 +335,7 @@ func TestShapesAreDistinguished(t *testing.T) {
 				}
 			}
 			if told < runs*95/100 {
-				t.Errorf("%s of %d values: recognized in %d of %d", name, n, told, runs)
+				t.Errorf("%s of %d values: recognized in %d of %d runs", name, n, told, runs)
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func TestParametersCost(t *testing.T) {
 	}
 	// P(F(1,22) > 22*(24^(1/24)-1)) is 0.083.
 	if share := float64(lines) / runs; share < 0.06 || share > 0.11 {
-		t.Errorf("a line is better than a constant in %v of noise, want 0.083", share)
+		t.Errorf("a line fits better than a constant in a share of %v of noise series, want 0.083", share)
 	}
 	s := Shapes{N: 24, Constant: 24 * math.E, Line: 24}
 	if got := s.BIC(s.Line, 2); got != 2*math.Log(24) {
@@ -373,18 +373,18 @@ func TestPerfectShapes(t *testing.T) {
 		constant := FitShapes(columnOf(n, func(int) float64 { return 0.1 }))
 		constant.ordered(t, nil)
 		if constant.BIC(constant.Line, 2) < constant.BIC(constant.Constant, 1) {
-			t.Errorf("%d constants are a line: %+v", n, constant)
+			t.Errorf("%d equal values were recognized as a line: %+v", n, constant)
 		}
 		line := FitShapes(columnOf(n, func(i int) float64 { return 0.1*float64(i) + 7 }))
 		for name, v := range line.sums() {
 			if name != "Line" && line.BIC(v, 2) < line.BIC(line.Line, 2)+10 {
-				t.Errorf("a line of %d values may be %s: %+v", n, name, line)
+				t.Errorf("a line of %d values was not distinguished from %s: %+v", n, name, line)
 			}
 		}
 		step := FitShapes(stepAt(n, n/2))
 		if step.BIC(step.TwoSteps, 5) < step.BIC(step.Step, 3) ||
 			step.BIC(step.ThreeSteps, 7) < step.BIC(step.Step, 3) {
-			t.Errorf("one step of %d values is several: %+v", n, step)
+			t.Errorf("one step of %d values was recognized as several: %+v", n, step)
 		}
 	}
 }

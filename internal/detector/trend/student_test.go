@@ -75,7 +75,7 @@ func TestStudentRoundTrip(t *testing.T) {
 		StudentQuantile(0.3, -1),
 	} {
 		if !math.IsNaN(v) {
-			t.Errorf("got %v for an undefined value", v)
+			t.Errorf("got %v, want NaN", v)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestWindowAgainstSlices(t *testing.T) {
 				}
 			}
 			if columns > 1 && parted == 0 {
-				t.Errorf("%d columns of %d: none ever lacked a value", columns, size)
+				t.Errorf("%d columns of size %d: no column ever lacked a value", columns, size)
 			}
 		}
 	}
@@ -114,12 +114,12 @@ func TestColumnsComeTogether(t *testing.T) {
 	for i := range 59 {
 		w.Push(101+float64(i), 1, 2)
 		if w.Column(1).apart == nil {
-			t.Fatalf("together again %d rows after a value was missing", i+1)
+			t.Fatalf("column was merged only %d rows after a missing value", i+1)
 		}
 	}
 	w.Push(160, 1, 2)
 	if c := w.Column(1); c.apart != nil || c.Len() != 60 || c.X()[0] != 101 {
-		t.Errorf("apart: %v, times %v", c.apart != nil, c.X())
+		t.Errorf("stored separately: %v, times %v", c.apart != nil, c.X())
 	}
 }
 
@@ -129,10 +129,10 @@ func TestWindowArguments(t *testing.T) {
 	zero.Reset()
 	w := NewWindow(-3, 0)
 	if w.Column(0).Len() != 0 {
-		t.Error("a new window holds points")
+		t.Error("a new window has points")
 	}
 	if w.Push(1, 2, 3); !slices.Equal(w.Column(0).Y(), []float64{2}) {
-		t.Errorf("values %v of a window for one point in one column", w.Column(0).Y())
+		t.Errorf("window for one point in one column has values %v", w.Column(0).Y())
 	}
 	w = NewWindow(3, 2)
 	w.Push(1, 5, 6)
@@ -140,10 +140,10 @@ func TestWindowArguments(t *testing.T) {
 	w.Push(3)
 	w.Push(4, math.NaN(), math.NaN())
 	if x := w.Column(0).X(); !slices.Equal(x, []float64{1, 2}) {
-		t.Errorf("first column at %v, want 1 and 2", x)
+		t.Errorf("first column has times %v, want 1 and 2", x)
 	}
 	if x := w.Column(1).X(); !slices.Equal(x, []float64{1}) {
-		t.Errorf("second column at %v, want 1", x)
+		t.Errorf("second column has times %v, want 1", x)
 	}
 }
 
