@@ -36,7 +36,7 @@ var sharkDifferences = []sharkDifference{
 			return s.graph.InstanceOf(o, "android.os.Binder") && s.globals[o]
 		})},
 	{"a cleared ViewModel leaks", "special/ViewModels", "a target", judged(instances("androidx.lifecycle.ViewModel"))},
-	{"a reset fragment of AndroidX is judged by its manager", "special/fragments that are set back", "a target",
+	{"a reset fragment of AndroidX is judged by its manager", "special/reset fragments", "a target",
 		judged(instances("androidx.fragment.app.Fragment"))},
 	{"an old fragment that was never attached does not leak", "special/fragments that were never attached", "no target",
 		judged(instances("android.app.Fragment", "android.support.v4.app.Fragment"))},
@@ -45,11 +45,11 @@ var sharkDifferences = []sharkDifference{
 	{"the state of a Recomposer is read from newer coroutines", "special/recomposers of newer coroutines",
 		"fingerprint", judged(instances("androidx.compose.runtime.Recomposer"))},
 	{"an object that is watched and not yet retained does not leak, whatever requested the dump",
-		"special/watched, and nobody knows when", "no target",
+		"special/watched at an unknown time", "no target",
 		judged(func(s *scale, o heap.Object) bool { return s.watched[o] })},
 	{"the context of a DecorContext is unwrapped completely", "special/window with a theme of its own", "a target",
 		judged((*scale).decorated)},
-	{"a leaking object ends a path", "special/leaks around what does not leak", "not behind another leak",
+	{"a leaking object ends a path", "special/leaks around a live object", "not behind another leak",
 		func(r *rules) { r.ends = true }},
 }
 

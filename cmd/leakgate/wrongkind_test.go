@@ -52,14 +52,15 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 		},
 		"run": {
 			file("run.json", []byte("{\n  \"schema\": \"leakgate.run/1\"\n}\n")),
-			"run.json, the record of a run: name its directory",
+			"run.json, the record of a run: pass its directory",
 		},
 		"analysis": {
 			file("analysis.json", []byte(`{"schema":"leakgate.analysis/1"}`)),
 			"a file that leakgate wrote (leakgate.analysis)",
 		},
 		"table": {
-			file("memory.csv", []byte("t_s,pss_kb\n0,1024\n")), "a table of memory: judge it with `leakgate replay`",
+			file("memory.csv", []byte("t_s,pss_kb\n0,1024\n")),
+			"a table of memory readings: judge it with `leakgate replay`",
 		},
 		"elf": {
 			file("libshop.so", append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)), "an ELF file",

@@ -51,16 +51,16 @@ func TestOpenMemory(t *testing.T) {
 		// most is the maximum number of bytes allocated per byte of the dump.
 		most float64
 	}{
-		"empty segments": {func(d *dump) { d.record(hprof.TagHeapDumpSegment) }, 0, 0.1},
-		"empty heaps":    {func(d *dump) { d.record(hprof.TagHeapDump) }, 0, 0.1},
-		"ends":           {func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, 0, 0.1},
-		"skipped":        {func(d *dump) { d.record(hprof.TagHeapSummary) }, 0, 0.1},
-		"segments of a root": {func(d *dump) {
+		"empty segments":  {func(d *dump) { d.record(hprof.TagHeapDumpSegment) }, 0, 0.1},
+		"empty heaps":     {func(d *dump) { d.record(hprof.TagHeapDump) }, 0, 0.1},
+		"end records":     {func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, 0, 0.1},
+		"skipped records": {func(d *dump) { d.record(hprof.TagHeapSummary) }, 0, 0.1},
+		"segments with one root": {func(d *dump) {
 			d.segment(hprof.TagHeapDumpSegment, func() { root(d) })
 		}, 0, 4},
-		"heaps of a root": {func(d *dump) { d.segment(hprof.TagHeapDump, func() { root(d) }) }, 0, 2},
-		"empty strings":   {func(d *dump) { d.record(hprof.TagString, hprof.ID(1)) }, 9, 4},
-		"strings":         {func(d *dump) { d.record(hprof.TagString, hprof.ID(1), "a") }, 9, 4},
+		"heaps with one root": {func(d *dump) { d.segment(hprof.TagHeapDump, func() { root(d) }) }, 0, 2},
+		"empty strings":       {func(d *dump) { d.record(hprof.TagString, hprof.ID(1)) }, 9, 4},
+		"strings":             {func(d *dump) { d.record(hprof.TagString, hprof.ID(1), "a") }, 9, 4},
 		"classes": {
 			func(d *dump) { d.record(hprof.TagLoadClass, uint32(1), hprof.ID(20), uint32(2), hprof.ID(100)) }, 13, 4,
 		},
@@ -68,7 +68,7 @@ func TestOpenMemory(t *testing.T) {
 			d.record(hprof.TagStackFrame, hprof.ID(0), hprof.ID(1), hprof.ID(1), hprof.ID(0), uint32(1), int32(-3))
 		}, 9, 4},
 		"traces": {func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(0)) }, 9, 4},
-		"traces of one call": {
+		"traces with one frame": {
 			func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(1), hprof.ID(7)) }, 9, 4,
 		},
 		"threads": {func(d *dump) {
@@ -90,9 +90,9 @@ func TestOpenMemory(t *testing.T) {
 				return float64(after.TotalAlloc-before.TotalAlloc-256<<10) / size, err
 			}
 			got, err := allocated(0)
-			t.Logf("%.2f bytes per byte of the dump", got)
+			t.Logf("allocated %.2f bytes per byte of the dump", got)
 			if got > c.most || err != nil && !errors.As(err, new(*hprof.DamageError)) {
-				t.Errorf("%.2f bytes per byte of the dump, want %.2f; %v", got, c.most, err)
+				t.Errorf("allocated %.2f bytes per byte of the dump, want at most %.2f; %v", got, c.most, err)
 			}
 			if c.most < 4 {
 				return
@@ -103,10 +103,10 @@ func TestOpenMemory(t *testing.T) {
 			limit := int64(size / 2)
 			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||
 				refused.Need <= limit || got > 1 {
-				t.Errorf("within %d bytes: %.2f allocated per byte of the dump, %v", limit, got, err)
+				t.Errorf("limit of %d bytes: %.2f bytes allocated per byte of the dump, %v", limit, got, err)
 			}
 			if _, err := allocated(5 * size); err != nil {
-				t.Errorf("with enough: %v", err)
+				t.Errorf("sufficient limit: %v", err)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func TestTruncated(t *testing.T) {
 	}
 	var damage *hprof.DamageError
 	if _, err := hprof.Open(context.Background(), bytes.NewReader(nil), 0); !errors.As(err, &damage) {
-		t.Errorf("an empty file: %v", err)
+		t.Errorf("empty file: %v", err)
 	}
 }
 
@@ -131,13 +131,14 @@ func TestShortSegment(t *testing.T) {
 				s := open(t, cut.b).Scanner(open(t, cut.b).Snapshots[0].Segments)
 				at := cut.len() - int64(n) - int64(9+9+2*ids+len("never read"))
 				if got := items(t, s, ids); len(got) != 1 || s.Truncated() != -1 {
-					t.Fatalf("%v cut after %d bytes: %d records, truncated at %d", it.Kind, n, len(got), s.Truncated())
+					t.Fatalf("%v truncated after %d bytes: %d records, truncated at %d", it.Kind, n, len(got),
+						s.Truncated())
 				}
 				checkDamage(t, s.Err(), at, it.Kind.String(), "past the end of its segment")
 			}
 		}
 		if want := len(rootKinds()) + 6; len(seen) != want {
-			t.Errorf("%d kinds of records, want %d", len(seen), want)
+			t.Errorf("tested %d kinds of records, want %d", len(seen), want)
 		}
 	}
 }
@@ -152,7 +153,7 @@ func checkDamage(t *testing.T, err error, at int64, record, reason string) {
 	}
 	for _, part := range []string{fmt.Sprint(at), record, reason} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not say %q", err, part)
+			t.Errorf("error %q does not contain %q", err, part)
 		}
 	}
 }
@@ -195,7 +196,8 @@ func TestDamagedHead(t *testing.T) {
 		f, err := hprof.Open(context.Background(), bytes.NewReader(d.b), d.len())
 		checkDamage(t, err, at, c.record, c.reason)
 		if f.Strings.Len() != 1 || len(f.Snapshots) != 1 {
-			t.Errorf("%v: before it are %d strings and %d heaps", err, f.Strings.Len(), len(f.Snapshots))
+			t.Errorf("%v: got %d strings and %d heaps before the damage, want 1 of each", err, f.Strings.Len(),
+				len(f.Snapshots))
 		}
 	}
 }
@@ -253,7 +255,7 @@ func TestDamagedHeap(t *testing.T) {
 		{"an unknown tag", func(d *dump) { d.put(uint8(0x24), "padding") }, "record 0x24", "unknown record tag 0x24"},
 		{"zero", func(d *dump) { d.put(uint8(0)) }, "record 0x00", "unknown record tag 0x00"},
 		{
-			"a record of the top level", func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, "record 0x2c",
+			"a top-level record", func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, "record 0x2c",
 			"unknown record tag 0x2c",
 		},
 		{"an instance of 4 GiB", func(d *dump) {
@@ -276,20 +278,20 @@ func TestDamagedHeap(t *testing.T) {
 			"PRIMITIVE_ARRAY_DUMP", "past the end",
 		},
 		{
-			"a constant of no type", func(d *dump) { class(d, []byte("\x00\x01\x00\x00\x01...."), nil, nil) },
+			"a constant of an invalid type", func(d *dump) { class(d, []byte("\x00\x01\x00\x00\x01...."), nil, nil) },
 			"CLASS_DUMP", "a value of type 1",
 		},
-		{"a static of no type", func(d *dump) {
+		{"a static field of an invalid type", func(d *dump) {
 			class(d, nil, slices.Concat([]byte("\x00\x01"), make([]byte, d.ids), []byte("\x0c....")), nil)
 		}, "CLASS_DUMP", "a value of type 12"},
-		{"a field of no type", func(d *dump) {
+		{"a field of an invalid type", func(d *dump) {
 			class(d, nil, nil, slices.Concat([]byte("\x00\x01"), make([]byte, d.ids), []byte{3}))
 		}, "CLASS_DUMP", "a field of type 3"},
 		{
 			"too many constants", func(d *dump) { class(d, []byte("\xff\xff\x00\x00\x08.\x00\x00\x08."), nil, nil) },
 			"CLASS_DUMP", "a value of type 0",
 		},
-		{"too many statics", func(d *dump) {
+		{"too many static fields", func(d *dump) {
 			class(d, nil, slices.Concat([]byte("\xff\xff"), make([]byte, d.ids), []byte("\x08.")), []byte{})
 		}, "CLASS_DUMP", "past the end"},
 		{"too many fields", func(d *dump) { class(d, nil, nil, []byte("\xff\xff....")) }, "CLASS_DUMP", "past the end"},
@@ -326,7 +328,7 @@ func TestDamagedHeap(t *testing.T) {
 				}
 				checkDamage(t, s.Err(), at, c.record, c.reason)
 				if s.Next() {
-					t.Errorf("%s: the scanner continues", c.name)
+					t.Errorf("%s: the scanner continues after the damage", c.name)
 				}
 			}
 		}
@@ -400,7 +402,7 @@ func TestStripped(t *testing.T) {
 	}
 	s := f.Scanner(f.Snapshots[0].Segments)
 	if got := items(t, s, 4); len(got) == 4 && s.Err() == nil {
-		t.Errorf("a stripped heap is read as %+v", got)
+		t.Errorf("a stripped heap was read as %+v", got)
 	}
 	damageAt(t, s.Err())
 }
@@ -477,7 +479,7 @@ func TestFaultyReader(t *testing.T) {
 			r := &faulty{data: d.b, limit: limit, err: failure}
 			_, err := readAll(context.Background(), r, d.len())
 			if err == nil {
-				t.Fatalf("%d of %d bytes, then %v: no error", limit, size, failure)
+				t.Fatalf("%d of %d bytes, then %v: got no error", limit, size, failure)
 			}
 			want := "the file became shorter"
 			if failure != nil && !errors.Is(failure, io.EOF) {
@@ -521,7 +523,7 @@ func TestScannerFails(t *testing.T) {
 	for s.Next() {
 		n++
 		if s.Offset >= int64(r.limit) {
-			t.Fatalf("a record at %d", s.Offset)
+			t.Fatalf("got a record at %d, after the end of the file", s.Offset)
 		}
 	}
 	if err := s.Err(); err == nil ||
@@ -530,7 +532,8 @@ func TestScannerFails(t *testing.T) {
 	}
 	calls := r.calls
 	if n == 0 || s.Next() || s.Truncated() != -1 || r.calls != calls {
-		t.Errorf("after %d records and the error: Next reads %d more times, truncated at %d", n, r.calls-calls,
+		t.Errorf("after %d records and an error, Next reads %d more times and reports truncation at %d", n,
+			r.calls-calls,
 			s.Truncated())
 	}
 	r.limit = len(d.b)

@@ -177,7 +177,7 @@ func (w *walk) fits(at int64) error {
 	}
 	return &MemoryError{
 		Need: int64(float64(need) / float64(at) * float64(w.Size)), Limit: w.memory,
-		What: "everything outside the heap",
+		What: "the data outside the heap",
 	}
 }
 

@@ -16,15 +16,15 @@ func FuzzIDText(f *testing.F) {
 		}
 		var again map[string]ID
 		if err := json.Unmarshal(text, &again); err != nil || again["id"] != ID(n) {
-			t.Errorf("%s is read as %v, %v", text, again, err)
+			t.Errorf("%s was parsed as %v, %v", text, again, err)
 		}
 		var id ID
 		if err := id.UnmarshalText([]byte(other)); err == nil {
 			if text, _ := id.MarshalText(); len(text) < 3 || string(text[:2]) != "0x" {
-				t.Errorf("%q is read as %s", other, text)
+				t.Errorf("%q was parsed as %s", other, text)
 			}
 		} else if id != 0 {
-			t.Errorf("%q is an error and %v", other, id)
+			t.Errorf("parsing %q returned an error and %v", other, id)
 		}
 	})
 }

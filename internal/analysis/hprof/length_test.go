@@ -160,7 +160,7 @@ func TestWrappedLength(t *testing.T) {
 		// At most three windows of the scanner around each of the two long
 		// arrays, and the bytes that Open reads.
 		if h.read > 8*512<<10 {
-			t.Errorf("%d bytes read", h.read)
+			t.Errorf("read %d bytes", h.read)
 		}
 	})
 	t.Run("followed by records", func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestWrappedLength(t *testing.T) {
 			t.Errorf("truncated at %d, %q", f.Truncated, s)
 		}
 	})
-	t.Run("a false record inside", func(t *testing.T) {
+	t.Run("heap that contains a false record", func(t *testing.T) {
 		for _, trap := range []struct {
 			records int
 			tag     hprof.Tag
@@ -228,7 +228,7 @@ func TestWrappedLength(t *testing.T) {
 			t.Errorf("truncated at %d, %v", f.Truncated, f.Warnings)
 		}
 	})
-	t.Run("cut", func(t *testing.T) {
+	t.Run("truncated", func(t *testing.T) {
 		// The heap declares 12 GiB, but the file has fewer than 10.
 		h := newHuge()
 		h.fill()
@@ -369,7 +369,7 @@ func TestReadOnce(t *testing.T) {
 	for s.Next() {
 	}
 	if s.Err() != nil || file.read != d.len()-headerLen-9 {
-		t.Errorf("%d bytes read of %d (%v)", file.read, d.len(), s.Err())
+		t.Errorf("read %d of %d bytes (%v)", file.read, d.len(), s.Err())
 	}
 }
 
@@ -385,7 +385,7 @@ func TestLongArray(t *testing.T) {
 	h.read, h.calls = 0, 0
 	h.scanned(t, f, 0, hprof.Segment{Offset: h.head + 9, Length: h.size - h.head - 9}, h.items)
 	if h.read > 2*512<<10 || h.calls > 2 {
-		t.Errorf("%d bytes read in %d calls of a skipped array", h.read, h.calls)
+		t.Errorf("read %d bytes of a skipped array in %d calls", h.read, h.calls)
 	}
 	s := f.Scanner(f.Snapshots[0].Segments)
 	s.Contents = true
@@ -413,7 +413,7 @@ func TestLongInstance(t *testing.T) {
 		h.read = 0
 		s := f.Scanner(f.Snapshots[0].Segments)
 		if got := itemsOf(t, s); len(got) != 1 || h.read > 4<<20 {
-			t.Errorf("%d records, %d bytes read", len(got), h.read)
+			t.Errorf("%d records, read %d bytes", len(got), h.read)
 		}
 		checkDamage(t, s.Err(), at, "INSTANCE_DUMP", fmt.Sprintf("%d bytes long, more than any class", int64(count)+25))
 	}
@@ -480,10 +480,10 @@ func TestPieceLimits(t *testing.T) {
 		first = append(first, s.First)
 		b.Write(s.Body)
 		if s.Piece != (s.First > 0) || s.Offset != headerLen+9 {
-			t.Errorf("piece %v from %d on, offset %d", s.Piece, s.First, s.Offset)
+			t.Errorf("piece %v at element %d, offset %d", s.Piece, s.First, s.Offset)
 		}
 	}
 	if !slices.Equal(first, []uint32{0, 1 << 17}) || b.String() != strings.Repeat("abcd", 1<<18) {
-		t.Errorf("pieces from %v on, %d bytes", first, b.Len())
+		t.Errorf("pieces at elements %v, %d bytes", first, b.Len())
 	}
 }

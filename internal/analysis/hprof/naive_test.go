@@ -376,7 +376,7 @@ func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 			}
 			if last.Kind != s.Kind || last.Offset != s.Offset || int64(s.First)*int64(size) != int64(len(last.Body)) ||
 				len(s.Body) == 0 || len(s.Body)%size != 0 {
-				t.Fatalf("a piece of %d bytes of %v at %d from element %d on, after %d bytes of %v at %d", len(s.Body),
+				t.Fatalf("piece of %d bytes of %v at %d starts at element %d, after %d bytes of %v at %d", len(s.Body),
 					s.Kind, s.Offset, s.First, len(last.Body), last.Kind, last.Offset)
 			}
 			last.Body += string(s.Body)
@@ -467,7 +467,7 @@ func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot
 	}
 	for range 2 {
 		if s.Next() {
-			t.Fatal("the scanner continues after its end")
+			t.Fatal("the scanner continues after the end")
 		}
 	}
 
@@ -505,7 +505,7 @@ func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot
 	slices.SortFunc(all, func(a, b item) int { return int(a.Offset - b.Offset) })
 	sameItems(t, all, bare)
 	if s.Truncated() != want.truncated {
-		t.Fatalf("backwards: truncated at %d, want %d", s.Truncated(), want.truncated)
+		t.Fatalf("segments in reverse order: truncated at %d, want %d", s.Truncated(), want.truncated)
 	}
 }
 
@@ -540,7 +540,7 @@ func TestAgree(t *testing.T) {
 			}
 			want, f := agree(t, data[:len(data)*7/8])
 			if f.Truncated < 0 || len(want.heaps) == 0 {
-				t.Errorf("cut: truncated at %d, %d heaps", f.Truncated, len(want.heaps))
+				t.Errorf("truncated dump: truncated at %d, %d heaps", f.Truncated, len(want.heaps))
 			}
 		})
 	}
@@ -589,7 +589,7 @@ func FuzzOpen(f *testing.F) {
 		// Open's buffer takes 256 KiB, and a scanner's 512 KiB, or 4 MiB for
 		// longer records.
 		if got, bound := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(data)); got > bound {
-			t.Fatalf("%d bytes allocated for %d (%v)", got, len(data), err)
+			t.Fatalf("allocated %d bytes for a dump of %d (%v)", got, len(data), err)
 		}
 	})
 }

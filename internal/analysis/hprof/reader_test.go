@@ -138,7 +138,7 @@ func TestRecordedSummary(t *testing.T) {
 			}
 		}
 		if found != len(lines) {
-			t.Errorf("%s: %d of %d lines found", c.summary, found, len(lines))
+			t.Errorf("%s: found %d of %d lines", c.summary, found, len(lines))
 		}
 		if m := total.FindStringSubmatch(text); m == nil || m[1] != strconv.Itoa(got["segments"]) ||
 			m[2] != strconv.Itoa(got["records"]) {
@@ -161,7 +161,7 @@ func stacks(t *testing.T, f *hprof.File) string {
 	text := func(id hprof.ID) string {
 		s, ok := f.Strings.Get(id)
 		if !ok {
-			t.Fatalf("no string 0x%x", uint64(id))
+			t.Fatalf("string 0x%x not found", uint64(id))
 		}
 		return s
 	}

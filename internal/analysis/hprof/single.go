@@ -54,7 +54,7 @@ func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	case SubPrimitiveArray, SubPrimitiveArrayNoData:
 		s.Count, s.Type, head = binary.BigEndian.Uint32(b[5+id:]), Type(b[9+id]), 10+id
 		if size = int64(s.Type.Size(id)); size == 0 {
-			return damage(fmt.Sprintf("there is no type %d", s.Type))
+			return damage(fmt.Sprintf("unknown type %d", s.Type))
 		}
 	default:
 		return damage(fmt.Sprintf("record 0x%02x is neither an instance nor an array", uint8(s.Kind)))

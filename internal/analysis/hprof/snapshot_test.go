@@ -79,7 +79,7 @@ func TestSnapshots(t *testing.T) {
 				}
 			}
 			if got := strings.Join(heaps(t, d), "|"); got != c.want {
-				t.Errorf("%q is read as %q, want %q", c.script, got, c.want)
+				t.Errorf("%q was read as %q, want %q", c.script, got, c.want)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func TestLongTrace(t *testing.T) {
 		d.record(hprof.TagString, hprof.ID(1), "after")
 		f := open(t, d.b)
 		if got := f.Traces[0].Frames; len(got) != min(n, 4096) || got[4000] != 4000 || f.Strings.Len() != 1 {
-			t.Errorf("%d frames of %d", len(got), n)
+			t.Errorf("read %d of %d frames", len(got), n)
 		}
 		agree(t, d.b)
 	}
@@ -210,7 +210,7 @@ func TestChunks(t *testing.T) {
 		}
 	}
 	if chunks := new(hprof.Snapshot).Chunks(10); len(chunks) != 0 {
-		t.Errorf("chunks of nothing: %v", chunks)
+		t.Errorf("chunks without segments: %v", chunks)
 	}
 }
 

@@ -195,18 +195,18 @@ func TestStripTakesHashes(t *testing.T) {
 			read++
 			found := attack(data, texts)
 			before += len(found)
-			t.Logf("%d texts in the dump itself, such as %.10q", len(found), found)
+			t.Logf("found %d texts in the original dump, such as %.10q", len(found), found)
 			stripped, done, err := strip(data)
 			if err != nil || done.Hashes == 0 {
 				t.Fatalf("%+v, %v", done, err)
 			}
 			if found := attack(stripped, texts); len(found) > 0 {
-				t.Errorf("%d texts are found in the copy: %.10q", len(found), found)
+				t.Errorf("found %d texts in the stripped dump: %.10q", len(found), found)
 			}
 		})
 	}
 	if before < 100 && read == len(dumps) {
-		t.Errorf("%d texts are found in the dumps themselves", before)
+		t.Errorf("found only %d texts in the original dumps", before)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 			for _, h := range n.heaps {
 				for _, p := range n.hashes(data, &h) {
 					if p.class != "static" && p.size != 4 {
-						t.Errorf("%d bytes of %s.%s", p.size, p.class, p.name)
+						t.Errorf("erases %d bytes of %s.%s", p.size, p.class, p.name)
 					}
 					if p.class != "static" {
 						fields[p.name] = p.size
@@ -237,7 +237,7 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 		"mHash", "threadLocalHashCode",
 	}
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, want) && read == len(dumps) {
-		t.Errorf("%q go, want %q", got, want)
+		t.Errorf("erased fields %q, want %q", got, want)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 				}
 				stripped, _ := checkStripped(t, data)
 				if before, after := traces(data, secrets()), traces(stripped, secrets()); before < 5*40 || after > 0 {
-					t.Errorf("%+v, API %d: %d hashes, %d in the copy", form, sdk, before, after)
+					t.Errorf("%+v, API %d: %d hashes in the dump, %d in the stripped dump", form, sdk, before, after)
 				}
 			}
 		}
@@ -328,7 +328,7 @@ public final class Pins {
 	}
 	stripped, _ := checkStripped(t, data)
 	if before, after := traces(data, secrets()), traces(stripped, secrets()); before < 6*40 || after > 0 {
-		t.Errorf("%d hashes, %d in the copy", before, after)
+		t.Errorf("%d hashes in the dump, %d in the stripped dump", before, after)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestStripHashFields(t *testing.T) {
 		for n := range d.b {
 			got, _ := checkStripped(t, d.b[:n])
 			if bytes.ContainsAny(got[min(len(got), headerLen+6*(9+ids+10)):], "HSZ") {
-				t.Fatalf("IDs of %d: cut at %d: %q", ids, n, got)
+				t.Fatalf("IDs of %d: truncated at %d: %q", ids, n, got)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	}
 	if err != nil {
 		if len(got) >= len(data) && len(data) > 0 {
-			t.Fatalf("all %d bytes were written of a damaged dump", len(got))
+			t.Fatalf("all %d bytes of a damaged dump were written", len(got))
 		}
 		return nil, done
 	}
@@ -112,7 +112,7 @@ func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	again, more, err := strip(got)
 	if err != nil || !bytes.Equal(again, got) || more.Arrays != done.Arrays || more.Bytes != done.Bytes ||
 		more.Hashes != done.Hashes || more.Truncated != done.Truncated {
-		t.Fatalf("stripped again: %+v, %v; was %+v", more, err, done)
+		t.Fatalf("second Strip returned %+v, %v; the first %+v", more, err, done)
 	}
 	return got, done
 }
@@ -154,7 +154,7 @@ func TestStripCut(t *testing.T) {
 			if whole != nil && got != nil {
 				for at, b := range got {
 					if b != whole[at] && b != 0 {
-						t.Fatalf("dump %d truncated at %d: byte %d differs from the whole one", i, n, at)
+						t.Fatalf("dump %d truncated at %d: byte %d differs from the complete dump", i, n, at)
 					}
 				}
 			}
@@ -163,7 +163,7 @@ func TestStripCut(t *testing.T) {
 			}
 		}
 		if ends > len(topOffsets(data))+1 {
-			t.Errorf("dump %d: %d prefixes are accepted as complete", i, ends)
+			t.Errorf("dump %d: %d prefixes were accepted as complete", i, ends)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func TestStripFails(t *testing.T) {
 	for left := 0; left < len(want); left += 1 << 20 {
 		_, err := hprof.Strip(t.Context(), &limited{left}, bytes.NewReader(d.b), d.len())
 		if !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "write the stripped dump: ") {
-			t.Fatalf("space for %d: %v", left, err)
+			t.Fatalf("space for %d bytes: %v", left, err)
 		}
 	}
 	canceled := 0
@@ -343,11 +343,11 @@ func TestStripFails(t *testing.T) {
 	}
 	// The last read returns the rest, which is still written.
 	if canceled < reads-2 {
-		t.Errorf("%d of %d were canceled", canceled, reads)
+		t.Errorf("canceled %d of %d runs", canceled, reads)
 	}
 	if _, err := hprof.Strip(t.Context(), io.Discard, bytes.NewReader(d.b), d.len()+1); err == nil ||
 		!strings.Contains(err.Error(), "became shorter") {
-		t.Errorf("a file that became shorter: %v", err)
+		t.Errorf("truncated file: %v", err)
 	}
 }
 
@@ -431,7 +431,7 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 		})
 	}
 	if len(used) < 15 && !t.Failed() {
-		t.Errorf("only %v differ", slices.Sorted(maps.Keys(used)))
+		t.Errorf("only %v differ, want at least 15", slices.Sorted(maps.Keys(used)))
 	}
 }
 
@@ -451,12 +451,12 @@ var words = []string{
 // contain such a case.
 var needWords = []string{
 	// A thread that has only Android's name for it, in another place.
-	"holder/another thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
+	"holder/other thread named main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
 	// Leaks that only another manufacturer or build has, with a name of the
 	// same length.
-	"known/last served view of another", "known/build of no preview",
+	"known/last served view of another manufacturer", "known/build that is not a preview",
 	// In AOSP, the class has the field, too.
-	"resources of the WebView of Samsung",
+	"resources of Samsung's WebView",
 }
 
 // placedCases are leaks that depend on threads and fields. LeakCases has the
@@ -467,7 +467,7 @@ var placedCases = []struct {
 	phone hproftest.Phone
 	make  func(h *hproftest.Heap, leak hproftest.Ref)
 }{
-	{"local of the watchdog", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+	{"local of the finalizer watchdog", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
 		t := h.Thread("FinalizerWatchdogDaemon")
 		daemon := h.Declare("java.lang.Daemons$Daemon", nil, "object thread")
 		watchdog := h.Declare("java.lang.Daemons$FinalizerWatchdogDaemon", daemon, "static object INSTANCE")
@@ -481,13 +481,13 @@ var placedCases = []struct {
 		localOfLeakCanary(h, leak,
 			h.Declare("com.squareup.leakcanary.AndroidWatchExecutor", nil, "object backgroundHandler"))
 	}},
-	{"local of a thread that took the place", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+	{"local of a thread set as main", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
 		t := h.Thread("other")
 		looper := h.Class("android.os.Looper")
 		h.SetStatic(looper, "sMainLooper", h.New(looper, hproftest.Fields{"mThread": t.Ref}))
 		h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 	}},
-	{"resources of the WebView of Samsung", hproftest.Phone{Manufacturer: "samsung"},
+	{"resources of Samsung's WebView", hproftest.Phone{Manufacturer: "samsung"},
 		func(h *hproftest.Heap, leak hproftest.Ref) {
 			h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
 			h.Hold("com.android.org.chromium.android_webview.AwResource", "sResources", leak)
@@ -538,13 +538,13 @@ func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	whole, told := reported(t, data), reported(t, stripped)
 	checkUntold(t, name, told)
 	if !sameLeaks(whole, reported(t, hashed(t, data, stripped))) {
-		t.Errorf("%s: other leaks with hashes", name)
+		t.Errorf("%s: the leaks differ if the copy has hashes", name)
 	}
 	if sameLeaks(whole, told) {
 		return true
 	}
 	if !sameLeaks(whole, reported(t, restored(data, stripped))) {
-		t.Errorf("%s: leaks depend on more than the words", name)
+		t.Errorf("%s: the leaks depend on more than the listed words", name)
 	}
 	return false
 }
@@ -567,7 +567,7 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
-			t.Errorf("%s: differs without the words: %v, want %v", name, got, want)
+			t.Errorf("%s: leaks differ without the words: %v, want %v", name, got, want)
 		}
 	}
 	mixes, most := 0, 4
@@ -637,7 +637,7 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 			t.Errorf("%d leaks", n)
 		}
 		if !keepsLeaks(t, "JVM", data) {
-			t.Errorf("other leaks where main has the ID %d", id)
+			t.Errorf("the leaks differ if main has the ID %d", id)
 		}
 	}
 }
@@ -655,7 +655,7 @@ func hashed(t *testing.T, data, stripped []byte) []byte {
 		}
 	}
 	if put == 0 {
-		t.Fatalf("no hash in %d bytes", len(data))
+		t.Fatalf("found no hash in %d bytes", len(data))
 	}
 	return out
 }
@@ -741,7 +741,7 @@ func TestStripTakesTexts(t *testing.T) {
 					if block := distinctive(i.Body); block != nil {
 						blocks++
 						if len(left.Lookup(block, 1)) > len(named.Lookup(block, 1)) {
-							t.Errorf("%d bytes of the array at %d are still there", len(block), i.Offset)
+							t.Errorf("stripped dump contains %d bytes of the array at %d", len(block), i.Offset)
 						}
 					}
 					if text := textOf(i); utf8.RuneCountInString(text) >= 5 &&
@@ -757,12 +757,12 @@ func TestStripTakesTexts(t *testing.T) {
 					case len(named.Lookup(form, 1)) > 0:
 						inNames++
 					default:
-						t.Errorf("%q is still there", text)
+						t.Errorf("stripped dump contains %q", text)
 					}
 				}
 			}
 			if len(texts) < 5000 || inNames == 0 || blocks < 10 {
-				t.Errorf("%d texts, %d in names, %d blocks", len(texts), inNames, blocks)
+				t.Errorf("too few cases: %d texts, %d in names, %d blocks", len(texts), inNames, blocks)
 			}
 		})
 	}
@@ -799,7 +799,7 @@ func FuzzStrip(f *testing.F) {
 		_, _ = hprof.Strip(context.Background(), io.Discard, bytes.NewReader(data), int64(len(data))) // checked above
 		runtime.ReadMemStats(&after)
 		if got, bound := after.TotalAlloc-before.TotalAlloc, uint64(2<<20+64*len(data)); got > bound {
-			t.Fatalf("%d bytes allocated for %d", got, len(data))
+			t.Fatalf("allocated %d bytes for a dump of %d", got, len(data))
 		}
 	})
 }

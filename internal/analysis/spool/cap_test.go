@@ -105,11 +105,11 @@ func TestBombs(t *testing.T) {
 				bound += maxWindow
 			}
 			if used := after.TotalAlloc - before.TotalAlloc; used > bound {
-				t.Errorf("%d bytes of memory", used)
+				t.Errorf("used %d bytes of memory", used)
 			}
 			checkNoGoroutine(t) // nothing more is read
 			if read := bomb.read.Load(); read > (1<<20)+(pieces+2)*max(pieceSize, readSize) {
-				t.Errorf("%d bytes of the bomb were read", read)
+				t.Errorf("read %d bytes of the bomb", read)
 			}
 		})
 	}

@@ -74,12 +74,12 @@ func TestCut(t *testing.T) {
 				}
 				got := content(t, f)
 				if !bytes.HasPrefix(c.content, got) || len(want)-len(got) > symbol || len(got) > len(want) {
-					t.Errorf("truncated at %d: %d bytes, another decoder %d", n, len(got), len(want))
+					t.Errorf("truncated at %d: %d bytes, another decoder returns %d", n, len(got), len(want))
 				}
 				most = max(most, len(got))
 			}
 			if most < len(c.content)-c.last {
-				t.Errorf("at most %d of %d bytes came out", most, len(c.content))
+				t.Errorf("unpacked at most %d of %d bytes", most, len(c.content))
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestFlipped(t *testing.T) {
 				}
 			}
 			if marked < len(c.packed) {
-				t.Errorf("%d of %d flips were found out", marked, 3*len(c.packed))
+				t.Errorf("detected only %d of %d flipped bytes", marked, 3*len(c.packed))
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%d bytes, another decoder returns %d", len(data), len(want))
 		}
 		if !bytes.HasPrefix(data, want) && !bytes.HasPrefix(want, data) {
-			t.Fatalf("%d bytes, another decoder returns %d, the same up to %d", len(data), len(want),
+			t.Fatalf("%d bytes, another decoder returns %d; they differ at %d", len(data), len(want),
 				common(data, want))
 		}
 	})

@@ -63,7 +63,7 @@ var (
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {
-		return "a table of memory: judge it with `leakgate replay`"
+		return "a table of memory readings: judge it with `leakgate replay`"
 	}
 	m := schemaOf.FindSubmatch(head)
 	if m == nil {
@@ -73,7 +73,7 @@ func recording(head []byte) string {
 	case "leakgate.samples":
 		return "samples.ndjson, the samples of a run: judge them with `leakgate replay`"
 	case "leakgate.run":
-		return "run.json, the record of a run: name its directory, to `leakgate report` or `leakgate diff`"
+		return "run.json, the record of a run: pass its directory to `leakgate report` or `leakgate diff`"
 	case "leakgate.summary": // represents a heap dump
 		return ""
 	default:

@@ -142,7 +142,7 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 		return r.f, r.err
 	case <-ctx.Done():
 		wake(path, ended)
-		return nil, fmt.Errorf("open %s: no one writes to it: %w", path, context.Cause(ctx))
+		return nil, fmt.Errorf("open %s: nothing writes to it: %w", path, context.Cause(ctx))
 	}
 }
 

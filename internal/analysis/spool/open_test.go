@@ -18,7 +18,7 @@ import (
 // unused fails the test if a temporary file is created.
 func unused(t *testing.T) func(string) (*os.File, func() error, error) {
 	return func(string) (*os.File, func() error, error) {
-		t.Error("a temporary file was made")
+		t.Error("a temporary file was created")
 		return nil, nil, fs.ErrInvalid
 	}
 }
@@ -37,7 +37,7 @@ func TestPlain(t *testing.T) {
 			na, erra := f.ReadAt(a, off)
 			nb, errb := want.ReadAt(b, off)
 			if na != nb || !errors.Is(erra, errb) || !bytes.Equal(a, b) {
-				t.Errorf("%d bytes at %d: %d, %v; want %d, %v", n, off, na, erra, nb, errb)
+				t.Errorf("ReadAt of %d bytes at %d = %d, %v; want %d, %v", n, off, na, erra, nb, errb)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func TestRecorded(t *testing.T) {
 	path := []string{"hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"}
 	want := recorded.Read(t, path...)
 	if len(want) != 14080024 {
-		t.Errorf("%d bytes recorded", len(want))
+		t.Errorf("recorded answer has %d bytes", len(want))
 	}
 	var done, total int64
 	f, err := Open(t.Context(), recorded.Path(t, path...), nil, Options{Dir: folder(t), Progress: func(d, of int64) {
@@ -193,11 +193,11 @@ func TestRecorded(t *testing.T) {
 	}})
 	checkWhole(t, f, err, Gzip, want)
 	if done != total {
-		t.Errorf("progress ended at %d of %d", done, total)
+		t.Errorf("last progress is %d of %d", done, total)
 	}
 	f, err = open(t, zstded(t, true, want), Options{Dir: folder(t), Progress: func(_, of int64) {
 		if of != 0 {
-			t.Errorf("standard input has the size %d", of)
+			t.Errorf("progress reports size %d for standard input, which is unknown", of)
 		}
 	}})
 	checkWhole(t, f, err, Zstd, want)
@@ -294,7 +294,7 @@ func TestErrors(t *testing.T) {
 		says  string
 	}{
 		{"missing", filepath.Join(dir, "none"), nil, here, fs.ErrNotExist, "open " + filepath.Join(dir, "none") + ": "},
-		{"no name", "", nil, here, nil, "open input: its name is empty"},
+		{"empty name", "", nil, here, nil, "open input: its name is empty"},
 		{"folder", dir, nil, here, nil, "open " + dir + ": it is a folder; name a file"},
 		{"below a file", filepath.Join(write(t, "a", []byte("a")), "b"), nil, here, nil, "open "},
 		{"empty file", write(t, "a", nil), nil, here, nil, "the file is empty"},
@@ -302,16 +302,16 @@ func TestErrors(t *testing.T) {
 		{"empty frame", write(t, "a", skippable(3)), nil, here, nil, "packed with zstd, and empty"},
 		{"no standard input", "-", nil, here, nil, "read standard input: it is not available"},
 		{"empty standard input", "-", bytes.NewReader(nil), here, nil, "read standard input: it is empty"},
-		{"reader of nothing", "-", nothing{}, here, io.ErrNoProgress, "read standard input: failed after 0 bytes"},
-		{"broken at once", "-", reader(nil), here, broken, "read standard input: failed after 0 bytes: broken"},
+		{"reader without data", "-", nothing{}, here, io.ErrNoProgress, "read standard input: failed after 0 bytes"},
+		{"fails at once", "-", reader(nil), here, broken, "read standard input: failed after 0 bytes: broken"},
 		{
-			"broken later", "-", reader(dumpLike(5000)), here, broken,
+			"fails later", "-", reader(dumpLike(5000)), here, broken,
 			"read standard input: failed after 5 000 bytes: broken",
 		},
-		{"broken in gzip", "-", reader(packed[:len(packed)-9]), here, broken, "read standard input: failed after"},
-		{"broken after gzip", "-", reader(packed), here, broken, "read standard input: failed after"},
+		{"fails in gzip", "-", reader(packed[:len(packed)-9]), here, broken, "read standard input: failed after"},
+		{"fails after gzip", "-", reader(packed), here, broken, "read standard input: failed after"},
 		{
-			"broken in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken,
+			"fails in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken,
 			"read standard input: failed after 70 bytes",
 		},
 		{
@@ -323,12 +323,13 @@ func TestErrors(t *testing.T) {
 			"unpack standard input: gzip: invalid header",
 		},
 		{
-			"no folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, fs.ErrNotExist,
+			"no temporary folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")},
+			fs.ErrNotExist,
 			"spool standard input: make a temporary file in ",
 		},
 		{
 			"TMPDIR", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, nil,
-			"name another folder with TMPDIR",
+			"set TMPDIR",
 		},
 	} {
 		f, err := Open(t.Context(), c.path, c.stdin, c.o)
@@ -352,7 +353,7 @@ func TestProgress(t *testing.T) {
 		Options{Dir: folder(t), Progress: func(d, _ int64) { done = d }})
 	checkWhole(t, f, err, Gzip, dumpLike(99))
 	if done != int64(len(packed)) {
-		t.Errorf("ended at %d of %d", done, len(packed))
+		t.Errorf("last progress is %d of %d", done, len(packed))
 	}
 }
 
@@ -368,7 +369,7 @@ func TestTemporaryFolder(t *testing.T) {
 	}})
 	checkWhole(t, f, err, Plain, dumpLike(99))
 	if asked != dir {
-		t.Errorf("made in %s, want %s", asked, dir)
+		t.Errorf("created in %s, want %s", asked, dir)
 	}
 }
 

@@ -35,17 +35,17 @@ func TestPack(t *testing.T) {
 		data := dumpLike(n)
 		z := packed(t, data)
 		if again := program(t, z, "zstd", "-dc"); !bytes.Equal(again, data) {
-			t.Errorf("%d bytes of %d by zstd", len(again), n)
+			t.Errorf("zstd unpacked %d bytes, want %d", len(again), n)
 		}
 		if n > 1000 && len(z)*2 > n {
-			t.Errorf("%d bytes of %d", len(z), n)
+			t.Errorf("Pack wrote %d bytes for %d", len(z), n)
 		}
 		f, err := open(t, z, Options{Dir: folder(t)})
 		checkWhole(t, f, err, Zstd, data)
 		f, err = open(t, z[:len(z)-1], Options{Dir: folder(t)})
 		if err == nil {
 			if f.Truncated == nil {
-				t.Errorf("%d bytes: complete without its last byte: %v", n, f.Damage)
+				t.Errorf("%d bytes: accepted as complete without the last byte: %v", n, f.Damage)
 			}
 			content(t, f)
 		} else if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -63,7 +63,7 @@ func TestPackOfAnotherSize(t *testing.T) {
 		}
 		_, werr := w.Write(dumpLike(1000))
 		if err := errors.Join(werr, w.Close()); err == nil {
-			t.Errorf("1000 bytes are accepted as %d", n)
+			t.Errorf("1000 bytes were accepted as %d", n)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestPackMemory(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 6<<20 {
-		t.Errorf("%d bytes of memory", used)
+		t.Errorf("used %d bytes of memory", used)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestDeclaredSize(t *testing.T) {
 	checkWhole(t, f, err, Zstd, data)
 	at := bytes.Index(z, binary.LittleEndian.AppendUint32(nil, uint32(len(data))))
 	if at < 4 || at > 10 {
-		t.Fatalf("the size is at %d", at)
+		t.Fatalf("frame size is at offset %d", at)
 	}
 	for _, size := range []uint32{100_000, 299_999, 300_001, 1 << 30} {
 		lying := bytes.Clone(z)
@@ -117,10 +117,10 @@ func TestDeclaredSize(t *testing.T) {
 			continue // refused immediately
 		}
 		if f.Truncated == nil && f.Damage == nil {
-			t.Errorf("%d declared: complete", size)
+			t.Errorf("declared size %d: accepted as complete", size)
 		}
 		if n := len(content(t, f)); n > len(data) {
-			t.Errorf("%d declared: %d bytes", size, n)
+			t.Errorf("declared size %d: unpacked %d bytes", size, n)
 		}
 	}
 	checkNoGoroutine(t)
@@ -148,7 +148,7 @@ func TestOpenFile(t *testing.T) {
 		}
 		f, err := OpenFile(t.Context(), "heap", in, Options{Dir: folder(t)})
 		if _, gone := in.Stat(); errors.Is(gone, os.ErrClosed) != c.released {
-			t.Errorf("%s: closed: %v", c.name, gone)
+			t.Errorf("%s: file was closed: %v", c.name, gone)
 		}
 		if c.err != "" {
 			if f != nil || err == nil || err.Error() != c.err {
@@ -158,7 +158,7 @@ func TestOpenFile(t *testing.T) {
 		}
 		checkWhole(t, f, err, c.format, data)
 		if _, gone := in.Stat(); !errors.Is(gone, os.ErrClosed) {
-			t.Errorf("%s: still open: %v", c.name, gone)
+			t.Errorf("%s: file is still open: %v", c.name, gone)
 		}
 	}
 }

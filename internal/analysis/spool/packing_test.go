@@ -119,7 +119,7 @@ func checkEmpty(t testing.TB, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files not removed: %v, %v", left, err)
 	}
 }
 
@@ -140,7 +140,7 @@ func content(t testing.TB, f *File) []byte {
 		t.Errorf("%d bytes, size %d", len(data), f.Size())
 	}
 	if n, err := f.ReadAt(make([]byte, 1), f.Size()); n != 0 || err != io.EOF {
-		t.Errorf("at the end: %d, %v", n, err)
+		t.Errorf("read at the end: %d, %v", n, err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
@@ -159,7 +159,7 @@ func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 		t.Errorf("%v, truncated %v, damage %v; want %v", f.Format, f.Truncated, f.Damage, format)
 	}
 	if got := content(t, f); !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, want %d, the same up to %d", len(got), len(want), common(got, want))
+		t.Errorf("%d bytes, want %d; they differ at %d", len(got), len(want), common(got, want))
 	}
 }
 
@@ -187,7 +187,7 @@ func checkNoGoroutine(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Errorf("goroutines left behind:\n%s", stacks)
+			t.Errorf("goroutines still run:\n%s", stacks)
 			return
 		case <-time.After(time.Millisecond):
 		}

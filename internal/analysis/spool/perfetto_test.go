@@ -14,16 +14,16 @@ func TestIsPerfetto(t *testing.T) {
 		data []byte
 		want bool
 	}{
-		"a trace":          {bytes.Repeat(packet, 40), true},
-		"a truncated one":  {bytes.Repeat(packet, 40)[:200], true},
-		"nothing":          {nil, false},
-		"a heap dump":      {[]byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04"), false},
-		"text":             {[]byte("\nsome lines\nof text\n"), false},
-		"a length beyond":  {[]byte{0x0a, 0xff, 0xff, 0xff, 0x7f, 1}, false},
-		"field 0":          {[]byte{0x0a, 2, 0, 1}, false},
-		"no wire type":     {[]byte{0x0a, 2, 8<<3 | 7, 1}, false},
-		"other after one":  {append(bytes.Clone(packet), "JAVA"...), false},
-		"an empty message": {[]byte{0x0a, 0, 0x0a, 0}, true},
+		"trace":                     {bytes.Repeat(packet, 40), true},
+		"truncated trace":           {bytes.Repeat(packet, 40)[:200], true},
+		"no data":                   {nil, false},
+		"heap dump":                 {[]byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04"), false},
+		"text":                      {[]byte("\nsome lines\nof text\n"), false},
+		"length beyond the end":     {[]byte{0x0a, 0xff, 0xff, 0xff, 0x7f, 1}, false},
+		"field 0":                   {[]byte{0x0a, 2, 0, 1}, false},
+		"invalid wire type":         {[]byte{0x0a, 2, 8<<3 | 7, 1}, false},
+		"other data after a packet": {append(bytes.Clone(packet), "JAVA"...), false},
+		"empty message":             {[]byte{0x0a, 0, 0x0a, 0}, true},
 	} {
 		if got := spool.IsPerfetto(bytes.NewReader(c.data), int64(len(c.data))); got != c.want {
 			t.Errorf("%s: %t", name, got)

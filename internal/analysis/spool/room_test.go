@@ -60,7 +60,7 @@ func TestRoomOfOthers(t *testing.T) {
 	dir, d := folder(t), &disk{free: 100 * pieceSize, others: 10 * pieceSize}
 	f, err := open(t, gzipped(t, dumpLike(20*pieceSize)), Options{Dir: dir, free: d.left})
 	if f != nil || !errors.Is(err, ErrDiskFull) || d.asked > 12 {
-		t.Errorf("%v, %v, after %d looks", f, err, d.asked)
+		t.Errorf("%v, %v, after %d checks of the free space", f, err, d.asked)
 	}
 	checkNothingIn(t, dir)
 }

@@ -34,9 +34,9 @@ const (
 
 var (
 	errStopped = errors.New("stopped")
-	errFollows = errors.New("what follows the gzip data is not gzip")
-	errWindow  = errors.New("its zstd window is larger than 128 MB, unless it is damaged; unpack it first, with zstd " +
-		"-d --long=31")
+	errFollows = errors.New("the data after the gzip data is not gzip")
+	errWindow  = errors.New("its zstd window is larger than 128 MB, or the data is damaged; unpack it first, with " +
+		"zstd -d --long=31")
 	errDict = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
 )
 

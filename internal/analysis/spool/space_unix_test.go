@@ -23,7 +23,7 @@ func TestFreeBytesAsDf(t *testing.T) {
 		before, known := FreeBytes(dir)
 		text, err := exec.CommandContext(t.Context(), "df", "-P", "-k", dir).Output()
 		if err != nil {
-			recorded.Missing(t, "no df: %v", err)
+			recorded.Missing(t, "df is needed: %v", err)
 		}
 		after, again := FreeBytes(dir)
 		if !known || !again || before <= 0 {
@@ -39,7 +39,7 @@ func TestFreeBytesAsDf(t *testing.T) {
 			return
 		}
 	}
-	t.Error("df never agrees")
+	t.Error("df never reports the same space")
 }
 
 func TestFreeBytesOfNothing(t *testing.T) {

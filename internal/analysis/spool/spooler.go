@@ -245,7 +245,7 @@ func (w *writing) write(piece []byte) error {
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
 		if err != nil {
-			return fmt.Errorf("spool %s: make a temporary file in %s: %w; name another folder with TMPDIR (TMP on "+
+			return fmt.Errorf("spool %s: make a temporary file in %s: %w; set TMPDIR (TMP on "+
 				"Windows)", w.in.name, w.o.Dir, err)
 		}
 		w.temp, w.remove = f, remove
@@ -271,7 +271,7 @@ func (w *writing) fills(more int64) bool {
 
 func (w *writing) noRoom() error {
 	return fmt.Errorf("spool %s: %w: a temporary file in %s may take 90%% of what was free, %s; written: %s%s; free "+
-		"some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+		"some space, or set TMPDIR (TMP on Windows) to a folder on a larger disk",
 		w.in.name, ErrDiskFull, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
@@ -285,8 +285,8 @@ func (w *writing) full(err error) error {
 	if n, ok := FreeBytes(w.o.Dir); ok {
 		free = fmt.Sprintf(", free there: %s", text.Bytes(n))
 	}
-	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; free some space, or name a "+
-		"folder on a larger disk with TMPDIR (TMP on Windows)",
+	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; free some space, or set "+
+		"TMPDIR (TMP on Windows) to a folder on a larger disk",
 		w.in.name, w.o.Dir, err, text.Bytes(w.size), free, w.need())
 }
 
@@ -308,7 +308,7 @@ func (w *writing) ending() error {
 		return fmt.Errorf("read %s: this looks like %s", w.in.name, w.u.refused)
 	case w.u.declared > 0 && w.room.most < w.o.Cap:
 		return fmt.Errorf("spool %s: %w: it has %d bytes unpacked, and a temporary file in %s may take 90%% of what "+
-			"was free, %s; free some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+			"was free, %s; free some space, or set TMPDIR (TMP on Windows) to a folder on a larger disk",
 			w.in.name, ErrDiskFull, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
 	case w.u.declared > 0:
 		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, "+

@@ -74,7 +74,7 @@ func killedAfter(t *testing.T, lines int) {
 	told := bufio.NewScanner(stdout)
 	for range lines {
 		if !told.Scan() || !strings.HasPrefix(told.Text(), "read ") {
-			t.Fatalf("the child said %q", told.Text())
+			t.Fatalf("the child process printed %q", told.Text())
 		}
 	}
 	checkHeld(t, cmd.Process.Pid, dir)
@@ -103,7 +103,7 @@ func checkHeld(t *testing.T, pid int, dir string) {
 			return
 		}
 	}
-	t.Errorf("the process has no file open in %s", dir)
+	t.Errorf("the process has no open file in %s", dir)
 }
 
 func fifo(t *testing.T) string {
@@ -199,7 +199,7 @@ func TestMode(t *testing.T) {
 	}
 	info, err := f.f.Stat()
 	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("a dump of an app must be private to its user: %v, %v", info.Mode(), err)
+		t.Errorf("the temporary file has mode %v, want access only for its user: %v", info.Mode(), err)
 	}
 	if got := content(t, f); !bytes.Equal(got, dumpLike(9)) {
 		t.Errorf("%q", got)

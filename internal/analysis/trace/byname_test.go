@@ -36,7 +36,7 @@ func TestByName(t *testing.T) {
 				continue
 			}
 			if got != want[0] {
-				t.Fatalf("seed %d: the path to %#x is\n%s\nwant\n%s", seed, uint64(w.graph.ID(p.Leak)), got, want[0])
+				t.Fatalf("seed %d: path to %#x:\n%s\nwant\n%s", seed, uint64(w.graph.ID(p.Leak)), got, want[0])
 			}
 			if len(want) > 1 {
 				several++
@@ -44,7 +44,7 @@ func TestByName(t *testing.T) {
 		}
 	}
 	if several < 5 {
-		t.Errorf("%d objects have several paths of one length", several)
+		t.Errorf("only %d objects have several paths of equal length", several)
 	}
 }
 

@@ -56,7 +56,7 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 		}
 		s.Close()
 		if err != nil {
-			return found, fmt.Errorf("through %t: %w", through, err)
+			return found, fmt.Errorf("Through=%t: %w", through, err)
 		}
 	}
 	return found, nil
@@ -102,7 +102,7 @@ func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *
 		met = append(met, result.Unreachable...)
 		slices.Sort(met)
 		if len(met)+result.Untraced < len(targets) || len(slices.Compact(met)) > len(targets) {
-			return fmt.Errorf("by name: answers for %v, want %v", met, targets)
+			return fmt.Errorf("by name: results cover %v, want %v", met, targets)
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Sea
 	through bool) error {
 	paths := s.Paths(s.Found())
 	if len(paths) != len(s.Found()) {
-		return fmt.Errorf("%d paths to %d objects", len(paths), len(s.Found()))
+		return fmt.Errorf("%d paths to %d found objects", len(paths), len(s.Found()))
 	}
 	for _, p := range paths {
 		if err := brokenPath(r, p); err != nil {
@@ -140,7 +140,7 @@ func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Sea
 		reached -= b.Targets
 	}
 	if reached != 0 {
-		return fmt.Errorf("a tree without %d of the targets", reached)
+		return fmt.Errorf("the tree lacks %d of the targets", reached)
 	}
 	return nil
 }
@@ -155,7 +155,8 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 			x := &l.Traces[i]
 			met = append(met, x.Leaking().Object)
 			if x.Fingerprint() != l.Fingerprint() || len(x.Key()) != 40 || x.KeyText() == "" {
-				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint(), x.Key(),
+				return fmt.Errorf("trace has fingerprint %s, its leak %s; key %s, leak key %q", x.Fingerprint(),
+					l.Fingerprint(), x.Key(),
 					x.KeyText())
 			}
 		}
@@ -165,13 +166,13 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	met = append(met, result.Unreachable...)
 	slices.Sort(met)
 	if !slices.Equal(met, targets) {
-		return fmt.Errorf("answers for %v, want %v", met, targets)
+		return fmt.Errorf("results cover %v, want %v", met, targets)
 	}
 	for n := range g.Objects {
 		all += g.Shallow(heap.Object(n)).Total()
 	}
 	if !through && (sum < 0 || sum > all) {
-		return fmt.Errorf("%d bytes are credited of %d", sum, all)
+		return fmt.Errorf("credited %d of %d bytes", sum, all)
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	if found < 500 {
-		t.Errorf("only %d paths in all broken dumps", found)
+		t.Errorf("found only %d paths in the broken dumps", found)
 	}
 }
 
@@ -238,15 +239,15 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := trace.Find(ctx, w.reader, nil, trace.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled search says %v", err)
+		t.Errorf("canceled search returned %v", err)
 	}
 	targets := w.objects(at)
 	s := w.find(targets, trace.Options{})
 	if _, err := s.Leaks(ctx, silent); !errors.Is(err, context.Canceled) {
-		t.Errorf("leaks of a cancelled search say %v", err)
+		t.Errorf("leaks of a canceled search: %v", err)
 	}
 	if _, err := s.Tree(ctx, targets); !errors.Is(err, context.Canceled) {
-		t.Errorf("the tree of a cancelled search says %v", err)
+		t.Errorf("tree of a canceled search: %v", err)
 	}
 }
 
@@ -294,10 +295,10 @@ func TestSharedNodes(t *testing.T) {
 		sum += e
 	}
 	if sum > 64*w.graph.Objects || sum < 2*w.graph.Objects {
-		t.Errorf("%d references of %d objects", sum, w.graph.Objects)
+		t.Errorf("%d references from %d objects", sum, w.graph.Objects)
 	}
 	if again := count(); !slices.Equal(again, first) {
-		t.Error("a second reading differs")
+		t.Error("the second read differs from the first")
 	}
 	targets := w.objects(end)
 	s := w.find(targets, trace.Options{})
@@ -305,7 +306,7 @@ func TestSharedNodes(t *testing.T) {
 		w.checkPath(0, p)
 	}
 	if !s.Reached(targets[0]) {
-		t.Error("what all lists hold is not found")
+		t.Error("the object in all lists was not found")
 	}
 }
 
@@ -329,7 +330,7 @@ func TestSharedChain(t *testing.T) {
 	edges := int64(0)
 	w.reader.Read(w.object(m), func(trace.Edge) { edges++ })
 	if edges < n || edges > 8*w.graph.Objects {
-		t.Errorf("%d references of a map in %d objects", edges, w.graph.Objects)
+		t.Errorf("map has %d references in a dump of %d objects", edges, w.graph.Objects)
 	}
 }
 
@@ -349,7 +350,7 @@ func TestAllOfAList(t *testing.T) {
 		r := w.leaks(w.find(w.graph.Exactly("a.Link"), trace.Options{Through: through}))
 		if len(r.Leaks) != 1 || len(r.Leaks[0].Traces) != 1 || len(r.Leaks[0].Also) != links-1 ||
 			len(r.Unreachable) != 0 {
-			t.Errorf("through %t: %d leaks", through, len(r.Leaks))
+			t.Errorf("Through=%t: %d leaks", through, len(r.Leaks))
 		}
 	}
 }

@@ -141,7 +141,7 @@ func TestStableClassByExpressions(t *testing.T) {
 		}
 	}
 	if changed < 2000 {
-		t.Errorf("only %d names change", changed)
+		t.Errorf("only %d names changed", changed)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestStableClassByExpressions(t *testing.T) {
 func TestStableAgain(t *testing.T) {
 	for _, c := range stable {
 		if got := trace.StableClass(c.want); got != c.want {
-			t.Errorf("%s, which is stable, becomes %s", c.want, got)
+			t.Errorf("stable name %s becomes %s", c.want, got)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestStableApart(t *testing.T) {
 		for _, class := range []string{"a.Foo", "a.Fo", "b.Foo", "a.Foo$Bar", "a.Foo$Baz", "a.Foo2"} {
 			got := trace.StableClass(class + kind)
 			if other, ok := met[got]; ok {
-				t.Errorf("%s and %s are both %s", class+kind, other, got)
+				t.Errorf("%s and %s both become %s", class+kind, other, got)
 			}
 			met[got] = class + kind
 			if !strings.HasPrefix(got, class) {
@@ -182,7 +182,7 @@ func TestStableApart(t *testing.T) {
 		{"a.Foo$Proxy1", "a.Foo$Proxy2"},
 	} {
 		if trace.StableClass(pair[0]) == trace.StableClass(pair[1]) {
-			t.Errorf("%s and %s are both %s", pair[0], pair[1], trace.StableClass(pair[0]))
+			t.Errorf("%s and %s both become %s", pair[0], pair[1], trace.StableClass(pair[0]))
 		}
 	}
 }
@@ -220,7 +220,7 @@ func FuzzStable(f *testing.F) {
 			t.Errorf("%q becomes %q", name, got)
 		}
 		if begin := plainStart.FindString(name); !strings.HasPrefix(got, begin) {
-			t.Errorf("%q, which begins with %q, becomes %q", name, begin, got)
+			t.Errorf("%q must keep its prefix %q but becomes %q", name, begin, got)
 		}
 		if !strings.ContainsAny(name, "0123456789$") && got != name {
 			t.Errorf("%q becomes %q", name, got)

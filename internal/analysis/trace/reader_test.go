@@ -107,26 +107,26 @@ func TestCollections(t *testing.T) {
 			return s.New(s.Class(arrayList),
 				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, 0, s.b, s.c)), "size": 3})
 		}, "[0]=a [2]=b elementData.=array"},
-		{"list of nothing", func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"size": 3}) }, ""},
-		{"list that says it is longer", func(s *scene) hproftest.Ref {
+		{"list without an array", func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"size": 3}) }, ""},
+		{"list with a size beyond its array", func(s *scene) hproftest.Ref {
 			return s.New(s.Class(arrayList),
 				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": math.MaxInt32})
 		}, "[0]=a elementData.=array"},
-		{"list of a negative size", func(s *scene) hproftest.Ref {
+		{"list with a negative size", func(s *scene) hproftest.Ref {
 			return s.New(s.Class(arrayList),
 				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": -1})
 		}, "elementData.=array"},
 		{
-			"list whose array is not one",
+			"list whose array is not an array",
 			func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"elementData": s.a, "size": 2}) },
 			"elementData.=a",
 		},
-		{"list that is its own array", func(s *scene) hproftest.Ref {
+		{"list as its own array", func(s *scene) hproftest.Ref {
 			l := s.call("list", s.New(s.Class(arrayList), f{"size": 2}))
 			s.Set(l, "elementData", l)
 			return l
 		}, "[0]=list elementData.=list"},
-		{"list whose array is gone", func(s *scene) hproftest.Ref {
+		{"list with a missing array", func(s *scene) hproftest.Ref {
 			return s.New(s.Class(arrayList), f{"elementData": s.Missing(), "size": 2})
 		}, ""},
 		{"subclass of a list", func(s *scene) hproftest.Ref {
@@ -138,12 +138,12 @@ func TestCollections(t *testing.T) {
 			n := s.nodes(node, "next", f{"item": s.a}, f{}, f{"item": s.b})
 			return s.New(s.Class(linked), f{"first": n[0], "last": n[2]})
 		}, "[0]=a [2]=b first.=n0 last=n2"},
-		{"linked list in a ring", func(s *scene) hproftest.Ref {
+		{"circular linked list", func(s *scene) hproftest.Ref {
 			n := s.nodes(node, "next", f{"item": s.a}, f{"item": s.b})
 			s.Set(n[1], "next", n[0])
 			return s.New(s.Class(linked), f{"first": n[0]})
 		}, "[0]=a [1]=b first.=n0"},
-		{"linked list whose end leads to itself", func(s *scene) hproftest.Ref {
+		{"linked list whose last node references itself", func(s *scene) hproftest.Ref {
 			n := s.nodes(node, "next", f{"item": s.a})
 			s.Set(n[0], "next", n[0])
 			return s.New(s.Class(linked), f{"first": n[0]})
@@ -153,7 +153,7 @@ func TestCollections(t *testing.T) {
 			s.Set(n[0], "next", s.b)
 			return s.New(s.Class(linked), f{"first": n[0]})
 		}, "[0]=a first.=n0"},
-		{"linked list of a class", func(s *scene) hproftest.Ref {
+		{"linked list with a class as node", func(s *scene) hproftest.Ref {
 			c := s.Class(node)
 			s.call("class", c.Ref())
 			return s.New(s.Class(linked), f{"first": c})
@@ -187,14 +187,14 @@ func TestCollections(t *testing.T) {
 				"object first", "object waiter")
 			return s.New(s.Class(chm), f{"table": s.entries(bin, s.New(treeBin, f{"first": n0, "root": n1}))})
 		}, "[key()]=a [a]=b [key()]=b [b]=c table.=table"},
-		{"concurrent map of a tree that leads to itself", func(s *scene) hproftest.Ref {
+		{"concurrent map with a tree that references itself", func(s *scene) hproftest.Ref {
 			treeBin := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeBin", s.Class(bin), "object root",
 				"object first")
 			b := s.New(treeBin, nil)
 			s.Set(b, "first", b)
 			return s.New(s.Class(chm), f{"table": s.entries(bin, b)})
 		}, "table.=table"},
-		{"concurrent map that grows", func(s *scene) hproftest.Ref {
+		{"concurrent map during a resize", func(s *scene) hproftest.Ref {
 			forward := s.Declare("java.util.concurrent.ConcurrentHashMap$ForwardingNode", s.Class(bin),
 				"object nextTable")
 			n := s.nodes(bin, "next", f{"key": s.a, "val": s.b})
@@ -219,12 +219,12 @@ func TestCollections(t *testing.T) {
 			"set without a map",
 			func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), f{"map": s.a}) }, "map.=a",
 		},
-		{"set of nothing", func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), nil) }, ""},
+		{"empty set", func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), nil) }, ""},
 		{"subclass of a set", func(s *scene) hproftest.Ref {
 			return s.New(s.Declare("a.MySet", s.Class("java.util.HashSet")),
 				f{"map": s.call("map", s.HashMap(s.a, s.b))})
 		}, "map=map"},
-		{"list that is written on copying", func(s *scene) hproftest.Ref {
+		{"copy-on-write list", func(s *scene) hproftest.Ref {
 			return s.New(s.Class("java.util.concurrent.CopyOnWriteArrayList"),
 				f{"elements": s.call("array", s.Objects(s.Class("java.lang.Object"), s.b, s.a)), "lock": s.c})
 		}, "[0]=b [1]=a elements.=array lock=c"},
@@ -257,7 +257,7 @@ func TestRing(t *testing.T) {
 		}
 	})
 	if items < 100 || items > 300 {
-		t.Errorf("%d items of 100 nodes", items)
+		t.Errorf("read %d items from 100 nodes", items)
 	}
 }
 
@@ -287,14 +287,14 @@ func TestWithoutSize(t *testing.T) {
 	set := s.HashSet(s.a)
 	w := load(t, s.Heap, hproftest.Form{}, trace.Rules{})
 	if got, want := w.brief(w.object(l), s.names), "[0]=a [1]=b elementData.=array"; got != want {
-		t.Errorf("without numbers %s, want %s", got, want)
+		t.Errorf("without a size field: %s, want %s", got, want)
 	}
 	w = load(t, s.Heap, hproftest.Form{}, trace.Rules{Without: []string{"java.util.ArrayList"}})
 	if got, want := w.brief(w.object(l), s.names), "elementData=array"; got != want {
-		t.Errorf("as no collection %s, want %s", got, want)
+		t.Errorf("excluded class: %s, want %s", got, want)
 	}
 	if got, want := w.brief(w.object(set), s.names), "[element()]=a map.="; got != want {
-		t.Errorf("another collection %s, want %s", got, want)
+		t.Errorf("other collection: %s, want %s", got, want)
 	}
 }
 
@@ -353,13 +353,13 @@ func TestOwnCollections(t *testing.T) {
 		r    hproftest.Ref
 		want string
 	}{
-		{"chain of the nodes themselves", queue, "[0]=a [1]=b [2]=c messages.=a"},
+		{"chain of nodes", queue, "[0]=a [1]=b [2]=c messages.=a"},
 		{"pairs", pairs, "[key()]=a [a]=b [key()]=c [c]=a start.=p0"},
 		{"referent", target, "held?=b after=c held=w"},
 		{"no referent", strong, "held=b"},
 		{"first", owner, "news=r0 aaa=c news=r0"},
-		{"chain after the first", r0, "[1]=b activity=a nextIdle=r1"},
-		{"chain after nothing", other, "activity=c"},
+		{"chain after first", r0, "[1]=b activity=a nextIdle=r1"},
+		{"chain without a first", other, "activity=c"},
 	} {
 		if got := w.brief(w.object(c.r), s.names); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -368,7 +368,7 @@ func TestOwnCollections(t *testing.T) {
 	var matchers []*trace.Matcher
 	w.reader.Read(w.object(owner), func(e trace.Edge) { matchers = append(matchers, e.Matcher) })
 	if !slices.Equal(matchers, []*trace.Matcher{known, nil, nil}) {
-		t.Errorf("the matchers of a first and of fields are %v", matchers)
+		t.Errorf("matchers are %v, want one only for the first reference", matchers)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestMatchers(t *testing.T) {
 				text += ":" + e.Matcher.Description
 			}
 			if e.Low != (e.Matcher != nil) {
-				t.Errorf("%s is low: %t", text, e.Low)
+				t.Errorf("%s has low priority: %t", text, e.Low)
 			}
 			list = append(list, text)
 		})
@@ -497,10 +497,10 @@ func TestThreads(t *testing.T) {
 	}})
 	if got := w.brief(w.object(worker.Ref), s.names); !strings.HasPrefix(got, "<Java Local>?=a <Java Local>?=b ") ||
 		strings.Contains(got[len("<Java Local>?=a <Java Local>?=b "):], "Local") {
-		t.Errorf("locals of a thread: %s", got)
+		t.Errorf("locals of a thread = %s", got)
 	}
 	if got := w.brief(w.object(s.Main().Ref), s.names); strings.Contains(got, "Local") {
-		t.Errorf("locals of an ignored thread: %s", got)
+		t.Errorf("locals of an ignored thread = %s", got)
 	}
 	var frames []string
 	for _, r := range w.reader.Roots() {
@@ -509,7 +509,7 @@ func TestThreads(t *testing.T) {
 		}
 	}
 	if want := []string{fmt.Sprintf("%d true", w.object(s.c))}; !slices.Equal(frames, want) {
-		t.Errorf("locals that are roots: %q, want %q", frames, want)
+		t.Errorf("locals that are roots = %q, want %q", frames, want)
 	}
 	leaks := w.leaks(w.find(w.objects(s.a, s.b, s.c), trace.Options{})).Leaks
 	var libraries []string
@@ -521,7 +521,7 @@ func TestThreads(t *testing.T) {
 		libraries = append(libraries, fmt.Sprintf("%s %d", text, len(l.Traces)))
 	}
 	if want := []string{"none 1", "local variable on thread worker 2"}; !slices.Equal(libraries, want) {
-		t.Errorf("leaks by locals: %q, want %q", libraries, want)
+		t.Errorf("library leaks by locals = %q, want %q", libraries, want)
 	}
 }
 
@@ -543,7 +543,7 @@ func TestLeaves(t *testing.T) {
 	w := load(t, h, hproftest.Form{}, trace.Rules{})
 	for _, o := range w.objects(one, boxes, box) {
 		if list := w.read(o); len(list) > 0 || !w.reader.Leaf(o) {
-			t.Errorf("%s is followed to %q", w.graph.Class(o), list)
+			t.Errorf("%s must be a leaf but references %q", w.graph.Class(o), list)
 		}
 	}
 	chars, _ := w.graph.Find(w.ids.Value(one))
@@ -555,14 +555,14 @@ func TestLeaves(t *testing.T) {
 	}
 	want += w.graph.Shallow(chars).Java
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
-		t.Errorf("credited are %+v, want %d bytes", r.Leaks[0].Credited, want)
+		t.Errorf("credited %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
 	// Strings may be targets; strings outside the leaks are not found.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)
 	if !slices.Equal(r.Leaks[0].Also, also) || !slices.Equal(r.Unreachable, []heap.Object{otherChars}) {
-		t.Errorf("also retained are %v, want %v; unreachable %v, want %v", r.Leaks[0].Also, also, r.Unreachable,
+		t.Errorf("also retained %v, want %v; unreachable %v, want %v", r.Leaks[0].Also, also, r.Unreachable,
 			otherChars)
 	}
 }

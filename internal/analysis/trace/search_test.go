@@ -33,7 +33,7 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	if met.found < 200 || met.low < 30 || met.also < 20 || met.unreachable < 30 || met.promoted < 10 {
-		t.Errorf("the random heaps prove too little: %+v", met)
+		t.Errorf("the random heaps cover too few cases: %+v", met)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestLeakMixes(t *testing.T) {
 		}
 	}
 	if met.found < 50 {
-		t.Errorf("the heaps prove too little: %+v", met)
+		t.Errorf("the heaps cover too few cases: %+v", met)
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *world) checkReading(seed uint64) {
 	for id := range w.plain.Nodes {
 		o, ok := w.graph.Find(id)
 		if !ok {
-			w.Fatalf("seed %d: no object %#x", seed, uint64(id))
+			w.Fatalf("seed %d: object %#x not found", seed, uint64(id))
 		}
 		var want []string
 		for _, e := range w.plain.edges(id) {
@@ -159,7 +159,8 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	}
 	defer s.Close()
 	if !slices.Equal(s.Found(), whole.Found()) {
-		w.Fatalf("seed %d: among %d of %d objects %q are found, in all %q", seed, set.Len(), w.graph.Objects,
+		w.Fatalf("seed %d: search of %d of %d objects found %q, search of all found %q", seed, set.Len(),
+			w.graph.Objects,
 			w.names(s.Found()), w.names(whole.Found()))
 	}
 	if !through {
@@ -168,7 +169,7 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	want := whole.Paths(whole.Found())
 	for i, p := range s.Paths(s.Found()) {
 		if got, want := w.path(p), w.path(want[i]); !slices.Equal(got, want) {
-			w.Fatalf("seed %d: among some objects the path is\n%q, among all\n%q", seed, got, want)
+			w.Fatalf("seed %d: path in a search of some objects\n%q, of all\n%q", seed, got, want)
 		}
 	}
 }
@@ -180,13 +181,15 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
-		w.Fatalf("seed %d: among some objects %d leaks, %d among all", seed, len(some.Leaks), len(whole.Leaks))
+		w.Fatalf("seed %d: %d leaks in a search of some objects, %d in a search of all", seed, len(some.Leaks),
+			len(whole.Leaks))
 	}
 	for i := range whole.Leaks {
 		a, b := &some.Leaks[i], &whole.Leaks[i]
 		if a.Credited.Java > b.Credited.Java || a.Credited.Native > b.Credited.Native ||
 			!slices.Equal(sorted(a.Also), sorted(b.Also)) {
-			w.Fatalf("seed %d: among some objects a leak is credited with %+v and retains %v, among all %+v and %v",
+			w.Fatalf("seed %d: in a search of some objects a leak is credited with %+v and retains %v, in a search "+
+				"of all %+v and %v",
 				seed, a.Credited, a.Also, b.Credited, b.Also)
 		}
 	}
@@ -232,13 +235,13 @@ func (w *world) checkPath(seed uint64, p trace.Path) {
 // existing references, pass no object twice, and end at its object.
 func brokenPath(r *trace.Reader, p trace.Path) error {
 	if !slices.ContainsFunc(r.Roots(), func(x trace.Root) bool { return x == p.Root }) {
-		return fmt.Errorf("a path begins at %+v, which is not a root", p.Root)
+		return fmt.Errorf("path starts at %+v, which is not a root", p.Root)
 	}
 	at := p.Root.Object
 	passed := map[heap.Object]bool{}
 	for _, s := range p.Steps {
 		if s.Object != at || passed[at] {
-			return fmt.Errorf("a path comes to %d, and continues from %d", at, s.Object)
+			return fmt.Errorf("path reaches %d but continues from %d", at, s.Object)
 		}
 		passed[at] = true
 		found := false
@@ -249,7 +252,7 @@ func brokenPath(r *trace.Reader, p trace.Path) error {
 		at = s.Edge.To
 	}
 	if at != p.Leak || passed[at] {
-		return fmt.Errorf("a path to %d ends at %d", p.Leak, at)
+		return fmt.Errorf("path to %d ends at %d", p.Leak, at)
 	}
 	return nil
 }
@@ -286,8 +289,8 @@ func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]b
 		d, high := distance[w.graph.ID(p.Leak)]
 		low := p.Root.Low || slices.ContainsFunc(p.Steps, func(s trace.PathNode) bool { return s.Edge.Low })
 		if high == low || high && d != len(p.Steps) {
-			w.Fatalf("seed %d: a path of %d steps, low %t; the shortest of others has %d, %t", seed, len(p.Steps), low,
-				d, high)
+			w.Fatalf("seed %d: path has %d steps, low priority %t; shortest path without low priority: %d, exists %t",
+				seed, len(p.Steps), low, d, high)
 		}
 	}
 }
@@ -392,7 +395,7 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	slices.Sort(got)
 	slices.Sort(expected)
 	if !slices.Equal(got, expected) {
-		w.Fatalf("seed %d: targets are\n%q, want\n%q", seed, got, expected)
+		w.Fatalf("seed %d: targets\n%q, want\n%q", seed, got, expected)
 	}
 }
 
@@ -464,7 +467,7 @@ func (w *world) checkUnreachable(seed uint64, r *trace.Result, want *plainSearch
 	got = slices.Compact(got)
 	slices.Sort(expected)
 	if !slices.Equal(got, expected) {
-		w.Fatalf("seed %d: unreachable are %#x, want %#x", seed, got, expected)
+		w.Fatalf("seed %d: unreachable %#x, want %#x", seed, got, expected)
 	}
 	met.unreachable += len(got)
 }

@@ -160,18 +160,18 @@ func TestStatus(t *testing.T) {
 			"Class1↑ is leaking and Class3 is leaking",
 		},
 		{
-			"nearest of two that leak", long, says{leaking: []string{"Class1", "Class2"}}, true, false, 3, "YES",
+			"nearest of two leaking objects", long, says{leaking: []string{"Class1", "Class2"}}, true, false, 3, "YES",
 			"Class2↑ is leaking",
 		},
 		{
-			"nearest of two that are needed", long, says{needed: []string{"Class2", "Class3"}}, true, false, 0, "NO",
+			"nearest of two needed objects", long, says{needed: []string{"Class2", "Class3"}}, true, false, 0, "NO",
 			"Class2↓ is not leaking",
 		},
 		{
 			"needed below leaking", long, says{needed: []string{"Class2"}, leaking: []string{"Class1"}}, true, false, 3,
 			"UNKNOWN", "",
 		},
-		{"the root", long, says{needed: []string{"Class1"}}, true, false, 0, "NO", "Class1↓ is not leaking"},
+		{"root", long, says{needed: []string{"Class1"}}, true, false, 0, "NO", "Class1↓ is not leaking"},
 	} {
 		w, targets := chainOf(t, c.fields)
 		x := w.traces(targets, c.says.inspect(w, c.watched, c.classes))[0]
@@ -205,11 +205,11 @@ func (w *world) checkStatuses(name string, x *trace.Trace) {
 	for i, e := range x.Elements[:last] {
 		next := x.Elements[i+1].Status
 		if rank[e.Status] > rank[next] {
-			w.Errorf("%s: element %d is %s, and the next one %s", name, i, e.Status, next)
+			w.Errorf("%s: element %d is %s, but the next one is %s", name, i, e.Status, next)
 		}
 		if suspect := e.Status == trace.Unknown || e.Status == trace.NotLeaking &&
 			next != trace.NotLeaking; e.Suspect != suspect {
-			w.Errorf("%s: the reference of element %d is suspect %t", name, i, e.Suspect)
+			w.Errorf("%s: reference of element %d: suspect %t", name, i, e.Suspect)
 		}
 	}
 	if x.Leaking().Status != trace.Leaking || x.Leaking().Suspect {
@@ -226,7 +226,7 @@ func TestSuspects(t *testing.T) {
 		got = append(got, e.Suspect)
 	}
 	if want := []bool{false, true, true, false, false}; !slices.Equal(got, want) {
-		t.Errorf("suspect are %t, want %t", got, want)
+		t.Errorf("suspects = %t, want %t", got, want)
 	}
 }
 
@@ -268,14 +268,14 @@ func TestFingerprints(t *testing.T) {
 	} {
 		l := of(c.fields)
 		if same := l.Fingerprint() == first.Fingerprint(); same != c.same {
-			t.Errorf("%q has the fingerprint of %q: %t", c.fields, long, same)
+			t.Errorf("%q and %q have the same fingerprint: %t", c.fields, long, same)
 		}
 		if same := l.Traces[0].Key() == first.Traces[0].Key(); same != c.same {
-			t.Errorf("%q has the key of %q: %t", c.fields, long, same)
+			t.Errorf("%q and %q have the same key: %t", c.fields, long, same)
 		}
 	}
 	if l := of(long, "field3c"); len(l.Traces) != 2 || l.Fingerprint() != first.Fingerprint() {
-		t.Errorf("two objects in one place are %d traces of one leak", len(l.Traces))
+		t.Errorf("two objects in the same place give a leak with %d traces, want 2", len(l.Traces))
 	}
 	sum := sha1.Sum([]byte("Class1field1Class2field2"))
 	if want := hex.EncodeToString(sum[:]); first.Fingerprint() != want {
@@ -341,7 +341,7 @@ func TestRecordedLeak(t *testing.T) {
 	for _, id := range []hprof.ID{0xb0f83300, 0xb0fa7cb0} {
 		o, ok := g.Find(id)
 		if !ok {
-			t.Fatalf("no object %#x", id)
+			t.Fatalf("object %#x not found", id)
 		}
 		targets = append(targets, o)
 	}

@@ -153,7 +153,7 @@ func TestLongChain(t *testing.T) {
 	}
 	if len(tree) != 1 || b.Objects != links || b.Targets != 1 || len(b.Branches) != 1 ||
 		b.Branches[0].Class != "a.End" || b.Cut || depth > 6 {
-		t.Errorf("%d trees; %d deep a branch of %d objects, %d targets, %d below", len(tree), depth, b.Objects,
+		t.Errorf("%d trees; at depth %d a branch has %d objects, %d targets, %d branches", len(tree), depth, b.Objects,
 			b.Targets, len(b.Branches))
 	}
 }
@@ -179,11 +179,12 @@ func TestCutTree(t *testing.T) {
 		last = list[0]
 		objects += last.Objects
 		if deepest++; last.Targets != 1 || len(list) != 1 {
-			t.Fatalf("%d branches with %d targets", len(list), last.Targets)
+			t.Fatalf("%d branches, the first with %d targets; want one with one", len(list), last.Targets)
 		}
 	}
 	if !last.Cut || last.Own != 1 || deepest > 1100 || objects < 2*pairs {
-		t.Errorf("a tree %d deep of %d objects, cut %t, with %d targets at its end", deepest, objects, last.Cut,
+		t.Errorf("tree has depth %d and %d objects; its last branch is truncated: %t, with %d targets", deepest,
+			objects, last.Cut,
 			last.Own)
 	}
 }
@@ -227,7 +228,7 @@ func TestWideTree(t *testing.T) {
 	}
 	walk(tree)
 	if count > wide+10 || cut == 0 || own != int64(len(targets)) || tree[0].Targets != own {
-		t.Errorf("%d branches, %d of them cut, with %d of %d targets", count, cut, own, len(targets))
+		t.Errorf("%d branches, %d of them truncated, with %d of %d targets", count, cut, own, len(targets))
 	}
 }
 
@@ -364,11 +365,13 @@ func TestSubclassesMerge(t *testing.T) {
 			}
 		}
 		if texts[1] != texts[0] || texts[2] != texts[0] {
-			t.Fatalf("seed %d: Java's own\n%s\nwith the rule\n%s\nsubclasses\n%s", seed, texts[0], texts[1], texts[2])
+			t.Fatalf("seed %d: tree of Java's classes\n%s\nwith the subclass rule\n%s\nof subclasses\n%s", seed,
+				texts[0], texts[1], texts[2])
 		}
 	}
 	if reached < 50 || apart < 20 {
-		t.Errorf("objects were reached in %d heaps, and trees differed without the rule in %d", reached, apart)
+		t.Errorf("objects were found in %d heaps, and without the rule trees differed in %d, want at least 50 and 20",
+			reached, apart)
 	}
 }
 
@@ -409,11 +412,11 @@ func TestSubclasses(t *testing.T) {
 		r    hproftest.Ref
 		want string
 	}{
-		{"field of its own", cache, "[key()]=a [a]=b owner=c table.=table"},
-		{"field of the same name", hidden, "[key()]=a [a]=b table=c table.=table"},
-		{"size of its own", list, "[0]=a elementData.=array"},
+		{"additional field", cache, "[key()]=a [a]=b owner=c table.=table"},
+		{"field with the same name", hidden, "[key()]=a [a]=b table=c table.=table"},
+		{"additional size field", list, "[0]=a elementData.=array"},
 		{"excluded class", weak, "table="},
-		{"class of the platform", one, "news=a"},
+		{"platform class", one, "news=a"},
 	} {
 		if got := w.brief(w.object(c.r), s.names); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -78,7 +78,7 @@ func (w *world) object(of any) heap.Object {
 	w.Helper()
 	o, ok := w.graph.Find(w.ids.Of(of))
 	if !ok {
-		w.Fatalf("there is no %v in the dump", of)
+		w.Fatalf("object %v is not in the dump", of)
 	}
 	return o
 }
