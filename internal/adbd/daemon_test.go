@@ -38,7 +38,7 @@ func dropped(t testing.TB, conn net.Conn) {
 	t.Helper()
 	conn.SetReadDeadline(time.Now().Add(time.Second))
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("read %d bytes, %v; want the end", n, err)
+		t.Errorf("read %d bytes, %v; want the end of the connection", n, err)
 	}
 }
 
@@ -49,7 +49,7 @@ func silent(t testing.TB, conn net.Conn) {
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	defer conn.SetReadDeadline(time.Time{})
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == io.EOF {
-		t.Errorf("read %d bytes, %v; want silence", n, err)
+		t.Errorf("read %d bytes, %v; want a timeout", n, err)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestHandshake(t *testing.T) {
 			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
 			p := h.want(cmdConnect, skipChecksum, maxPayload, want)
 			if p.checksum != sum(p.payload) {
-				t.Errorf("the banner has the checksum %d; a host of unknown version checks it", p.checksum)
+				t.Errorf("banner has checksum %d, which a host of unknown version checks", p.checksum)
 			}
 			h.send(cmdOpen, 9, 0, "shell:true\x00")
 			h.want(cmdOkay, -1, 9, "")
@@ -81,7 +81,7 @@ func TestHandshake(t *testing.T) {
 			h.send(cmdOpen, 9, 0, "shell:x\x00")
 			h.want(cmdOkay, -1, 9, "")
 			if p := h.want(cmdWrite, -1, 9, "checked"); p.checksum != sum(p.payload) {
-				t.Errorf("an old host gets the checksum %d", p.checksum)
+				t.Errorf("banner for an old host has checksum %d", p.checksum)
 			}
 			h.want(cmdClose, -1, 9, "")
 			h.version = skipChecksum
@@ -95,14 +95,14 @@ func TestHandshake(t *testing.T) {
 			dropped(t, conn)
 		})
 	})
-	t.Run("twice", func(t *testing.T) {
+	t.Run("connected twice", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			h.greet(maxPayload)
 			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
 			dropped(t, conn)
 		})
 	})
-	t.Run("open before", func(t *testing.T) {
+	t.Run("OPEN before CNXN", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			(host{t, conn, 0}).send(cmdOpen, 1, 0, "shell:true\x00")
 			silent(t, conn)
@@ -153,7 +153,7 @@ func TestHandshakeStates(t *testing.T) {
 			phone.become("recovery")
 			if p := h.want(cmdConnect, skipChecksum, maxPayload, ""); !strings.HasPrefix(string(p.payload),
 				"recovery::") {
-				t.Errorf("the banner is %q", p.payload)
+				t.Errorf("banner = %q", p.payload)
 			}
 			h.send(cmdOpen, 1, 0, "shell:true\x00")
 			h.want(cmdOkay, -1, 1, "")
@@ -242,7 +242,7 @@ func TestFlowControl(t *testing.T) {
 		}
 		return 0
 	}
-	t.Run("out", func(t *testing.T) {
+	t.Run("device to host", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			h.greet(minPayload)
 			h.send(cmdOpen, 7, 0, "exec:write\x00")
@@ -251,7 +251,7 @@ func TestFlowControl(t *testing.T) {
 			for len(got) < len(sent) {
 				p := h.want(cmdWrite, int(local), 7, "")
 				if len(p.payload) > minPayload {
-					t.Fatalf("a payload of %d bytes for a host that accepts %d", len(p.payload), minPayload)
+					t.Fatalf("payload has %d bytes, but the host accepts %d", len(p.payload), minPayload)
 				}
 				if got = append(got, p.payload...); len(got) < len(sent) {
 					silent(t, conn)
@@ -260,11 +260,11 @@ func TestFlowControl(t *testing.T) {
 			}
 			h.want(cmdClose, int(local), 7, "")
 			if string(got) != sent {
-				t.Errorf("the %d received bytes differ from the %d sent", len(got), len(sent))
+				t.Errorf("received %d bytes that differ from the %d sent", len(got), len(sent))
 			}
 		})
 	})
-	t.Run("in", func(t *testing.T) {
+	t.Run("host to device", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			read = make(chan int)
 			h.greet(maxPayload)
@@ -289,7 +289,7 @@ func TestFlowControl(t *testing.T) {
 			h.want(cmdClose, int(local), 7, "")
 		})
 	})
-	t.Run("too much", func(t *testing.T) {
+	t.Run("too many packets", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			read = make(chan int)
 			h.greet(maxPayload)
@@ -328,7 +328,7 @@ func TestCloseCancels(t *testing.T) {
 		defer ended.Store(true)
 		<-ctx.Done()
 		if _, err := stdout.Write(make([]byte, 2*maxPayload)); err == nil {
-			t.Error("a write after the end succeeded")
+			t.Error("write succeeded after the end of the command")
 		}
 		return 0
 	}
@@ -347,7 +347,7 @@ func TestCloseCancels(t *testing.T) {
 					go io.Copy(io.Discard, conn)
 					synctest.Wait()
 					if !ended.Load() {
-						t.Error("the command continues")
+						t.Error("the command still runs")
 					}
 				})
 			})
@@ -374,7 +374,7 @@ func TestCloseCancelsDeafCommand(t *testing.T) {
 		go io.Copy(io.Discard, conn)
 		synctest.Wait()
 		if !ended.Load() {
-			t.Error("the command continues")
+			t.Error("the command still runs")
 		}
 	})
 }
@@ -405,7 +405,7 @@ func TestDaemonLifetime(t *testing.T) {
 	var wired int
 	d := NewDaemon(phone)
 	if d.Addr() != "" {
-		t.Errorf("the address before Listen is %q", d.Addr())
+		t.Errorf("Addr before Listen = %q", d.Addr())
 	}
 	d.Wire = func(c net.Conn) net.Conn { wired++; return c }
 	if err := d.Listen("127.0.0.1:0"); err != nil {
@@ -425,17 +425,17 @@ func TestDaemonLifetime(t *testing.T) {
 		end()
 		cancelled.Wait()
 		if rest, _ := io.ReadAll(conn); len(rest) != 0 {
-			t.Errorf("after the end came %q", rest)
+			t.Errorf("received %q after the end", rest)
 		}
 	}
 	if wired != 2 {
-		t.Errorf("the wire hook saw %d connections", wired)
+		t.Errorf("Wire was called for %d connections", wired)
 	}
 	if err := d.Listen("127.0.0.1:0"); err == nil {
-		t.Error("a closed daemon listens again")
+		t.Error("Listen succeeded after Close")
 	}
 	if err := d.Close(); err != nil {
-		t.Errorf("a second Close: %v", err)
+		t.Errorf("second Close: %v", err)
 	}
 }
 
@@ -486,10 +486,10 @@ func FuzzDaemon(f *testing.F) {
 				break
 			}
 			if p.command != cmdConnect && !asked[p.arg1] {
-				t.Errorf("a packet for the stream %d, which was never opened", p.arg1)
+				t.Errorf("received a packet for stream %d, which was never opened", p.arg1)
 			}
 			if len(p.payload) > minPayload {
-				t.Errorf("a payload of %d bytes for a host that accepts %d", len(p.payload), minPayload)
+				t.Errorf("payload has %d bytes, but the host accepts %d", len(p.payload), minPayload)
 			}
 		}
 		ours.Close()

@@ -100,7 +100,7 @@ func TestSyncList(t *testing.T) {
 	}
 	if got, want := playSync(modernSync(), phone, ask("LIST", "/none")),
 		"DONE"+strings.Repeat("\x00", 16); got != want {
-		t.Errorf("LIST of nothing = %q, want %q", got, want)
+		t.Errorf("LIST of a missing directory = %q, want %q", got, want)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSyncRecv(t *testing.T) {
 	want := ask("DATA", data[:maxSyncData]) + ask("DATA", data[maxSyncData:2*maxSyncData]) +
 		ask("DATA", data[2*maxSyncData:]) + "DONE" + u32(0)
 	if got := playSync(modernSync(), phone, ask("RECV", "/f")); got != want {
-		t.Errorf("RECV returns %d bytes, want %d", len(got), len(want))
+		t.Errorf("RECV returned %d bytes, want %d", len(got), len(want))
 	}
 	for path, want := range map[string]string{
 		"/empty":  "DONE" + u32(0),
@@ -156,9 +156,9 @@ func TestSyncSend(t *testing.T) {
 			0o644, false,
 		},
 		{"empty", ask("SEND", "/a,0600") + done, okay, "/a", "", 0o600, false},
-		{"comma in the name", ask("SEND", "/a,b,0x1a4") + done, okay, "/a,b", "", 0o644, false},
+		{"comma in name", ask("SEND", "/a,b,0x1a4") + done, okay, "/a,b", "", 0o644, false},
 		{
-			"then another request", ask("SEND", "/a,420") + done + ask("STAT", "/none"),
+			"followed by another request", ask("SEND", "/a,420") + done + ask("STAT", "/none"),
 			okay + "STAT" + strings.Repeat("\x00", 12), "/a", "", 0o644, false,
 		},
 		{"no mode", ask("SEND", "/a"), ask("FAIL", "missing , in ID_SEND"), "", "", 0, false},
@@ -176,16 +176,16 @@ func TestSyncSend(t *testing.T) {
 			"", 0, true,
 		},
 		{"no data", ask("SEND", "/a,420") + "QUIT" + u32(0), ask("FAIL", "invalid data message"), "", "", 0, true},
-		{"interrupted in a part", ask("SEND", "/a,420") + "DATA" + u32(100) + "only this", "", "", "", 0, true},
+		{"interrupted inside a part", ask("SEND", "/a,420") + "DATA" + u32(100) + "only this", "", "", "", 0, true},
 		{"interrupted between parts", ask("SEND", "/a,420") + ask("DATA", "x"), "", "", "", 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			phone := newMemoryPhone("s")
 			if got := playSync(modernSync(), phone, c.in); got != c.want {
-				t.Errorf("answer %q, want %q", got, c.want)
+				t.Errorf("response %q, want %q", got, c.want)
 			}
 			if (phone.aborted == 1) != c.aborted || phone.created != phone.closed+phone.aborted {
-				t.Errorf("%d drafts, %d closed, %d aborted", phone.created, phone.closed, phone.aborted)
+				t.Errorf("%d drafts created, %d closed, %d aborted", phone.created, phone.closed, phone.aborted)
 			}
 			f, err := phone.file(c.path)
 			if c.path == "" {
@@ -209,9 +209,9 @@ func TestSyncRefuses(t *testing.T) {
 		svc            syncService
 	}{
 		{"unknown", ask("SND2", "/f"), ask("FAIL", "unknown command 32444e53"), modernSync()},
-		{"no 64-bit stat", ask("STA2", "/f"), ask("FAIL", "unknown command 32415453"), syncService{}},
-		{"no 64-bit lstat", ask("LST2", "/f"), ask("FAIL", "unknown command 3254534c"), syncService{}},
-		{"no 64-bit list", ask("LIS2", "/f"), ask("FAIL", "unknown command 3253494c"), syncService{}},
+		{"stat64 unsupported", ask("STA2", "/f"), ask("FAIL", "unknown command 32415453"), syncService{}},
+		{"lstat64 unsupported", ask("LST2", "/f"), ask("FAIL", "unknown command 3254534c"), syncService{}},
+		{"list64 unsupported", ask("LIS2", "/f"), ask("FAIL", "unknown command 3253494c"), syncService{}},
 		{"long path", ask("STAT", strings.Repeat("x", maxSyncPath+1)), ask("FAIL", "path too long"), modernSync()},
 		{"endless path", "STAT" + u32(0xffffffff), ask("FAIL", "path too long"), modernSync()},
 		{"quit", ask("QUIT", "") + ask("STAT", "/f"), "", modernSync()},
@@ -273,7 +273,7 @@ func TestAnnouncedSizes(t *testing.T) {
 		read()
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
-			t.Errorf("%s: %d bytes were allocated", name, n)
+			t.Errorf("%s: allocated %d bytes", name, n)
 		}
 	}
 }
@@ -293,10 +293,10 @@ func FuzzSync(f *testing.F) {
 		svc := syncService{stat64: modern, list64: modern}
 		out := playSync(svc, phone, string(in))
 		if err := checkAnswers(in, []byte(out), modern); err != nil {
-			t.Errorf("%q is answered with %q: %v", in, out, err)
+			t.Errorf("response to %q = %q: %v", in, out, err)
 		}
 		if phone.created != phone.closed+phone.aborted {
-			t.Errorf("%d drafts, %d closed, %d aborted", phone.created, phone.closed, phone.aborted)
+			t.Errorf("%d drafts created, %d closed, %d aborted", phone.created, phone.closed, phone.aborted)
 		}
 	})
 }
@@ -306,17 +306,17 @@ func checkAnswers(in, out []byte, modern bool) error {
 	for len(out) > 0 {
 		id, n, rest, ok := cutMessage(in)
 		if !ok {
-			return fmt.Errorf("an answer without a request: %q", out)
+			return fmt.Errorf("response without a request: %q", out)
 		}
 		if string(out[:4]) == "FAIL" {
 			_, n, text, ok := cutMessage(out)
 			if !ok || int(n) != len(text) || n == 0 {
-				return fmt.Errorf("a failure that is not the end: %q", out)
+				return fmt.Errorf("response continues after FAIL: %q", out)
 			}
 			return nil
 		}
 		if n > maxSyncPath || len(rest) < int(n) {
-			return fmt.Errorf("the request %s of %d bytes is answered", id, n)
+			return fmt.Errorf("response to the incomplete request %s of %d bytes", id, n)
 		}
 		in = rest[n:]
 		var err error
@@ -341,12 +341,12 @@ func cutMessage(b []byte) (id string, n uint32, rest []byte, ok bool) {
 func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	fixed := map[string]int{"STAT": 16, "STA2": 72, "LST2": 72, "SEND": 8}
 	if !modern && slices.Contains([]string{"STA2", "LST2", "LIS2"}, id) {
-		return nil, fmt.Errorf("%s on an old phone", id)
+		return nil, fmt.Errorf("old phone responds to %s", id)
 	}
 	if size, ok := fixed[id]; ok {
 		if len(out) < size || id != "SEND" && string(out[:4]) != id || id == "SEND" &&
 			string(out[:8]) != "OKAY\x00\x00\x00\x00" {
-			return nil, fmt.Errorf("a wrong answer to %s", id)
+			return nil, fmt.Errorf("invalid response to %s", id)
 		}
 		return out[size:], nil
 	}
@@ -356,17 +356,17 @@ func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	}{"RECV": {"DATA", 8, 8}, "LIST": {"DENT", 20, 20}, "LIS2": {"DNT2", 76, 76}}
 	part, ok := parts[id]
 	if !ok {
-		return nil, fmt.Errorf("an answer to %q", id)
+		return nil, fmt.Errorf("response to unknown request %q", id)
 	}
 	for len(out) >= part.head && string(out[:4]) == part.id {
 		n := int(binary.LittleEndian.Uint32(out[part.head-4:]))
 		if n > maxSyncData || len(out) < part.head+n {
-			return nil, fmt.Errorf("a part of %d bytes", n)
+			return nil, fmt.Errorf("data part of %d bytes is too large", n)
 		}
 		out = out[part.head+n:]
 	}
 	if len(out) < part.done || string(out[:4]) != "DONE" {
-		return nil, fmt.Errorf("no DONE after %s", id)
+		return nil, fmt.Errorf("DONE is missing after %s", id)
 	}
 	return out[part.done:], nil
 }

@@ -62,12 +62,12 @@ func TestLineCutAfter(t *testing.T) {
 			for err == nil {
 				var k int
 				if k, err = io.WriteString(near, text); k > len(text) {
-					t.Errorf("%d of %d bytes written", k, len(text))
+					t.Errorf("wrote %d of %d bytes", k, len(text))
 				}
 				sent += k
 			}
 			if int64(sent) != n || !errors.Is(err, net.ErrClosed) {
-				t.Errorf("%d bytes sent, then %v", sent, err)
+				t.Errorf("sent %d bytes, then got %v", sent, err)
 			}
 			if got, want := drain(t, far), strings.Repeat(text, 3)[:n]; got != want {
 				t.Errorf("%d bytes arrived, want %d", len(got), len(want))
@@ -77,7 +77,7 @@ func TestLineCutAfter(t *testing.T) {
 			io.WriteString(near, text+text+text)
 			near.Close()
 			if got := drain(t, far); len(got) != 3000 {
-				t.Errorf("the next connection carried %d bytes", len(got))
+				t.Errorf("the next connection transmitted %d bytes", len(got))
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestLineGarble(t *testing.T) {
 		near.Close()
 		got := drain(t, far)
 		if len(got) != len(want)+5 || got[len(want):] != "clean" {
-			t.Fatalf("%d bytes for %d", len(got), len(want))
+			t.Fatalf("received %d bytes, want %d", len(got), len(want)+5)
 		}
 		for i, b := range want {
 			if differs, turn := got[i] != b, (int64(i)+1)%c.every == 0; differs != turn {
@@ -162,7 +162,7 @@ func TestLineUnplug(t *testing.T) {
 	near, far := wired(t, l)
 	end := l.Unplug()
 	if _, err := near.Write([]byte("x")); err == nil {
-		t.Error("an unplugged line transmits")
+		t.Error("the unplugged line still transmits")
 	}
 	drain(t, far)
 	for range 2 {
@@ -174,7 +174,7 @@ func TestLineUnplug(t *testing.T) {
 	io.WriteString(near, "back")
 	l.Interrupt()
 	if len(l.conns) != 0 {
-		t.Errorf("%d connections kept", len(l.conns))
+		t.Errorf("%d connections remain after Cut", len(l.conns))
 	}
 	drain(t, far)
 }
@@ -229,7 +229,7 @@ func TestLineDelay(t *testing.T) {
 			near.Close()
 		}()
 		if _, err := near.Write([]byte("f")); err == nil || time.Since(began) != 16*time.Second {
-			t.Errorf("a closed line writes: %v after %v", err, time.Since(began))
+			t.Errorf("write on a closed line: %v after %v", err, time.Since(began))
 		}
 		b.Close()
 		<-arrived
@@ -283,7 +283,7 @@ func TestLineConcurrency(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	if l.faulty.Load() || len(l.on) != 0 {
-		t.Errorf("%d faults left", len(l.on))
+		t.Errorf("%d faults remain", len(l.on))
 	}
 }
 
@@ -308,22 +308,22 @@ func TestLineAtServer(t *testing.T) {
 	addr := listener.Addr().String()
 	run := func() string { return answer(t, addr, "host:transport:x", "exec:x") }
 	if got := run(); got != "OKAY"+text {
-		t.Fatalf("%d bytes without a fault", len(got))
+		t.Fatalf("received %d bytes without a fault", len(got))
 	}
 	// The first four bytes are the OKAY of the transport request.
 	defer l.InterruptAfter(4 + 4 + 50_000)()
 	if got := run(); got != "OKAY"+text[:50_000] {
-		t.Errorf("cut after %d bytes", len(got))
+		t.Errorf("connection broke after %d bytes", len(got))
 	}
 	defer l.InterruptAtOpen(2)()
 	if got := run(); got != "OKAY"+text {
-		t.Errorf("%d bytes of the first service", len(got))
+		t.Errorf("received %d bytes from the first service", len(got))
 	}
 	if got := run(); got != "" {
-		t.Errorf("%d bytes of the second service", len(got))
+		t.Errorf("received %d bytes from the second service", len(got))
 	}
 	if got := run(); got != "OKAY"+text {
-		t.Errorf("%d bytes of the third service", len(got))
+		t.Errorf("received %d bytes from the third service", len(got))
 	}
 }
 
@@ -414,7 +414,7 @@ func TestSessionEnds(t *testing.T) {
 			phone.change(change)
 			running.Wait()
 			if rest, _ := io.ReadAll(conn); len(rest) != 0 {
-				t.Errorf("then came %q", rest)
+				t.Errorf("received %q after the change", rest)
 			}
 
 			synctest.Test(t, func(t *testing.T) {
@@ -433,12 +433,12 @@ func TestSessionEnds(t *testing.T) {
 				dropped(t, ours)
 				<-ended
 				if time.Since(began) != 0 {
-					t.Errorf("dropped after %v", time.Since(began))
+					t.Errorf("connection was dropped after %v, want at once", time.Since(began))
 				}
 			})
 		})
 	}
-	t.Run("at an open", func(t *testing.T) {
+	t.Run("on OPEN", func(t *testing.T) {
 		phone := newMemoryPhone("s")
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			h.greet(maxPayload)

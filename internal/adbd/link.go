@@ -99,7 +99,7 @@ func (l *link) handle(p packet) error {
 		return l.open(p)
 	case cmdWrite:
 		if c := l.stream(p); c != nil && !c.deliver(p.payload) {
-			return fmt.Errorf("read a packet: WRTE before the OKAY for the one before")
+			return fmt.Errorf("read a packet: WRTE before the OKAY for the previous one")
 		}
 	case cmdOkay:
 		if c := l.stream(p); c != nil {

@@ -50,7 +50,7 @@ func readPacket(r io.Reader) (packet, error) {
 		return packet{}, fmt.Errorf("read a header: magic %#x does not fit command %#x", magic, p.command)
 	}
 	if n > maxPayload {
-		return packet{}, fmt.Errorf("read a header: payload of %d bytes", n)
+		return packet{}, fmt.Errorf("read a header: payload of %d bytes is too large", n)
 	}
 	p.payload = make([]byte, n)
 	if _, err := io.ReadFull(r, p.payload); err != nil {

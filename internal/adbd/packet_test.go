@@ -23,7 +23,7 @@ func TestPacketBytes(t *testing.T) {
 		cmdConnect: "CNXN", cmdAuth: "AUTH", cmdOpen: "OPEN", cmdOkay: "OKAY", cmdWrite: "WRTE", cmdClose: "CLSE",
 	} {
 		if got := string(binary.LittleEndian.AppendUint32(nil, command)); got != name {
-			t.Errorf("%s is written %q", name, got)
+			t.Errorf("%s is written as %q", name, got)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestReadPacketRefuses(t *testing.T) {
 		"over the limit": edit(12, maxPayload+1),
 	} {
 		if p, err := readPacket(bytes.NewReader(b)); err == nil {
-			t.Errorf("%s is read as %+v", name, p)
+			t.Errorf("%s was read as %+v", name, p)
 		}
 	}
 }
@@ -56,12 +56,12 @@ func TestChecksum(t *testing.T) {
 		version  uint32
 		want     bool
 	}{
-		{"right, old", 'a' + 'b', 0x01000000, true},
-		{"omitted, old", 0, 0x01000000, false},
-		{"wrong, old", 7, 0x01000000, false},
-		{"right, new", 'a' + 'b', skipChecksum, true},
-		{"omitted, new", 0, skipChecksum, true},
-		{"wrong, new", 7, skipChecksum, false},
+		{"correct checksum, old version", 'a' + 'b', 0x01000000, true},
+		{"no checksum, old version", 0, 0x01000000, false},
+		{"wrong checksum, old version", 7, 0x01000000, false},
+		{"correct checksum, new version", 'a' + 'b', skipChecksum, true},
+		{"no checksum, new version", 0, skipChecksum, true},
+		{"wrong checksum, new version", 7, skipChecksum, false},
 	} {
 		if got := (packet{payload: []byte("ab"), checksum: c.checksum}).intact(c.version); got != c.want {
 			t.Errorf("%s: intact = %v", c.name, got)
@@ -78,7 +78,7 @@ func FuzzReadPacket(f *testing.F) {
 		p, err := readPacket(r)
 		if err != nil {
 			if p.payload != nil {
-				t.Errorf("an error and a payload of %d bytes", len(p.payload))
+				t.Errorf("readPacket returned an error and a payload of %d bytes", len(p.payload))
 			}
 			return
 		}

@@ -174,7 +174,7 @@ func expectNoGoroutines(t testing.TB) {
 				return
 			}
 		}
-		t.Errorf("%d goroutines left:\n%s", len(left), strings.Join(left, "\n\n"))
+		t.Errorf("%d goroutines still run:\n%s", len(left), strings.Join(left, "\n\n"))
 	})
 }
 

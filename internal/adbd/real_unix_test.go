@@ -40,7 +40,7 @@ type bench struct {
 var fronts = map[string]func(t *testing.T, features []string) bench{
 	"daemon": func(t *testing.T, features []string) bench {
 		server := adbtest.StartServer(t)
-		phone := newShellPhone(t, "not used")
+		phone := newShellPhone(t, "unused")
 		phone.id.Features = features
 		d := startDaemon(t, phone)
 		serial := server.Connect(t, d.Addr())
@@ -271,7 +271,7 @@ func TestRealSlowConsumer(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		for range 3 {
 			if out, _, exit := b.adb(t, "", "shell", "echo alive; exit 9"); out != "alive\n" || exit != 9 {
-				t.Fatalf("shell beside a slow one = %d, %q", exit, out)
+				t.Fatalf("shell while another one is slow = %d, %q", exit, out)
 			}
 		}
 		roundTrip(t, b, "file", randomBytes(1_000_000))
@@ -287,7 +287,7 @@ func TestRealCancel(t *testing.T) {
 				conn := openShell(t, b, service+"echo started; sleep 1000; echo not reached")
 				mustRead(t, conn, len("started\n"))
 				if n := b.phone.cancelled.Load(); n != 0 {
-					t.Fatalf("%d commands were cancelled too early", n)
+					t.Fatalf("%d commands were canceled too early", n)
 				}
 				conn.Close()
 				waitFor(t, "the command to end",
@@ -304,7 +304,7 @@ func TestRealUnplug(t *testing.T) {
 		b.unplug()
 		rest, _ := io.ReadAll(conn)
 		if len(rest) != 0 {
-			t.Errorf("after the unplugging came %q", rest)
+			t.Errorf("received %q after the device was unplugged", rest)
 		}
 		waitFor(t, "the command to end",
 			func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
@@ -316,7 +316,7 @@ func TestRealUnplug(t *testing.T) {
 func TestRealReconnect(t *testing.T) {
 	expectNoGoroutines(t)
 	servers := []*adbtest.Server{adbtest.StartServer(t), adbtest.StartServer(t)}
-	d := NewDaemon(newShellPhone(t, "not used"))
+	d := NewDaemon(newShellPhone(t, "unused"))
 	var accepted atomic.Int32
 	d.Wire = func(c net.Conn) net.Conn { accepted.Add(1); return c }
 	if err := d.Listen("127.0.0.1:0"); err != nil {
@@ -354,7 +354,7 @@ func TestRealReconnect(t *testing.T) {
 func TestRealServerForgets(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
-	d := startDaemon(t, newShellPhone(t, "not used"))
+	d := startDaemon(t, newShellPhone(t, "unused"))
 	for range 40 {
 		t.Run("connected", func(t *testing.T) { server.Connect(t, d.Addr()) })
 		if list, err := server.Ask("host:devices"); list != "" || err != nil {
@@ -368,19 +368,19 @@ func TestRealServerForgets(t *testing.T) {
 func TestRealStates(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
-	phone := newShellPhone(t, "not used")
+	phone := newShellPhone(t, "unused")
 	phone.become(StateUnauthorized)
 	d := startDaemon(t, phone)
 	serial := server.ConnectState(t, d.Addr(), StateUnauthorized)
 	out, err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").CombinedOutput()
 	if want := "error: " + unauthorizedText + "\n"; err == nil || string(out) != want {
-		t.Errorf("shell of an unauthorized phone = %q, %v; want %q", out, err, want)
+		t.Errorf("shell on an unauthorized phone = %q, %v; want %q", out, err, want)
 	}
 	phone.become(StateDevice)
-	waitFor(t, "the approval", func() bool { s, _ := server.State(serial); return s == StateDevice })
+	waitFor(t, "the approval of the key", func() bool { s, _ := server.State(serial); return s == StateDevice })
 	if out, err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").
 		CombinedOutput(); string(out) != "hello\n" || err != nil {
-		t.Errorf("shell after the approval = %q, %v", out, err)
+		t.Errorf("shell after approval = %q, %v", out, err)
 	}
 	phone.become(StateOffline)
 	waitFor(t, "the phone to go offline", func() bool { s, _ := server.State(serial); return s == StateOffline })
@@ -445,7 +445,7 @@ func TestRealServerAgrees(t *testing.T) {
 			[]string{"host:transport:" + serial, "exec:printf abc"},
 			[]string{"host:tport:serial:" + serial, "exec:printf abc"},
 			[]string{"host-transport-id:1:get-state"})
-		t.Run("and another", func(t *testing.T) {
+		t.Run("two phones", func(t *testing.T) {
 			_, other := join(t, StateDevice)
 			compare(t, []string{"host:transport-any"}, []string{"host:transport-local"}, []string{"host:features"},
 				[]string{"host:tport:any"},
@@ -498,7 +498,7 @@ func converse(t testing.TB, addr string, requests []string) string {
 		}
 	}
 	if _, err := io.Copy(&got, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%q: the server at %s does not close", requests, addr)
+		t.Errorf("%q: the server at %s did not close the connection", requests, addr)
 	}
 	return got.String()
 }

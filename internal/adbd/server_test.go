@@ -125,7 +125,7 @@ func TestServerAnswers(t *testing.T) {
 		}
 	}
 	if got := answer(t, s.Addr(), "host:transport:0A1B", "nonsense:"); got != fail("closed") {
-		t.Errorf("an unknown service = %q", got)
+		t.Errorf("response for an unknown service = %q", got)
 	}
 	conn := dial(t, s.Addr(), "host:tport:serial:192.168.1.5:5555")
 	if got := mustRead(t, conn, 12); got != "OKAY"+u64(2) {
@@ -134,7 +134,7 @@ func TestServerAnswers(t *testing.T) {
 	tcp.become(StateOffline)
 	io.WriteString(conn, withLength("shell:ls"))
 	if got, _ := io.ReadAll(conn); string(got) != fail("device offline (transport offline)") {
-		t.Errorf("a service of a phone that went offline = %q", got)
+		t.Errorf("response for a service of an offline phone = %q", got)
 	}
 }
 
@@ -147,10 +147,10 @@ func TestServerTracks(t *testing.T) {
 	want := func(list string) {
 		t.Helper()
 		if got := readList(t, conn); got != list {
-			t.Errorf("the list is %q, want %q", got, list)
+			t.Errorf("device list = %q, want %q", got, list)
 		}
 		if got := readList(t, long); strings.Count(got, "transport_id:") != strings.Count(list, "\n") {
-			t.Errorf("the long list is %q for %q", got, list)
+			t.Errorf("long device list = %q for %q", got, list)
 		}
 	}
 	want("a\tdevice\n")
@@ -173,16 +173,16 @@ func TestServerWaits(t *testing.T) {
 	some := dial(t, s.Addr(), "host:wait-for-usb-any", "")
 	s.Add(phone)
 	if got := mustRead(t, some, 4); got != "OKAY" {
-		t.Errorf("wait for any state: %s", got)
+		t.Errorf("wait for any state: got %s", got)
 	}
 	phone.become("")
 	if got := mustRead(t, device, 4); got != "OKAY" {
-		t.Errorf("wait for a device: %s", got)
+		t.Errorf("wait for a device: got %s", got)
 	}
 	gone := dial(t, s.Addr(), "host:wait-for-any-disconnect", "")
 	s.Remove(phone)
 	if got := mustRead(t, gone, 4); got != "OKAY" {
-		t.Errorf("wait for the end: %s", got)
+		t.Errorf("wait for disconnection: got %s", got)
 	}
 	// No goroutine is left when a client disconnects; see expectNoGoroutines.
 	dial(t, s.Addr(), "host:wait-for-any-device", "").Close()
@@ -222,7 +222,7 @@ func TestServerInterruptsServices(t *testing.T) {
 				return
 			}
 			if rest, _ := io.ReadAll(conn); len(rest) != 0 {
-				t.Errorf("after the end came %q", rest)
+				t.Errorf("received %q after the end", rest)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestServerInterruptsIdle(t *testing.T) {
 	mustRead(t, conn, 16)
 	s.Remove(phone)
 	if rest, err := io.ReadAll(conn); len(rest) != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("after the unplugging came %q, %v", rest, err)
+		t.Errorf("received %q, %v after the device was unplugged", rest, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestServerLifetime(t *testing.T) {
 	expectNoGoroutines(t)
 	s := NewServer()
 	if s.Addr() != "" {
-		t.Errorf("the address before Serve is %q", s.Addr())
+		t.Errorf("Addr before Serve = %q", s.Addr())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -255,15 +255,15 @@ func TestServerLifetime(t *testing.T) {
 	}
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
-	waitFor(t, "the address", func() bool { return s.Addr() == l.Addr().String() })
+	waitFor(t, "the server address", func() bool { return s.Addr() == l.Addr().String() })
 	if got := answer(t, s.Addr(), "host:kill"); got != "OKAY" {
 		t.Errorf("kill = %q", got)
 	}
 	if err := <-served; err != nil {
-		t.Errorf("Serve ended with %v", err)
+		t.Errorf("Serve returned %v", err)
 	}
 	if _, err := net.Dial("tcp", s.Addr()); err == nil {
-		t.Error("a killed server still listens")
+		t.Error("the server still listens after host:kill")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -273,7 +273,7 @@ func TestServerLifetime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Serve(again); err == nil {
-		t.Error("a closed server serves again")
+		t.Error("Serve succeeded after Close")
 	}
 }
 
@@ -294,7 +294,7 @@ func TestServerLastBytes(t *testing.T) {
 		io.WriteString(conn, "\x00"+u32(100_000)+randomText(100_000)+"\x04"+u32(0))
 		got, err := io.ReadAll(conn)
 		if err != nil || !bytes.HasSuffix(got, []byte("\x03"+u32(1)+"\x05")) || unpack(t, string(got)) != text {
-			t.Fatalf("%d bytes came, then %v", len(got), err)
+			t.Fatalf("received %d bytes, then %v", len(got), err)
 		}
 		conn.Close()
 	}
@@ -317,7 +317,7 @@ func TestServerWire(t *testing.T) {
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	if got := answer(t, l.Addr().String(), "host:transport:x", "exec:x"); got != "OKAYHELLO" {
-		t.Errorf("through the wire came %q", got)
+		t.Errorf("received %q through the wrapped connection", got)
 	}
 }
 
@@ -329,7 +329,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never reached: %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -376,14 +376,14 @@ func FuzzReadRequest(f *testing.F) {
 		text, err := readRequest(r)
 		if err != nil {
 			if text != "" {
-				t.Errorf("an error and the request %q", text)
+				t.Errorf("readRequest returned an error and %q", text)
 			}
 			return
 		}
 		used := data[:len(data)-r.Len()]
 		if want := withLength(text); len(text) == 0 || strings.ToLower(string(used[:4])) != want[:4] ||
 			string(used[4:]) != want[4:] {
-			t.Errorf("%q is read as %q", used, text)
+			t.Errorf("%q was read as %q", used, text)
 		}
 	})
 }
@@ -422,7 +422,7 @@ func FuzzServer(f *testing.F) {
 		<-ended
 		s.Close()
 		if len(got) >= 4 && !bytes.HasPrefix(got, []byte("OKAY")) && !bytes.HasPrefix(got, []byte("FAIL")) {
-			t.Errorf("%q is answered with %q", data, got)
+			t.Errorf("response to %q = %q", data, got)
 		}
 	})
 }

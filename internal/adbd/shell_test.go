@@ -98,7 +98,7 @@ func TestShellOutputs(t *testing.T) {
 			return 0
 		})
 	if out := unpack(t, got); out != big {
-		t.Errorf("%d bytes of output came as %d", len(big), len(out))
+		t.Errorf("%d bytes of output were received as %d", len(big), len(out))
 	}
 }
 
@@ -110,13 +110,13 @@ func unpack(t *testing.T, s string) string {
 		body := s[shellHeader : shellHeader+n]
 		switch s = s[shellHeader+n:]; {
 		case len(body) > shellChunk:
-			t.Errorf("a packet of %d bytes", len(body))
+			t.Errorf("packet of %d bytes is too large", len(body))
 		case s == "":
 			return out.String()
 		}
 		out.WriteString(body)
 	}
-	t.Errorf("the end is %q, not an exit packet", s)
+	t.Errorf("output ends with %q instead of an exit packet", s)
 	return ""
 }
 
@@ -125,7 +125,8 @@ func TestShellMixedOutputsAreOne(t *testing.T) {
 	for _, svc := range []shellService{{}, {terminal: true}, {packets: true, terminal: true}} {
 		playShell(t, svc, "", func(_ context.Context, _ string, _ io.Reader, stdout, stderr io.Writer) int {
 			if stdout != stderr {
-				t.Errorf("%+v: stdout and stderr differ, so a process would write them from two goroutines", svc)
+				t.Errorf("%+v: stdout and stderr are different writers, so a process would write them from two "+
+					"goroutines", svc)
 			}
 			return 0
 		})
@@ -165,7 +166,7 @@ func TestShellEnds(t *testing.T) {
 			left.Go(func() {
 				_, err := stdin.Read(make([]byte, 1))
 				if !errors.Is(err, io.ErrClosedPipe) {
-					t.Errorf("the blocked read ended with %v", err)
+					t.Errorf("the blocked read returned %v", err)
 				}
 			})
 			left.Go(func() {
@@ -188,7 +189,7 @@ func TestCancelledShellHasNoExit(t *testing.T) {
 	s := &tape{in: strings.NewReader("")}
 	shellService{packets: true}.run(t.Context(), phone, s)
 	if s.out.Len() != 0 {
-		t.Errorf("a command whose peer has gone reports %q", s.out.String())
+		t.Errorf("command printed %q after its peer disconnected", s.out.String())
 	}
 }
 
@@ -204,13 +205,13 @@ func TestInletIsBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(in.buf) != inletSize || wrote {
-			t.Errorf("%d bytes pending, all written: %v", len(in.buf), wrote)
+			t.Errorf("%d bytes pending, write finished: %v", len(in.buf), wrote)
 		}
 		if got, err := io.ReadAll(in); string(got) != text || err != nil {
-			t.Errorf("%d bytes arrived, %v; want %d", len(got), err, len(text))
+			t.Errorf("read %d bytes, %v; want %d", len(got), err, len(text))
 		}
 		if n, err := in.Write(make([]byte, 2*inletSize)); n != 2*inletSize || err != nil || len(in.buf) != 0 {
-			t.Errorf("a write after the end = %d, %v and keeps %d bytes", n, err, len(in.buf))
+			t.Errorf("write after the end = %d, %v and buffers %d bytes", n, err, len(in.buf))
 		}
 	})
 }
@@ -227,7 +228,7 @@ func FuzzShellPackets(f *testing.F) {
 		}()
 		got, err := io.ReadAll(in)
 		if want := stdinOf(data); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("stdin of %x is %x, %v; want %x", data, got, err, want)
+			t.Errorf("stdin for %x = %x, %v; want %x", data, got, err, want)
 		}
 	})
 }

@@ -275,7 +275,7 @@ func (p *appProcess) awaitName(ctx context.Context) error {
 		case <-p.ended:
 			return fmt.Errorf("start process %s: it exited immediately", p.name)
 		case <-deadline:
-			return fmt.Errorf("start process %s: it does not set its name", p.name)
+			return fmt.Errorf("start process %s: it did not set its name", p.name)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -48,7 +48,7 @@ func TestApp(t *testing.T) {
 		t.Errorf("ps: %q, pid %s", line, pid)
 	}
 	if _, errs, exit := r.ADB(t, "shell", start); exit != 0 || !strings.Contains(errs, "brought to the front") {
-		t.Errorf("started again: %q, exit %d", errs, exit)
+		t.Errorf("second am start: %q, exit %d", errs, exit)
 	}
 	checkMeminfo(t, r, name, pid)
 	checkCollection(t, r, pid)
@@ -58,10 +58,10 @@ func TestApp(t *testing.T) {
 	ticks := startTicks(t, pid)
 	r.Must(t, "shell", "am force-stop "+r.Package())
 	if out, _, exit := r.ADB(t, "shell", "pidof "+name); exit != 1 {
-		t.Errorf("still running after force-stop: %q", out)
+		t.Errorf("the process still runs after force-stop: %q", out)
 	}
 	if out := r.Must(t, "shell", "dumpsys meminfo "+pid); out != "No process found for: "+pid+"\n" {
-		t.Errorf("meminfo of a process that has ended: %q", out)
+		t.Errorf("meminfo of an ended process: %q", out)
 	}
 	r.Must(t, "shell", start)
 	again := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
@@ -70,7 +70,7 @@ func TestApp(t *testing.T) {
 	}
 	// A crash is recorded like a stop.
 	r.Must(t, "shell", "kill -9 "+again)
-	eventually(t, "the crash is recorded", func() bool {
+	eventually(t, "the record of the crash", func() bool {
 		return r.Must(t, "shell", "dumpsys meminfo "+name) == "No process found for: "+name+"\n"
 	})
 	if err := r.Close(); err != nil {
@@ -78,7 +78,7 @@ func TestApp(t *testing.T) {
 	}
 	for _, pid := range []string{pid, again} {
 		if _, err := os.Stat("/tmp/.java_pid" + pid); err == nil {
-			t.Errorf("a socket of %s remains", pid)
+			t.Errorf("a socket of %s was not removed", pid)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 		}
 		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N +
 			b.System.N; sum != b.TotalPss.N || sum == 0 {
-			t.Errorf("meminfo %s: the summary adds up to %d, want %d", options, sum, b.TotalPss.N)
+			t.Errorf("meminfo %s: the sum of the summary is %d, want %d", options, sum, b.TotalPss.N)
 		}
 		// The process grows by 1.7 MB a second.
 		if after := rollup(); b.TotalPss.N < before-3000 || b.TotalPss.N > after+3000 {
@@ -144,7 +144,7 @@ func checkDump(t *testing.T, r *hostdevicetest.Running, name string) {
 	}
 	// HEAP DUMP END: tag 0x2C, time, length 0.
 	if end := data[len(data)-9:]; end[0] != 0x2c || binary.BigEndian.Uint32(end[5:]) != 0 {
-		t.Errorf("the dump is truncated: it ends with %x", end)
+		t.Errorf("the dump is truncated; its last bytes are %x", end)
 	}
 	for _, file := range []string{"/etc/x.hprof", "/data/local/tmp/../x.hprof", "/data/local/x.hprof"} {
 		if _, errs, exit := r.ADB(t, "shell", "am dumpheap "+name+" "+file); exit != 255 ||
@@ -166,7 +166,7 @@ func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
 	}
 	for _, want := range []string{"[anon:dalvik-main space]", "[anon:libc_malloc]", "[anon:stack_and_tls]"} {
 		if !seen[want] {
-			t.Errorf("no %s in showmap", want)
+			t.Errorf("showmap lacks %s", want)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestLeaks(t *testing.T) {
 			continue
 		}
 		_, at := reading(t, d, d.Package()+":"+mode)
-		eventually(t, mode+" leaks", func() bool {
+		eventually(t, mode+" to leak", func() bool {
 			_, now := reading(t, d, d.Package()+":"+mode)
 			return now[own] > at[own]+10<<10
 		})
@@ -225,7 +225,7 @@ func TestLeaks(t *testing.T) {
 				t.Errorf("%s grows by %.0f MB/h in %s, want %d", mode, got, dim, rate)
 			}
 			if dim != own && (got < -0.04*rate || got > 0.04*rate) {
-				t.Errorf("%s grows by %.0f MB/h in %s, of %d", mode, got, dim, rate)
+				t.Errorf("%s grows by %.0f MB/h in %s, but leaks %d", mode, got, dim, rate)
 			}
 			t.Logf("%s: %s %+.1f MB/h", mode, dim, got)
 		}
@@ -235,7 +235,7 @@ func TestLeaks(t *testing.T) {
 		return number(t, out, `Threads:\s+(\d+)`)
 	}
 	if leaking, control := threads("thread"), threads("control"); leaking < control+60 {
-		t.Errorf("%d threads, the control has %d", leaking, control)
+		t.Errorf("%d threads, but %d in the process without a leak", leaking, control)
 	}
 	dir := d.Dir()
 	if err := d.Close(); err != nil {
@@ -261,7 +261,7 @@ func TestSettles(t *testing.T) {
 	}
 	time.Sleep(3 * time.Second)
 	kb := int64(0)
-	eventually(t, "it has grown and does not grow any more", func() bool {
+	eventually(t, "the process to stop growing", func() bool {
 		_, a := reading(t, d, d.Package()+":native")
 		time.Sleep(time.Second)
 		_, b := reading(t, d, d.Package()+":native")
@@ -269,7 +269,7 @@ func TestSettles(t *testing.T) {
 		return kb >= 72<<10 && kb-a["Native Heap"] <= 500
 	})
 	if mb := float64(kb) / 1024; mb > 85 {
-		t.Errorf("%.1f MB, want 72 and the process's own memory", mb)
+		t.Errorf("%.1f MB, want 72 plus the memory of the process", mb)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestLevels(t *testing.T) {
 	}
 	var before int64
 	var warm, cache map[string]int64
-	eventually(t, "they have grown and do not grow any more", func() bool {
+	eventually(t, "the processes to stop growing", func() bool {
 		before = worked()
 		_, warm = reading(t, d, d.Package()+":warmup")
 		_, cache = reading(t, d, d.Package()+":cache")
@@ -313,13 +313,13 @@ func TestLevels(t *testing.T) {
 	})
 	if java, native := warm["Java Heap"]/1024, warm["Native Heap"]/1024; java < 30 || java > 40 || native < 30 ||
 		native > 42 {
-		t.Errorf("warm-up: %d MB of Java, %d MB native, want 30 and the process's own memory", java, native)
+		t.Errorf("warm-up: %d MB of Java memory, %d MB native, want 30 plus the memory of the process", java, native)
 	}
 	if java := cache["Java Heap"] / 1024; java < 60 || java > 85 {
 		t.Errorf("cache: %d MB", java)
 	}
 	if after := worked(); after <= before {
-		t.Errorf("the cache does not work any more: %d ticks, then %d", before, after)
+		t.Errorf("the cache process became idle: %d ticks, then %d", before, after)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestUsers(t *testing.T) {
 	}
 	r.Must(t, "shell", "am dumpheap -g "+name+" /data/local/tmp/e && test -s /data/local/tmp/e && rm /data/local/tmp/e")
 	if _, _, exit := r.ADB(t, "pull", "/proc/"+pid+"/smaps", filepath.Join(t.TempDir(), "x")); exit == 0 {
-		t.Error("the sync protocol reads a file that the shell may not read")
+		t.Error("the sync protocol read a file without permission of the shell")
 	}
 }
 

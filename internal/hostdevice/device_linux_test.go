@@ -127,7 +127,7 @@ func TestClock(t *testing.T) {
 		}
 		link, err := os.Readlink(filepath.Join(d.Dir(), "bin", "cat"))
 		if own := link == "hostdevice"; err != nil || own != (scale != 1) {
-			t.Errorf("scale %g: cat is %q, %v", scale, link, err)
+			t.Errorf("scale %g: cat links to %q, %v", scale, link, err)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("did not happen: %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestCancel(t *testing.T) {
 	defer endOther()
 	otherEnded := make(chan int, 1)
 	go func() { otherEnded <- d.Shell(other, "exec sleep 105", nil, io.Discard, io.Discard) }()
-	eventually(t, "the other command runs", func() bool { return len(left(t, d.Dir())) == 1 })
+	eventually(t, "the other command to start", func() bool { return len(left(t, d.Dir())) == 1 })
 	for _, command := range []string{
 		"sleep 100; echo",
 		"sleep 101 & sleep 102 & wait",
@@ -173,7 +173,7 @@ func TestCancel(t *testing.T) {
 		ended := make(chan int, 1)
 		in, hold := io.Pipe()
 		go func() { ended <- d.Shell(ctx, command, in, io.Discard, io.Discard) }()
-		eventually(t, "runs: "+command, func() bool { return len(left(t, d.Dir())) > 1 })
+		eventually(t, "the start of "+command, func() bool { return len(left(t, d.Dir())) > 1 })
 		time.Sleep(30 * time.Millisecond)
 		cancel()
 		select {
@@ -182,14 +182,14 @@ func TestCancel(t *testing.T) {
 				t.Errorf("%s: exit %d", command, exit)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: does not end", command)
+			t.Fatalf("%s: did not end", command)
 		}
 		hold.Close()
-		eventually(t, "everything has ended: "+command, func() bool { return len(left(t, d.Dir())) == 1 })
+		eventually(t, "all processes to end: "+command, func() bool { return len(left(t, d.Dir())) == 1 })
 	}
 	select {
 	case <-otherEnded:
-		t.Error("another command was ended")
+		t.Error("a different command was ended")
 	default:
 	}
 }
@@ -202,10 +202,10 @@ func TestAdbDisconnect(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", func() bool { return len(left(t, r.Dir())) == 2 })
+	eventually(t, "the process to start", func() bool { return len(left(t, r.Dir())) == 2 })
 	cancel()
 	cmd.Wait()
-	eventually(t, "it ends", func() bool { return len(left(t, r.Dir())) == 0 })
+	eventually(t, "the process to end", func() bool { return len(left(t, r.Dir())) == 0 })
 }
 
 // TestBackground checks that a process that a command leaves in the background
@@ -215,7 +215,7 @@ func TestBackground(t *testing.T) {
 	if out, exit := shell(t, d, "nohup setsid sleep 100 >/dev/null 2>&1 &"); exit != 0 || out != "" {
 		t.Fatalf("%q, exit %d", out, exit)
 	}
-	eventually(t, "it runs", func() bool { return len(left(t, d.Dir())) == 1 })
+	eventually(t, "the process to start", func() bool { return len(left(t, d.Dir())) == 1 })
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
@@ -223,10 +223,10 @@ func TestBackground(t *testing.T) {
 		t.Errorf("%v still run after the device was closed", pids)
 	}
 	if _, err := os.Stat(d.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory is still there: %v", err)
+		t.Errorf("the directory still exists: %v", err)
 	}
 	if _, exit := shell(t, d, "true"); exit != 137 {
-		t.Errorf("a closed device runs commands: exit %d", exit)
+		t.Errorf("a closed device still runs commands: exit %d", exit)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestUpload(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := d.Stat("/data/local/tmp/x"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the aborted file: %v", err)
+		t.Errorf("the aborted file exists: %v", err)
 	}
 	if list, err := d.ReadDir("/data/local/tmp"); err != nil || len(list) != 0 {
 		t.Errorf("listed %v, %v", list, err)
@@ -327,7 +327,7 @@ func TestUploadOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Create("/data/local/tmp/file/x/below", 0o600); !errors.Is(err, syscall.ENOTDIR) {
-		t.Errorf("a file below a file: %v", err)
+		t.Errorf("push below a file: %v", err)
 	}
 }
 
@@ -359,14 +359,14 @@ func TestServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			go sleeper.Wait()
-			eventually(t, "processes run", func() bool { return len(left(t, dir)) == 2 })
+			eventually(t, "the processes to start", func() bool { return len(left(t, dir)) == 2 })
 			cmd.Process.Signal(end)
 			err = cmd.Wait()
 			if end != syscall.SIGKILL && err != nil {
-				t.Errorf("ended with %v", err)
+				t.Errorf("hostdevice ended with %v", err)
 			}
-			eventually(t, "processes end", func() bool { return len(left(t, dir)) == 0 })
-			eventually(t, "the directory is removed", func() bool {
+			eventually(t, "the processes to end", func() bool { return len(left(t, dir)) == 0 })
+			eventually(t, "the removal of the directory", func() bool {
 				_, err := os.Stat(dir)
 				return errors.Is(err, fs.ErrNotExist)
 			})

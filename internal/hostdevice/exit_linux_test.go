@@ -28,7 +28,7 @@ func TestEnds(t *testing.T) {
 	}
 	exitInfo := func() string { return run("dumpsys activity exit-info " + pkg) }
 	if out := exitInfo(); strings.Contains(out, "package:") {
-		t.Errorf("before any exit: %s", out)
+		t.Errorf("exit-info before any exit: %s", out)
 	}
 	ended := 0
 	for _, tt := range []struct{ class, mode, end, reason string }{
@@ -56,9 +56,9 @@ func TestEnds(t *testing.T) {
 		want := regexp.MustCompile(`(?m)#0:\n +timestamp=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} pid=` + pid +
 			` realUid=\d+ packageUid=\d+ definingUid=\d+ user=0\n` +
 			` +process=` + pkg + ":" + tt.mode + ` ` + tt.reason)
-		eventually(t, tt.mode+" has ended as "+tt.reason, func() bool { return want.MatchString(exitInfo()) })
+		eventually(t, "the end of "+tt.mode+" as "+tt.reason, func() bool { return want.MatchString(exitInfo()) })
 		if n := strings.Count(exitInfo(), "ApplicationExitInfo #"); n != ended {
-			t.Errorf("%d ends, want %d", n, ended)
+			t.Errorf("%d exit records, want %d", n, ended)
 		}
 		log := run("logcat -d")
 		for _, line := range []string{
@@ -66,7 +66,7 @@ func TestEnds(t *testing.T) {
 			`I ActivityManager: Process ` + pkg + ":" + tt.mode + ` \(pid ` + pid + `\) has died`,
 		} {
 			if !regexp.MustCompile(line).MatchString(log) {
-				t.Errorf("no %s in the log:\n%s", line, log)
+				t.Errorf("the log lacks %s:\n%s", line, log)
 			}
 		}
 	}
@@ -76,11 +76,11 @@ func TestEnds(t *testing.T) {
 		" E AndroidRuntime: java.lang.OutOfMemoryError: Java heap space",
 	} {
 		if !strings.Contains(crash, want) {
-			t.Errorf("no %s in the crash buffer:\n%s", want, crash)
+			t.Errorf("the crash buffer lacks %s:\n%s", want, crash)
 		}
 	}
 	if out := run("dumpsys activity exit-info com.example.absent"); strings.Contains(out, "package:") {
-		t.Errorf("of another package: %s", out)
+		t.Errorf("exit-info of another package: %s", out)
 	}
 }
 

@@ -28,20 +28,20 @@ func TestLimits(t *testing.T) {
 	}
 	pid, _ := shell(t, d, "pidof "+d.Package()+":files")
 	pid = strings.TrimSpace(pid)
-	eventually(t, "the process has the limit", func() bool {
+	eventually(t, "the limit of the process", func() bool {
 		out, _ := shell(t, d, "grep '^Max open files' /proc/"+pid+"/limits")
 		f := strings.Fields(out)
 		return len(f) == 6 && f[3] == fmt.Sprint(files) && f[4] == f[3]
 	})
 	most := 0
-	eventually(t, "it dies at the limit", func() bool {
+	eventually(t, "the process to reach its limit", func() bool {
 		out, _ := shell(t, d, "ls -l /proc/"+pid+"/fd 2>/dev/null")
 		most = max(most, strings.Count(out, "/dev/null"))
 		out, _ = shell(t, d, "pidof "+d.Package()+":files")
 		return out == ""
 	})
 	if most < files/2 || most > files {
-		t.Errorf("saw at most %d open files, the limit is %d", most, files)
+		t.Errorf("saw at most %d open files with a limit of %d", most, files)
 	}
 }
 
@@ -73,6 +73,6 @@ func TestHeapInUse(t *testing.T) {
 		return len(floors) == 3
 	})
 	if !(floors[0] < floors[1] && floors[1] < floors[2]) {
-		t.Errorf("used after collections: %v", floors)
+		t.Errorf("memory used after collections: %v", floors)
 	}
 }

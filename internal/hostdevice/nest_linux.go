@@ -46,11 +46,11 @@ func CheckNest() error {
 	}
 	path, err := exec.LookPath("true")
 	if err != nil {
-		return fmt.Errorf("try namespaces: %w", err)
+		return fmt.Errorf("test namespaces: %w", err)
 	}
 	cmd := &exec.Cmd{Path: path, SysProcAttr: &syscall.SysProcAttr{Cloneflags: nestFlags}}
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("try namespaces: %w", err)
+		return fmt.Errorf("test namespaces: %w", err)
 	}
 	return nil
 }

@@ -126,18 +126,18 @@ func TestDebuggableApp(t *testing.T) {
 	r.Must(t, "pull", "/data/local/tmp/x.hprof", local)
 	r.Must(t, "shell", "rm /data/local/tmp/x.hprof")
 	if data, err := os.ReadFile(local); err != nil || !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) {
-		t.Errorf("no dump: %v", err)
+		t.Errorf("the dump is missing: %v", err)
 	}
 	asked{"ls /data/local/tmp", `^$`, `^$`, 0}.check(t, r)
 
 	_, pid = startMode(t, r, "Mapped", "mapped")
-	eventually(t, "the mapped file is resident", func() bool {
+	eventually(t, "the mapped file to become resident", func() bool {
 		out, _, _ := r.ADB(t, "shell", as+"showmap "+pid+" | grep leak.bin")
 		f := strings.Fields(out)
 		return len(f) == 17 && f[2] != "0"
 	})
 	_, pid = startMode(t, r, "Threads", "thread")
-	eventually(t, "the kernel has the names of the threads", func() bool {
+	eventually(t, "the thread names", func() bool {
 		return strings.Contains(r.Must(t, "shell", "cat /proc/"+pid+"/task/*/comm"), "pool-3-thread-1\n")
 	})
 }
@@ -207,20 +207,20 @@ func TestNestIsClosed(t *testing.T) {
 		// 15B3 is port 5555; 0A is the state LISTEN.
 		listens := regexp.MustCompile(`:15B3 [0-9A-F]+:0000 0A`)
 		if listens.Match(outside) {
-			t.Errorf("%s of this machine has adbd", table)
+			t.Errorf("%s of this machine lists the nest's adbd", table)
 		}
 		if inside := r.Must(t, "shell", "cat "+table); table == "/proc/net/tcp6" && !listens.MatchString(inside) {
-			t.Errorf("%s of the nest has no adbd: %q", table, inside)
+			t.Errorf("%s of the nest does not list adbd: %q", table, inside)
 		}
 	}
 	if links := r.Must(t, "shell", "cat /proc/net/dev"); strings.Count(links, ":") != 1 ||
 		!strings.Contains(links, "lo:") {
-		t.Errorf("the nest has more than a loopback: %s", links)
+		t.Errorf("the nest has more than a loopback interface: %s", links)
 	}
 	if err := bindVsock(5555); errors.Is(err, syscall.EADDRINUSE) {
-		t.Error("adbd listens for the hypervisor")
+		t.Error("adbd listens on a hypervisor socket")
 	} else if err != nil {
-		t.Logf("this machine has no sockets to a hypervisor: %v", err)
+		t.Logf("this machine has no hypervisor sockets: %v", err)
 	}
 	mounts, err := os.ReadFile("/proc/mounts")
 	if err != nil || bytes.Contains(mounts, []byte(dir)) {
@@ -230,10 +230,10 @@ func TestNestIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pids := left(t, dir); len(pids) > 0 {
-		t.Errorf("left: %v", pids)
+		t.Errorf("processes still run: %v", pids)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s remains", dir)
+		t.Errorf("%s was not removed", dir)
 	}
 }
 
@@ -295,10 +295,10 @@ func TestNestOfKilledTest(t *testing.T) {
 			recorded.Missing(t, "the child did not make a nest: %s", said)
 		}
 	}
-	eventually(t, "the command runs", func() bool { return len(left(t, dir)) >= 4 })
+	eventually(t, "the command to start", func() bool { return len(left(t, dir)) >= 4 })
 	cmd.Process.Kill()
 	cmd.Wait()
-	eventually(t, "nothing remains", func() bool {
+	eventually(t, "the end of all processes", func() bool {
 		_, err := os.Stat(dir)
 		return len(left(t, dir)) == 0 && err != nil
 	})

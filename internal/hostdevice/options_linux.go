@@ -120,7 +120,7 @@ func (o Options) check() error {
 	case o.FileLimit != 0 && (o.FileLimit < 64 || o.FileLimit > 1<<20):
 		return fmt.Errorf("file limit %d is out of range 64 to %d", o.FileLimit, 1<<20)
 	case o.Root && os.Getuid() != 0:
-		return errors.New("option Root requires the device to be run by root")
+		return errors.New("option Root requires root")
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
 		return errors.New("separate users for shell and app require root")
 	}

@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		o := good
 		change(&o)
 		if err := o.check(); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }

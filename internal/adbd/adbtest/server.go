@@ -322,7 +322,7 @@ func Ask(addr, request string) (string, error) {
 	text, err := readText(conn)
 	if string(status) == "OKAY" {
 		if err != nil {
-			return "", fmt.Errorf("read the answer to %s: %w", request, err)
+			return "", fmt.Errorf("read the response to %s: %w", request, err)
 		}
 		return text, nil
 	}

@@ -17,10 +17,10 @@ func TestStartServer(t *testing.T) {
 			t.Errorf("host:version = %q, %v; want 0029", got, err)
 		}
 		if got, err := s.Ask("host:devices"); got != "" || err != nil {
-			t.Errorf("a fresh server lists %q, %v", got, err)
+			t.Errorf("devices of a new server = %q, %v; want none", got, err)
 		}
 		if got, err := s.Ask("host:no-such-thing"); err == nil {
-			t.Errorf("an unknown request is answered with %q", got)
+			t.Errorf("response to an unknown request = %q", got)
 		}
 		out, err := s.Command(t.Context(), "devices").CombinedOutput()
 		if want := "List of devices attached\n\n"; string(out) != want || err != nil {
@@ -32,7 +32,7 @@ func TestStartServer(t *testing.T) {
 	}
 	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 		conn.Close()
-		t.Errorf("the server on %s outlives its test", addr)
+		t.Errorf("the server on %s still runs after its test", addr)
 	}
 }
 

@@ -86,13 +86,13 @@ func TestWithoutApt(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("files left in the folder: %v, %v", left, err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "delete it") {
-		t.Errorf("a folder with other content: %v", err)
+		t.Errorf("folder with other content: %v", err)
 	}
 }
 
@@ -107,6 +107,6 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	if err := keep(part, place); err == nil {
-		t.Error("a folder without a daemon was accepted")
+		t.Error("a folder without the daemon was accepted")
 	}
 }

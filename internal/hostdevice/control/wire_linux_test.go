@@ -87,14 +87,14 @@ func TestCallerGone(t *testing.T) {
 	send(t, conn, "\x00wait", 0, 1, 2)
 	select {
 	case <-ended:
-		t.Fatal("ended too early")
+		t.Fatal("the call returned too early")
 	case <-time.After(50 * time.Millisecond):
 	}
 	conn.Close()
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the request outlives its caller")
+		t.Fatal("the request still runs after its caller")
 	}
 }
 
@@ -127,7 +127,7 @@ func closeDuringRequest(t *testing.T) {
 		t.Error("a canceled request has an exit code")
 	}
 	if _, err := os.Stat(socket); !os.IsNotExist(err) {
-		t.Errorf("the socket is still there: %v", err)
+		t.Errorf("the socket still exists: %v", err)
 	}
 }
 
@@ -163,13 +163,13 @@ func TestBadRequests(t *testing.T) {
 		return 0
 	})
 	for name, bad := range map[string]func(conn *net.UnixConn){
-		"no files":     func(conn *net.UnixConn) { send(t, conn, "\x00x") },
-		"two files":    func(conn *net.UnixConn) { send(t, conn, "\x00x", 0, 1) },
-		"many files":   func(conn *net.UnixConn) { send(t, conn, "\x00x", 0, 1, 2, 0, 1, 2) },
-		"no command":   func(conn *net.UnixConn) { send(t, conn, "token", 0, 1, 2) },
-		"half a head":  func(conn *net.UnixConn) { conn.Write([]byte{1}); conn.CloseWrite() },
-		"cut":          func(conn *net.UnixConn) { send(t, conn, "", 0, 1, 2); conn.CloseWrite() },
-		"endless text": func(conn *net.UnixConn) { conn.Write([]byte(strings.Repeat("\xff", 100))) },
+		"without files":     func(conn *net.UnixConn) { send(t, conn, "\x00x") },
+		"two files":         func(conn *net.UnixConn) { send(t, conn, "\x00x", 0, 1) },
+		"many files":        func(conn *net.UnixConn) { send(t, conn, "\x00x", 0, 1, 2, 0, 1, 2) },
+		"without a command": func(conn *net.UnixConn) { send(t, conn, "token", 0, 1, 2) },
+		"half a head":       func(conn *net.UnixConn) { conn.Write([]byte{1}); conn.CloseWrite() },
+		"cut":               func(conn *net.UnixConn) { send(t, conn, "", 0, 1, 2); conn.CloseWrite() },
+		"endless text":      func(conn *net.UnixConn) { conn.Write([]byte(strings.Repeat("\xff", 100))) },
 	} {
 		conn := dial(t, socket)
 		bad(conn)

@@ -115,11 +115,11 @@ func (r *Running) await(t testing.TB) {
 		}
 		select {
 		case <-r.Nested.Ended():
-			t.Fatalf("the nest has ended:\n%s", r.Nested.Log())
+			t.Fatalf("the nest ended:\n%s", r.Nested.Log())
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the nest does not answer: %q, %v\n%s", answer, err, r.Nested.Log())
+			t.Fatalf("the nest does not respond: %q, %v\n%s", answer, err, r.Nested.Log())
 		}
 	}
 }

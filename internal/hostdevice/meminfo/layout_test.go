@@ -77,7 +77,7 @@ func TestReadHotSpot(t *testing.T) {
 	}
 	s := l.Rows.Summarize(l.JIT, false)
 	if s.Code != 1024+8+2048+4096 || s.PrivateOther != 32768 {
-		t.Errorf("Code %d, Private Other %d", s.Code, s.PrivateOther)
+		t.Errorf("Code = %d, Private Other = %d", s.Code, s.PrivateOther)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestLooksLikeAndroid(t *testing.T) {
 		}
 	}
 	if compared < 40 {
-		t.Errorf("only %d lines in common:\n%s", compared, ours)
+		t.Errorf("only %d lines were compared:\n%s", compared, ours)
 	}
 }
 
@@ -187,7 +187,7 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 		"Stack":       {b.Stack.N, l.Rows[androidtext.Stack].PrivateDirty},
 		"Code":        {b.Code.N, s.Code},
 		"System":      {b.System.N, wantTotal - total.PrivateClean - total.PrivateDirty},
-		"all summed": {
+		"sum of all": {
 			b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N,
 			wantTotal,
 		},
@@ -207,7 +207,7 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 		}
 	}
 	if pss != total.Pss {
-		t.Errorf("rows add up to %d, want %d", pss, total.Pss)
+		t.Errorf("sum of rows is %d, want %d", pss, total.Pss)
 	}
 }
 
@@ -226,7 +226,7 @@ func checkShowmap(t testing.TB, l *Layout) {
 		}
 		if single := o.Verbose || o.Addresses; single && len(m.Rows) != len(l.Mappings) || !single &&
 			len(m.Rows) != len(names) {
-			t.Errorf("%d lines of %d mappings with %d names", len(m.Rows), len(l.Mappings), len(names))
+			t.Errorf("showmap has %d lines for %d mappings with %d names", len(m.Rows), len(l.Mappings), len(names))
 		}
 		checkRows(t, l, o, m)
 	}
@@ -310,7 +310,7 @@ func FuzzRead(f *testing.F) {
 		}
 		want, err := procfs.ParseSmaps(strings.NewReader(text))
 		if err != nil {
-			t.Fatalf("Read succeeds, ParseSmaps fails: %v", err)
+			t.Fatalf("Read succeeded, but ParseSmaps failed: %v", err)
 		}
 		var sum androidtext.Memory
 		for _, m := range l.Mappings {

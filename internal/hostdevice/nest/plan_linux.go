@@ -59,7 +59,7 @@ func (p Plan) run() error {
 	// filter.
 	runtime.LockOSThread()
 	if err := raiseLoopback(); err != nil {
-		return fmt.Errorf("raise loopback: %w", err)
+		return fmt.Errorf("start loopback interface: %w", err)
 	}
 	if err := p.makeRoot(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p Plan) run() error {
 		}
 		go func() {
 			cmd.Wait()
-			ended <- fmt.Errorf("%s has ended: %s", c.name, cmd.ProcessState)
+			ended <- fmt.Errorf("%s ended: %s", c.name, cmd.ProcessState)
 		}()
 	}
 	return <-ended

@@ -203,7 +203,7 @@ func KillWithVariable(name, value string) error {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end processes with %s=%s: %d do not end", name, value, len(pids))
+			return fmt.Errorf("end processes with %s=%s: %d did not end", name, value, len(pids))
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -77,7 +77,7 @@ func TestList(t *testing.T) {
 	}
 	// Processes may start and end between the two lists.
 	if both < len(list)*8/10 || len(list) < len(theirs)*8/10 {
-		t.Errorf("%d listed, %d by ps, %d in both", len(list), len(theirs), both)
+		t.Errorf("Processes lists %d, ps %d, both %d", len(list), len(theirs), both)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestKillWithVariable(t *testing.T) {
 		t.Error(err)
 	}
 	if err := in.Wait(); err == nil || in.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("ended with %v", err)
+		t.Errorf("the process ended with %v", err)
 	}
 	if err := out.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("a different process was ended: %v", err)
@@ -138,13 +138,13 @@ func TestEnvironmentOfStarting(t *testing.T) {
 			continue
 		}
 		if m, err := memoryOf(p); err == nil && m.size > 0 && int(pid.Load()) == p {
-			t.Errorf("process %d runs without an environment: %+v", p, m)
+			t.Errorf("process %d has no environment: %+v", p, m)
 		}
 	}
 	if seen == 0 {
-		t.Error("saw no process")
+		t.Error("no process was seen")
 	}
-	t.Logf("%d times with, %d times the kernel showed none", seen, bare)
+	t.Logf("environment seen %d times, missing %d times", seen, bare)
 }
 
 // TestWithout covers the stages of a process start and the permanent states.
@@ -182,7 +182,7 @@ func TestWithoutEnvironment(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("it does not start")
+			t.Fatal("the process did not start")
 		}
 	}
 	began := time.Now()

@@ -68,7 +68,7 @@ func TestMonkey(t *testing.T) {
 			"Events injected: 1000\n", "elapsed time=300000ms", "// Monkey finished\n",
 		} {
 			if !strings.Contains(out, want) {
-				t.Errorf("%q is missing in\n%s", want, out)
+				t.Errorf("output lacks %q:\n%s", want, out)
 			}
 		}
 	})
@@ -103,7 +103,7 @@ func TestPidof(t *testing.T) {
 		t.Errorf("%q, exit %d", out, exit)
 	}
 	if out, _, exit := call(t, "pidof", "no.such.process"); out != "" || exit != 1 {
-		t.Errorf("absent: %q, exit %d", out, exit)
+		t.Errorf("missing process: %q, exit %d", out, exit)
 	}
 }
 
@@ -127,10 +127,10 @@ func TestPs(t *testing.T) {
 		}
 	}
 	if _, errs, exit := call(t, "ps", "-A", "-o", "PID,NOPE"); exit != 1 || !strings.Contains(errs, "NOPE") {
-		t.Errorf("bad column: %q, exit %d", errs, exit)
+		t.Errorf("invalid column: %q, exit %d", errs, exit)
 	}
 	if _, errs, exit := call(t, "ps", "-Z"); exit != 1 || errs == "" {
-		t.Errorf("bad option: %q, exit %d", errs, exit)
+		t.Errorf("invalid option: %q, exit %d", errs, exit)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestShowmapRefuses(t *testing.T) {
 	}
 	if _, errs, exit := call(t, "showmap", "1073741824"); exit != 1 ||
 		errs != "Failed to parse file /proc/1073741824/smaps\n" {
-		t.Errorf("absent: %q, exit %d", errs, exit)
+		t.Errorf("missing process: %q, exit %d", errs, exit)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is both a tool and a command", tool)
 		}
 		if tool == "su" || tool == "adb" {
-			t.Errorf("a phone's shell has no %s", tool)
+			t.Errorf("the shell of a phone has no %s", tool)
 		}
 	}
 }

@@ -50,10 +50,10 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _, err := dir.ReadLog(from); err != nil || len(got) != 1 || got[0] != want[0] {
-		t.Errorf("after it was cleared: %v, %v", got, err)
+		t.Errorf("log after Clear: %v, %v", got, err)
 	}
 	if _, _, err := Dir(t.TempDir()).ReadLog(0); err == nil {
-		t.Error("a missing log was read")
+		t.Error("reading a missing log succeeded")
 	}
 }
 
@@ -98,7 +98,7 @@ func FuzzReadLog(f *testing.F) {
 		}
 		again, _, err := dir.ReadLog(0)
 		if err != nil || len(again) != len(list) {
-			t.Fatalf("%d entries again, %d before, %v", len(again), len(list), err)
+			t.Fatalf("second read has %d entries, the first %d, %v", len(again), len(list), err)
 		}
 		for i := range list {
 			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag ||

@@ -12,14 +12,14 @@ func TestClock(t *testing.T) {
 	for _, scale := range []float64{0.5, 1, 20, 10000} {
 		c := Clock{Base: 1000 * time.Second, Scale: scale}
 		if got := c.At(c.Base); got != c.Base {
-			t.Errorf("scale %g: at the start %v", scale, got)
+			t.Errorf("scale %g: device time at the start is %v", scale, got)
 		}
 		span := 30 * time.Second
 		if got, want := c.At(c.Base+span)-c.Base, time.Duration(float64(span)*scale); got != want {
 			t.Errorf("scale %g: %v in %v, want %v", scale, got, span, want)
 		}
 		if got := c.Real(c.At(c.Base+span) - c.Base); (got - span).Abs() > time.Microsecond {
-			t.Errorf("scale %g: back to %v, want %v", scale, got, span)
+			t.Errorf("scale %g: converted back to %v, want %v", scale, got, span)
 		}
 	}
 }
@@ -27,7 +27,7 @@ func TestClock(t *testing.T) {
 func TestClockFile(t *testing.T) {
 	dir := Dir(t.TempDir())
 	if _, err := dir.Clock(); err == nil {
-		t.Error("a missing clock was read")
+		t.Error("reading a missing clock succeeded")
 	}
 	for _, c := range []Clock{{123456789 * time.Nanosecond, 20}, {0, 1.0 / 3}, {math.MaxInt64, 10000}} {
 		if err := dir.WriteClock(c); err != nil {
@@ -51,7 +51,7 @@ func TestUptime(t *testing.T) {
 		}
 		if got, err := procfs.ParseUptime([]byte(Uptime(up))); err != nil || up-got < 0 ||
 			up-got >= 10*time.Millisecond {
-			t.Errorf("%v reads back as %v, %v", up, got, err)
+			t.Errorf("%v was parsed as %v, %v", up, got, err)
 		}
 	}
 }

@@ -99,8 +99,8 @@ func serve(args []string) int {
 		"user of the shell, as root only (default the current user, for root 2000)")
 	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the current user, for root 10123)")
 	flags.BoolVar(&o.Root, "root", false,
-		"if root runs this, use root as the user of shell and app: every user of this machine who reaches the "+
-			"address is then root")
+		"if root runs this, use root as the user of shell and app: every user of this machine who reaches the address "+
+			"is then root")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -129,7 +129,7 @@ func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
 		if uid, perr := strconv.Atoi(f.Value.String()); isUser && perr == nil && uid <= 0 && !o.Root {
-			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a shell of root needs --root", f.Name,
+			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a root shell requires --root", f.Name,
 				uid)
 		}
 	})
