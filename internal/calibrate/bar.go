@@ -35,7 +35,7 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 // is something to count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
-		b.miss("%s: nothing to count", what)
+		b.miss("%s: no runs to count", what)
 		return
 	}
 	if 100*float64(hits) >= percent*float64(of) {

@@ -14,21 +14,21 @@ func TestBars(t *testing.T) {
 		call          func(b *bars)
 		strict, loose bool // whether it is missed
 	}{
-		"at the most":      {func(b *bars) { b.most("x", 30, 2000, 1.5) }, false, false},
-		"one too many":     {func(b *bars) { b.most("x", 31, 2000, 1.5) }, true, false},
-		"far too many":     {func(b *bars) { b.most("x", 100, 2000, 1.5) }, true, true},
-		"few runs":         {func(b *bars) { b.most("x", 2, 20, 1.5) }, true, false},
-		"few runs, most":   {func(b *bars) { b.most("x", 6, 20, 1.5) }, true, true},
-		"one of none":      {func(b *bars) { b.most("x", 1, 2000, 0) }, true, true},
-		"nothing to most":  {func(b *bars) { b.most("x", 0, 0, 1.5) }, false, false},
-		"at the least":     {func(b *bars) { b.least("x", 285, 300, 95) }, false, false},
-		"one too few":      {func(b *bars) { b.least("x", 284, 300, 95) }, true, false},
-		"far too few":      {func(b *bars) { b.least("x", 200, 300, 95) }, true, true},
-		"nothing to least": {func(b *bars) { b.least("x", 0, 0, 95) }, true, true},
-		"in time":          {func(b *bars) { b.soon("x", 30, 30) }, false, false},
-		"late":             {func(b *bars) { b.soon("x", 31, 30) }, true, false},
-		"much too late":    {func(b *bars) { b.soon("x", 61, 30) }, true, true},
-		"never":            {func(b *bars) { b.soon("x", never, 30) }, true, true},
+		"exactly the maximum":    {func(b *bars) { b.most("x", 30, 2000, 1.5) }, false, false},
+		"slightly too many":      {func(b *bars) { b.most("x", 31, 2000, 1.5) }, true, false},
+		"far too many":           {func(b *bars) { b.most("x", 100, 2000, 1.5) }, true, true},
+		"few runs":               {func(b *bars) { b.most("x", 2, 20, 1.5) }, true, false},
+		"few runs, far too many": {func(b *bars) { b.most("x", 6, 20, 1.5) }, true, true},
+		"one with maximum zero":  {func(b *bars) { b.most("x", 1, 2000, 0) }, true, true},
+		"no runs, maximum":       {func(b *bars) { b.most("x", 0, 0, 1.5) }, false, false},
+		"exactly the minimum":    {func(b *bars) { b.least("x", 285, 300, 95) }, false, false},
+		"slightly too few":       {func(b *bars) { b.least("x", 284, 300, 95) }, true, false},
+		"far too few":            {func(b *bars) { b.least("x", 200, 300, 95) }, true, true},
+		"no runs, minimum":       {func(b *bars) { b.least("x", 0, 0, 95) }, true, true},
+		"in time":                {func(b *bars) { b.soon("x", 30, 30) }, false, false},
+		"late":                   {func(b *bars) { b.soon("x", 31, 30) }, true, false},
+		"much too late":          {func(b *bars) { b.soon("x", 61, 30) }, true, true},
+		"never":                  {func(b *bars) { b.soon("x", never, 30) }, true, true},
 	}
 	for name, tt := range tests {
 		for _, loose := range []bool{false, true} {
@@ -57,7 +57,7 @@ func TestPrototype(t *testing.T) {
 	for _, s := range scenario.Null(whole) {
 		null[s.Name] = true
 		if _, ok := prototypeAlarms[s.Name]; !ok {
-			t.Errorf("no figure for %q", s.Name)
+			t.Errorf("the prototype has no figure for %q", s.Name)
 		}
 	}
 	leaks := map[string]bool{}
@@ -66,7 +66,7 @@ func TestPrototype(t *testing.T) {
 	}
 	check := func(name string, known map[string]bool) {
 		if !known[name] {
-			t.Errorf("no row %q", name)
+			t.Errorf("the table has no row %q", name)
 		}
 	}
 	for name := range prototypeAlarms {

@@ -28,9 +28,10 @@ type baseRow struct {
 // base measures the benefit of base runs.
 func base(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs of runs per row, drawn from 18 kinds of app: a base run, and the same with a "+
-			"leak beside it. End verdicts `leak` of the second run in percent: alone, against one base run and "+
-			"against three; and where else the base decides.", o.detections),
+		about: fmt.Sprintf("%d pairs of runs per row, drawn from 18 kinds of app: a base run, and a second run with "+
+			"an additional leak. The figures are the percentages of end verdicts `leak` on the second run: alone, "+
+			"against one base run and against three base runs; and of `inconclusive` verdicts against these base "+
+			"runs.", o.detections),
 		head: []string{"second run", "alone", "one base run", "`inconclusive`", "three base runs", "`inconclusive`"},
 	}
 	var rows []baseRow
@@ -101,7 +102,8 @@ func (x baseRow) cells(all []compared, b *bars) []string {
 		b.most("leak against three base runs", is(detector.Leak, three), n, baseBar)
 	}
 	if x.rate > 0 {
-		b.least("found against the base as often as alone", is(detector.Leak, one), max(1, is(detector.Leak, alone)),
+		b.least("found against the base as often as without a base run", is(detector.Leak, one),
+			max(1, is(detector.Leak, alone)),
 			100)
 	}
 	return []string{

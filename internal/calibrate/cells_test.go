@@ -28,7 +28,7 @@ func named(t *testing.T, name string) scenario.Scenario {
 		scenario.Shapes(whole), scenario.Kinds(whole))
 	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == name })
 	if i < 0 {
-		t.Fatalf("no scenario %q", name)
+		t.Fatalf("scenario %q not found", name)
 	}
 	return all[i]
 }
@@ -141,10 +141,10 @@ func TestLeakCells(t *testing.T) {
 		{"iid s20: 100 MB/h", 21 + 9, func(p *pair) { p.robust.low, p.robust.high = 120, 130 }, ""},
 		{
 			"iid s20: 100 MB/h", 22 + 9, func(p *pair) { p.robust.low, p.robust.high = 120, 130 },
-			"holds the rate in 90 % (269",
+			"contains the rate in 90 % (269",
 		},
-		{"iid s20: 100 MB/h", 9, func(p *pair) { p.robust.low = 80 }, "holds the rate in 100 %"},
-		{"iid s20: 100 MB/h", 300, func(p *pair) { p.robust.rateKnown = false }, "nothing to count"},
+		{"iid s20: 100 MB/h", 9, func(p *pair) { p.robust.low = 80 }, "contains the rate in 100 %"},
+		{"iid s20: 100 MB/h", 300, func(p *pair) { p.robust.rateKnown = false }, "no runs to count"},
 	}
 	for _, tt := range tests {
 		s := named(t, tt.row)
@@ -202,7 +202,7 @@ func TestOtherCells(t *testing.T) {
 		if want := []string{"100", "98", "2", "0"}; !slices.Equal(cells, want) {
 			t.Errorf("%s: %q, want %q", name, cells, want)
 		}
-		row(name, "nothing to count", func(b *bars) []string { return kindCells(s, spoil(300, 0, quietEnd, nil), b) })
+		row(name, "no runs to count", func(b *bars) []string { return kindCells(s, spoil(300, 0, quietEnd, nil), b) })
 	}
 	none := named(t, "no leak, AR 0.7 s20")
 	row("no leak", "GPU leak",
@@ -230,7 +230,7 @@ func TestOtherCells(t *testing.T) {
 	if want := []string{"30", "0", "0", "95", "95"}; !slices.Equal(cells, want) {
 		t.Errorf("detectable: %q, want %q", cells, want)
 	}
-	row("promise", "1.5 m is found", func(b *bars) []string {
+	row("promise", "1.5 m was found", func(b *bars) []string {
 		return promiseCells(spoil(300, 91, good, func(p *promise) { p.found[2] = false }), b)
 	})
 	row("promise", "too cautious", func(b *bars) []string {
@@ -252,7 +252,8 @@ func TestOtherCells(t *testing.T) {
 	row("base", "", func(b *bars) []string { return unchanged.cells(spoil(300, 3, same, differs), b) })
 	row("base", "against the base", func(b *bars) []string { return unchanged.cells(spoil(300, 4, same, differs), b) })
 	row("base", "", func(b *bars) []string { return leaking.cells(spoil(300, 300, same, differs), b) })
-	row("base", "as often as alone", func(b *bars) []string { return leaking.cells(spoil(300, 299, same, differs), b) })
+	row("base", "as often as without a base run",
+		func(b *bars) []string { return leaking.cells(spoil(300, 299, same, differs), b) })
 	drifts := baseRow{drift: 8}
 	row("base", "", func(b *bars) []string { return drifts.cells(spoil(300, 300, same, differs), b) })
 
@@ -302,7 +303,7 @@ func night(t *testing.T, name string) scenario.Night {
 			return n
 		}
 	}
-	t.Fatalf("no night %q", name)
+	t.Fatalf("night %q not found", name)
 	return scenario.Night{}
 }
 

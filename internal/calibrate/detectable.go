@@ -25,10 +25,10 @@ type promise struct {
 // correct.
 func detectable(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs per row: a process without a leak, whose verdict has the slowest leak m that "+
-			"would have been detected in the same run (median in MB/h); "+
-			"then another run, with other noise, with a leak of m/1.5, m and 1.5 m from the start: end verdicts "+
-			"`leak` in percent. *none* is the percent of verdicts without m.", o.detections),
+		about: fmt.Sprintf("%d pairs of runs per row. The first run has no leak; m is the slowest leak that would "+
+			"have been detected in it according to its verdict (median in MB/h). The second run has different noise "+
+			"and a leak of m/1.5, m or 1.5 m from the start; the figures are percentages of end verdicts `leak`. "+
+			"*none* is the percentage of verdicts without m.", o.detections),
 		head: []string{"noise, length", "m", "none", "m/1.5", "m", "1.5 m"},
 	}
 	for _, hours := range lengths {
@@ -73,9 +73,9 @@ func promiseCells(all []promise, b *bars) []string {
 	n, last := len(rates), len(factors)-1
 	b.most("`pass` without m", count(all, func(p promise) bool { return p.passed && p.rate <= 0 }), len(all), 0)
 	if n > 0 {
-		b.least("a leak of 1.5 m is found", hits[last], n, reachBar)
+		b.least("a leak of 1.5 m was found", hits[last], n, reachBar)
 		if 100*hits[0] >= foundBar*n {
-			b.miss("a leak of m/1.5 is found in %s %%: m is too cautious", percentText(hits[0], n))
+			b.miss("a leak of m/1.5 was found in %s %%: m is too cautious", percentText(hits[0], n))
 		}
 	}
 	cells := []string{timeText(quantile(rates, 0.5)), percentText(len(all)-n, len(all))}

@@ -11,10 +11,10 @@ import (
 // detection measures how soon a leak is found.
 func detection(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes per row, 8 h, a leak from the start. *leak* is the percent of end verdicts; "+
-			"times are minutes, median / 90th percentile, `-` if fewer are found; "+
-			"*holds* the percent of 95 %% intervals that contain the true rate; *detectable* the median of the "+
-			"slowest leak that would have been found according to the verdict, in MB/h.", o.detections),
+		about: fmt.Sprintf("%d processes per row, which leak from the start of a run of 8 h. *leak* is the percentage "+
+			"of end verdicts `leak`; times are minutes, median / 90th percentile, `-` if too few are found; *holds* "+
+			"is the percentage of 95 %% intervals that contain the true rate; *detectable* is the median, in MB/h, of "+
+			"the slowest leak that would have been found according to the verdict.", o.detections),
 		head: []string{
 			"leak", "`leak`", "SUSPICIOUS", "LEAKING", "prototype", "holds", "detectable", "article: `leak`",
 			"SUSPICIOUS", "LEAKING",
@@ -41,8 +41,8 @@ func detectionCells(s scenario.Scenario, all []pair, b *bars) []string {
 		b.soon("LEAKING", quantile(leakings(judged), 0.5), p.p50+liveTolerance)
 	}
 	holds, known := held(s.Leak, judged)
-	b.least("the interval holds the rate", holds, known, coverLow)
-	b.most("the interval holds the rate", holds, known, coverHigh)
+	b.least("the interval contains the rate", holds, known, coverLow)
+	b.most("the interval contains the rate", holds, known, coverHigh)
 	detectable := quantile(pick(judged, func(e ending) float64 { return e.detectable }), 0.5)
 	old := ofArticle(all)
 	return []string{
@@ -68,8 +68,9 @@ const onset = 120
 // late measures how soon a leak is found that begins after two hours.
 func late(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes per row, 10 h, a leak from %d min on. Minutes from its onset, median / 90th "+
-			"percentile; runs that were LEAKING before (*before*, percent) are skipped.", o.detections, onset),
+		about: fmt.Sprintf("%d processes per row, 10 h, with a leak that starts at %d min. Times are minutes from its "+
+			"onset, median / 90th percentile; runs that were LEAKING before it (*before*, in percent) are skipped.",
+			o.detections, onset),
 		head: []string{"leak", "`leak`", "before", "SUSPICIOUS", "LEAKING", "prototype", "article: `leak`", "LEAKING"},
 	}
 	for _, s := range scenario.Leaks(onset, 10) {

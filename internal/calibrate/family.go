@@ -19,10 +19,10 @@ import (
 func family(o options) table {
 	pool := max(1, o.runs*16/5)
 	t := table{
-		about: fmt.Sprintf("So many processes are watched and judged together for 8 h, each drawn from the rows of "+
-			"the first table except the random walks. "+
-			"%d processes per row are simulated as one of so many each; a run has an alarm with 1 - (1 - p)^n, p the "+
-			"share of these with end verdict `leak`. *at most* is the same for the upper 95 %% bound of p.", pool),
+		about: fmt.Sprintf("The given number of processes are watched and judged together for 8 h, each drawn from "+
+			"the rows of the first table except the random walks. Each row simulates %d members of such groups. If p "+
+			"is the share of them with end verdict `leak`, a run of n processes has an alarm with probability 1 - (1 "+
+			"- p)^n. *at most* is the same for the upper 95 %% bound of p.", pool),
 		head: []string{"processes", "simulated", "alarms", "runs with an alarm, %", "at most, %"},
 	}
 	mix := slices.DeleteFunc(scenario.Null(whole), func(s scenario.Scenario) bool { return s.Walk > 0 })

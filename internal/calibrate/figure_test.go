@@ -32,7 +32,7 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 	if got := quantile(nil, 0.5); got != never {
-		t.Errorf("median of nothing: %g", got)
+		t.Errorf("median of no values: %g", got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestTail(t *testing.T) {
 		}
 	}
 	if tail(1, 10, 0) != 0 || tail(0, 10, 0) != 1 || tail(10, 10, 1) != 1 {
-		t.Error("tail at the ends")
+		t.Error("wrong tail at the ends")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestUpper(t *testing.T) {
 		}
 	}
 	if upper(20, 20) < 1-1e-9 {
-		t.Error("upper of all")
+		t.Error("wrong upper bound if all hit")
 	}
 }
 

@@ -36,9 +36,9 @@ func ways() []way {
 // further measures leaks of other shapes and other ways to watch.
 func further(o options) table {
 	t := table{
-		about: fmt.Sprintf("%[1]d processes per row with a leak, %[2]d per row without, 8 h. End verdicts in "+
-			"percent; times in minutes, median / 90th percentile, `-` if fewer reached it. Policy `article` judges "+
-			"the first %[1]d of each row.", o.detections, o.runs),
+		about: fmt.Sprintf("%[1]d processes per row with a leak, %[2]d per row without one, 8 h. End verdicts are in "+
+			"percent; times are minutes, median / 90th percentile, `-` if too few reached the state. Policy `article` "+
+			"judges the first %[1]d processes of each row.", o.detections, o.runs),
 		head: []string{
 			"process", "`leak`", "`inconclusive`", "`settled`", "SUSPICIOUS", "LEAKING", "article: `leak`", "LEAKING",
 		},

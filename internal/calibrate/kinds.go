@@ -17,9 +17,9 @@ var kindOf = map[scenario.Dim]detector.LeakKind{
 // kinds measures how often an alarm names the dimension that leaks.
 func kinds(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes per row, 8 h, one dimension leaks; the detail channel serves so many "+
-			"processes, one in 30 s. In percent of the processes: *alarms*, and of these the right kind, `unknown` "+
-			"and a wrong kind.", o.detections),
+		about: fmt.Sprintf("%d processes per row, 8 h, with a leak of one dimension; the detail channel serves the "+
+			"given number of processes, one every 30 s. *alarms* is a percentage of the processes; the right kind, "+
+			"`unknown` and a wrong kind are percentages of these alarms.", o.detections),
 		head: []string{"leak", "alarms", "right", "`unknown`", "wrong"},
 	}
 	for _, processes := range []int{1, 5, 20} {

@@ -12,13 +12,13 @@ import (
 // of each.
 type loopRun struct {
 	name string
-	// perLoop is what each loop leaves behind in MB; noise is the standard
+	// perLoop is what each loop retains, in MB; noise is the standard
 	// deviation after a collection.
 	perLoop, noise float64
 	// warm is the size in MB of a warm-up in the first loops, with a time
 	// constant of tau loops.
 	warm, tau float64
-	// until is the number of the last loop that leaves something behind.
+	// until is the number of the last loop that retains memory.
 	until int
 }
 
@@ -30,8 +30,9 @@ const (
 // loops measures which leaks are detected within 12 minutes.
 func loops(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs per row without a leak, %d with one: 12 min, %d loops, a forced collection at "+
-			"the end of each, with 1 MB of noise (standard deviation) after it. End verdicts in percent.", o.runs,
+		about: fmt.Sprintf("%d runs per row without a leak, %d with one: 12 min with %d loops, a forced collection at "+
+			"the end of each loop, and noise of 1 MB (standard deviation) after it. End verdicts are in "+
+			"percent.", o.runs,
 			o.detections, loopCount),
 		head: []string{"run", "`leak`", "`pass`", "`inconclusive`"},
 	}

@@ -68,7 +68,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if *only != "" {
 		var err error
 		if o.only, err = regexp.Compile(*only); err != nil {
-			errs = append(errs, fmt.Errorf("use -only: %w", err))
+			errs = append(errs, fmt.Errorf("parse -only: %w", err))
 		}
 		if o.write != "" {
 			errs = append(errs, errors.New("-write needs entire tables: omit -only"))
@@ -98,7 +98,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	tables := chosen(o)
 	if len(tables) == 0 {
-		fmt.Fprintf(stderr, "calibrate: find rows: none of these tables has one that matches %v\n", o.only)
+		fmt.Fprintf(stderr, "calibrate: find rows: no row of these tables matches %v\n", o.only)
 		return 2
 	}
 	began := time.Now()

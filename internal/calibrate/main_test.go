@@ -35,16 +35,16 @@ func TestWorkers(t *testing.T) {
 	}
 	o.tables = []string{"alarms"}
 	if alone := texts(o, 2, &bars{}); !strings.HasPrefix(one, alone) {
-		t.Errorf("measured alone:\n%s\namong others:\n%s", alone, one)
+		t.Errorf("rows measured alone:\n%s\nwith other rows:\n%s", alone, one)
 	}
 	o.tables, o.seed = nil, 2
 	if other := texts(o, 2, &bars{}); strings.ReplaceAll(other, "Seed 2", "Seed 1") == one {
-		t.Error("another seed has the same figures")
+		t.Error("another seed produces the same figures")
 	}
 	a, b := source(1, "t", "r", 1).Uint64(), source(1, "t", "r", 2).Uint64()
 	if a == b || a != source(1, "t", "r", 1).Uint64() || a == source(1, "t", "r1", 0).Uint64() ||
 		a == source(2, "t", "r", 1).Uint64() {
-		t.Error("the random numbers of runs are not their own")
+		t.Error("runs share their random numbers")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestKnownRates(t *testing.T) {
 		}
 	}
 	if seen != len(known) {
-		t.Errorf("%d of %d rows found", seen, len(known))
+		t.Errorf("found %d of %d rows", seen, len(known))
 	}
 	for name, median := range map[string]float64{
 		"iid s5: 600 MB/h": 21, "iid s5: 100 MB/h": 30, "iid s20: 300 MB/h": 32, "AR 0.7 s20: 300 MB/h": 28,
@@ -138,12 +138,12 @@ func TestKnownRates(t *testing.T) {
 // measured.
 func TestArguments(t *testing.T) {
 	for want, args := range map[string][]string{
-		`unknown table "x": want alarms`:  {"-tables", "alarms,x"},
-		"use -only: error parsing regexp": {"-only", "("},
-		"-write needs entire tables":      {"-only", "iid", "-write", "page"},
-		"at least 1":                      {"-runs", "0"},
-		`unexpected argument "more"`:      {"more"},
-		"find rows: none of these tables": {"-only", "no such row"},
+		`unknown table "x": want alarms`:    {"-tables", "alarms,x"},
+		"parse -only: error parsing regexp": {"-only", "("},
+		"-write needs entire tables":        {"-only", "iid", "-write", "page"},
+		"at least 1":                        {"-runs", "0"},
+		`unexpected argument "more"`:        {"more"},
+		"find rows: no row of these tables": {"-only", "no such row"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) || out.Len() > 0 {

@@ -12,8 +12,9 @@ import (
 // nights measures runs in which something happens.
 func nights(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs of 8 h per row, in which something happens. End verdicts in percent.", o.nights),
-		head:  []string{"night", "`leak`", "`pass`", "`settled`", "`inconclusive`"},
+		about: fmt.Sprintf("%d runs of 8 h per row, each with the events that the row names. End verdicts are in "+
+			"percent.", o.nights),
+		head: []string{"night", "`leak`", "`pass`", "`settled`", "`inconclusive`"},
 	}
 	for _, n := range scenario.Nights() {
 		one := func(_ int, r *rand.Rand) detector.Gate {

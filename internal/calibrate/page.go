@@ -16,7 +16,7 @@ func replace(page []byte, name, text string) ([]byte, error) {
 	from, to := markers(name)
 	for _, m := range [][]byte{from, to} {
 		if n := bytes.Count(page, m); n != 1 {
-			return nil, fmt.Errorf("find marker %s: it occurs %d times, want once", bytes.TrimSpace(m), n)
+			return nil, fmt.Errorf("find marker %s: found %d times, want once", bytes.TrimSpace(m), n)
 		}
 	}
 	head, rest, _ := bytes.Cut(page, from)

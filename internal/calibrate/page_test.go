@@ -47,7 +47,7 @@ func TestReplace(t *testing.T) {
 	}
 	again, err := replace(got, "two", "more\n")
 	if err != nil || !bytes.Equal(got, again) {
-		t.Errorf("written twice: %q, %v", again, err)
+		t.Errorf("second write: %q, %v", again, err)
 	}
 	for _, bad := range []string{
 		"", "<!-- calibrate:one -->\n", "<!-- /calibrate:one -->",

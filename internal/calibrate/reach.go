@@ -27,10 +27,10 @@ type reached struct {
 func reach(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples from 2, 7 and "+
-			"13 %% of the run on. *said* is the median of the slowest leak m that the verdict rules out, in MB/h; "+
-			"*found* that of the slowest that is found. In percent: the found ones within a factor 1.5 of m, those "+
-			"above 1.5 m, and those below m/1.5.", o.nights),
-		head: []string{"noise", "said", "found", "within 1.5", "above", "below"},
+			"13 %% of the run on. *stated* is the median, in MB/h, of the slowest leak m that the verdict rules out; "+
+			"*found* is the median of the slowest leak that is found. The last columns are percentages of the slowest "+
+			"found leaks: within a factor of 1.5 of m, above 1.5 m, and below m/1.5.", o.nights),
+		head: []string{"noise", "stated", "found", "within 1.5", "above", "below"},
 	}
 	for _, s := range scenario.Noise(whole)[3:] {
 		one := func(_ int, r *rand.Rand) reached { return reachOf(s, r) }

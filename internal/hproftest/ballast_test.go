@@ -45,7 +45,7 @@ func TestBallast(t *testing.T) {
 			}
 		}
 		if dangling > 0 {
-			t.Errorf("%+v: %d references to nothing", f, dangling)
+			t.Errorf("%+v: %d references to missing objects", f, dangling)
 		}
 		for _, class := range []string{
 			"java.lang.String", "java.util.ArrayList", "java.util.LinkedList$Node", "java.util.HashMap$Node",
@@ -60,12 +60,12 @@ func TestBallast(t *testing.T) {
 		clean.Fill(Ballast{Bytes: 100_000, Clean: true, Package: "a.b"})
 		if c, ids, _ := write(t, clean,
 			f); !c.Reachable()[c.Path(ids.Of(clean.Class("a.b.Registry")), "all.first.items")] {
-			t.Errorf("%+v: nothing holds the ballast", f)
+			t.Errorf("%+v: no static field holds the ballast", f)
 		}
 		held := g.Retained(ids.Of(h.ballast.registry))
 		live, all := len(g.Reachable()), len(g.Nodes)
 		if live < all*9/10 || live == all || held < size/2 {
-			t.Errorf("%+v: %d of %d objects live, %d bytes are held", f, live, all, held)
+			t.Errorf("%+v: %d of %d objects are reachable, holding %d bytes", f, live, all, held)
 		}
 	}
 }
@@ -94,13 +94,13 @@ func TestBallastIsStreamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
-			t.Errorf("%+v: %d bytes were allocated for %d", f, after.TotalAlloc-before.TotalAlloc, sum.n)
+			t.Errorf("%+v: allocated %d bytes for a dump of %d", f, after.TotalAlloc-before.TotalAlloc, sum.n)
 		}
 		if sum.n < size || sum.n > size+size/10 {
 			t.Errorf("%+v: %d bytes, want %d", f, sum.n, size)
 		}
 		if n, err := h.Measure(f); n != sum.n || err != nil {
-			t.Errorf("%+v: measured %d bytes, written %d: %v", f, n, sum.n, err)
+			t.Errorf("%+v: measured %d bytes, wrote %d: %v", f, n, sum.n, err)
 		}
 		data, _, err := h.Dump(f)
 		again := &summed{}
@@ -123,7 +123,7 @@ func TestBallastIsStreamed(t *testing.T) {
 			first = hotSpotHeap
 		}
 		if most-first > hprof.ID(h.ballast.room()) || most-first < hprof.ID(size/4) {
-			t.Errorf("%+v: addresses up to 0x%x, room for 0x%x", f, uint64(most), h.ballast.room())
+			t.Errorf("%+v: addresses up to 0x%x, but room only for 0x%x", f, uint64(most), h.ballast.room())
 		}
 		if s.Err() != nil || objects < int(size/200) {
 			t.Errorf("%+v: %d records, %v", f, objects, s.Err())

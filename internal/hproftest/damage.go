@@ -47,7 +47,7 @@ func Redeclare(dump []byte, n int, length uint32) ([]byte, error) {
 		return nil, err
 	}
 	if r.Sub != 0 {
-		return nil, fmt.Errorf("damage the dump: record %d is a heap record", n)
+		return nil, fmt.Errorf("damage the dump: record %d is a heap record without a length", n)
 	}
 	out := slices.Clone(dump)
 	binary.BigEndian.PutUint32(out[r.Offset+5:], length)
@@ -60,7 +60,7 @@ func recordAt(dump []byte, n int) (Record, error) {
 		return Record{}, fmt.Errorf("damage the dump: %w", err)
 	}
 	if n < 0 || n >= len(records) {
-		return Record{}, fmt.Errorf("damage the dump: no record %d of %d", n, len(records))
+		return Record{}, fmt.Errorf("damage the dump: no record %d, the dump has %d", n, len(records))
 	}
 	return records[n], nil
 }

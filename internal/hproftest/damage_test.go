@@ -21,18 +21,18 @@ func TestDamage(t *testing.T) {
 	for _, n := range []int{0, 10, 40, len(dump) / 2, len(dump) - 1} {
 		short := Truncate(dump, n)
 		if _, _, err := Parse(short); len(short) != n || err == nil {
-			t.Errorf("cut after %d: %d bytes, %v", n, len(short), err)
+			t.Errorf("truncated after %d bytes: %d bytes, %v", n, len(short), err)
 		}
 	}
 	if !bytes.Equal(Truncate(dump, len(dump)+5), dump) || len(Truncate(dump, -1)) != 0 {
-		t.Error("cut outside")
+		t.Error("lengths outside of the dump are not clamped")
 	}
 	flipped, differ := Flip(dump, 3, 1), 0
 	for i := range dump {
 		differ += bits.OnesCount8(dump[i] ^ flipped[i])
 	}
 	if differ != 1 || bytes.Equal(Flip(dump, 4, 1), flipped) || !bytes.Equal(Flip(dump, 3, 1), flipped) {
-		t.Errorf("%d bits flipped", differ)
+		t.Errorf("flipped %d bits, want 1", differ)
 	}
 	last := len(records) - 1
 	for n := range records {
@@ -42,28 +42,28 @@ func TestDamage(t *testing.T) {
 		}
 		if _, got, err := Parse(broken); n > 0 && n < last && err == nil && len(got) == len(records) &&
 			records[n].Sub != 0 {
-			t.Errorf("record %d with tag 0x77 can be read", n)
+			t.Errorf("record %d with tag 0x77 was read", n)
 		}
 	}
 	longer, err := Redeclare(dump, last, 1000)
 	if _, _, perr := Parse(longer); err != nil || perr == nil {
-		t.Errorf("an end of 1000 bytes: %v", err)
+		t.Errorf("end record of 1000 bytes: %v", err)
 	}
 	if _, err := Redeclare(dump, last-1, 1); records[last-1].Sub == 0 || err == nil {
-		t.Error("a heap record has no length to declare")
+		t.Error("a length was set for a heap record")
 	}
 	stripped, err := Strip(dump)
 	if err != nil || len(stripped) >= len(dump) || bytes.Contains(stripped, []byte("contents")) ||
 		!bytes.Contains(dump, []byte("contents")) {
-		t.Errorf("%d of %d bytes left, %v", len(stripped), len(dump), err)
+		t.Errorf("stripped dump has %d of %d bytes, %v", len(stripped), len(dump), err)
 	}
 	if !bytes.Equal(dump, whole) {
-		t.Error("the dump itself was damaged")
+		t.Error("the original dump was damaged")
 	}
 	if _, err := Retag(dump, len(records), 1); err == nil {
-		t.Error("a record behind the last")
+		t.Error("a record after the last one was damaged")
 	}
 	if _, err := Strip([]byte("JAVA")); err == nil {
-		t.Error("no dump")
+		t.Error("an invalid dump was damaged")
 	}
 }

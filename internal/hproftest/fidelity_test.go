@@ -19,7 +19,7 @@ func TestLikeART(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("made", func(t *testing.T) { likeART(t, made) })
+	t.Run("generated", func(t *testing.T) { likeART(t, made) })
 	t.Run("recorded", func(t *testing.T) { likeART(t, recorded.Read(t, "hprof", "ahat-O.hprof")) })
 }
 
@@ -66,7 +66,7 @@ func likeART(t *testing.T, data []byte) {
 	s.segments()
 	s.heap()
 	if s.seen[classOverhead] == 0 || s.seen["value"] < 50 || s.seen["loader"] == 0 || s.seen["image"] == 0 {
-		t.Errorf("not much was looked at: %v", s.seen)
+		t.Errorf("too few cases: %v", s.seen)
 	}
 }
 
@@ -102,18 +102,18 @@ func (s *artShape) tables() {
 			at++
 		}
 		if order[at] != tag {
-			s.Fatalf("a record %d at %d is not where it should be", r.Tag, r.Offset)
+			s.Fatalf("record %d at %d is in the wrong place", r.Tag, r.Offset)
 		}
 		switch {
 		case r.Tag == hprof.TagString:
 			if text != nil && bytes.Compare(text, r.Body[4:]) >= 0 {
-				s.Errorf("%q stands before %q", text, r.Body[4:])
+				s.Errorf("%q comes before %q", text, r.Body[4:])
 			}
 			text = r.Body[4:]
 			s.names[id4(r.Body)] = string(text)
 		case r.Tag == hprof.TagLoadClass:
 			if class != nil && bytes.Compare(class, r.Body[4:8]) >= 0 {
-				s.Errorf("class %x stands before %x", class, r.Body[4:8])
+				s.Errorf("class %x comes before %x", class, r.Body[4:8])
 			}
 			class = r.Body[4:8]
 			s.loaded[id4(class)] = s.names[id4(r.Body[12:])]
@@ -200,7 +200,7 @@ func (s *artShape) heap() {
 				s.vm[r.Object] = true
 			} else if !kinds[r.Sub] && !objects {
 				if kinds[r.Sub] = true; rank(r.Sub) < last {
-					s.Errorf("the first %v behind others", r.Sub)
+					s.Errorf("%v comes after other records", r.Sub)
 				}
 				last = rank(r.Sub)
 			}
@@ -221,7 +221,7 @@ func (s *artShape) heap() {
 		if name != "app" && !s.belongs(i) {
 			s.seen["image"]++
 			if !s.vm[r.Object] {
-				s.Errorf("0x%x of the image is no root", uint64(r.Object))
+				s.Errorf("0x%x of the image is not a root", uint64(r.Object))
 			}
 		}
 		switch r.Sub {
@@ -265,10 +265,11 @@ func (s *artShape) class(i int) {
 		array := s.records[i-1]
 		s.seen[classOverhead]++
 		if array.Object != c.ID|1 || int(array.Count) != overhead-4 || values[classOverhead] != uint64(c.ID|1) {
-			s.Errorf("%s: an overhead of %d bytes, array 0x%x of %d", name, overhead, uint64(array.Object), array.Count)
+			s.Errorf("%s: overhead of %d bytes, but array 0x%x has %d", name, overhead, uint64(array.Object),
+				array.Count)
 		}
 	} else if used != overhead {
-		s.Errorf("%s: %d bytes for an overhead of %d", name, used, overhead)
+		s.Errorf("%s: uses %d bytes, but has an overhead of %d", name, used, overhead)
 	}
 	size := values[classPrefix+"objectSize"]
 	switch {
@@ -280,7 +281,7 @@ func (s *artShape) class(i int) {
 		return // an interface or abstract class
 	}
 	if uint64(c.InstanceSize) != size {
-		s.Errorf("%s: instances of %d bytes, want %d", name, c.InstanceSize, size)
+		s.Errorf("%s: instances have %d bytes, want %d", name, c.InstanceSize, size)
 	}
 	if class := s.loaded[hprof.ID(values[classPrefix+"shadow$_klass_"])]; class != classClass {
 		s.Errorf("%s is a %q", name, class)
@@ -293,7 +294,7 @@ func (s *artShape) instance(i int) {
 	// The last fields are those of java.lang.Object: the class and the lock
 	// word.
 	if got := id4(r.Data[len(r.Data)-8:]); got != r.Class {
-		s.Errorf("a %s says that its class is 0x%x", class, uint64(got))
+		s.Errorf("%s has class 0x%x in its field", class, uint64(got))
 	}
 	if class == stringClass {
 		s.string(r, s.records[i+1])
@@ -325,11 +326,11 @@ func (s *artShape) string(r, value Record) {
 	}
 	if value.Sub != hprof.SubPrimitiveArray || value.Object != r.Object+offset || id != value.Object ||
 		value.Count != count || len(r.Data) != 20 {
-		s.Errorf("string 0x%x of %d characters at 0x%x, then %v 0x%x of %d", uint64(r.Object), count, uint64(id),
+		s.Errorf("string 0x%x of %d characters at 0x%x, followed by %v 0x%x of %d", uint64(r.Object), count, uint64(id),
 			value.Sub, uint64(value.Object), value.Count)
 	}
 	if value.Type != hprof.Byte && !wide && count > 0 {
-		s.Errorf("string 0x%x has only ASCII and %v", uint64(r.Object), value.Type)
+		s.Errorf("string 0x%x has only ASCII characters in an array of %v", uint64(r.Object), value.Type)
 	}
 }
 
@@ -497,7 +498,7 @@ func likeHotSpot(t *testing.T, records []Record) map[string]string {
 			}
 		}
 		if part < reached {
-			t.Fatalf("a record of part %d behind part %d at %d", part, reached, r.Offset)
+			t.Fatalf("record of part %d after part %d at %d", part, reached, r.Offset)
 		}
 		reached = part
 	}

@@ -232,7 +232,7 @@ func newDump(h *Heap, f Form) (*dump, error) {
 		return nil, h.err
 	}
 	if f.Runtime != ART && f.Runtime != HotSpot {
-		return nil, fmt.Errorf("write the heap: no runtime %d", f.Runtime)
+		return nil, fmt.Errorf("write the heap: unknown runtime %d", f.Runtime)
 	}
 	if f.IDSize != 4 && f.IDSize != 8 {
 		return nil, fmt.Errorf("write the heap: IDs of %d bytes", f.IDSize)

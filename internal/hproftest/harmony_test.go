@@ -27,25 +27,25 @@ func TestHarmony(t *testing.T) {
 		last, link = link, l.Path(link, "next")
 	}
 	if link != void || l.Path(void, "previous") != last || l.Path(void, "data") != 0 {
-		t.Error("the linked list is no ring")
+		t.Error("the linked list is not circular")
 	}
 	if keys := l.keys(l.Path(l.Of(set), "backingMap")); len(keys) != len(elements) {
-		t.Errorf("a set of %d elements", len(keys))
+		t.Errorf("set has %d elements", len(keys))
 	}
 	if keys := l.keys(l.Of(byNull)); len(keys) != len(pairs)/2 ||
 		l.Path(l.Of(byNull), "entryForNullKey.value") != l.Of(elements[0]) {
-		t.Errorf("a map of %d keys that are not null", len(keys))
+		t.Errorf("map has %d non-null keys", len(keys))
 	}
 	header := l.Path(l.Of(byNull), "header")
 	entry := l.Path(header, "nxt")
 	for i := 0; i < len(pairs); i += 2 {
 		if l.Path(entry, "key") != l.Of(pairs[i]) || l.Path(entry, "value") != l.Of(pairs[i+1]) {
-			t.Fatalf("the order of the map, at %d", i)
+			t.Fatalf("wrong order of the map at %d", i)
 		}
 		entry = l.Path(entry, "nxt")
 	}
 	if l.Path(entry, "key") != 0 || l.Path(entry, "nxt") != header || l.Path(header, "prv") != entry {
-		t.Error("the entries of the map are no ring")
+		t.Error("the entries of the map are not circular")
 	}
 }
 
@@ -59,7 +59,7 @@ func (l look) keys(m hprof.ID) map[hprof.ID]bool {
 		for ; e != 0; e = l.Path(e, "next") {
 			hash, _ := l.Field(e, "hash")
 			if int(hash)&(len(table)-1) != bucket {
-				l.Errorf("a key in bucket %d", bucket)
+				l.Errorf("key in wrong bucket %d", bucket)
 			}
 			out[l.Path(e, "key")] = true
 		}

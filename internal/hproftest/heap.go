@@ -178,7 +178,7 @@ func (h *Heap) add(o object) Ref {
 
 func (h *Heap) object(r Ref) *object {
 	if int(r) >= len(h.objects) {
-		h.fail("there is no object %d", r)
+		h.fail("no object %d", r)
 		r = 0
 	}
 	return &h.objects[r]
@@ -200,7 +200,7 @@ func (h *Heap) Class(name string) *Class {
 	if element, ok := strings.CutSuffix(name, "[]"); ok {
 		return h.Array(h.Class(element))
 	}
-	h.fail("there is no class %q", name)
+	h.fail("no class %q", name)
 	return h.byName[objectClass]
 }
 
@@ -291,7 +291,7 @@ func (h *Heap) member(c *Class, text string) {
 	}
 	switch {
 	case f.kind == 0:
-		h.fail("%s: %q is no type and name", c.name, text)
+		h.fail("%s: %q is not a type and a name", c.name, text)
 	case isStatic:
 		c.statics = append(c.statics, static{name: f.name, kind: f.kind})
 	default:
@@ -427,7 +427,7 @@ func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
 			return uint64(h.reference(v))
 		}
 	}
-	h.fail("%s: %v of type %T is no %v", where, v, v, kind)
+	h.fail("%s: %v of type %T is not a value of type %v", where, v, v, kind)
 	return 0
 }
 
@@ -445,7 +445,7 @@ func (h *Heap) reference(v any) Ref {
 	case string:
 		return h.String(v)
 	}
-	h.fail("%v of type %T is no object", v, v)
+	h.fail("%v of type %T is not an object", v, v)
 	return 0
 }
 
@@ -474,7 +474,7 @@ func (h *Heap) SetElement(array Ref, i int, v Ref) {
 // Primitives creates an array of primitive elements, which are big-endian.
 func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
 	if size := t.Size(8); t == hprof.Object || size == 0 || len(elements)%size != 0 {
-		h.fail("%d bytes are no %v elements", len(elements), t)
+		h.fail("%d bytes are not a whole number of %v elements", len(elements), t)
 		t = hprof.Byte
 	}
 	return h.add(object{shape: ofData, element: t, class: h.Array(h.Class(t.String())), data: elements})
@@ -514,7 +514,7 @@ func (h *Heap) Longs(values ...int64) Ref {
 // and not stored, so that it uses no memory until it is written.
 func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
-		h.fail("elements of %v", t)
+		h.fail("primitive arrays of %v are not supported", t)
 		t = hprof.Byte
 	}
 	return h.add(object{shape: ofFiller, element: t, class: h.Array(h.Class(t.String())), count: count})
@@ -527,7 +527,7 @@ func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 // dumped such arrays.
 func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
-		h.fail("elements of %v", t)
+		h.fail("primitive arrays of %v are not supported", t)
 		t = hprof.Byte
 	}
 	return h.add(object{shape: ofCount, element: t, class: h.Array(h.Class(t.String())), count: count})
@@ -595,7 +595,7 @@ func (h *Heap) RootOf(t Thread, kind hprof.SubTag, object any, frame int32) {
 
 func (h *Heap) rootIn(kind hprof.SubTag, object any, thread uint32, frame int32) {
 	if !kind.IsRoot() {
-		h.fail("%v is no root", kind)
+		h.fail("%v is not a GC root", kind)
 		return
 	}
 	h.roots = append(h.roots, root{kind, h.reference(object), thread, frame})

@@ -48,7 +48,7 @@ func verify(t *testing.T, h *Heap, f Form, g *Graph, ids IDs) {
 	}
 	for id, n := range g.Nodes {
 		if !v.known[id] && !v.made(n) {
-			t.Errorf("%+v: there is a %s 0x%x that nobody described", f, n.Class, uint64(id))
+			t.Errorf("%+v: the dump has a %s 0x%x that was not described", f, n.Class, uint64(id))
 		}
 	}
 }
@@ -110,16 +110,16 @@ func (v *verifier) object(r Ref) {
 	switch {
 	case o.shape == ofNothing:
 		if id == 0 || n != nil {
-			v.Errorf("%+v: missing object %d is there at 0x%x", v.f, r, uint64(id))
+			v.Errorf("%+v: missing object %d exists at 0x%x", v.f, r, uint64(id))
 		}
 		return
 	case !v.has(o):
 		if id != 0 {
-			v.Errorf("%+v: %s is not of this runtime but is 0x%x", v.f, o.class.name, uint64(id))
+			v.Errorf("%+v: %s does not belong to this runtime but exists at 0x%x", v.f, o.class.name, uint64(id))
 		}
 		return
 	case n == nil:
-		v.Fatalf("%+v: object %d of %s is not there", v.f, r, o.class.name)
+		v.Fatalf("%+v: object %d of %s is missing", v.f, r, o.class.name)
 	case o.shape != ofClass && javaName(n.Class) != o.class.name:
 		v.Errorf("%+v: object %d is a %s, want %s", v.f, r, n.Class, o.class.name)
 	}
@@ -148,7 +148,7 @@ func (v *verifier) object(r Ref) {
 		v.text(r, o, n)
 	case ofData:
 		if !bytes.Equal(n.Data, o.data) {
-			v.Errorf("%+v: %s has other elements", v.f, n.Class)
+			v.Errorf("%+v: %s has unexpected elements", v.f, n.Class)
 		}
 	case ofFiller, ofCount:
 		if n.Size != int64(o.count)*int64(o.element.Size(4)) ||
@@ -211,7 +211,7 @@ func (v *verifier) text(r Ref, o *object, n *Node) {
 	v.Helper()
 	array := v.g.Nodes[v.ids.Value(r)]
 	if array == nil || v.g.Path(n.ID, "value") != array.ID {
-		v.Fatalf("%+v: string %d has no text", v.f, r)
+		v.Fatalf("%+v: string %d has no array of characters", v.f, r)
 	}
 	v.known[array.ID] = true
 	var units []uint16
@@ -234,7 +234,7 @@ func (v *verifier) text(r Ref, o *object, n *Node) {
 		v.Errorf("%+v: %q, want %q", v.f, string(utf16.Decode(units)), string(utf16.Decode(o.text)))
 	}
 	if count, ok := v.g.Field(n.ID, "count"); v.f.Runtime == ART && (!ok || count != uint64(len(o.text))) {
-		v.Errorf("%+v: a string of %d characters has the count %d", v.f, len(o.text), count)
+		v.Errorf("%+v: string of %d characters has count %d", v.f, len(o.text), count)
 	}
 }
 
@@ -385,31 +385,31 @@ func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 		case r.Tag == hprof.TagLoadClass:
 			serial := uint32(r.Body[0])<<24 | uint32(r.Body[1])<<16 | uint32(r.Body[2])<<8 | uint32(r.Body[3])
 			if serials[serial] || serial == 0 {
-				t.Errorf("%+v: class serial number %d twice", f, serial)
+				t.Errorf("%+v: duplicate class serial number %d", f, serial)
 			}
 			serials[serial] = true
 		case r.Sub == 0 || r.Sub.IsRoot() || r.Sub == hprof.SubHeapInfo:
 		case seen[r.Object]:
-			t.Errorf("%+v: object 0x%x twice", f, uint64(r.Object))
+			t.Errorf("%+v: duplicate object 0x%x", f, uint64(r.Object))
 		default:
 			seen[r.Object] = true
 		}
 		if r.Sub == hprof.SubClassDump {
 			if g.Loaded[r.Object] == "" {
-				t.Errorf("%+v: class 0x%x without a name", f, uint64(r.Object))
+				t.Errorf("%+v: class 0x%x has no name", f, uint64(r.Object))
 			}
 			for _, field := range r.Dump.Fields {
 				if g.Strings[field.Name] == "" {
-					t.Errorf("%+v: a field of %s without a name", f, g.Loaded[r.Object])
+					t.Errorf("%+v: field of %s has no name", f, g.Loaded[r.Object])
 				}
 			}
 		}
 	}
 	if last := records[len(records)-1]; (last.Tag == hprof.TagHeapDumpEnd) == f.NoEnd {
-		t.Errorf("%+v: ends with a record %d", f, last.Tag)
+		t.Errorf("%+v: last record has tag %d", f, last.Tag)
 	}
 	if first := records[0]; (first.Sub == 0 && first.Tag != hprof.TagString) != f.HeapFirst {
-		t.Errorf("%+v: begins with a record %d", f, first.Tag)
+		t.Errorf("%+v: first record has tag %d", f, first.Tag)
 	}
 }
 
@@ -429,7 +429,7 @@ func TestSameHeapInEachForm(t *testing.T) {
 			if first == nil {
 				first = data
 			} else if bytes.Equal(first, data) {
-				t.Errorf("%+v is no other form", f)
+				t.Errorf("%+v does not change the dump", f)
 			}
 		}
 	}
@@ -444,23 +444,25 @@ func TestMistakes(t *testing.T) {
 		`has no static field "nope"`: func(h *Heap) {
 			h.SetStatic(h.Class("java.util.ArrayList"), "nope", 1)
 		},
-		"3000000000 of type int64 is no short": func(h *Heap) {
+		"3000000000 of type int64 is not a value of type short": func(h *Heap) {
 			h.Set(h.New(h.Declare("a.B", nil, "short s"), nil), "s", 3_000_000_000)
 		},
-		"x of type string is no int":        func(h *Heap) { h.Set(h.ArrayList().Ref, "size", "x") },
-		"1 of type int64 is no object":      func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", 1) },
-		"true of type bool is no int":       func(h *Heap) { h.Set(h.ArrayList().Ref, "size", true) },
-		"{} of type struct {} is no object": func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", struct{}{}) },
-		"no object 4000000":                 func(h *Heap) { h.Objects(h.Class(objectClass), 4_000_000) },
-		"3 bytes are no int elements":       func(h *Heap) { h.Primitives(hprof.Int, make([]byte, 3)) },
-		"elements of object":                func(h *Heap) { h.Filler(hprof.Object, 3) },
-		"elements of type 77":               func(h *Heap) { h.NoData(77, 3) },
-		`cannot read "final"`:               func(h *Heap) { h.Declare("a.B", nil, "final int x") },
-		`"whatever" is no type and name`:    func(h *Heap) { h.Declare("a.B", nil, "whatever") },
-		`"void x" is no type and name`:      func(h *Heap) { h.Declare("a.B", nil, "void x") },
-		"INSTANCE_DUMP is no root":          func(h *Heap) { h.Root(hprof.SubInstance, h.Main().Ref) },
-		"has no fields":                     func(h *Heap) { h.Set(h.String("x"), "count", 1) },
-		"has no element 1":                  func(h *Heap) { h.SetElement(h.String("x"), 1, 0) },
+		"x of type string is not a value of type int":   func(h *Heap) { h.Set(h.ArrayList().Ref, "size", "x") },
+		"1 of type int64 is not a value of type object": func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", 1) },
+		"true of type bool is not a value of type int":  func(h *Heap) { h.Set(h.ArrayList().Ref, "size", true) },
+		"{} of type struct {} is not an object": func(h *Heap) {
+			h.Set(h.ArrayList().Ref, "elementData", struct{}{})
+		},
+		"no object 4000000": func(h *Heap) { h.Objects(h.Class(objectClass), 4_000_000) },
+		"3 bytes are not a whole number of int elements": func(h *Heap) { h.Primitives(hprof.Int, make([]byte, 3)) },
+		"primitive arrays of object are not supported":   func(h *Heap) { h.Filler(hprof.Object, 3) },
+		"primitive arrays of type 77 are not supported":  func(h *Heap) { h.NoData(77, 3) },
+		`cannot read "final"`:                            func(h *Heap) { h.Declare("a.B", nil, "final int x") },
+		`"whatever" is not a type and a name`:            func(h *Heap) { h.Declare("a.B", nil, "whatever") },
+		`"void x" is not a type and a name`:              func(h *Heap) { h.Declare("a.B", nil, "void x") },
+		"INSTANCE_DUMP is not a GC root":                 func(h *Heap) { h.Root(hprof.SubInstance, h.Main().Ref) },
+		"has no fields":                                  func(h *Heap) { h.Set(h.String("x"), "count", 1) },
+		"has no element 1":                               func(h *Heap) { h.SetElement(h.String("x"), 1, 0) },
 		"declares no field": func(h *Heap) {
 			h.SetIn(h.ArrayList().Ref, h.Class("java.util.HashMap"), "size", 1)
 		},
@@ -475,7 +477,7 @@ func TestMistakes(t *testing.T) {
 		do(h)
 		_, _, err := h.Dump(Form{})
 		if _, rerr := io.ReadAll(h.Reader(Form{})); rerr != err {
-			t.Errorf("reading it: %v", rerr)
+			t.Errorf("read the dump: %v", rerr)
 		}
 		if err == nil || !strings.Contains(err.Error(), says) || err != h.Err() {
 			t.Errorf("%v, want %q", err, says)
@@ -483,7 +485,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for _, f := range []Form{{Runtime: 7}, {IDSize: 3}, {Format: "JAVA PROFILE 2"}} {
 		if _, _, err := Java(0).Dump(f); err == nil {
-			t.Errorf("%+v was written", f)
+			t.Errorf("an invalid form %+v was written", f)
 		}
 	}
 }
@@ -520,7 +522,7 @@ func TestValues(t *testing.T) {
 		}
 		outer, _ := g.Field(ids.Of(hiding), "i")
 		if inner := g.Nodes[ids.Of(hiding)].Fields[name+"i"]; outer != 7 || inner != 8 {
-			t.Errorf("%+v: a hidden field is %d, and %d hides it", f, inner, outer)
+			t.Errorf("%+v: hidden field = %d, hiding field = %d", f, inner, outer)
 		}
 	}
 }
@@ -561,7 +563,7 @@ func TestTwoInOne(t *testing.T) {
 		}
 		first, _, err := one.Dump(f)
 		if err != nil || !bytes.HasPrefix(out.Bytes(), first) {
-			t.Errorf("%+v: does not begin with the first heap: %v", f, err)
+			t.Errorf("%+v: dump does not begin with the first heap: %v", f, err)
 		}
 		_, records, err := Parse(out.Bytes())
 		if err != nil {
@@ -574,16 +576,16 @@ func TestTwoInOne(t *testing.T) {
 			}
 		}
 		if ends != 2 {
-			t.Errorf("%+v: %d ends", f, ends)
+			t.Errorf("%+v: %d end records", f, ends)
 		}
 		g, err := ReadGraph(out.Bytes())
 		if err != nil || g.Text(g.Path(ids[1].Of(two.Class("a.B")), "x")) != "two" {
-			t.Errorf("%+v: the second heap is not there: %v", f, err)
+			t.Errorf("%+v: the second heap is missing: %v", f, err)
 		}
 	}
 	broken := Java(1)
 	broken.Class("none")
 	if _, err := Write(&bytes.Buffer{}, Form{}, one, broken); err == nil {
-		t.Error("a broken heap was written")
+		t.Error("an invalid heap was written")
 	}
 }

@@ -25,7 +25,7 @@ func TestLeakCases(t *testing.T) {
 			}
 		}
 		if twin := dumps[string(data)]; names[c.Name] || twin != "" {
-			t.Errorf("%s is there twice, also as %s", c.Name, twin)
+			t.Errorf("%s has the name or the dump of another case: %s", c.Name, twin)
 		}
 		names[c.Name], dumps[string(data)] = true, c.Name
 		g, err := ReadGraph(data)

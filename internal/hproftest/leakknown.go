@@ -32,7 +32,8 @@ var knownLeaks = []knownLeak{
 	{"insets consumer", onPhone(34, ""),
 		func(s *scene) { s.inputMethod("mImeInsetsConsumer", s.node("com.example.Consumer", "view", s.leak())) }},
 	{"last served view of Huawei", onPhone(27, "HUAWEI"), func(s *scene) { s.inputMethod("mLastSrvView", s.leak()) }},
-	{"last served view of another", onPhone(27, "Google"), func(s *scene) { s.inputMethod("mLastSrvView", s.leak()) }},
+	{"last served view of another manufacturer", onPhone(27, "Google"),
+		func(s *scene) { s.inputMethod("mLastSrvView", s.leak()) }},
 	{"last focused view of LG", onPhone(29, "LGE"), func(s *scene) { s.inputMethod("mLastFocusView", s.leak()) }},
 	{"input connection of Samsung", onPhone(29, "samsung"),
 		func(s *scene) { s.inputMethod("mCurrentInputConnection", s.leak()) }},
@@ -63,7 +64,7 @@ var knownLeaks = []knownLeak{
 	}},
 	{"gesture boost of Huawei", onPhone(25, "HUAWEI"),
 		func(s *scene) { s.Hold("android.gestureboost.GestureBoostManager", "mContext", s.leak()) }},
-	{"gesture boost of another", onPhone(25, "samsung"),
+	{"gesture boost of another manufacturer", onPhone(25, "samsung"),
 		func(s *scene) { s.Hold("android.gestureboost.GestureBoostManager", "mContext", s.leak()) }},
 	{"Flipper", onPhone(34, ""), func(s *scene) {
 		s.Hold("com.facebook.flipper.plugins.inspector.descriptors.ApplicationDescriptor", "editedDelegates",
@@ -80,7 +81,7 @@ var knownLeaks = []knownLeak{
 		s.hold(s.New(s.class("android.window.WindowOnBackInvokedDispatcher$OnBackInvokedCallbackWrapper", "",
 			"object mCallback"), Fields{"mCallback": s.leak()}))
 	}},
-	{"build of no preview", onPhone(32, ""), func(s *scene) {
+	{"build that is not a preview", onPhone(32, ""), func(s *scene) {
 		s.hold(s.New(s.class("android.window.WindowOnBackInvokedDispatcher$OnBackInvokedCallbackWrapper", "",
 			"object mCallback"), Fields{"mCallback": s.leak()}))
 	}},
@@ -109,29 +110,29 @@ var knownLeaks = []knownLeak{
 		s.rename("android.app.ActivityThread$ActivityClientRecord", "nextIdle", "nextToIdle")
 		s.newActivities()
 	}},
-	{"two at once", onPhone(30, ""), func(s *scene) {
+	{"two known leaks at once", onPhone(30, ""), func(s *scene) {
 		s.inputMethod("mNextServedView", s.New(s.Class("android.os.Message"), Fields{"obj": s.leak()}))
 	}},
-	{"two of one kind", onPhone(30, ""), func(s *scene) {
+	{"two known leaks of one kind", onPhone(30, ""), func(s *scene) {
 		s.hold(s.New(s.Class("android.os.Message"), Fields{"obj": s.leak()}))
 		s.hold(s.node("com.example.Controller", "callback",
 			s.New(s.Class("android.os.Message"), Fields{"obj": s.leak()})))
 		s.hold(s.leak())
 	}},
-	{"beside a longer path", onPhone(30, ""), func(s *scene) {
+	{"known leak and a longer path", onPhone(30, ""), func(s *scene) {
 		leak := s.leak()
 		s.hold(s.New(s.Class("android.os.Message"), Fields{"obj": leak}))
 		s.hold(s.node("com.example.Controller", "callback",
 			s.node("com.example.Key", "name", s.node("com.example.Consumer", "view", leak))))
 	}},
-	{"before a longer path", onPhone(30, ""), func(s *scene) {
+	{"known leak at the start of a longer path", onPhone(30, ""), func(s *scene) {
 		leak := s.leak()
 		between := s.node("com.example.Between", "next", leak)
 		s.hold(s.New(s.Class("android.os.Message"), Fields{"obj": between}))
 		s.hold(s.node("com.example.Controller", "callback",
 			s.node("com.example.Key", "name", s.node("com.example.Consumer", "view", between))))
 	}},
-	{"only below another one", onPhone(30, ""), func(s *scene) {
+	{"known leak below another one", onPhone(30, ""), func(s *scene) {
 		below := s.node("com.example.Between", "next", s.leak())
 		s.hold(s.New(s.Class("android.os.Message"),
 			Fields{"obj": s.node("com.example.Controller", "callback", below), "callback": s.Weak(below)}))

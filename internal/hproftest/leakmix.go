@@ -25,7 +25,7 @@ func mixPhone(seed uint64) Phone {
 }
 
 // mixed fills a heap with paths of shapes in random order, which share objects
-// and lead into each other, and with a graph of classes that no inspector
+// and reference each other, and with a graph of classes that no inspector
 // treats specially.
 func mixed(s *scene) {
 	m := mixer{scene: s, shapes: leakShapes(), pool: []Ref{}}

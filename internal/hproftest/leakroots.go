@@ -31,7 +31,7 @@ var leakRoots = func() []leakRoot {
 		{"local of FinalizerWatchdogDaemon", func(s *scene, held Ref) { s.local("FinalizerWatchdogDaemon", held) }},
 		{"local of LeakCanary", func(s *scene, held Ref) { s.local("LeakCanary-Heap-Dump", held) }},
 		{
-			"local of a thread that is not there",
+			"local of a missing thread",
 			func(s *scene, held Ref) { s.rootIn(hprof.SubRootJavaFrame, held, 999, -1) },
 		},
 		{"finalizer", (*scene).finalizable},

@@ -223,8 +223,8 @@ var contextShapes = []leakShape{
 		func(s *scene, held Ref) Ref { return s.wrapper(s.wrapper(s.gone().Ref, 0), held) }},
 	{"wrapper of a service", false, func(s *scene, held Ref) Ref { return s.wrapper(s.service(Attached, 0), held) }},
 	{"wrapper of a ContextImpl", false, func(s *scene, held Ref) Ref { return s.wrapper(s.here().Context, held) }},
-	{"wrapper of nothing", false, func(s *scene, held Ref) Ref { return s.wrapper(0, held) }},
-	{"wrapper of itself", false, func(s *scene, held Ref) Ref {
+	{"wrapper without a base", false, func(s *scene, held Ref) Ref { return s.wrapper(0, held) }},
+	{"wrapper with itself as base", false, func(s *scene, held Ref) Ref {
 		r := s.wrapper(0, held)
 		s.Set(r, "mBase", r)
 		return r
@@ -236,7 +236,7 @@ var contextShapes = []leakShape{
 		func(s *scene, held Ref) Ref { return s.contextOf(s.application(), held) }},
 	{"ContextImpl of a service", false,
 		func(s *scene, held Ref) Ref { return s.contextOf(s.service(Attached, 0), held) }},
-	{"ContextImpl of itself", false, func(s *scene, held Ref) Ref {
+	{"ContextImpl with itself as outer context", false, func(s *scene, held Ref) Ref {
 		r := s.contextOf(0, held)
 		s.Set(r, "mOuterContext", r)
 		return r
@@ -422,7 +422,7 @@ var windowShapes = []leakShape{
 	{"destroyed window", true, func(s *scene, held Ref) Ref { return s.window(s.application(), true, held) }},
 	{"dialog", false,
 		func(s *scene, held Ref) Ref { return s.dialog(s.here().Ref, s.view(0, s.application(), 0), held) }},
-	{"dialog that is not shown", false, func(s *scene, held Ref) Ref { return s.dialog(s.application(), 0, held) }},
+	{"dismissed dialog", false, func(s *scene, held Ref) Ref { return s.dialog(s.application(), 0, held) }},
 	{"dialog of a destroyed activity", false, func(s *scene, held Ref) Ref { return s.dialog(s.gone().Ref, 0, held) }},
 	{"ViewRootImpl", false, func(s *scene, held Ref) Ref {
 		r := s.viewRoot(s.application(), s.view(0, s.application(), 0), "com.example/Main", 1)
@@ -440,7 +440,7 @@ var windowShapes = []leakShape{
 		return r
 	}},
 	{"toast", false, func(s *scene, held Ref) Ref { return s.toast(true, s.view(0, s.application(), 0), held) }},
-	{"toast that is done", true, func(s *scene, held Ref) Ref { return s.toast(true, 0, held) }},
+	{"finished toast", true, func(s *scene, held Ref) Ref { return s.toast(true, 0, held) }},
 	{"toast that was never shown", false, func(s *scene, held Ref) Ref { return s.toast(false, 0, held) }},
 	{"InputMethodManager", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mH": held})
@@ -478,7 +478,7 @@ func (s *scene) toast(shown bool, view, held Ref) Ref {
 // loopShapes are threads, queues and messages.
 var loopShapes = []leakShape{
 	{"message queue", false, func(s *scene, held Ref) Ref { return s.queueOf(false, s.message(0, held, 0)) }},
-	{"message queue that quits", true, func(s *scene, held Ref) Ref { return s.queueOf(true, s.message(0, held, 0)) }},
+	{"quitting message queue", true, func(s *scene, held Ref) Ref { return s.queueOf(true, s.message(0, held, 0)) }},
 	{"message queue with handlers", false, func(s *scene, held Ref) Ref {
 		return s.queueOf(false, s.message(s.handler(0), 0, s.message(s.handler(held), 0, s.message(0, 0, 0))))
 	}},
@@ -495,7 +495,7 @@ var loopShapes = []leakShape{
 		return s.New(s.Class("android.os.Message"),
 			Fields{"what": -3, "when": 3_600_500, "callback": held, "target": s.handler(0)})
 	}},
-	{"message of old", false, func(s *scene, held Ref) Ref {
+	{"message of an old version", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.os.Message"), Fields{"what": 7, "when": 1000, "callback": held})
 	}},
 	{"message with an object", false, func(s *scene, held Ref) Ref {
@@ -517,7 +517,7 @@ var loopShapes = []leakShape{
 		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "worker",
 			Fields{"task": held}).Ref
 	}},
-	{"another thread main", false, func(s *scene, held Ref) Ref {
+	{"other thread named main", false, func(s *scene, held Ref) Ref {
 		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "main", Fields{"task": held}).
 			Ref
 	}},
@@ -609,7 +609,7 @@ var otherShapes = []leakShape{
 				"mInitialized": true,
 			})
 	}},
-	{"object animator of no mode", false, func(s *scene, held Ref) Ref {
+	{"object animator with an invalid repeat mode", false, func(s *scene, held Ref) Ref {
 		property := s.New(s.Class("android.util.Property"), nil)
 		return s.New(s.Class("android.animation.ObjectAnimator"),
 			Fields{"mTarget": held, "mProperty": property, "mRepeatMode": 9, "mAnimationEndRequested": true})
@@ -622,7 +622,7 @@ var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mNextServedView": held})
 	}},
-	{"last views of manufacturers", false, func(s *scene, held Ref) Ref {
+	{"last views of several manufacturers", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"),
 			Fields{"mLastSrvView": held, "mLastFocusView": held})
 	}},

@@ -20,7 +20,8 @@ var specialLeaks = []specialLeak{
 		s.leak()
 		s.fragment(Fragment{State: Destroyed}, 0)
 	}},
-	{"many of one leak", Phone{}, func(s *scene) { s.hold(s.ArrayList(s.leak(), s.leak(), s.leak(), s.leak()).Ref) }},
+	{"many objects of one leak", Phone{},
+		func(s *scene) { s.hold(s.ArrayList(s.leak(), s.leak(), s.leak(), s.leak()).Ref) }},
 	{"leaks of two classes on one path", Phone{}, func(s *scene) {
 		s.hold(s.ArrayList(s.leak(), s.fragment(Fragment{State: Destroyed}, 0), s.view(0, s.gone().Ref, 0)).Ref)
 	}},
@@ -30,15 +31,15 @@ var specialLeaks = []specialLeak{
 		}
 		s.Root(hprof.SubRootJNILocal, s.node("com.example.Controller", "callback", s.leak()))
 	}},
-	{"leak behind a leak", Phone{}, func(s *scene) {
+	{"leak behind another leak", Phone{}, func(s *scene) {
 		s.hold(s.scene(s.leak(), s.scene(s.leak(), s.leak())))
 	}},
-	{"leak behind a leak and beside it", Phone{}, func(s *scene) {
+	{"leak behind and beside another leak", Phone{}, func(s *scene) {
 		inner := s.leak()
 		s.hold(s.node("com.example.Controller", "callback", s.node("com.example.Key", "name", inner)))
 		s.hold(s.scene(s.leak(), inner))
 	}},
-	{"leaks that hold each other", Phone{}, func(s *scene) {
+	{"leaks that reference each other", Phone{}, func(s *scene) {
 		a, b := s.listActivity(0), s.listActivity(0)
 		s.Set(a, "presenter", b)
 		s.Set(b, "presenter", a)
@@ -132,7 +133,7 @@ var specialLeaks = []specialLeak{
 		s.hold(s.listActivity(s.ArrayList(shared, s.payload()).Ref))
 		s.hold(s.listActivity(s.ArrayList(s.payload(), shared).Ref))
 	}},
-	{"shared with what does not leak", Phone{}, func(s *scene) {
+	{"shared with a live object", Phone{}, func(s *scene) {
 		shared := s.payload()
 		s.hold(s.listActivity(s.ArrayList(shared, s.payload()).Ref))
 		s.hold(shared)
@@ -160,9 +161,9 @@ var specialLeaks = []specialLeak{
 		s.hold(s.listActivity(s.ArrayList(bitmap, s.Bitmap(Picture{Width: 8, Height: 8, Recycled: true})).Ref))
 		s.hold(s.Bitmap(Picture{Width: 2000, Height: 2600}))
 	}},
-	{"bitmaps of old", Phone{SDK: 24},
+	{"bitmaps of old versions", Phone{SDK: 24},
 		func(s *scene) { s.hold(s.listActivity(s.Bitmap(Picture{Width: 30, Height: 20}))) }},
-	{"text of many letters", Phone{SDK: 25}, func(s *scene) {
+	{"long text", Phone{SDK: 25}, func(s *scene) {
 		s.hold(s.HashMap(s.String("Schlüssel \"ä\" 鍵\n"), s.listActivity(s.String("Wert"))))
 	}},
 	{"text in bytes and chars", Phone{}, func(s *scene) {
@@ -175,7 +176,7 @@ var specialLeaks = []specialLeak{
 			Fields{"graph": s.leak()})
 		s.hold(s.listActivity(other))
 	}},
-	{"leaks around what does not leak", Phone{}, func(s *scene) {
+	{"leaks around a live object", Phone{}, func(s *scene) {
 		attached := s.view(s.here().Content, s.here().Ref, s.node("com.example.Controller", "callback", s.leak()))
 		s.hold(s.listActivity(s.node("com.example.Key", "name", attached)))
 	}},
@@ -298,7 +299,7 @@ var specialLeaks = []specialLeak{
 	}},
 	// Cases in which Shark 2.14 is wrong, or does not support later versions of
 	// libraries.
-	{"connectivity manager of old", Phone{SDK: 23}, func(s *scene) {
+	{"old connectivity manager", Phone{SDK: 23}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext", "static object sInstance")
 		s.SetStatic(c, "sInstance", s.New(c, Fields{"mContext": s.leak()}))
 	}},
@@ -342,7 +343,7 @@ var specialLeaks = []specialLeak{
 		}
 		s.rename("kotlinx.coroutines.flow.StateFlowImpl", "_state", "_state$volatile")
 	}},
-	{"fragments that are set back", Phone{}, func(s *scene) {
+	{"reset fragments", Phone{}, func(s *scene) {
 		s.hold(s.fragment(Fragment{State: Destroyed, Lifecycle: "INITIALIZED"}, s.payload()))
 		s.hold(s.fragment(Fragment{State: NotYet}, s.leak()))
 		s.hold(s.fragment(Fragment{State: Attached, Lifecycle: "INITIALIZED"}, s.leak()))
@@ -358,7 +359,7 @@ var specialLeaks = []specialLeak{
 		s.hold(s.node("com.example.Controller", "callback", decor))
 		s.hold(s.view(0, decor, 0))
 	}},
-	{"watched, and nobody knows when", Phone{}, func(s *scene) {
+	{"watched at an unknown time", Phone{}, func(s *scene) {
 		held := s.node("com.example.Suspect", "extra", s.payload())
 		s.watch(held, "not yet retained", false)
 		s.hold(held)

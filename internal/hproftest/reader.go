@@ -43,7 +43,7 @@ func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) < 12 {
-		return h, nil, fmt.Errorf("no header in %d bytes", len(data))
+		return h, nil, fmt.Errorf("%d bytes have no header", len(data))
 	}
 	p := &parser{data: data, at: len(format) + 1, end: len(data)}
 	h = hprof.Header{Format: string(format), IDSize: int(p.number(4))}
@@ -67,7 +67,7 @@ type parser struct {
 func (p *parser) take(n int) []byte {
 	if n < 0 || n > p.end-p.at {
 		if p.err == nil {
-			p.err = fmt.Errorf("%d bytes at %d, but what holds them ends at %d", n, p.at, p.end)
+			p.err = fmt.Errorf("%d bytes at %d exceed the enclosing record, which ends at %d", n, p.at, p.end)
 		}
 		return make([]byte, min(max(n, 0), 8))
 	}
@@ -105,7 +105,7 @@ func (p *parser) record() {
 	}
 	p.records = append(p.records, r)
 	if p.err == nil && r.Length > p.end-p.at {
-		p.err = fmt.Errorf("a segment of %d bytes at %d in a file of %d", r.Length, r.Offset, p.end)
+		p.err = fmt.Errorf("segment of %d bytes at %d exceeds the file of %d bytes", r.Length, r.Offset, p.end)
 		return
 	}
 	p.end = p.at + r.Length

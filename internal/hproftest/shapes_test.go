@@ -59,28 +59,28 @@ func TestActivities(t *testing.T) {
 		if l.flag(a.Ref, "mDestroyed") != destroyed || l.flag(a.Window, "mDestroyed") != destroyed ||
 			l.flag(a.Context, "mOuterContext") != uint64(l.Of(a.Ref)) ||
 			l.Path(l.Of(a.Ref), "mBase") != l.Of(a.Context) {
-			t.Errorf("an activity with mDestroyed %d", l.flag(a.Ref, "mDestroyed"))
+			t.Errorf("activity has mDestroyed %d", l.flag(a.Ref, "mDestroyed"))
 		}
 		attached := l.flag(a.Decor, "mAttachInfo") != 0
 		parent := l.Nodes[l.Path(l.Of(a.Decor), "mParent")]
 		if attached == (destroyed == 1) || (parent != nil && parent.Class == "android.view.ViewRootImpl") != attached ||
 			l.flag(a.Decor, "mWindowAttachCount") != 1 {
-			t.Errorf("a decor that is attached: %v, parent %v", attached, parent)
+			t.Errorf("decor view: attached %v, parent %v", attached, parent)
 		}
 		layout := l.Nodes[l.Path(l.Of(a.Decor), "mChildren")].Elements[0]
 		if l.Path(layout, "mContext") != l.Of(a.Ref) || l.Path(layout, "mParent") != l.Of(a.Decor) ||
 			(l.Path(layout, "mAttachInfo") != 0) != attached {
-			t.Errorf("the layout of %d", l.Of(a.Ref))
+			t.Errorf("wrong content of activity %d", l.Of(a.Ref))
 		}
 	}
 	// Apart from objects of its own, only the leak holds the destroyed
 	// activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {
-		t.Errorf("held by %v", l.holders(dead.Ref))
+		t.Errorf("destroyed activity is held by %v", l.holders(dead.Ref))
 	}
 	if !l.Reachable()[l.Of(dead.Ref)] || l.Retained(l.Of(dead.Ref)) < 300 {
-		t.Errorf("the dead one retains %d bytes", l.Retained(l.Of(dead.Ref)))
+		t.Errorf("destroyed activity retains %d bytes", l.Retained(l.Of(dead.Ref)))
 	}
 	thread := l.Path(l.Class("android.app.ActivityThread"), "sCurrentActivityThread")
 	if got := l.Text(l.Path(thread, "mBoundApplication.appInfo.processName")); got != "com.shop:ui" {
@@ -92,7 +92,7 @@ func TestActivities(t *testing.T) {
 	}
 	metrics := l.Path(l.Class("android.content.res.Resources"), "mSystem.mResourcesImpl.mMetrics")
 	if w, _ := l.Field(metrics, "widthPixels"); w != 720 || l.Nodes[metrics].Heap != "zygote" {
-		t.Errorf("a screen %d wide in %s", w, l.Nodes[metrics].Heap)
+		t.Errorf("screen is %d pixels wide, in heap %s", w, l.Nodes[metrics].Heap)
 	}
 	if app := l.Nodes[l.Path(thread, "mInitialApplication")]; app.Class != "com.shop.App" ||
 		l.Path(app.ID, "mBase.mOuterContext") != app.ID {
@@ -133,12 +133,12 @@ func TestFragments(t *testing.T) {
 			t.Errorf("%s, mCalled %d, want %+v", state, l.flag(f, "mCalled"), want)
 		}
 		if _, ok := l.Field(l.Of(f), "mMaxState"); !ok {
-			t.Error("no mMaxState")
+			t.Error("mMaxState is missing")
 		}
 	}
 	if l.flag(old, "mFragmentManager") != 0 || l.flag(oldest, "mFragmentManager") == 0 ||
 		l.Text(l.Path(l.Of(alive), "mTag")) != "tag" {
-		t.Error("fragments of old")
+		t.Error("fragment of an old version is wrong")
 	}
 	first := Android(Phone{})
 	if l := lookAt(t, first); true {
@@ -160,11 +160,11 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	if l.flag(gone, "disposed") != 1 || l.flag(here, "disposed") != 0 {
-		t.Error("compositions")
+		t.Error("compositions are wrong")
 	}
 	h = Android(Phone{})
 	if r := h.CompositionState(0, 3); lookAt(t, h).flag(r, "state") != 3 {
-		t.Error("the state of a composition")
+		t.Error("the state of a composition is wrong")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestBitmaps(t *testing.T) {
 			pixels := func(r Ref) []byte { return l.Nodes[l.Path(l.Of(r), "mBuffer")].Data }
 			if len(pixels(a)) != 16*12*4 || !bytes.Equal(pixels(a), pixels(b)) ||
 				bytes.Equal(pixels(a), pixels(other)) {
-				t.Errorf("SDK %d: buffers of %d bytes", sdk, len(pixels(a)))
+				t.Errorf("SDK %d: buffer has %d bytes", sdk, len(pixels(a)))
 			}
 			continue
 		}
@@ -207,7 +207,7 @@ func (l look) native(object Ref) (sum uint64) {
 		if l.Path(c, "referent") == l.Of(object) {
 			size, _ := l.Field(l.Path(c, "thunk.this$0"), "size")
 			if size&1 == 0 {
-				l.Error("not from malloc")
+				l.Error("memory is not from malloc")
 			}
 			sum += size &^ 1
 		}
@@ -239,7 +239,7 @@ func (l look) checkDumpData(h *Heap, bitmaps []Ref) {
 	}
 	first, second, third := l.Nodes[buffers[0]].Data, l.Nodes[buffers[1]].Data, l.Nodes[buffers[2]].Data
 	if !bytes.Equal(first, second) || bytes.Equal(first, third) {
-		l.Error("equal pictures differ, or others do not")
+		l.Error("equal pictures differ or different ones are equal")
 	}
 }
 
@@ -281,7 +281,7 @@ func TestFinalizerList(t *testing.T) {
 		at = l.Path(at, "next")
 	}
 	if at != 0 {
-		t.Error("more finalizers")
+		t.Error("too many finalizers")
 	}
 }
 
@@ -293,11 +293,11 @@ func TestWatched(t *testing.T) {
 	l := lookAt(t, h)
 	if l.flag(r, "retainedUptimeMillis") != 1<<64-1 || l.Text(l.Path(l.Of(r), "key")) != "k" ||
 		l.flag(r, "referent") != uint64(l.Of(a.Ref)) || !l.Reachable()[l.Of(r)] || l.Reachable()[l.Of(a.Ref)] {
-		t.Error("KeyedWeakReference")
+		t.Error("KeyedWeakReference is wrong")
 	}
 	if _, ok := l.Field(l.Of(legacy), "retainedUptimeMillis"); ok ||
 		l.Nodes[l.Of(legacy)].Class != "com.squareup.leakcanary.KeyedWeakReference" {
-		t.Error("legacy KeyedWeakReference")
+		t.Error("legacy KeyedWeakReference is wrong")
 	}
 }
 
@@ -317,7 +317,7 @@ func TestCollections(t *testing.T) {
 	l := lookAt(t, h)
 	array := l.Nodes[l.Path(l.Of(list.Ref), "elementData")].Elements
 	if l.flag(list.Ref, "size") != 40 || len(array) < 40 || len(array) > 64 {
-		t.Errorf("an array of %d for a list of %d", len(array), l.flag(list.Ref, "size"))
+		t.Errorf("array of %d elements for a list of size %d", len(array), l.flag(list.Ref, "size"))
 	}
 	node, last := l.Path(l.Of(linked), "first"), hprof.ID(0)
 	for i, e := range elements {
@@ -327,7 +327,7 @@ func TestCollections(t *testing.T) {
 		last, node = node, l.Path(node, "next")
 	}
 	if node != 0 || l.Path(l.Of(linked), "last") != last {
-		t.Error("the end of the linked list")
+		t.Error("wrong end of the linked list")
 	}
 	for m, key := range maps {
 		table := l.Nodes[l.Path(l.Of(m), "table")].Elements
@@ -338,7 +338,7 @@ func TestCollections(t *testing.T) {
 				i := slices.IndexFunc(pairs, func(r Ref) bool { return l.Of(r) == l.Path(e, key) })
 				value := l.Path(e, "value") + l.Path(e, "val")
 				if int(hash)&(len(table)-1) != bucket || i < 0 || value != l.Of(pairs[i+1]) {
-					t.Fatalf("%s: an entry in bucket %d", l.Nodes[l.Of(m)].Class, bucket)
+					t.Fatalf("%s: entry in wrong bucket %d", l.Nodes[l.Of(m)].Class, bucket)
 				}
 				found++
 			}
@@ -349,7 +349,7 @@ func TestCollections(t *testing.T) {
 		if head := l.Path(l.Of(m), "head"); l.Nodes[l.Of(m)].Class == "java.util.LinkedHashMap" {
 			for i := 0; i < len(pairs); i += 2 {
 				if l.Path(head, "key") != l.Of(pairs[i]) {
-					t.Fatalf("the order of LinkedHashMap, at %d", i)
+					t.Fatalf("wrong order of LinkedHashMap at %d", i)
 				}
 				head = l.Path(head, "after")
 			}
@@ -397,7 +397,7 @@ func TestThreads(t *testing.T) {
 			}
 		}
 		if found != "\x02" {
-			t.Errorf("the stack of the thread has %q frames", found)
+			t.Errorf("stack of the thread has frames %q", found)
 		}
 	}
 }
@@ -447,11 +447,11 @@ func TestPost(t *testing.T) {
 		when, _ := g.Field(message, "when")
 		if !ok || number != n || when != 1000*n ||
 			g.Path(message, "target.mLooper") != g.Path(g.Class("android.os.Looper"), "sMainLooper") {
-			t.Errorf("message %d runs number %d at %d", n, number, when)
+			t.Errorf("message %d runs callback %d at %d", n, number, when)
 		}
 		message = g.Path(message, "next")
 	}
 	if message != 0 {
-		t.Error("there is a message more")
+		t.Error("the queue has an additional message")
 	}
 }

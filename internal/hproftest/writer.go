@@ -99,7 +99,7 @@ func NewWriter(out io.Writer, h hprof.Header) *Writer {
 		return w
 	}
 	if h.IDSize != 4 && h.IDSize != 8 {
-		w.fail("header", fmt.Errorf("IDs of %d bytes; 4 and 8 can be written", h.IDSize))
+		w.fail("header", fmt.Errorf("IDs of %d bytes; want 4 or 8", h.IDSize))
 		return w
 	}
 	w.buf = append(append(w.buf, h.Format...), 0)
@@ -213,7 +213,7 @@ func (w *Writer) value(t hprof.Type, v uint64) {
 // and has an unknown tag.
 func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
-		w.fail("a record", errors.New("the heap is written by its own methods"))
+		w.fail("a record", errors.New("use the methods for heaps"))
 	}
 	if !w.begin(tag, int64(len(body))) {
 		return
@@ -234,7 +234,7 @@ func (w *Writer) start(tag hprof.Tag, size int64) bool {
 		w.fail("a record", errors.New("the dump is closed"))
 	}
 	if size > math.MaxUint32 {
-		w.fail("a record", fmt.Errorf("%d bytes do not fit into one", size))
+		w.fail("a record", fmt.Errorf("%d bytes are too large for a record", size))
 	}
 	if w.err != nil {
 		return false
@@ -516,7 +516,7 @@ func (w *Writer) heapInfo() {
 // Root writes a root. The second ID of a JNI global is 0, as in ART.
 func (w *Writer) Root(r hprof.Root) {
 	if !r.Kind.IsRoot() {
-		w.fail("a root", fmt.Errorf("%v is none", r.Kind))
+		w.fail("a root", fmt.Errorf("%v is not a root kind", r.Kind))
 	}
 	size := 1 + w.idSize
 	switch r.Kind {
@@ -550,7 +550,7 @@ func (w *Writer) Root(r hprof.Root) {
 func (w *Writer) Class(c *hprof.Class) {
 	if len(c.Statics) > math.MaxUint16 || len(c.Fields) > math.MaxUint16 {
 		w.fail("a class",
-			fmt.Errorf("%d static and %d instance fields; 65535 of each can be written", len(c.Statics), len(c.Fields)))
+			fmt.Errorf("%d static and %d instance fields; at most 65535 of each fit", len(c.Statics), len(c.Fields)))
 	}
 	size := 1 + 7*w.idSize + 4 + 4 + 2 + 2 + 2 + len(c.Fields)*(w.idSize+1)
 	for _, s := range c.Statics {
@@ -587,7 +587,7 @@ func (w *Writer) Class(c *hprof.Class) {
 // check reports an error for a type that does not exist.
 func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	if t.Size(w.idSize) == 0 {
-		w.fail(tag.String(), fmt.Errorf("a field of %v", t))
+		w.fail(tag.String(), fmt.Errorf("fields of %v are not supported", t))
 	}
 }
 
@@ -630,7 +630,8 @@ func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements
 func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []byte) {
 	size := w.elementSize(t)
 	if size == 0 || len(data)%size != 0 {
-		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d bytes are no %v elements", len(data), t))
+		w.fail(hprof.SubPrimitiveArray.String(),
+			fmt.Errorf("%d bytes are not a whole number of %v elements", len(data), t))
 		return
 	}
 	if !w.array(id, trace, t, int64(len(data)/size), size) {
@@ -678,7 +679,7 @@ func noEOF(err error) error {
 // array begins a PRIMITIVE_ARRAY_DUMP.
 func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, size int) bool {
 	if size == 0 || count > math.MaxUint32 {
-		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v", count, t))
+		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v are not supported", count, t))
 		return false
 	}
 	if !w.enter(hprof.SubPrimitiveArray, int64(1+w.idSize+9)+count*int64(size)) {
@@ -703,7 +704,7 @@ func (w *Writer) elementSize(t hprof.Type) int {
 // PrimitiveArrayNoData writes a PRIMITIVE_ARRAY_NODATA_DUMP.
 func (w *Writer) PrimitiveArrayNoData(id hprof.ID, trace uint32, t hprof.Type, count uint32) {
 	if w.elementSize(t) == 0 {
-		w.fail(hprof.SubPrimitiveArrayNoData.String(), fmt.Errorf("elements of %v", t))
+		w.fail(hprof.SubPrimitiveArrayNoData.String(), fmt.Errorf("primitive arrays of %v are not supported", t))
 	}
 	if !w.enter(hprof.SubPrimitiveArrayNoData, int64(1+w.idSize+9)) {
 		return

@@ -324,18 +324,18 @@ func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record
 			i++
 		}
 		if first > i {
-			t.Fatalf("%+v: an empty segment at %d", p, head.Offset)
+			t.Fatalf("%+v: segment at %d is empty", p, head.Offset)
 		}
 		n, last := i-first+1, records[i]
 		switch {
 		case p.Single && segments > ends+1:
-			t.Fatalf("%+v: a second heap dump behind the first at %d", p, head.Offset)
+			t.Fatalf("%+v: second heap dump at %d", p, head.Offset)
 		case p.Records > 0 && n > p.Records+1: // one more for HEAP_DUMP_INFO
 			t.Fatalf("%+v: %d records at %d", p, n, head.Offset)
 		case p.Fit && n > 2 && head.Length+9 > p.Bytes+9+8:
 			t.Fatalf("%+v: %d records with %d bytes at %d", p, n, head.Length, head.Offset)
 		case !p.Fit && p.Bytes > 0 && n > 2 && last.Offset-head.Offset >= p.Bytes+9+8:
-			t.Fatalf("%+v: continues after %d bytes at %d", p, last.Offset-head.Offset, head.Offset)
+			t.Fatalf("%+v: segment continues after %d bytes at %d", p, last.Offset-head.Offset, head.Offset)
 		}
 	}
 }
@@ -373,12 +373,12 @@ func FuzzWriter(f *testing.F) {
 				t.Fatal(err)
 			}
 			if written := int64([2]int{stream.Len(), len(file.data)}[i]); a.w.Written() != written {
-				t.Fatalf("says that %d bytes are written, but they are %d", a.w.Written(), written)
+				t.Fatalf("Written() = %d, but the dump has %d bytes", a.w.Written(), written)
 			}
 			want, ends = a.want, a.ends
 		}
 		if !bytes.Equal(stream.Bytes(), file.data) {
-			t.Fatalf("a stream and a file differ: %d and %d bytes", stream.Len(), len(file.data))
+			t.Fatalf("written to a stream: %d bytes, to a file: %d", stream.Len(), len(file.data))
 		}
 		got, records, err := hproftest.Parse(file.data)
 		if err != nil || got != h {
@@ -424,7 +424,7 @@ func TestRewrite(t *testing.T) {
 			for at < min(out.Len(), len(data)) && out.Bytes()[at] == data[at] {
 				at++
 			}
-			t.Errorf("%s: %d bytes became %d, the first that differs at %d", name, len(data), out.Len(), at)
+			t.Errorf("%s: %d bytes became %d; they differ at %d", name, len(data), out.Len(), at)
 		}
 	}
 }
@@ -551,7 +551,7 @@ func TestWriterStrings(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, records, err)
 		}
 		if got := hprof.DecodeString([]byte(want)); got != strings.ToValidUTF8(text, "\ufffd") {
-			t.Errorf("%q is read as %q", text, got)
+			t.Errorf("%q was read as %q", text, got)
 		}
 	}
 }
@@ -584,25 +584,26 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 		"wide static": {func(w *hproftest.Writer) {
 			w.Class(&hprof.Class{Statics: []hprof.Static{{Type: hprof.Object, Value: 1 << 33}}})
 		}, "does not fit"},
-		"no root": {
-			func(w *hproftest.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) }, "INSTANCE_DUMP is none",
+		"invalid root": {
+			func(w *hproftest.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) },
+			"INSTANCE_DUMP is not a root kind",
 		},
 		"half an element": {
 			func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Int, make([]byte, 6)) },
-			"6 bytes are no int elements",
+			"6 bytes are not a whole number of int elements",
 		},
 		"array of objects": {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Object, nil) }, "object"},
-		"no type": {
+		"invalid type": {
 			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, 3, 1, strings.NewReader("x")) }, "type 3",
 		},
-		"no type, no data": {func(w *hproftest.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
-		"no static type": {
+		"invalid type without data": {func(w *hproftest.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
+		"invalid static type": {
 			func(w *hproftest.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{Type: 1}}}) },
-			"a field of type 1",
+			"fields of type 1 are not supported",
 		},
-		"no field type": {
+		"invalid field type": {
 			func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: []hprof.Field{{Type: 12}}}) },
-			"a field of type 12",
+			"fields of type 12 are not supported",
 		},
 		"too many fields": {
 			func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: make([]hprof.Field, 65536)}) },
@@ -612,7 +613,9 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 100, strings.NewReader("x")) },
 			"unexpected EOF",
 		},
-		"segment as record": {func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "its own methods"},
+		"segment as record": {
+			func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "use the methods for heaps",
+		},
 		"too long for 0x1c": {
 			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) },
 			"do not fit into a segment",
@@ -633,7 +636,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 		w.String(1, "x")
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown})
 		if w.Flush() != first || w.Close() != first || w.Written() != n {
-			t.Errorf("%s: then %v, and %d bytes after %d", name, w.Err(), w.Written(), n)
+			t.Errorf("%s: later error %v, and %d bytes instead of %d", name, w.Err(), w.Written(), n)
 		}
 	}
 	for _, h := range []hprof.Header{
@@ -641,7 +644,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 	} {
 		w := hproftest.NewWriter(io.Discard, h)
 		if w.EndHeap(); w.Close() == nil || w.Written() != 0 {
-			t.Errorf("%+v was written", h)
+			t.Errorf("invalid header %+v was written", h)
 		}
 	}
 }
@@ -699,7 +702,7 @@ func TestWriterLargeArray(t *testing.T) {
 		}
 	}
 	if kept > 200<<10 {
-		t.Errorf("%d bytes were kept at once", kept)
+		t.Errorf("the writer buffered %d bytes at once", kept)
 	}
 	data, err := os.ReadFile(file.Name())
 	if err != nil {

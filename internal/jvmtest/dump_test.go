@@ -93,7 +93,7 @@ func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
 		direct := references(t, g, holders)
 		for _, o := range objects {
 			if g.Reachability(o) != heap.Strong {
-				t.Errorf("a %s is %v reachable", leak.Class, g.Reachability(o))
+				t.Errorf("%s is %v reachable", leak.Class, g.Reachability(o))
 			}
 			// The object of a running thread is also on its stack, so that no
 			// single object dominates it.

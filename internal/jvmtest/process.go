@@ -105,7 +105,7 @@ func (p *Process) await(ctx context.Context, want string) error {
 			return fmt.Errorf("wait for %q: the program ended", want)
 		}
 		if line != want {
-			return fmt.Errorf("wait for %q: the output is %q", want, line)
+			return fmt.Errorf("wait for %q: got output %q", want, line)
 		}
 		return nil
 	case <-ctx.Done():

@@ -38,7 +38,7 @@ func TestLeaksByName(t *testing.T) {
 		checkLeaks(t, g, []Leak{leak}, 2, asWritten)
 		for k, other := range ShopLeaks() {
 			if n := len(g.Exactly(other.Class)); k != i && n > 0 {
-				t.Errorf("%s makes %d objects of %s", leak.Name, n, other.Class)
+				t.Errorf("%s creates %d objects of %s", leak.Name, n, other.Class)
 			}
 		}
 	}
@@ -54,12 +54,12 @@ func TestSteadyDoesNotGrow(t *testing.T) {
 	p.Do(t, iterations)
 	after := load(t, p.Dump(t))
 	if before["com.example.steady.Image"] == 0 {
-		t.Error("no image is held")
+		t.Error("no image is reachable")
 	}
 	for class, n := range counts(after) {
 		grown := n - before[class]
 		if strings.HasPrefix(class, "com.example.") && grown != 0 {
-			t.Errorf("%+d objects of %s", grown, class)
+			t.Errorf("number of objects of %[2]s changed by %+[1]d", grown, class)
 		}
 		// The heap of the JVM itself changes a little, but not per iteration.
 		if grown >= iterations {
@@ -78,18 +78,18 @@ func TestProcessLeavesNothing(t *testing.T) {
 	p.Stop(t)
 	p.Stop(t)
 	if info, err := os.Stat(dump); err != nil || info.Size() > 8<<20 {
-		t.Errorf("the dump after the end: %v, %v", info, err)
+		t.Errorf("dump after Stop: %v, %v", info, err)
 	}
 	if p.cmd.ProcessState == nil || p.cmd.ProcessState.ExitCode() != 0 {
 		t.Errorf("the program ended with %v", p.cmd.ProcessState)
 	}
 	files, err := os.ReadDir(p.dir)
 	if err != nil || len(files) != 1 {
-		t.Errorf("the program leaves %v, %v", files, err)
+		t.Errorf("files left after the program: %v, %v", files, err)
 	}
 	pattern := "/tmp/*" + strconv.Itoa(pid)
 	if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {
-		t.Errorf("process %d leaves %q, %v", pid, left, err)
+		t.Errorf("process %d left %q, %v", pid, left, err)
 	}
 }
 
@@ -120,17 +120,17 @@ func TestProcessSaysWhatFailed(t *testing.T) {
 	jar := j.Compile(t, Shop())
 	if _, err := j.start(t.Context(), t.TempDir(), nil, jar, "com.example.Nobody", nil); err == nil ||
 		!strings.Contains(err.Error(), "ClassNotFoundException") {
-		t.Errorf("no such program: %v", err)
+		t.Errorf("missing program: %v", err)
 	}
 	p, err := j.start(t.Context(), t.TempDir(), nil, jar, ShopMain, []string{"no-such-leak"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.do(t.Context(), 1); err == nil {
-		t.Error("a leak that does not exist was run")
+		t.Error("an unknown leak was run")
 	}
 	if err := p.close(); err == nil || !strings.Contains(err.Error(), "no-such-leak") {
-		t.Errorf("the end: %v", err)
+		t.Errorf("close: %v", err)
 	}
 	if _, err := p.dump(t.Context()); err == nil {
 		t.Error("a program that ended was dumped")

@@ -95,46 +95,49 @@ func Refactorings() []Refactoring {
 	list := []Refactoring{
 		few(edit("nothing")),
 		{
-			Name: "five times as many", visits: 5 * marketVisits,
+			Name: "five times as many visits", visits: 5 * marketVisits,
 			Changed: []string{
 				"grown CartScreen", "grown ListScreen", "grown OrderScreen", "grown PhotoScreen", "grown ProfileScreen",
 			},
 		},
-		edit("a lambda before it", "//@cart", someLambda, "//@visit", someLambda),
-		edit("an anonymous class before it", "//@photo", someAnonymous, "//@visit", someAnonymous),
-		edit("a method reference for a lambda", lambdaOfCart, "EventBus.listeners.add(this::changed);"),
+		edit("an additional lambda before the leak", "//@cart", someLambda, "//@visit", someLambda),
+		edit("an additional anonymous class before the leak", "//@photo", someAnonymous, "//@visit", someAnonymous),
+		edit("a method reference instead of a lambda", lambdaOfCart, "EventBus.listeners.add(this::changed);"),
 		{
-			Name: "what leaks is renamed", edits: []string{"ListScreen", "CatalogScreen"},
+			Name: "the leaking class is renamed", edits: []string{"ListScreen", "CatalogScreen"},
 			Renamed: map[string]string{"ListScreen": "CatalogScreen"},
 		},
 		{Name: "another garbage collector", options: []string{"-XX:-UseSerialGC", "-XX:+UseG1GC"}},
 		{
-			Name: "bins that are trees", Made: "java.util.HashMap$TreeNode",
+			Name: "bins become trees", Made: "java.util.HashMap$TreeNode",
 			edits: []string{
 				"return number;\n        }\n\n        @Override\n        public boolean",
 				"return 1;\n        }\n\n        @Override\n        public boolean",
 			},
 		},
 		few(Refactoring{
-			Name: "classes are loaded in another order", Reached: "HelpScreen",
+			Name: "classes are loaded in a different order", Reached: "HelpScreen",
 			edits: []string{"Console.serve(", "About.last = null;\nConsole.serve("},
 		}),
-		edit("a second anonymous class that holds the same", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
+		edit("a second anonymous class that holds as much", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
 		few(Refactoring{
 			Name: "a second anonymous class that holds more", Changed: []string{"grown PhotoScreen"}, edits: []string{
 				"int uploads;",
 				"int uploads;\nvoid again() { Worker.tasks.add(new Runnable() { @Override public void run() { " +
 					"uploads--; } }); }", "//@visit", "new PhotoScreen().again();",
 			}}),
-		few(moves("CartScreen", "an anonymous class for a lambda", lambdaOfCart,
+		few(moves("CartScreen", "an anonymous class instead of a lambda", lambdaOfCart,
 			"EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { "+
 				"CartScreen.this.changed(what); } });")),
-		moves("PhotoScreen", "a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
-		moves("PhotoScreen", "a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
+		moves("PhotoScreen", "a lambda instead of an anonymous class", taskOfPhoto,
+			"Worker.tasks.add(() -> uploads++);"),
+		moves("PhotoScreen", "a class instead of an anonymous class", taskOfPhoto,
+			"Worker.tasks.add(new Upload(this));",
 			"//@class",
 			"static final class Upload implements Runnable { final PhotoScreen of; Upload(PhotoScreen of) { this.of "+
 				"= of; } @Override public void run() { of.uploads++; } }"),
-		moves("PhotoScreen", "an inner class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload());",
+		moves("PhotoScreen", "an inner class instead of an anonymous class", taskOfPhoto,
+			"Worker.tasks.add(new Upload());",
 			"int uploads;",
 			"int uploads;\nfinal class Upload implements Runnable { @Override public void run() { uploads++; } }"),
 		few(Refactoring{
@@ -145,53 +148,53 @@ func Refactorings() []Refactoring {
 		moves("ListScreen", "a holder is renamed", "Tracker", "Register"),
 		moves("ListScreen", "a field moves to another class", listOfScreens, "", addOfScreen,
 			"Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
-		moves("ListScreen", "a singleton for a static field", listOfScreens,
+		moves("ListScreen", "a singleton instead of a static field", listOfScreens,
 			"static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();",
 			addOfScreen, "TRACKER.screens.add(screen);"),
 		few(moves("ProfileScreen", "a field is pulled up", mapOfProfiles, "", "//@shared", mapOfProfiles)),
-		moves("ListScreen", "an array for a list", listOfScreens,
+		moves("ListScreen", "an array instead of a list", listOfScreens,
 			"static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
-		few(moves("ListScreen", "a map for a list", listOfScreens,
+		few(moves("ListScreen", "a map instead of a list", listOfScreens,
 			"static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen,
 			"screens.put(screens.size(), screen);")),
-		moves("ListScreen", "a priority queue for a list", "new ArrayList<>();\n\n        static void opened",
+		moves("ListScreen", "a priority queue instead of a list", "new ArrayList<>();\n\n        static void opened",
 			"new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
 		moves("ListScreen", "a synchronized list", "new ArrayList<>();\n\n        static void opened",
 			"Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
 		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class",
 			"static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
-		few(Refactoring{Name: "other names", names: 3}),
-		few(Refactoring{Name: "other names again", names: 4}),
-		few(Refactoring{Name: "a screen with a holder of its own", Added: []string{"WishScreen"}, edits: wishes}),
+		few(Refactoring{Name: "different names", names: 3}),
+		few(Refactoring{Name: "different names by another seed", names: 4}),
+		few(Refactoring{Name: "a new screen has its own holder", Added: []string{"WishScreen"}, edits: wishes}),
 		few(Refactoring{
-			Name:    "three of the others are held otherwise, and a screen with a holder of its own",
+			Name:    "three leaks have other holders, and a new screen has its own holder",
 			Added:   []string{"WishScreen"},
 			Changed: []string{"moved CartScreen", "moved ListScreen", "moved OrderScreen"},
 			edits:   slices.Concat(wishes, []string{"Tracker", "Register", "EventBus", "Signals", "Orders", "History"}),
 		}),
 		{
-			Name: "one leak is fixed, and a screen with a holder of its own", Added: []string{"WishScreen"},
+			Name: "one leak is fixed, and a new screen has its own holder", Added: []string{"WishScreen"},
 			Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""}),
 		},
-		{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: wishInBus},
+		{Name: "a new screen registers a lambda in a known bus", Added: []string{"WishScreen"}, edits: wishInBus},
 		few(Refactoring{
 			Name:  "one leak is fixed, and another screen registers a lambda in the same bus",
 			Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"},
 			edits: slices.Concat(wishInBus, []string{lambdaOfCart, ""}),
 		}),
 		few(Refactoring{
-			Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"},
+			Name: "a new screen joins a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"},
 			edits: []string{
 				"//@visit", "Tracker.opened(new WishScreen());", "//@class",
 				"static final class WishScreen { final byte[] pixels = new byte[3200]; }",
 			}}),
 		few(Refactoring{
-			Name:    "a screen takes the place of another in the bus",
+			Name:    "a screen replaces another in the bus",
 			Renamed: map[string]string{"CartScreen": "WishScreen"}, Changed: []string{"moved WishScreen"},
 			edits: slices.Concat(wishInBus, []string{"new CartScreen().open();", ""}),
 		}),
 		few(Refactoring{
-			Name:    "what leaks is renamed, and another screen is in its list",
+			Name:    "the leaking class is renamed, and another screen joins its list",
 			Renamed: map[string]string{"ListScreen": "CatalogScreen"}, Joins: "WishScreen",
 			Changed: []string{"grown CatalogScreen"},
 			edits: []string{
@@ -201,7 +204,7 @@ func Refactorings() []Refactoring {
 			},
 		}),
 		{
-			Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"},
+			Name: "a second, shorter path to the newest screen", Added: []string{"OrderScreen"},
 			Changed: []string{"shrunk OrderScreen"},
 			edits: []string{
 				"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;",
@@ -214,12 +217,13 @@ func Refactorings() []Refactoring {
 		"ConcurrentLinkedQueue",
 	} {
 		list = append(list,
-			moves("ListScreen", kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened",
+			moves("ListScreen", kind+" instead of ArrayList", "new ArrayList<>();\n\n        static void opened",
 				"new "+kind+"<>();\n\n        static void opened"))
 	}
 	for _, kind := range []string{"LinkedHashMap", "TreeMap", "ConcurrentHashMap", "Hashtable"} {
 		list = append(list,
-			moves("ProfileScreen", kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
+			moves("ProfileScreen", kind+" instead of HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+
+				"<>()"))
 	}
 	return list
 }

@@ -35,7 +35,7 @@ func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []st
 	err error) {
 	key, err := s.key(dir, jar, main, rules)
 	if err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	data, err := built(key, func() ([]byte, error) {
 		renamed, mapping, err := s.run(ctx, dir, jar, main, rules)
@@ -49,11 +49,11 @@ func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []st
 	}
 	var files [2][]byte
 	if err := json.Unmarshal(data, &files); err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	renamed, mapping = filepath.Join(dir, "renamed.jar"), filepath.Join(dir, "mapping.txt")
 	if err := errors.Join(os.WriteFile(renamed, files[0], 0o600), os.WriteFile(mapping, files[1], 0o600)); err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	return renamed, mapping, nil
 }
@@ -99,7 +99,7 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	}
 	library := filepath.Join(dir, "library.jar")
 	if err := os.WriteFile(library, api, 0o600); err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	defer os.Remove(library)
 	renamed, mapping = filepath.Join(dir, "renamed.jar"), filepath.Join(dir, "mapping.txt")
@@ -110,12 +110,12 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 		"-allowaccessmodification",
 	}, rules...)
 	if err := os.WriteFile(filepath.Join(dir, "rules.pro"), []byte(strings.Join(all, "\n")), 0o600); err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	// The program is a script that starts a JVM.
 	env := environment("JAVA_TOOL_OPTIONS=" + strings.Join(small, " "))
 	if _, err := run(ctx, dir, env, s.program, "@rules.pro"); err != nil {
-		return "", "", fmt.Errorf("rename program: %w", err)
+		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
 	return renamed, mapping, nil
 }

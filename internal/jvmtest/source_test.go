@@ -20,7 +20,7 @@ func TestRebuilt(t *testing.T) {
 	for seed := range uint64(20) {
 		rebuilt := written.Rebuilt(seed)
 		if !reflect.DeepEqual(rebuilt, written.Rebuilt(seed)) {
-			t.Fatalf("seed %d gives two programs", seed)
+			t.Fatalf("seed %d makes different programs", seed)
 		}
 		if rebuilt["Console.java"] != written["Console.java"] {
 			t.Errorf("seed %d changes a program without marks", seed)
@@ -33,7 +33,7 @@ func TestRebuilt(t *testing.T) {
 				n = 0
 			}
 			if got[line] < n {
-				t.Errorf("seed %d loses %q", seed, line)
+				t.Errorf("seed %d removes %q", seed, line)
 			}
 			delete(got, line)
 		}
@@ -43,11 +43,11 @@ func TestRebuilt(t *testing.T) {
 			}
 		}
 		if strings.Contains(text, "//@") {
-			t.Errorf("seed %d leaves a mark", seed)
+			t.Errorf("seed %d does not replace a mark", seed)
 		}
 	}
 	if len(made) != 20 {
-		t.Errorf("20 seeds make %d programs", len(made))
+		t.Errorf("20 seeds make only %d different programs", len(made))
 	}
 }
 
@@ -64,14 +64,14 @@ func TestLeaksAreDistinct(t *testing.T) {
 		classes := map[string]bool{}
 		for _, leak := range list {
 			if classes[leak.Class] {
-				t.Errorf("two leaks of %s", leak.Class)
+				t.Errorf("%s leaks twice", leak.Class)
 			}
 			classes[leak.Class] = true
 		}
 	}
 	want := fmt.Sprintf("SCREENS = %d;", len(MallLeaks()))
 	if !strings.Contains(Mall()["Mall.java"], want) {
-		t.Errorf("Mall.java does not have %s", want)
+		t.Errorf("Mall.java does not contain %s", want)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestCompileOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(path); err != nil || string(again) != string(first) {
-		t.Errorf("compiled again: %v", err)
+		t.Errorf("the same program was compiled again: %v", err)
 	}
 	if err := j.compile(ctx, Files{"A.java": "class A {}\n"}, path); err == nil {
 		t.Error("a different program was not compiled")

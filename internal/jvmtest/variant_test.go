@@ -115,7 +115,7 @@ func TestVariants(t *testing.T) {
 	variants := New(t).Variants(t)
 	list := plans()
 	if len(variants) != 20 || len(list) != 20 {
-		t.Fatalf("%d variants of %d plans", len(variants), len(list))
+		t.Fatalf("%d variants, %d plans, want 20", len(variants), len(list))
 	}
 	seen := make([]traits, len(list))
 	for i, v := range variants {
@@ -144,7 +144,7 @@ func TestVariants(t *testing.T) {
 		if p.rules != nil {
 			renamed = append(renamed, seen[i])
 		} else if !reflect.DeepEqual(unnumbered(seen[i]), unnumbered(first)) {
-			t.Errorf("%s does not leak like the first: %v", p.name, seen[i].holders)
+			t.Errorf("%s has different leaks than the first variant: %v", p.name, seen[i].holders)
 		}
 	}
 	t.Run("rebuilt", func(t *testing.T) { checkRebuilt(t, first, rebuilt[:len(rebuilt)-2]) })
@@ -194,13 +194,13 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	} {
 		holders := first.holders[mall+class]
 		if len(holders) != 1 {
-			t.Fatalf("%s is held by %q", class, holders)
+			t.Fatalf("%s is held by %q, want one holder", class, holders)
 		}
 		if strings.HasSuffix(holders[0], "$$Lambda") {
 			continue
 		}
 		if n := len(other[mall+class]); n < 2 {
-			t.Errorf("the holder of %s has only %d different names", class, n)
+			t.Errorf("the holder of %s has only %d name", class, n)
 		}
 	}
 }
@@ -215,10 +215,10 @@ func checkReordered(t *testing.T, first traits, variants []traits) {
 				t.Fatal("nothing leaks")
 			}
 			if slices.Equal(a.addresses, b.addresses) {
-				t.Errorf("reordered %d and %d: the same addresses", k, i)
+				t.Errorf("reordered %d and %d: addresses are equal", k, i)
 			}
 			if slices.Equal(a.order, b.order) {
-				t.Errorf("reordered %d and %d: the same order", k, i)
+				t.Errorf("reordered %d and %d: order is equal", k, i)
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func checkRenamed(t *testing.T, first traits, variants []traits) {
 		}
 		for k, other := range variants[:i] {
 			if slices.Equal(v.classes, other.classes) {
-				t.Errorf("renamed %d and %d: the same names", k+1, i+1)
+				t.Errorf("renamed %d and %d: names are equal", k+1, i+1)
 			}
 		}
 	}
@@ -251,6 +251,6 @@ func checkRenamed(t *testing.T, first traits, variants []traits) {
 		}
 	}
 	if ambiguous < 5 {
-		t.Errorf("only %d names mean more than one class", ambiguous)
+		t.Errorf("only %d names stand for more than one class", ambiguous)
 	}
 }

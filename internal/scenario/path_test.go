@@ -139,7 +139,7 @@ func TestLumps(t *testing.T) {
 		case d == 4 && minuteOf(i) >= 60:
 			rises++
 		case d != 0:
-			t.Fatalf("minute %g: a lump of %g MB", minuteOf(i), d)
+			t.Fatalf("minute %g: memory changed by %g MB", minuteOf(i), d)
 		}
 	}
 	want := 499 * 50.0 / 4
@@ -149,10 +149,10 @@ func TestLumps(t *testing.T) {
 	s.Hours, s.LeakStart, s.Restarts = 2, 0, []float64{90}
 	p = s.Simulate(chance(3))
 	if before := p.Dims[Other][90*4-1]; before < 40 {
-		t.Errorf("%g MB before the restart", before)
+		t.Errorf("%g MB before the restart, want at least 40", before)
 	}
 	if after := p.Dims[Other][90*4]; after != 28 && after != 32 {
-		t.Errorf("%g MB at the birth", after)
+		t.Errorf("%g MB after the restart, want 28 or 32", after)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWalk(t *testing.T) {
 	s := Scenario{Hours: 500, Walk: 20, Restarts: []float64{60 * 250}}
 	x := s.Simulate(chance(4)).Dims[Java]
 	if x[0] != 60 || x[60*250*4] != 60 {
-		t.Errorf("a process begins at %g and %g MB", x[0], x[60*250*4])
+		t.Errorf("processes start with %g and %g MB", x[0], x[60*250*4])
 	}
 	steps := make([]float64, 60*250*4-1)
 	for i := range steps {
@@ -187,7 +187,7 @@ func TestSaw(t *testing.T) {
 		if x[i] < x[i-1] {
 			falls++
 			if x[i]-60 > 6 || x[i-1]-60 < 0.75*60 {
-				t.Fatalf("a collection from %.1f to %.1f MB", x[i-1]-60, x[i]-60)
+				t.Fatalf("collection reduces memory from %.1f to %.1f MB", x[i-1]-60, x[i]-60)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func TestWave(t *testing.T) {
 		mean, _, period := moments(x, 80)
 		_, _, half := moments(x, 40)
 		if math.Abs(mean-90) > 1 || period < 0.95 || half > -0.9 {
-			t.Errorf("square %v: mean %.2f, correlation after a period %.2f, after half of one %.2f", square, mean,
+			t.Errorf("square %v: mean %.2f, correlation after one period %.2f, after half a period %.2f", square, mean,
 				period, half)
 		}
 		low, high, between := x[0], x[0], 0
@@ -219,7 +219,7 @@ func TestWave(t *testing.T) {
 			}
 		}
 		if math.Abs(low-60) > 0.1 || math.Abs(high-120) > 0.1 || (between == 0) != square {
-			t.Errorf("square %v: from %.2f to %.2f MB, %d between", square, low, high, between)
+			t.Errorf("square %v: from %.2f to %.2f MB, %d values between", square, low, high, between)
 		}
 	}
 }
@@ -237,13 +237,13 @@ func TestSeed(t *testing.T) {
 			before := s
 			a, b, c := s.Simulate(chance(7)), s.Simulate(chance(7)), s.Simulate(chance(8))
 			if !reflect.DeepEqual(a.Dims, b.Dims) {
-				t.Errorf("%s: the same seed made two processes", s.Name)
+				t.Errorf("%s: the same seed made different processes", s.Name)
 			}
 			if reflect.DeepEqual(a.Dims, c.Dims) {
-				t.Errorf("%s: two seeds made the same process", s.Name)
+				t.Errorf("%s: different seeds made the same process", s.Name)
 			}
 			if !reflect.DeepEqual(s, before) {
-				t.Errorf("%s: changed by Make", s.Name)
+				t.Errorf("%s: Make changed the scenario", s.Name)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func TestReadings(t *testing.T) {
 		sum := int64(0)
 		for d := range detector.Total {
 			if !b.Dim[d].Known {
-				t.Fatalf("%v is not known", d)
+				t.Fatalf("%v is unknown", d)
 			}
 			sum += b.Dim[d].N
 		}
@@ -53,10 +53,10 @@ func TestConditions(t *testing.T) {
 		duration time.Duration
 		restarts int
 	}{
-		"as demanded": {Scenario{}, Conditions{}, nil, 241, 2 * time.Hour, 0},
-		"15 s":        {Scenario{}, Conditions{Interval: 15 * time.Second}, nil, 481, 2 * time.Hour, 0},
-		"60 s":        {Scenario{}, Conditions{Interval: time.Minute}, nil, 121, 2 * time.Hour, 0},
-		"all lost":    {Scenario{}, Conditions{Drop: 0.1}, lost, 0, 0, 0},
+		"no faults":        {Scenario{}, Conditions{}, nil, 241, 2 * time.Hour, 0},
+		"15 s":             {Scenario{}, Conditions{Interval: 15 * time.Second}, nil, 481, 2 * time.Hour, 0},
+		"60 s":             {Scenario{}, Conditions{Interval: time.Minute}, nil, 121, 2 * time.Hour, 0},
+		"all samples lost": {Scenario{}, Conditions{Drop: 0.1}, lost, 0, 0, 0},
 		"gap": {Scenario{Gaps: []Gap{{30, 40}, {50, 60}}}, Conditions{}, nil, 241 - 40,
 			2 * time.Hour, 0},
 		"restarts": {Scenario{Restarts: []float64{30, 60}}, Conditions{}, nil, 121, time.Hour, 2},
@@ -110,11 +110,11 @@ func TestDemands(t *testing.T) {
 		t.Errorf("%v: %v", v.State, steps)
 	}
 	if v.Samples >= 241 {
-		t.Errorf("%d samples: LEAKING demands fewer than NORMAL", v.Samples)
+		t.Errorf("%d samples, but LEAKING demands fewer than NORMAL", v.Samples)
 	}
 	steps, _ = play(Conditions{Diagnosis: 2 * time.Minute})
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
-		t.Errorf("a leak that was diagnosed is not found again: %v", steps)
+		t.Errorf("a diagnosed leak was not found again: %v", steps)
 	}
 	// With twenty processes each waits ten minutes for its turn, but CONFIRMING
 	// gets its breakdowns.
@@ -124,7 +124,7 @@ func TestDemands(t *testing.T) {
 	}
 	steps, v = play(Conditions{NoBreakdowns: true})
 	if leaks(steps) != 0 || !strings.Contains(errorText(v.Warnings), "no breakdowns arrived") {
-		t.Errorf("breakdowns arrived: %v %v", steps, v.Warnings)
+		t.Errorf("breakdowns arrived although there are none: %v %v", steps, v.Warnings)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestWatch(t *testing.T) {
 			parts.Verdict()
 		}
 		if !reflect.DeepEqual(w.Steps(), want) || !reflect.DeepEqual(parts.Verdict(), whole.Verdict()) {
-			t.Errorf("%s: watched in parts %v, at once %v", s.Name, w.Steps(), want)
+			t.Errorf("%s: steps of a watch in parts %v, of a single watch %v", s.Name, w.Steps(), want)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (a *Answer) check(t *testing.T) (traces int) {
 			}
 			for _, p := range trace.Path {
 				if p.Origin.ID == 0 {
-					t.Errorf("%s: no ID of %s", a.Request.Dump, p.Origin.Class)
+					t.Errorf("%s: %s has no ID", a.Request.Dump, p.Origin.Class)
 				}
 			}
 		}
@@ -197,7 +197,7 @@ func TestFailures(t *testing.T) {
 	answers := s.Analyze(t, requests)
 	for i, want := range []string{"NullPointerException", "nothing", "no finder else", ""} {
 		if got := answers[i].Failure; !strings.Contains(got, want) || (want == "") != (got == "") {
-			t.Errorf("request %d fails with %q, want %q", i, got, want)
+			t.Errorf("request %d failed with %q, want %q", i, got, want)
 		}
 	}
 }

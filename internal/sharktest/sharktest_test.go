@@ -57,11 +57,11 @@ func TestPrograms(t *testing.T) {
 	if got := endOf(t,
 		func(tb testing.TB) { s.Compile(tb, "Echo", fmt.Sprintf(echo, "shark.Nothing")) }); !strings.Contains(got,
 		"Nothing") || !strings.HasPrefix(got, "failed") {
-		t.Errorf("a program with a compile error: %q", got)
+		t.Errorf("program with a compile error: %q", got)
 	}
 	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", good).Run(tb) }); !strings.Contains(got,
 		"no arguments") || !strings.HasPrefix(got, "failed") {
-		t.Errorf("a program that fails: %q", got)
+		t.Errorf("failing program: %q", got)
 	}
 }
 

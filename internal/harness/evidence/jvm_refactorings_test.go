@@ -21,24 +21,24 @@ const market = "com.example.market"
 
 // gateCI are the refactorings that a short test judges.
 var gateCI = []string{
-	"nothing", "classes are loaded in another order", "an anonymous class for a lambda", "other names",
-	"other names again",
-	"three of the others are held otherwise, and a screen with a holder of its own", "a screen in a known list",
+	"nothing", "classes are loaded in a different order", "an anonymous class instead of a lambda", "different names",
+	"different names by another seed",
+	"three leaks have other holders, and a new screen has its own holder", "a new screen joins a known list",
 	"one leak is fixed, and another screen registers a lambda in the same bus",
-	"a screen takes the place of another in the bus", "what leaks is renamed",
-	"what leaks is renamed, and another screen is in its list", "a second anonymous class that holds more",
+	"a screen replaces another in the bus", "the leaking class is renamed",
+	"the leaking class is renamed, and another screen joins its list", "a second anonymous class that holds more",
 }
 
 // gateSays lists the refactorings on which the gate, which compares three
 // loops, differs from a diff of two dumps. Each entry is a status and the
 // simple name of a screen, in order.
 var gateSays = map[string][]string{
-	"a screen in a known list":                                 {"wider ListScreen"},
-	"what leaks is renamed":                                    {"moved CatalogScreen"},
-	"what leaks is renamed, and another screen is in its list": {"wider WishScreen"},
+	"a new screen joins a known list":                                 {"wider ListScreen"},
+	"the leaking class is renamed":                                    {"moved CatalogScreen"},
+	"the leaking class is renamed, and another screen joins its list": {"wider WishScreen"},
 	// There is one object of the newest screen at every mark, and each loop
 	// adds one object of every other screen.
-	"a second, shorter holder of the newest": {"transient OrderScreen"},
+	"a second, shorter path to the newest screen": {"transient OrderScreen"},
 }
 
 // judged is one build of Market and its dumps.
