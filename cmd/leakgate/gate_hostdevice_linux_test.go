@@ -243,7 +243,7 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"❌ leakgate", "1 new leak", "**9.4 MB more**", "2 a loop × 48.0 kB each",
+		"❌ leakgate", "1 new leak", "**9.4 MB more**", "2 per loop at 48.0 kB each",
 		"| ❌ new | `Checkout` | `Basket.OPEN` | 0 → **2** | 48.0 kB | 288", "static Basket.OPEN", "leakgate accept " +
 			added.Key[:8],
 		"| `Leaky$Screen` | `Leaky.KEPT` | `" + kept.Key[:8] + "` | 1 | 24."} {

@@ -153,7 +153,7 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts),
 			text.Head(name, maxReason/3), fewest)
 	}
-	return skipped("%s: %s objects in %s, not more in each heap dump", r.there, text.Series(counts),
+	return skipped("%s: %s objects in %s, which do not grow in each heap dump", r.there, text.Series(counts),
 		text.Head(name, maxReason/3))
 }
 
@@ -179,12 +179,13 @@ func (r *reading) check(c *record.Check) judgment {
 		}
 	}
 	if found > 0 {
-		return r.proved(growth, "%s more after %s", text.Count(int(min(found, 1<<30)), "object", "objects"), c.Name)
+		return r.proved(growth, "%s after %s", text.Count(int(min(found, 1<<30)), "more object", "more objects"),
+			c.Name)
 	}
 	if c.Verdict == record.VerdictInconclusive || c.Verdict == record.VerdictNotChecked {
 		return skipped("check %s: %s", text.Head(c.Name, maxReason/3), text.Head(c.Text, maxReason/2))
 	}
-	return absent("no check found it")
+	return absent("no check found the leak")
 }
 
 // dumps judges each incarnation without dumps at marks by its other heap dumps.
@@ -341,13 +342,13 @@ func meaning(run record.Run) string {
 // a run in which every process passes has no dumps.
 func (r *reading) byTrend() judgment {
 	if len(r.run.Processes) == 0 {
-		return skipped("no process was found")
+		return skipped("no matching process was found")
 	}
 	for i := range r.run.Processes {
 		p := &r.run.Processes[i]
 		if p.Gate != detector.Pass && p.Gate != detector.Settled {
-			return skipped("no heap dump of %s, whose memory is %s", text.Head(p.Process, maxReason/2), p.Gate)
+			return skipped("no heap dump of %s, whose verdict is %s", text.Head(p.Process, maxReason/2), p.Gate)
 		}
 	}
-	return absent("no process grows, so that no heap dump was taken")
+	return absent("no process grows, so no heap dump was taken")
 }

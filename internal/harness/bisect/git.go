@@ -65,7 +65,7 @@ func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", errors.New("git is not installed")
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("run git %s: it took more than %s", args[0], maxGit)
+		return "", fmt.Errorf("run git %s: it took longer than %s", args[0], maxGit)
 	case err != nil && complaint.Len() > 0:
 		return out.text(), fmt.Errorf("run git %s: %w: %s", args[0], err, text.FirstLine(complaint.String(), maxReason))
 	case err != nil:

@@ -86,7 +86,7 @@ func (r Culprit) String() string {
 	if n := len(r.Among) - shownCommits; n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
-	return fmt.Sprintf("one of these %s: %s (those between could not be judged)",
+	return fmt.Sprintf("one of these %s: %s (the commits in between could not be judged)",
 		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
@@ -154,7 +154,7 @@ func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err e
 		return fail(fmt.Errorf("invalid key %s: want 8 to 40 hexadecimal digits", text.Quote(o.Key, 50)))
 	}
 	if len(o.Command) == 0 || o.Command[0] == "" {
-		return fail(errors.New("no command: give the one that builds the app and runs leakgate"))
+		return fail(errors.New("no command: give one that builds the app and runs leakgate"))
 	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return fail(fmt.Errorf("find work tree: %w", err))
@@ -248,7 +248,8 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	}
 	s.by, s.atBad = j.basis, j.leaks
 	if other := s.renamed(before); other != "" {
-		s.say("note: at the good commit %s; if that is the same leak, a rename changed its key, and it is older", other)
+		s.say("note: at the good commit, %s; if that is the same leak, a rename changed its key and the leak is older",
+			other)
 	}
 	return nil
 }
@@ -486,7 +487,7 @@ func (s *search) check(ctx context.Context, c Commit) error {
 		return err
 	}
 	if at != (position{hash: c.Hash}) {
-		return fmt.Errorf("the command has checked out another commit than %s; it must leave HEAD alone", c)
+		return fmt.Errorf("the command checked out a commit other than %s; it must not move HEAD", c)
 	}
 	n, err := s.clean(ctx)
 	if n > 0 {
@@ -506,7 +507,7 @@ func (s *search) restore(ctx context.Context) error {
 	if err == nil {
 		var at position
 		if at, err = s.position(ctx); err == nil && at != s.start {
-			err = errors.New("HEAD is not where it was")
+			err = errors.New("HEAD has moved")
 		}
 	}
 	if err != nil {

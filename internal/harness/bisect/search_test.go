@@ -225,10 +225,10 @@ func TestSearch(t *testing.T) {
 		}
 		checkJudged(t, result, plans, s.hash)
 		if len(result.Judged) > 2+commits {
-			t.Errorf("%d commits were judged", len(result.Judged))
+			t.Errorf("got %d judged commits", len(result.Judged))
 		}
 		if dirs, err := os.ReadDir(kept); err != nil || len(dirs) < len(result.Judged) {
-			t.Errorf("%d directories of runs, %v", len(dirs), err)
+			t.Errorf("got %d run directories, %v", len(dirs), err)
 		}
 		for _, line := range append(said, result.String()) {
 			if strings.ContainsAny(line, "\x1b\n") {
@@ -274,8 +274,8 @@ func TestSearchRenamed(t *testing.T) {
 		"introduced, then renamed": {
 			[]string{"good", "good", "old name", "old name", "bad", "bad"}, []int{4, 3, 2}, false,
 		},
-		"older than the good commit": {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
-		"another one beside it":      {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
+		"older than the good commit":   {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
+		"another leak in the same run": {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
 	} {
 		s := newSandbox(t, c.plans)
 		var said strings.Builder
@@ -332,25 +332,25 @@ func TestSearchRefuses(t *testing.T) {
 			[]string{"bad", "bad", "bad"}, nil,
 			"is not good: com.shop.CartActivity, held by Tracker.screens: 1, 2, 3 objects at marks",
 		},
-		"a bad commit that is good":     {[]string{"good", "good", "good"}, nil, "is not bad: not in 3 heap dumps"},
-		"a good commit without a build": {[]string{"build fails", "good", "bad"}, nil, "no run directory"},
-		"a bad commit without a device": {[]string{"good", "good", "no device"}, nil, "no usable device"},
-		"a command that moves HEAD":     {[]string{"good", "moves HEAD", "bad"}, nil, "must leave HEAD alone"},
+		"a bad commit that is good":       {[]string{"good", "good", "good"}, nil, "is not bad: not in 3 heap dumps"},
+		"good commit that does not build": {[]string{"build fails", "good", "bad"}, nil, "no run directory"},
+		"bad commit without a device":     {[]string{"good", "good", "no device"}, nil, "no usable device"},
+		"a command that moves HEAD":       {[]string{"good", "moves HEAD", "bad"}, nil, "must not move HEAD"},
 		"a command that does not exist": {
 			plans, func(_ *sandbox, o *Options) { o.Command = []string{"leakgate-no-such-program"} },
 			"cannot be started",
 		},
 		"no command": {plans, func(_ *sandbox, o *Options) { o.Command = []string{} }, "no command"},
-		"no such commit": {
+		"unknown commit": {
 			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "nowhere", "trunk" }, `find commit "nowhere"`,
 		},
-		"an option as a commit": {
+		"option as a commit": {
 			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "--all", "trunk" }, "invalid commit",
 		},
-		"the wrong order": {
+		"commits in the wrong order": {
 			plans, func(s *sandbox, o *Options) { o.Good, o.Bad = "trunk", s.hash[0] }, "is not an ancestor",
 		},
-		"one commit": {
+		"good and bad commit are the same": {
 			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "trunk", "trunk" }, "are the same",
 		},
 		"runs inside the work tree": {
@@ -363,7 +363,7 @@ func TestSearchRefuses(t *testing.T) {
 		"a bisect in progress": {
 			plans, func(s *sandbox, _ *Options) { s.git("bisect", "start") }, "`git bisect reset`",
 		},
-		"an untracked file in the way": {
+		"untracked file that git would overwrite": {
 			[]string{"good", "good", "bad"}, func(s *sandbox, _ *Options) { s.hide() }, "untracked",
 		},
 	} {
@@ -381,10 +381,10 @@ func TestSearchRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Search(t.Context(), Options{Dir: t.TempDir(), Key: theKey, Command: []string{"x"}}); err == nil {
-		t.Error("no repository")
+		t.Error("no error without a repository")
 	}
 	if _, err := Search(t.Context(), Options{Key: "xyz", Command: []string{"x"}}); err == nil {
-		t.Error("no key")
+		t.Error("no error without a key")
 	}
 }
 
@@ -399,7 +399,7 @@ func (s *sandbox) write(name, content string) {
 func (s *sandbox) hide() {
 	s.t.Helper()
 	s.git("rm", "-q", "--cached", "locked")
-	s.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "untracked now")
+	s.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "now untracked")
 	s.write("locked", "mine, and in the way")
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
@@ -423,14 +423,14 @@ func TestSearchCancelled(t *testing.T) {
 			t.Errorf("at %d: %v", at, err)
 		}
 		if _, err := os.Stat(filepath.Join(s.notes, "interrupted")); err != nil {
-			t.Errorf("at %d: the command was not interrupted: %v", at, err)
+			t.Errorf("run %d: the command was not interrupted: %v", at, err)
 		}
 	}
 	s := newSandbox(t, []string{"good", "bad"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.searchIn(ctx, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("before it began: %v", err)
+		t.Errorf("interrupted before the start: %v", err)
 	}
 }
 
@@ -458,7 +458,7 @@ func TestSearchPrograms(t *testing.T) {
 		t.Errorf("%v, %v", result, err)
 	}
 	if _, err := os.Stat(trap); err == nil {
-		t.Error("the monitor was run")
+		t.Error("the fsmonitor hook was run")
 	}
 	if _, err := os.Stat(hook); err != nil {
 		t.Errorf("the hook was not run: %v", err)

@@ -97,7 +97,7 @@ func judge(dir, key string) judgment {
 		return skipped("%s", text.Head(err.Error(), maxReason))
 	}
 	if len(dirs) == 0 {
-		return skipped("no run directory: the build failed, or the command starts no run")
+		return skipped("no run directory: the build failed, or the command does not start a run")
 	}
 	list := []judgment{}
 	leaks := map[string]sighting{}

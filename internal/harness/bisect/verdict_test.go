@@ -140,8 +140,8 @@ func TestVerdict(t *testing.T) {
 		want   CommitResult
 		reason string
 	}{
-		"nothing":               {nil, Skip, "no run directory"},
-		"a run without its end": {[]runCase{{}}, Skip, "has not ended"},
+		"nothing":            {nil, Skip, "no run directory"},
+		"run without an end": {[]runCase{{}}, Skip, "has not ended"},
 		"proved at marks": {
 			[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop",
 		},
@@ -156,11 +156,12 @@ func TestVerdict(t *testing.T) {
 				},
 			}, Good, "not in 3",
 		},
-		"there, but not more": {
+		"present, but not growing": {
 			[]runCase{{runWith(series(theKey, detector.Pass, false, 4, 4, 4)), nil}}, Good, "does not grow:",
 		},
-		"more, but not at every mark": {
-			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 6, 5)), nil}}, Skip, "not more in each",
+		"growing, but not at every mark": {
+			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 6, 5)), nil}}, Skip,
+			"do not grow in each",
 		},
 		"too few marks": {
 			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 4)), nil}}, Skip,
@@ -171,11 +172,11 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4)), nil}}, Bad,
 			"4 objects in the only heap dump of com.shop",
 		},
-		"proved, and interrupted": {
+		"proved, but interrupted": {
 			[]runCase{{changed(markedRun(true), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}},
 			Bad, "at marks",
 		},
-		"not there, and interrupted": {
+		"absent, but interrupted": {
 			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}},
 			Skip, "interrupted",
 		},
@@ -209,16 +210,16 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode = 3 }), nil}}, Skip, "exit code 3",
 		},
 		"in the only dump": {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},
-		"in the only dump, incomplete": {
+		"in the only dump, run incomplete": {
 			[]runCase{{changed(dumped(5), func(r *record.Run) { r.ExitCode = 4 }), nil}}, Skip, "exit code 4",
 		},
 		"not in the only dump": {[]runCase{{dumped(0), nil}}, Good, "not in 1 heap dump of com.shop"},
-		"more in each dump":    {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
-		"more in each, app in use": {
+		"growing in each dump": {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
+		"growing in each dump, app in use": {
 			[]runCase{{changed(dumped(1, 2, 5), func(r *record.Run) { r.Diagnoses[1].Settled = false }), nil}}, Skip,
 			"5 heap dumps are needed",
 		},
-		"gone in the end": {[]runCase{{dumped(3, 1, 0), nil}}, Good, "does not grow:"},
+		"gone at the end": {[]runCase{{dumped(3, 1, 0), nil}}, Good, "does not grow:"},
 		"a dump was not analyzed": {
 			[]runCase{{changed(dumped(0, 0), func(r *record.Run) { r.Diagnoses[1].Leaks = nil }), nil}}, Skip,
 			"not analyzed",
@@ -229,16 +230,16 @@ func TestVerdict(t *testing.T) {
 		},
 		"a check found it": {
 			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil}},
-			Bad, "2 objects more after adds to the cart",
+			Bad, "2 more objects after adds to the cart",
 		},
 		"a check found another": {
 			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(otherKey, 4), New: 2}), nil}},
-			Good, "no check found it",
+			Good, "no check found the leak",
 		},
-		"a check could not know": {
+		"inconclusive check": {
 			[]runCase{{checked(record.VerdictInconclusive), nil}}, Skip, "check adds to the cart: why",
 		},
-		"a trip grows by it": {
+		"trip grows by the leak": {
 			[]runCase{
 				{
 					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
@@ -246,7 +247,7 @@ func TestVerdict(t *testing.T) {
 				},
 			}, Bad, "grows with every loop",
 		},
-		"a trip grows by another": {
+		"trip grows by another leak": {
 			[]runCase{{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good,
 			"does not grow in 8 loops",
 		},
@@ -269,24 +270,24 @@ func TestVerdict(t *testing.T) {
 				},
 			}, Skip, "ended early: it is gone",
 		},
-		"a trip that is not sure": {
+		"inconclusive trip": {
 			[]runCase{{runWith(), travelled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not",
 		},
-		"a trip with more": {
+		"trip with more growing places than listed": {
 			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 places",
 		},
-		"no dump, all pass": {
+		"no dump, all processes pass": {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate = detector.Pass }), nil}}, Good,
 			"no process grows",
 		},
-		"no dump, a leak": {
+		"no dump, leaking process": {
 			[]runCase{
 				{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate, r.ExitCode = detector.Leak, 1 }), nil},
 			}, Skip, "no heap dump of com.shop",
 		},
 		"no dump, no process": {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip,
-			"no process was found",
+			"no matching process was found",
 		},
 		"one good, one not judged": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
 		"one bad, one not judged":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
@@ -426,7 +427,7 @@ func FuzzVerdict(f *testing.F) {
 		case Bad:
 			if err != nil || !strings.Contains(string(run)+string(trip), theKey[:8]) &&
 				!strings.Contains(string(run)+string(trip), `\u`) {
-				t.Fatalf("bad without the key: %s", reason)
+				t.Fatalf("bad commit, but the reason lacks the key: %s", reason)
 			}
 		case Good:
 			if err != nil || read.Interrupted || len(read.MissingEvidence) > 0 || read.ExitCode != 0 &&

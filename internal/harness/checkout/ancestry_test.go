@@ -55,7 +55,7 @@ func TestAncestors(t *testing.T) {
 		for i := 1; i <= 40; i++ {
 			n, found := behind[commits[i]]
 			if found != all[commits[i]] {
-				t.Errorf("b%d is an ancestor of b%d: %v", i, head, found)
+				t.Errorf("b%d reported as an ancestor of b%d: %v", i, head, found)
 			}
 			if found {
 				ancestors++
@@ -71,7 +71,7 @@ func TestAncestors(t *testing.T) {
 	for i := range 8 { // and git agrees with the requested parents
 		want, _ := c.git(t.Context(), command{time: askGit, output: 100}, "rev-list", "--count", commits[40-i])
 		if got := strconv.Itoa(len(reached(40 - i))); got != strings.TrimSpace(string(want)) {
-			t.Errorf("b%d has %s commits, git says %s", 40-i, got, want)
+			t.Errorf("b%d has %s commits, want %s as from git", 40-i, got, want)
 		}
 	}
 }
@@ -129,10 +129,10 @@ func TestAncestorsUnknown(t *testing.T) {
 	})
 	for _, head := range []string{"--help", "main..side", "main^{tree}", ":/a", "", "@{u}", "nobody", absent} {
 		if _, _, err := r.open().Ancestors(t.Context(), head, commits); err == nil {
-			t.Errorf("head %q is accepted", head)
+			t.Errorf("no error for head %q", head)
 		}
 		if _, err := r.open().Changed(t.Context(), "main", head); err == nil {
-			t.Errorf("changes to head %q", head)
+			t.Errorf("no error for changes to head %q", head)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error
 		return "", fmt.Errorf("find base: %w", err)
 	}
 	if ahead, _, err := c.difference(ctx, commit, head); err != nil || ahead > 0 {
-		return "", errors.Join(errors.New("find base: the pull request is not what is checked out"), err)
+		return "", errors.Join(errors.New("find base: the checkout is not that of the pull request"), err)
 	}
 	return from, nil
 }

@@ -75,7 +75,7 @@ func TestChanged(t *testing.T) {
 			fields := strings.SplitN(record, "\t", 3)
 			name, want := fields[2], fields[0]
 			if !c.File(name) {
-				t.Errorf("%q is not changed", name)
+				t.Errorf("%q is not reported as changed", name)
 			}
 			after, before := r.git("show", head+":"+name), r.git("show", base+":"+name)
 			lines, kept := strings.Split(after, "\n"), []string{}
@@ -88,14 +88,14 @@ func TestChanged(t *testing.T) {
 				}
 			}
 			if isSource(name) && strconv.Itoa(added) != want {
-				t.Errorf("%q: %d lines added, want %s", name, added, want)
+				t.Errorf("%q: %d added lines, want %s", name, added, want)
 			}
 			if isSource(name) && !subsequence(kept, strings.Split(before, "\n")) {
-				t.Errorf("%q: lines that are not added were not there before", name)
+				t.Errorf("%q: lines that are not reported as added did not exist before", name)
 			}
 		}
 		if c.File("unknown.kt") || c.Adds("unknown.kt", 1) {
-			t.Error("an unknown file is changed")
+			t.Error("an unknown file is reported as changed")
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestChangedSinceMergeBase(t *testing.T) {
 			"module.kt": true, "Main.kt": false, ".gitattributes": false,
 		} {
 			if c.File(name) != want {
-				t.Errorf("%s is changed: %v", name, !want)
+				t.Errorf("%s reported as changed: %v", name, !want)
 			}
 		}
 		for place, want := range map[string]bool{
@@ -159,7 +159,7 @@ func TestChangedSinceMergeBase(t *testing.T) {
 			name, number, _ := strings.Cut(place, " ")
 			line, _ := strconv.Atoi(number)
 			if c.Adds(name, line) != want {
-				t.Errorf("%s is added: %v", place, !want)
+				t.Errorf("%s reported as added: %v", place, !want)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestNoProgram(t *testing.T) {
 	_, _ = r.try("", "diff", base, head)
 	_, _ = r.try("", "status")
 	if _, err := os.Stat(ran); err != nil {
-		t.Fatal("the trap does not work: git ran no program")
+		t.Fatal("the test is ineffective: git ran no program")
 	}
 	os.Remove(ran)
 
@@ -247,7 +247,7 @@ func TestNoProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.Changed(t.Context(), base, head); err == nil {
-		t.Error("changes without an object")
+		t.Error("no error for changes without an object")
 	}
 	if list, err := os.ReadFile(ran); err == nil {
 		t.Errorf("programs ran:\n%s", list)
@@ -256,10 +256,10 @@ func TestNoProgram(t *testing.T) {
 	os.Unsetenv("GIT_DIR")
 	_ = os.Remove(ran)
 	if got, err := r.try("", "cat-file", "-e", blob); err == nil {
-		t.Errorf("the object is there: %s", got)
+		t.Errorf("the object exists: %s", got)
 	}
 	if _, err := os.Stat(ran); err != nil {
-		t.Error("the trap does not work: git fetched nothing")
+		t.Error("the test is ineffective: git fetched nothing")
 	}
 }
 
@@ -272,12 +272,12 @@ func TestForeignRepository(t *testing.T) {
 	r.commit()
 	r.git("init", "-q", "--bare", filepath.Join(r.dir, "inner", "bare"))
 	if got := open(t, filepath.Join(r.dir, "inner", "bare")).Top(); got != r.open().Top() {
-		t.Errorf("the top is %s", got)
+		t.Errorf("top directory: %s", got)
 	}
 	r.write("inner/.git/config", "[core")
 	c := open(t, filepath.Join(r.dir, "inner"))
 	if _, err := c.Changed(t.Context(), "main", "HEAD"); err == nil {
-		t.Error("changes of the repository around")
+		t.Error("changes of the enclosing repository are reported")
 	}
 	if d, ok := c.Declaration(t.Context(), "A", "a"); !ok || d.File != "A.java" {
 		t.Errorf("%+v", d)
@@ -287,7 +287,7 @@ func TestForeignRepository(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	for _, dir := range []string{"missing", "doc.go"} {
 		if _, err := Open(t.Context(), dir); err == nil {
-			t.Errorf("%s is opened", dir)
+			t.Errorf("no error for %s", dir)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func FuzzHunks(f *testing.F) {
 		}
 		for path, spans := range whole.added {
 			if path == "" {
-				t.Fatal("no path")
+				t.Fatal("empty path")
 			}
 			last := -1
 			for _, s := range spans {
@@ -347,7 +347,7 @@ func TestBase(t *testing.T) {
 	r.git("checkout", "moved")
 	r.write("Cart.java", "class Cart { Object first, last; }")
 	moved := r.commit()
-	r.git("merge", "--no-ff", "-m", "as GitHub does", head)
+	r.git("merge", "--no-ff", "-m", "as GitHub merges", head)
 	c := r.open()
 	if got, err := c.Base(t.Context(), began, head); err != nil || got != moved {
 		t.Errorf("merged: %s, %v; want %s", got, err, moved)
@@ -358,10 +358,10 @@ func TestBase(t *testing.T) {
 	}
 	r.git("checkout", head)
 	if got, err := c.Base(t.Context(), moved, head); err != nil || got != began {
-		t.Errorf("its head: %s, %v; want %s", got, err, began)
+		t.Errorf("base of the head: %s, %v; want %s", got, err, began)
 	}
 	r.git("checkout", moved)
 	if got, err := c.Base(t.Context(), moved, head); err == nil {
-		t.Errorf("the base itself, as pull_request_target has it: %s", got)
+		t.Errorf("checkout of the base, as under pull_request_target: %s", got)
 	}
 }

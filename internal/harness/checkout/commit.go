@@ -24,7 +24,7 @@ const fetchAll = "fetch the complete history (`fetch-depth: 0` of actions/checko
 func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	if !reference.MatchString(name) || strings.Contains(name, "..") {
 		return "",
-			fmt.Errorf("invalid commit %s: want a hexadecimal name, a branch or a tag", text.Quote(name, maxName))
+			fmt.Errorf("invalid commit %s: want a hexadecimal hash, a branch or a tag", text.Quote(name, maxName))
 	}
 	out, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	if exitCode(err) == 1 {

@@ -62,7 +62,7 @@ func TestKotlin(t *testing.T) {
 		companion := strings.HasSuffix(class, "$Companion") || strings.HasSuffix(class, "$Factory")
 		for _, f := range c.fields {
 			if !companion && !want[class+" "+f.name] {
-				t.Errorf("%s.%s does not exist, found in line %d", class, f.name, f.line)
+				t.Errorf("%s.%s does not exist, but was found in line %d", class, f.name, f.line)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func TestJava(t *testing.T) {
 				t.Errorf("%s does not exist", name)
 			}
 		}
-		t.Errorf("%d fields compiled, %d found", len(compiled), len(found))
+		t.Errorf("%d compiled fields, but %d found", len(compiled), len(found))
 	}
 }
 
@@ -323,10 +323,10 @@ func TestSources(t *testing.T) {
 		c := r.open()
 		check(t, c)
 		if _, err := c.Changed(t.Context(), "main", "HEAD"); err == nil {
-			t.Error("changes without git")
+			t.Error("no error for changes without git")
 		}
 		if _, _, err := c.Ancestors(t.Context(), "HEAD", []string{"0000000"}); err == nil {
-			t.Error("ancestors without git")
+			t.Error("no error for ancestors without git")
 		}
 	})
 }

@@ -117,7 +117,7 @@ func TestOwnersAsGit(t *testing.T) {
 		p, ok := parseOwnerPattern(q.pattern)
 		if !ok {
 			if q.pattern != "/" {
-				t.Errorf("%q is not valid", q.pattern)
+				t.Errorf("pattern %q is not valid", q.pattern)
 			}
 			continue
 		}
@@ -160,7 +160,7 @@ func FuzzOwners(f *testing.F) {
 		}
 		lines := strings.Split(content, "\n")
 		if !slices.ContainsFunc(lines, func(line string) bool { return slices.Equal(owners(line), got) }) {
-			t.Fatalf("%q are not the owners of a line", got)
+			t.Fatalf("got owners %q, which no line has", got)
 		}
 	})
 }

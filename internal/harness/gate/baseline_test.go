@@ -87,7 +87,7 @@ func TestBaselineWindow(t *testing.T) {
 	old.Failed = true
 	b.Add(old, Window)
 	if len(b.Runs) != Window {
-		t.Error("a failed run from before the window stays")
+		t.Error("failed run older than the window is kept")
 	}
 	for i := range 2 * Window {
 		o := observed(30 + i)

@@ -370,16 +370,16 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	case c.head.Type == TypeLeak && !c.comparable():
 		return comparison.Present, "names are obfuscated: give each run its own app.mapping"
 	case len(c.base) == 0:
-		return comparison.Present, "no earlier run has counted it"
+		return comparison.Present, "no earlier run has a count of it"
 	}
 	if n := c.missingLately(); n > 0 {
-		return c.unseen(fmt.Sprintf("in none of the latest %d base runs, after it was in all before", n))
+		return c.unseen(fmt.Sprintf("in none of the latest %d base runs, but in all earlier ones", n))
 	}
 	if len(c.has) == 0 {
 		return c.unseen("in " + noneOf(len(c.base)))
 	}
 	if class, ok := c.widened(); ok {
-		return comparison.Wider, fmt.Sprintf("%s is behind this reference as well, in no base run", class)
+		return comparison.Wider, fmt.Sprintf("this reference also holds %s, which it holds in no base run", class)
 	}
 	if why, ok := c.grown(); ok {
 		return comparison.Grown, why
@@ -391,7 +391,7 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 		return comparison.Moved, "something else holds the same objects"
 	}
 	if c.replaced() {
-		return comparison.Moved, "another class is behind the same reference"
+		return comparison.Moved, "the same reference holds another class"
 	}
 	if why, ok := c.shrunk(); ok {
 		return comparison.Shrunk, why
@@ -420,21 +420,21 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 	_, bytes := h.last()
 	switch {
 	case len(h.Checks) > 0:
-		return comparison.New, where + ", and left behind by " + text.Count(len(h.Checks), "check", "checks")
+		return comparison.New, where + ", and found by " + text.Count(len(h.Checks), "check", "checks")
 	case h.Type != TypeLeak:
 		return comparison.Transient, where + "; two counts do not show whether it keeps growing"
 	case h.accumulates(c.series):
-		return comparison.New, where + ", and more at every mark"
+		return comparison.New, where + ", and grew at every mark"
 	case h.stays(c.series) && bytes >= staticBytes:
-		return comparison.New, where + ", and there at every mark"
+		return comparison.New, where + ", and present at every mark"
 	case h.stays(c.series) && !c.series.SeparateLives:
-		return comparison.Transient, where + "; not more at every mark, and less than 1 MB"
+		return comparison.Transient, where + "; did not grow at every mark, and retains less than 1 MB"
 	case !c.series.enough():
 		return comparison.Transient,
 			fmt.Sprintf("%s; %s cannot show whether it grows", where,
 				text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
 	}
-	return comparison.Transient, where + "; not more at every mark"
+	return comparison.Transient, where + "; did not grow at every mark"
 }
 
 func noneOf(n int) string {
@@ -519,7 +519,7 @@ func (c *contrast) grown() (string, bool) {
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
 	if same && most == 0 && c.obs.Unit == UnitLoop && c.head.accumulates(c.series) {
-		return "more at every mark, but never growing in " + text.Count(c.ratedRuns, "base run", "base runs"), true
+		return "grew at every mark, but did not grow in " + text.Count(c.ratedRuns, "base run", "base runs"), true
 	}
 	if c.ratedRuns < fewestBase {
 		return "", false
@@ -530,7 +530,7 @@ func (c *contrast) grown() (string, bool) {
 	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most),
 		c.ratedRuns)
 	if same && c.obs.Unit == UnitLoop && c.rate.rate() >= most+scriptStep && c.rate.steady > most+scriptStep/2 {
-		return rates + ", which all left the same number", true
+		return rates + ", all of which leaked the same number", true
 	}
 	if c.rate.rate() <= factor*most {
 		return "", false
@@ -633,7 +633,7 @@ func (c *contrast) shrunk() (string, bool) {
 func (c *contrast) uncertainty() string {
 	switch {
 	case !c.rated:
-		return "in the base; one heap dump does not show how many each loop leaves"
+		return "in the base; one heap dump does not show how many objects each loop leaks"
 	case c.ratedRuns < fewestBase:
 		return fmt.Sprintf("in the base; %s too few to show whether it has grown",
 			count(c.ratedRuns, "base run is", "base runs are"))
@@ -653,7 +653,7 @@ func (c *contrast) evidence() string {
 	case len(s.Exposure) == 0:
 		return ""
 	case s.SeparateLives:
-		return fmt.Sprintf("%s objects in %d lives of the process", text.Series(h.Counts), len(s.Exposure))
+		return fmt.Sprintf("%s objects in %d lifetimes of the process", text.Series(h.Counts), len(s.Exposure))
 	case len(s.Exposure) == 1:
 		n, _ := h.last()
 		return text.Count(int(n), "object in 1 heap dump", "objects in 1 heap dump")
@@ -824,7 +824,7 @@ func (p *pair) creep(row *comparison.Row, c *contrast) {
 	} else if why, ok := old.heavier(); ok {
 		row.Pinned = why
 	} else if len(old.base) > 0 && len(old.has) == 0 && c.head.accumulates(c.series) {
-		row.Pinned = "not in " + text.Count(len(old.base), "run", "runs") + " of it"
+		row.Pinned = "not in " + text.Count(len(old.base), "run", "runs") + " of that release"
 	}
 }
 
@@ -854,9 +854,9 @@ func (m *Measure) evidence() string {
 	case m.PerLoop == nil:
 		return "grows with every loop of a trip"
 	case m.Lower == nil || m.Upper == nil:
-		return fmt.Sprintf("%s%s a loop of a trip", number(*m.PerLoop), unit)
+		return fmt.Sprintf("%s%s per loop of a trip", number(*m.PerLoop), unit)
 	}
-	return fmt.Sprintf("%s%s a loop of a trip (95 %%: %s to %s)", number(*m.PerLoop), unit, number(*m.Lower),
+	return fmt.Sprintf("%s%s per loop of a trip (95 %%: %s to %s)", number(*m.PerLoop), unit, number(*m.Lower),
 		number(*m.Upper))
 }
 
@@ -890,7 +890,7 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 		return comparison.New, "it grew in " + noneOf(tripped)
 	case tripped >= fewestBase && known > 0 && lower != nil && *lower > factor*most:
 		return comparison.Grown,
-			fmt.Sprintf("at least %s a loop, at most %s in %s", number(*lower), number(most),
+			fmt.Sprintf("at least %s per loop, at most %s in %s", number(*lower), number(most),
 				text.Count(known, "base run", "base runs"))
 	}
 	return comparison.Known, ""
@@ -914,7 +914,7 @@ func (p *pair) trend() {
 func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	switch {
 	case p.head.WholeApp && len(p.base) == 0:
-		return comparison.Present, "no earlier run has added up the processes of this app"
+		return comparison.Present, "no earlier run has a total for all processes of this app"
 	case p.absent >= fewestBase:
 		return comparison.New, fmt.Sprintf("none of %d base runs has this process", p.absent)
 	case len(p.base) == 0:

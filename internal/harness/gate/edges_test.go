@@ -39,7 +39,7 @@ func TestVerdictHasText(t *testing.T) {
 		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
 			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
 			if c.Text == "" {
-				t.Errorf("exit code %d of the run: verdict %s %d without a text", exit, c.Verdict, c.ExitCode)
+				t.Errorf("run exit code %d: verdict %s, exit code %d, without a text", exit, c.Verdict, c.ExitCode)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func TestDevicesOfOneModel(t *testing.T) {
 		t.Errorf("%q %+v", c.Text, c.Reasons)
 	}
 	if c := judge(base.Runs, x, both, ruled(t, RulePerLoop, "new <= 1")); c.Verdict != comparison.Pass {
-		t.Errorf("one leak on two devices counts twice: %q", c.Text)
+		t.Errorf("one leak on two devices is counted twice: %q", c.Text)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestEncodeErrors(t *testing.T) {
 		b.Add(o, Window)
 		if raw, err := b.Encode(); err == nil {
 			_, err = ReadBaseline(raw)
-			t.Errorf("written, and read: %v", err)
+			t.Errorf("after a round trip: %v", err)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestDeathsOfNewProcess(t *testing.T) {
 // the leak by itself.
 func TestWiderByCheck(t *testing.T) {
 	checked := func(p Place) Observation {
-		p.Checks = []string{"opens the list"}
+		p.Checks = []string{"opening the list"}
 		o := observed(9, p)
 		o.Processes[0].Loaded = NewClassSet([]string{"ListScreen", "WishScreen"})
 		return o

@@ -118,16 +118,16 @@ func TestStatus(t *testing.T) {
 		status comparison.Status
 		fails  bool
 	}{
-		"the same": {runs(3, list), with(list), comparison.Known, false},
-		"a longer run of the same": {
+		"unchanged": {runs(3, list), with(list), comparison.Known, false},
+		"unchanged, longer run": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 12, 15, 18)), comparison.Known, false,
 		},
-		"a shorter run of the same": {
+		"unchanged, shorter run": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9)), comparison.Known, false,
 		},
-		"new and more at every mark": {runs(3), with(list), comparison.New, true},
-		"new beside one base run":    {runs(1), with(list), comparison.New, true},
-		"new, small, in three dumps": {runs(3), with(leak("k", "A", 100, 1, 2, 3)), comparison.New, true},
+		"new and growing at every mark": {runs(3), with(list), comparison.New, true},
+		"new, one base run":             {runs(1), with(list), comparison.New, true},
+		"new, small, in three dumps":    {runs(3), with(leak("k", "A", 100, 1, 2, 3)), comparison.New, true},
 		"in flight": {
 			runs(3), with(leak("k", "A", 100*kB, 2, 0, 3, 1)), comparison.Transient, false,
 		},
@@ -142,38 +142,38 @@ func TestStatus(t *testing.T) {
 		"new in two dumps": {
 			runs(3), with(leak("k", "A", 1024*kB, 1, 2)), comparison.Transient, false,
 		},
-		"one more a loop": {
+		"one more per loop": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Grown, true,
 		},
-		"one more a loop, two base runs": {
+		"one more per loop, two base runs": {
 			runs(2, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Known, false,
 		},
-		"more, where base runs lost some": {
+		"many more objects, base runs lost some": {
 			falling, with(leak("k", "ListScreen", 100*kB, 4, 104, 204, 304)), comparison.Grown, true,
 		},
-		"a few, where base runs lost some": {
+		"few objects, base runs lost some": {
 			falling, with(leak("k", "ListScreen", 100*kB, 4, 5, 6, 6)), comparison.Known, false,
 		},
 		"one more at the end, in flight": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 14)), comparison.Known, false,
 		},
-		"one more once": {
+		"one more in total": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 10, 13)), comparison.Known, false,
 		},
 		"one more every other loop": {
 			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 7, 10, 14, 17, 21)), comparison.Grown, true,
 		},
-		"twice as many of few, random base": {
+		"twice as many but few, random base": {
 			mixed, with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 16)), comparison.Known, false,
 		},
 		"three times as many, random base": {
 			mixed, with(leak("k", "ListScreen", 100*kB, 9, 18, 28, 37)), comparison.Grown, true,
 		},
-		"as under monkey": {
+		"grown under Monkey": {
 			[]Observation{monkey(observed(0, list)), monkey(observed(1, list)), monkey(observed(2, list))},
 			monkey(with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16))), comparison.Known, false,
 		},
-		"as one of the base runs": {
+		"as many as in one base run": {
 			append(runs(5, leak("k", "L", 100*kB, 100, 200, 300, 400)),
 				observed(6, leak("k", "L", 100*kB, 150, 300, 450, 600))),
 			with(leak("k", "L", 100*kB, 150, 300, 450, 600)), comparison.Known, false,
@@ -187,10 +187,10 @@ func TestStatus(t *testing.T) {
 		"a fifth heavier": {
 			runs(3, list), with(leak("k", "ListScreen", 120*kB, 3, 6, 9, 12)), comparison.Known, false,
 		},
-		"twice as heavy, and little": {
+		"twice as heavy, but small": {
 			runs(3, leak("k", "L", kB, 3, 6, 9, 12)), with(leak("k", "L", 2*kB, 3, 6, 9, 12)), comparison.Known, false,
 		},
-		"another class behind it": {
+		"another class held by the reference": {
 			runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true,
 		},
 		"another class in flight": {
@@ -207,7 +207,7 @@ func TestStatus(t *testing.T) {
 			append(runs(1, leak("k", "A", kB, 2, 2, 2, 2)), observed(3, leak("k", "A", kB, 2, 3, 4, 5))),
 			with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Known, false,
 		},
-		"a base run of two dumps": {
+		"base run with two dumps": {
 			[]Observation{observed(0, leak("o", "O", 1, 1, 1))}, with(list), comparison.Present, false,
 		},
 		"fewer": {
@@ -216,34 +216,36 @@ func TestStatus(t *testing.T) {
 		"gone": {
 			runs(3, list), with(leak("other", "X", 10, 1, 1, 1, 1)), comparison.Gone, false,
 		},
-		"no base": {nil, with(list), comparison.Present, false},
-		"main leaks it since its last run": {
+		"no base runs": {nil, with(list), comparison.Present, false},
+		"leaked on main since the latest base run": {
 			append(runs(3), failed(observed(5, list))), with(list), comparison.Known, false,
 		},
-		"main leaked it before its last": {
+		"leaked on main before the latest base run": {
 			append(runs(3), failed(observed(-5, list))), with(list), comparison.New, true,
 		},
-		"fixed, and there again": {fixed, with(list), comparison.New, true},
+		"fixed and reintroduced": {fixed, with(list), comparison.New, true},
 		"rare in the base": {
 			[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true,
 		},
-		"rare in the base, lately": {
+		"rare in the base, recently": {
 			[]Observation{observed(0), observed(1), observed(2, list), observed(3)}, with(list), comparison.Known,
 			false,
 		},
 		"of a library": {
 			runs(3), with(func() Place { l := list; l.Library = true; return l }()), comparison.New, false,
 		},
-		"in each life, small": {
+		"in each process lifetime, small": {
 			[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 100, 1, 1, 1))),
 			comparison.Transient, false,
 		},
-		"in each life, large": {
+		"in each process lifetime, large": {
 			[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))},
 			lives(with(leak("k", "A", 2048*kB, 1, 1, 1))), comparison.New, true,
 		},
-		"one dump each, the same": {runs(3, old), with(old), comparison.Known, false},
-		"one dump each, heavier":  {runs(3, old), with(leak("k", "ListScreen", 400*kB, 12)), comparison.Heavier, true},
+		"one dump per run, unchanged": {runs(3, old), with(old), comparison.Known, false},
+		"one dump per run, heavier": {
+			runs(3, old), with(leak("k", "ListScreen", 400*kB, 12)), comparison.Heavier, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := judge(c.base, c.head)
@@ -339,7 +341,7 @@ func TestVerdicts(t *testing.T) {
 		text    string
 	}{
 		"a new leak": {runs(3, list), head, nil, comparison.Fail, 1, "1 new leak"},
-		"the same": {
+		"unchanged": {
 			runs(3, list, bad), head, nil, comparison.Pass, 0,
 			"nothing is worse than in 3 base runs; 2 leaks are known",
 		},
@@ -352,7 +354,7 @@ func TestVerdicts(t *testing.T) {
 			"there is no base run to compare with yet; 2 leaks grow in this run and do not count against it",
 		},
 		"no baseline at all": {nil, head, func(in *Input) { in.Configured = false }, comparison.Fail, 1, "2 leaks"},
-		"nothing leaks, no baseline": {
+		"no leaks, no baseline": {
 			nil, observed(20, leak("k", "A", 10, 1, 1, 1)), func(in *Input) { in.Configured = false },
 			comparison.Pass, 0, "no leak grows"},
 		"too few dumps": {
@@ -367,21 +369,21 @@ func TestVerdicts(t *testing.T) {
 			runs(3, list, bad), head, func(in *Input) { in.Missing = []string{"com.shop: no dump at loop 3"} },
 			comparison.Neutral, 5, "evidence is missing: com.shop: no dump at loop 3",
 		},
-		"missing and a new leak": {
+		"missing dump and new leak": {
 			runs(3, list), head, func(in *Input) { in.Missing = []string{"x"} }, comparison.Fail, 1, "1 new leak",
 		},
 		"the workload failed": {
 			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Neutral, 4,
 			"the workload failed",
 		},
-		"it failed, and leaks": {
+		"failed workload and new leak": {
 			runs(3, list), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Fail, 1, "1 new leak",
 		},
 		"interrupted": {
 			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitInterrupted }, comparison.Neutral, 130,
 			"interrupted",
 		},
-		"its own leak verdict": {
+		"leak verdict of the run itself": {
 			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitLeak }, comparison.Pass, 0,
 			"nothing is worse",
 		},
@@ -488,13 +490,13 @@ func TestTrends(t *testing.T) {
 		head  Observation
 		fails bool
 	}{
-		"leaks, and the base does not": {of("pass", 1), trending(observed(9), "leak", 40), true},
-		"leaks as the base does":       {of("leak", 40), trending(observed(9), "leak", 40), false},
-		"leaks twice as much":          {of("leak", 40), trending(observed(9), "leak", 90), true},
-		"leaks, and the base is open":  {of("inconclusive", 1), trending(observed(9), "leak", 40), false},
-		"no base yet":                  {nil, trending(observed(9), "leak", 40), false},
-		"inconclusive":                 {of("pass", 1), trending(observed(9), "inconclusive", 40), false},
-		"settled":                      {of("pass", 1), trending(observed(9), "settled", 40), false},
+		"leaks, base does not":            {of("pass", 1), trending(observed(9), "leak", 40), true},
+		"leaks as much as the base":       {of("leak", 40), trending(observed(9), "leak", 40), false},
+		"leaks twice as much as the base": {of("leak", 40), trending(observed(9), "leak", 90), true},
+		"leaks, base undecided":           {of("inconclusive", 1), trending(observed(9), "leak", 40), false},
+		"no base yet":                     {nil, trending(observed(9), "leak", 40), false},
+		"inconclusive":                    {of("pass", 1), trending(observed(9), "inconclusive", 40), false},
+		"settled":                         {of("pass", 1), trending(observed(9), "settled", 40), false},
 	} {
 		got := judge(c.base, c.head)
 		if (got.Verdict == comparison.Fail) != c.fails || (len(got.Reasons) == 1) != c.fails {
@@ -504,7 +506,7 @@ func TestTrends(t *testing.T) {
 	first := judge(nil, trending(observed(9), "leak", 40))
 	if first.Verdict != comparison.Neutral ||
 		!strings.Contains(first.Text, "the memory of 1 process grows in this run") {
-		t.Errorf("on the first day: %s: %s", first.Verdict, first.Text)
+		t.Errorf("without base runs: %s: %s", first.Verdict, first.Text)
 	}
 	bare := judge(nil, trending(observed(9), "leak", 40), func(in *Input) { in.Configured = false })
 	if bare.ExitCode != 1 {
@@ -544,9 +546,9 @@ func TestMeasures(t *testing.T) {
 			[]Observation{tripped(0, 200), tripped(1, 210), tripped(2, 190)}, tripped(9, 400), comparison.Grown,
 			comparison.Fail,
 		},
-		"no trip yet":   {nil, tripped(9, 400), comparison.Present, comparison.Neutral},
-		"no trip there": {runs(3), tripped(9, 400), comparison.Present, comparison.Neutral},
-		"new process":   {elsewhere, tripped(9, 400), comparison.New, comparison.Fail},
+		"no base runs":        {nil, tripped(9, 400), comparison.Present, comparison.Neutral},
+		"no trip in the base": {runs(3), tripped(9, 400), comparison.Present, comparison.Neutral},
+		"new process":         {elsewhere, tripped(9, 400), comparison.New, comparison.Fail},
 	} {
 		got := judge(c.base, c.head)
 		if row := rowOf(t, got, "native_heap"); row.Status != c.status || got.Verdict != c.verdict ||
@@ -641,7 +643,7 @@ func TestCreep(t *testing.T) {
 	}
 	pull := judge(runs(5, now), observed(9, now), pinned, func(in *Input) { in.Head.PullRequest = 7 })
 	if row := rowOf(t, pull, "k"); row.Pinned == "" || row.Fails || pull.ExitCode != 0 {
-		t.Errorf("a pull request fails for the changes of others: %+v", row)
+		t.Errorf("pull request fails because of other changes: %+v", row)
 	}
 }
 
@@ -663,7 +665,7 @@ func TestSubjects(t *testing.T) {
 	// The run itself may already be in its baseline.
 	self := judge([]Observation{observed(9, list)}, observed(9, list))
 	if self.Verdict != comparison.Neutral || self.Base.Runs != 0 {
-		t.Errorf("compared with itself: %+v", self)
+		t.Errorf("run is compared with itself: %+v", self)
 	}
 	missing := runs(3, list)
 	for i := range missing {
@@ -724,7 +726,7 @@ func TestTextOfDeaths(t *testing.T) {
 	}{
 		"memory == 0": {
 			map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8},
-			": 23 deaths by memory (22 OutOfMemoryErrors, 1 low-memory kill), at most 0 in a base run",
+			": 23 deaths by memory (22 OutOfMemoryErrors, 1 low-memory kill), at most 0 in any base run",
 		},
 		"crash == 0": {
 			map[string]int{"out_of_memory": 22, "crash": 8},
@@ -777,13 +779,13 @@ func TestTogether(t *testing.T) {
 	}{
 		"new":                             {of("pass", false), with(observed(9), "leak", false), nil, true},
 		"known":                           {of("leak", false), with(observed(9), "leak", false), nil, false},
-		"known by a process":              {of("leak", true), with(observed(9), "leak", false), nil, false},
+		"known from a process":            {of("leak", true), with(observed(9), "leak", false), nil, false},
 		"explained by a process":          {of("pass", false), with(observed(9), "leak", true), nil, false},
 		"base runs of an earlier version": {without, with(observed(9), "leak", false), nil, false},
-		"not there any more": {
+		"no longer present": {
 			of("pass", false), trending(observed(9), "pass", 1), func(in *Input) { in.Strict = true }, false,
 		},
-		"the limit of a process": {of("pass", false), with(observed(9), "pass", false), slope, false},
+		"limit of a single process": {of("pass", false), with(observed(9), "pass", false), slope, false},
 	} {
 		more := []func(*Input){}
 		if c.more != nil {

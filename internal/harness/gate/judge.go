@@ -375,7 +375,7 @@ func (j *judgement) applyDeaths(r *Rule) {
 			text += " (" + record.DescribeDeaths(by) + ")"
 		}
 		if most >= 0 {
-			text += fmt.Sprintf(", at most %d in a base run", most)
+			text += fmt.Sprintf(", at most %d in any base run", most)
 		}
 		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: text})
 	}
@@ -563,7 +563,7 @@ func describe(row *comparison.Row) string {
 		}
 	}
 	if row.Pinned != "" {
-		parts = append(parts, "against the pinned release "+row.Pinned)
+		parts = append(parts, "compared with the pinned release "+row.Pinned)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -653,7 +653,7 @@ func (j *judgement) sentence() string {
 		return text
 	case out.ExitCode != 0 && out.ExitCode == in.RunExit && out.ExitCode != record.ExitInconclusive:
 		return map[int]string{
-			record.ExitInterrupted: "the run was interrupted; nothing is held against it",
+			record.ExitInterrupted: "the run was interrupted and is not judged",
 			record.ExitNoDevice:    "the run lost its device or found no process of the app",
 			record.ExitUnread:      "a heap dump could not be analyzed",
 			record.ExitWorkload:    "the workload failed; nothing is worse up to that point",
@@ -667,7 +667,7 @@ func (j *judgement) sentence() string {
 	case in.Configured && !j.compared:
 		return j.uncompared() + "; " + j.present()
 	case in.Strict && j.unjudged:
-		return "some process could not be judged"
+		return "at least one process could not be judged"
 	}
 	parts := []string{"no leak grows"}
 	if in.Configured {
@@ -753,9 +753,9 @@ func (j *judgement) failing() string {
 	words := map[comparison.Status][2]string{
 		comparison.New: {"new leak", "new leaks"}, comparison.Grown: {"leak that grew", "leaks that grew"},
 		comparison.Heavier: {"leak that got heavier", "leaks that got heavier"},
-		comparison.Wider:   {"new class behind a known leak", "new classes behind known leaks"},
+		comparison.Wider:   {"known leak with a new class", "known leaks with new classes"},
 		comparison.Present: {"leak", "leaks"},
-		comparison.Known:   {"known leak beyond a limit", "known leaks beyond a limit"},
+		comparison.Known:   {"known leak that exceeds a limit", "known leaks that exceed a limit"},
 		comparison.Moved:   {"leak that moved", "leaks that moved"},
 	}
 	var parts []string

@@ -33,28 +33,28 @@ func TestRenamedClass(t *testing.T) {
 	}{
 		"renamed": {
 			loaded(observed(9, catalog), "CatalogScreen", "CartScreen"), comparison.Moved, "ListScreen",
-			"another class",
+			"holds another class",
 		},
-		"the old class is there": {
+		"old class is still loaded": {
 			loaded(observed(9, catalog), "CatalogScreen", "ListScreen"), comparison.Wider, "",
-			"CatalogScreen is behind",
+			"also holds CatalogScreen",
 		},
-		"the base has the new class": {
+		"base runs load the new class": {
 			loaded(observed(9, leak("k", "CartScreen", 10, 3, 6, 9)), "CartScreen"), comparison.Wider, "",
-			"CartScreen is behind",
+			"also holds CartScreen",
 		},
-		"renamed, and another behind it": {
+		"renamed, and a second new class": {
 			loaded(observed(9, and(catalog, "WishScreen", 10, 1, 2, 3)), "CatalogScreen", "WishScreen"),
-			comparison.Wider, "", "CatalogScreen or WishScreen is behind",
+			comparison.Wider, "", "also holds CatalogScreen or WishScreen",
 		},
 		"another class, not growing": {
 			loaded(observed(9, leak("k", "CartScreen", 10, 9, 9, 9)), "CartScreen"), comparison.Known, "", "",
 		},
-		"the old class, not growing": {
+		"old class still loaded, not growing": {
 			loaded(observed(9, leak("k", "CatalogScreen", 10, 9, 9, 9)), "CatalogScreen", "ListScreen"),
 			comparison.Known, "", "",
 		},
-		"unknown what is loaded": {observed(9, catalog), comparison.Known, "", ""},
+		"loaded classes unknown": {observed(9, catalog), comparison.Known, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rowOf(t, judge(base, c.head), "k")

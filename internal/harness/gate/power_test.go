@@ -94,7 +94,7 @@ func TestPower(t *testing.T) {
 			most: 1000, status: comparison.New, key: "wish",
 		},
 		{
-			name: "one more a loop", head: appModel{list: 4, each: 124 * kB}, base: 3, dumps: 4, least: 1000,
+			name: "one more per loop", head: appModel{list: 4, each: 124 * kB}, base: 3, dumps: 4, least: 1000,
 			most: 1000, status: comparison.Grown, key: "list",
 		},
 		{

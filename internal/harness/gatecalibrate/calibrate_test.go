@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	full  = flag.Bool("calibrate", false, "make all runs instead of a few")
+	full  = flag.Bool("calibrate", false, "run everything instead of a few runs")
 	write = flag.String("write", "", "`page` to write the tables into, between its markers")
 	raw   = flag.String("raw", "", "`file` for one line per pair")
 	seed  = flag.Uint64("seed", 1000, "`number` before the seed of the first run")

@@ -102,7 +102,7 @@ func (r *trial) name() string {
 func (r *trial) objects(perLoop int) int { return perLoop * r.cell.loops() * r.moments(r.long) }
 
 var builds = map[change]string{
-	nothing: "unchanged", newLeak: "new leak", oneMore: "one more a loop", tripled: "three times as many",
+	nothing: "unchanged", newLeak: "new leak", oneMore: "one more per loop", tripled: "three times as many",
 	heavier: "3 MB heavier",
 }
 

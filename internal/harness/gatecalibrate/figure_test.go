@@ -30,7 +30,7 @@ func TestPlan(t *testing.T) {
 		for _, b := range x.base {
 			in[b] = true
 			if b == x.head || b.cell != x.head.cell || b.change != nothing || b.long {
-				t.Errorf("%s is compared with %s", x.head.name(), b.name())
+				t.Errorf("%s compared with %s", x.head.name(), b.name())
 			}
 		}
 		if heads[x.head] || len(in) != len(x.base) {
@@ -44,18 +44,18 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	if len(seeds) != len(p.trials) {
-		t.Errorf("%d seeds of %d runs", len(seeds), len(p.trials))
+		t.Errorf("%d seeds for %d runs", len(seeds), len(p.trials))
 	}
 	if n := same[1] + same[3] + same[10]; n != 300 || len(same) != 3 || min(same[1], same[3], same[10]) < 80 {
-		t.Errorf("%d pairs of one build: %v", n, same)
+		t.Errorf("%d pairs of a build with itself: %v", n, same)
 	}
 	for by, n := range differ {
 		if n[false] != 40 && by != tripled || n[true] != 40 {
-			t.Errorf("%s: %d pairs by a script, %d by Monkey", builds[by], n[false], n[true])
+			t.Errorf("%s: %d pairs with a script, %d with Monkey", builds[by], n[false], n[true])
 		}
 	}
 	if len(programs) != 4 || min(programs[shop], programs[reader], programs[chat], programs[phone]) < 60 {
-		t.Errorf("runs of one build: %v", programs)
+		t.Errorf("runs of each build: %v", programs)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestBars(t *testing.T) {
 		}
 	}
 	if got := missed(nil); len(got) != 4 {
-		t.Errorf("no pairs: %q", got)
+		t.Errorf("without pairs: %q", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestUpper(t *testing.T) {
 			all += term
 		}
 		if math.Abs(all-0.05) > 1e-6 || c.hits == 0 && math.Abs(p-1+math.Pow(0.05, 1/float64(c.of))) > 1e-9 {
-			t.Errorf("%d of %d: %v, at which so few have %v", c.hits, c.of, p, all)
+			t.Errorf("%d of %d: bound %v, at which so few have probability %v", c.hits, c.of, p, all)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestOfCI(t *testing.T) {
 		"a pull request without its event": {
 			pull, "", &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12},
 		},
-		"a pull request with a damaged event": {
+		"pull request with a corrupt event": {
 			pull, `{"pull_request":`, &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12},
 		},
 		"a pull request with a negative number": {
@@ -105,7 +105,7 @@ func TestOfGit(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(dir))
 	if got := Of(t.Context(), dir, none); got != nil {
-		t.Errorf("no checkout: %+v", got)
+		t.Errorf("without a checkout: %+v", got)
 	}
 	run := func(args ...string) string {
 		t.Helper()
@@ -127,7 +127,7 @@ func TestOfGit(t *testing.T) {
 	}
 	run("init", "-q", "-b", "trunk")
 	if got := Of(t.Context(), dir, none); got != nil {
-		t.Errorf("no commit: %+v", got)
+		t.Errorf("without a commit: %+v", got)
 	}
 	write("1")
 	run("add", "a")

@@ -66,7 +66,7 @@ func (a Address) String() string {
 //
 //	file:PATH
 //	git:BRANCH#PATH, git:REMOTE/BRANCH#PATH (the remote is origin; a branch with a slash needs its remote)
-//	command:PROGRAM [ARGUMENT...] (quotes group words; no shell runs)
+//	command:PROGRAM [ARGUMENT...] (quotes group words; the command is not run by a shell)
 //	artifact:NAME
 //
 // An error says what to write instead, without the credentials of a URL.
@@ -100,10 +100,10 @@ func parse(s string) (Address, error) {
 	}
 	a := Address{scheme: scheme}
 	if i := strings.IndexFunc(s, unprintable); i >= 0 || !utf8.ValidString(s) {
-		return a, errors.New("control or invalid character; write it in one line of printable text")
+		return a, errors.New("control or invalid character; write one line of printable text")
 	}
 	if trimmed := strings.TrimSpace(rest); trimmed != rest {
-		return a, fmt.Errorf("blanks around the value; write %s", quotedExample(scheme, trimmed))
+		return a, fmt.Errorf("spaces around the value; write %s", quotedExample(scheme, trimmed))
 	}
 	var err error
 	switch scheme {
@@ -152,7 +152,7 @@ func bare(s string) error {
 }
 
 var errRepository = errors.New(
-	"a URL of a repository; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
+	"a repository URL; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
 // meant are other words that people use for a scheme.
 var meant = map[string]string{
@@ -180,8 +180,8 @@ func unknown(scheme, rest string) error {
 		return errRepository
 	}
 	if strings.HasPrefix(rest, "//") {
-		return errors.New("no store for such URLs; write command:PROGRAM, a program that copies the baseline from " +
-			"and to it")
+		return errors.New("URLs of this kind are not supported; write command:PROGRAM, a program that downloads " +
+			"and uploads the baseline")
 	}
 	return fmt.Errorf("unknown scheme %s; want file, git, command or artifact", quoted(scheme))
 }
@@ -235,9 +235,9 @@ func checkArtifact(name string) error {
 	case len(name) > most:
 		return fmt.Errorf("the name has %d bytes; shorten it to %d", len(name), most)
 	case strings.ContainsAny(name, invalid):
-		return fmt.Errorf("the name of an artifact cannot contain any of %s; write artifact:leak-baseline", invalid)
+		return fmt.Errorf("an artifact name cannot contain any of %s; write artifact:leak-baseline", invalid)
 	case name == "." || name == "..":
-		return errors.New("not a name of an artifact; write artifact:leak-baseline")
+		return errors.New("not an artifact name; write artifact:leak-baseline")
 	}
 	return nil
 }

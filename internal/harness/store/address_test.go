@@ -77,7 +77,7 @@ func TestParseRejects(t *testing.T) {
 		"git:-x#shop.json":                "starts with a dash",
 		"git:--upload-pack=x/b#shop.json": "invalid remote",
 		"git:o/a..b#shop.json":            `contains ".."`,
-		"git:o/a b#shop.json":             "blank",
+		"git:o/a b#shop.json":             "space",
 		"git:o/.a#shop.json":              "dot",
 		"git:o/a.lock#shop.json":          ".lock",
 		"git:o//a#shop.json":              "empty",
@@ -95,8 +95,8 @@ func TestParseRejects(t *testing.T) {
 		"command:":                        "write command:PROGRAM",
 		"command:'' a":                    "write command:PROGRAM",
 		"command:base 'a":                 "close it with '",
-		"command:base | gzip":             "no shell runs",
-		"command:base $HOME":              "no shell runs",
+		"command:base | gzip":             "not run by a shell",
+		"command:base $HOME":              "not run by a shell",
 		"artifact:":                       "write artifact:leak-baseline",
 		"artifact:a/b":                    "cannot contain",
 		"artifact:..":                     "write artifact:leak-baseline",
@@ -109,7 +109,7 @@ func TestParseRejects(t *testing.T) {
 		}
 	}
 	if _, err := Parse("file:" + strings.Repeat("x", maxAddress)); err == nil {
-		t.Error("an address without end")
+		t.Error("no error for an address that is too long")
 	}
 }
 

@@ -66,7 +66,7 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			missing = fmt.Errorf("artifact %d has no %s: %w; upload %s under a name of its own", upload.ID, defaultName,
+			missing = fmt.Errorf("artifact %d has no %s: %w; upload %s as a separate artifact", upload.ID, defaultName,
 				err, UploadFile)
 			a.Say(fmt.Sprintf("artifact %d skipped: %s", upload.ID,
 				text.Head(text.Printable(redact(err.Error())), maxSaid)))

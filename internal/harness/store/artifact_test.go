@@ -23,7 +23,7 @@ type uploads struct {
 
 func (u uploads) List(_ context.Context, name, branch string, n int) ([]Upload, error) {
 	if name != "base" || branch != "main" {
-		return nil, fmt.Errorf("asked for %s of %s", name, branch)
+		return nil, fmt.Errorf("unexpected request for %s of %s", name, branch)
 	}
 	var out []Upload
 	for i := range u.contents {
@@ -53,11 +53,13 @@ func TestArtifactLoad(t *testing.T) {
 		want []string
 		none bool
 	}{
-		"several":          {uploads{contents: []string{"a", "b"}}, []string{"a", "b"}, false},
-		"one without file": {uploads{contents: []string{"", "b"}}, []string{"b"}, false},
-		"only without":     {uploads{contents: []string{"", ""}}, nil, false},
-		"no artifact":      {uploads{}, nil, true},
-		"all expired":      {uploads{contents: []string{"a"}, expired: map[int]bool{0: true}}, nil, true},
+		"several":                           {uploads{contents: []string{"a", "b"}}, []string{"a", "b"}, false},
+		"one artifact without the file":     {uploads{contents: []string{"", "b"}}, []string{"b"}, false},
+		"only an artifact without the file": {uploads{contents: []string{"", ""}}, nil, false},
+		"no artifact":                       {uploads{}, nil, true},
+		"all expired": {
+			uploads{contents: []string{"a"}, expired: map[int]bool{0: true}}, nil, true,
+		},
 		"one expired": {
 			uploads{contents: []string{"a", "b"}, expired: map[int]bool{0: true}}, []string{"b"}, false,
 		},
@@ -126,12 +128,12 @@ func TestArtifactUpdate(t *testing.T) {
 		}
 	}
 	if got, err := s.Load(t.Context()); err != nil || len(got) != 2 {
-		t.Errorf("a file that is not uploaded was loaded: %q, %v", got, err)
+		t.Errorf("loaded a file that was not uploaded: %q, %v", got, err)
 	}
 	broken := open(t, "artifact:base",
 		Options{Dir: dir, Artifacts: uploads{list: errors.New("no answer")}, Branch: "main"})
 	if err := broken.Update(t.Context(), writing("z")); err == nil {
-		t.Error("updated without the earlier content")
+		t.Error("no error for an update without the earlier content")
 	}
 }
 
@@ -147,6 +149,6 @@ func TestArtifactNeeds(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Open(Address{}, Options{}); err == nil {
-		t.Error("no address")
+		t.Error("no error without an address")
 	}
 }

@@ -72,7 +72,7 @@ func checkBranch(name string) error {
 		return fail("it ends with a dot")
 	case strings.ContainsAny(name, "~^:?*[\\#") ||
 		strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-		return fail(`it contains a blank or one of ~^:?*[\#`)
+		return fail(`it contains a space or one of ~^:?*[\#`)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		switch {
@@ -114,9 +114,9 @@ func checkPath(name string) error {
 		case strings.HasPrefix(strings.ToLower(part), ".git") || strings.HasPrefix(strings.ToLower(part), "git~"):
 			// git never checks out .git, its short name on NTFS, or
 			// .gitmodules.
-			return fail("git keeps names such as .git to itself")
+			return fail("git reserves names such as .git")
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " "):
-			return fail("a part ends with a dot or a blank")
+			return fail("a part ends with a dot or a space")
 		}
 	}
 	return nil

@@ -63,6 +63,6 @@ func TestFilePipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := open(t, "file:base.json", Options{Dir: dir}).Load(t.Context()); err == nil || errors.Is(err, ErrNone) {
-		t.Errorf("a pipe: %v", err)
+		t.Errorf("named pipe: %v", err)
 	}
 }

@@ -20,17 +20,17 @@ func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, "file:sub/base.json", Options{Dir: dir})
 	if _, err := s.Load(t.Context()); !errors.Is(err, ErrNone) {
-		t.Fatalf("no folder: %v", err)
+		t.Fatalf("without a directory: %v", err)
 	}
 	mistake := errors.New("mistake")
 	for name, apply := range map[string]func([][]byte) ([]byte, error){
-		"an error":   func([][]byte) ([]byte, error) { return []byte("x"), mistake },
-		"nothing":    func([][]byte) ([]byte, error) { return nil, nil },
-		"too much":   func([][]byte) ([]byte, error) { return make([]byte, maxContent+1), nil },
-		"no content": writing(""),
+		"update error":      func([][]byte) ([]byte, error) { return []byte("x"), mistake },
+		"nothing":           func([][]byte) ([]byte, error) { return nil, nil },
+		"oversized content": func([][]byte) ([]byte, error) { return make([]byte, maxContent+1), nil },
+		"no content":        writing(""),
 	} {
 		err := s.Update(t.Context(), apply)
-		if name == "an error" && !errors.Is(err, mistake) || name == "too much" && err == nil {
+		if name == "update error" && !errors.Is(err, mistake) || name == "oversized content" && err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := names(t, filepath.Join(dir, "sub")); len(got) > 0 {
@@ -61,7 +61,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got := names(t, filepath.Dir(path)); !slices.Equal(got, []string{"base.json"}) {
-		t.Errorf("left behind: %q", got)
+		t.Errorf("leftover files: %q", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestFileUnreadable(t *testing.T) {
 		}
 	}
 	if got, err := open(t, "file:most", Options{Dir: dir}).Load(t.Context()); err != nil || len(got[0]) != maxContent {
-		t.Errorf("the largest: %v", err)
+		t.Errorf("content of the maximum size: %v", err)
 	}
 	// An empty file is returned; the reader of the baseline has to reject it.
 	put("empty", 0)
@@ -118,7 +118,7 @@ func TestFileBehindLink(t *testing.T) {
 	}
 	s := open(t, "file:base.json", Options{Dir: dir})
 	if err := s.Update(t.Context(), writing("x")); err == nil || !strings.Contains(err.Error(), "symbolic link") {
-		t.Errorf("a link to nothing: %v", err)
+		t.Errorf("dangling link: %v", err)
 	}
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestFileWriters(t *testing.T) {
 		t.Error(got)
 	}
 	if got := names(t, dir); !slices.Equal(got, []string{"base.json"}) {
-		t.Errorf("left behind: %q", got)
+		t.Errorf("leftover files: %q", got)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestFileKilled(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("the writer did not write")
+				t.Fatal("the writer wrote nothing")
 			}
 		}
 		if err := cmd.Process.Kill(); err != nil {
@@ -205,10 +205,10 @@ func TestFileKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := numbers(t, s); !slices.Equal(got, append([]int{-1 - round}, before...)) {
-			t.Errorf("%d numbers after %d", len(got), len(before))
+			t.Errorf("got %d numbers after %d", len(got), len(before))
 		}
 		if got := names(t, dir); !slices.Equal(got, []string{"base.json"}) {
-			t.Errorf("left behind: %q", got)
+			t.Errorf("leftover files: %q", got)
 		}
 		content, err := s.Load(t.Context())
 		if err != nil {

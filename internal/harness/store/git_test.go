@@ -125,11 +125,11 @@ func snapshot(t *testing.T, dir string) string {
 func (w *world) clean() {
 	w.t.Helper()
 	if got := names(w.t, filepath.Join(w.root, "tmp")); len(got) > 0 {
-		w.t.Errorf("left behind: %q", got)
+		w.t.Errorf("leftover files: %q", got)
 	}
 	_ = filepath.WalkDir(w.remote, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".lock") {
-			w.t.Errorf("left behind: %s", path)
+			w.t.Errorf("leftover file: %s", path)
 		}
 		return nil
 	})
@@ -145,7 +145,7 @@ func TestGit(t *testing.T) {
 			before := snapshot(t, dir)
 			s := w.open(dir, "git:origin/ci/leaks#x/shop app.json")
 			if _, err := s.Load(t.Context()); !errors.Is(err, ErrNone) {
-				t.Fatalf("no branch: %v", err)
+				t.Fatalf("without a branch: %v", err)
 			}
 			for _, content := range []string{"one\n", "two\x00\xff", "two\x00\xff", "three"} {
 				if err := s.Update(t.Context(), writing(content)); err != nil {
@@ -214,7 +214,7 @@ func TestGitOtherFiles(t *testing.T) {
 		t.Errorf("parent %s, want %s", got, tip)
 	}
 	if _, err := w.open(dir, "git:leaks#app/none.json").Load(t.Context()); !errors.Is(err, ErrNone) {
-		t.Errorf("no file: %v", err)
+		t.Errorf("without a file: %v", err)
 	}
 	for _, path := range []string{"README/x", "README/x/y", "deep", "deep/er", "link", "link/x"} {
 		s := w.open(dir, "git:leaks#"+path)
@@ -233,7 +233,7 @@ func TestGitOtherFiles(t *testing.T) {
 	w.git(dir, "push", "-q", "-f", "origin", "HEAD:leaks")
 	if _, err := w.open(dir, "git:leaks#large").Load(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "larger than") {
-		t.Errorf("too large: %v", err)
+		t.Errorf("oversized content: %v", err)
 	}
 	w.clean()
 }
@@ -341,11 +341,11 @@ func TestGitUnreachable(t *testing.T) {
 	}
 	if _, err := w.open(dir, "git:ci/leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
 		!strings.Contains(err.Error(), "write git:origin/ci/leaks#shop.json") {
-		t.Errorf("no such remote: %v", err)
+		t.Errorf("unknown remote: %v", err)
 	}
 	if _, err := w.open(t.TempDir(), "git:leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
 		!strings.Contains(err.Error(), "in a checkout") {
-		t.Errorf("no checkout: %v", err)
+		t.Errorf("without a checkout: %v", err)
 	}
 	w.clean()
 }
@@ -362,7 +362,7 @@ func TestGitConfiguration(t *testing.T) {
 	}
 	w.git(dir, "remote", "set-url", "origin", "../remote.git")
 	if err := w.open(sub, "git:leaks#shop.json").Update(t.Context(), writing("one")); err != nil {
-		t.Fatalf("a relative path: %v", err)
+		t.Fatalf("relative path: %v", err)
 	}
 	included := filepath.Join(w.root, "included")
 	w.write(included,
@@ -374,7 +374,7 @@ func TestGitConfiguration(t *testing.T) {
 	w.git(dir, "config", "core.worktree", dir)
 	w.git(dir, "config", "push.gpgSign", "false")
 	if err := w.open(dir, "git:leaks#shop.json").Update(t.Context(), writing("two")); err != nil {
-		t.Fatalf("an included setting: %v", err)
+		t.Fatalf("included setting: %v", err)
 	}
 	if got := w.git(w.remote, "log", "-1", "--format=%an <%ae>", "leaks"); got != "Kim x <kim@example.org>" {
 		t.Errorf("by %s", got)
@@ -459,7 +459,7 @@ func (w *world) wrapPush(script string) {
 // that does not reach the remote is repeated.
 func TestGitResponseLost(t *testing.T) {
 	for name, script := range map[string]string{
-		"arrives": "GIT \"$@\" >/dev/null 2>&1; exit 128", "does not arrive": "exit 128",
+		"push arrives, reply is lost": "GIT \"$@\" >/dev/null 2>&1; exit 128", "push is lost": "exit 128",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -28,7 +28,8 @@ func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err er
 		_ = f.Close()
 		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.EBADF) {
 			return nil,
-				fmt.Errorf("the file system of %s has no locks: %w; keep the baseline on a local disk or in another "+
+				fmt.Errorf("the file system of %s does not support locks: %w; keep the baseline on a local disk or "+
+					"in another "+
 					"store", dir, err)
 		}
 		return nil, err

@@ -147,7 +147,7 @@ func names(t *testing.T, dir string) []string {
 // are rejected only for a reason.
 func TestBranchesAgreeWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		recorded.Missing(t, "git is the oracle of branches: %v", err)
+		recorded.Missing(t, "git is needed to check branch names: %v", err)
 	}
 	pieces := []string{
 		"a", "b", ".", "..", "/", "-", "~", "^", ":", "?", "*", "[", "\\", " ", ".lock", "lock", "{", "é", "%", "=",
@@ -163,14 +163,14 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 		git := exec.Command("git", "check-ref-format", "--branch", name).Run() == nil
 		own := checkBranch(name) == nil
 		if own != git {
-			t.Errorf("%q: accepted %t, by git %t", name, own, git)
+			t.Errorf("%q: accepted %t, git accepts %t", name, own, git)
 		}
 		if own {
 			accepted++
 		}
 	}
 	if accepted < 20 || accepted > 230 {
-		t.Errorf("%d names accepted of 250: the oracle did not see both kinds", accepted)
+		t.Errorf("%d of 250 names accepted: want both valid and invalid names", accepted)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		recorded.Missing(t, "sh is the oracle of words: %v", err)
+		recorded.Missing(t, "sh is needed to check word splitting: %v", err)
 	}
 	pieces := []string{"a", "b=c", " ", "  ", "'", `"`, "''", "'x y'", `"z  w"`, "-", "/"}
 	r := rand.New(rand.NewPCG(3, 4))
@@ -215,7 +215,7 @@ func TestWordsAgreeWithShell(t *testing.T) {
 	}
 	for i, words := range want {
 		if got := strings.Join(words, "\x00") + "\x00"; got != lines[i] {
-			t.Errorf("%q, by the shell %q", got, lines[i])
+			t.Errorf("got %q, want %q as from the shell", got, lines[i])
 		}
 	}
 }
@@ -276,7 +276,7 @@ func base(t *testing.T, mode string, limit time.Duration) (*Store, string) {
 func TestCommand(t *testing.T) {
 	s, file := base(t, "stores", time.Minute)
 	if _, err := s.Load(t.Context()); !errors.Is(err, ErrNone) {
-		t.Fatalf("nothing stored: %v", err)
+		t.Fatalf("with an empty store: %v", err)
 	}
 	calls := 0
 	if err := s.Update(t.Context(),
@@ -311,11 +311,11 @@ func TestCommandFails(t *testing.T) {
 	silent, _ := base(t, "silent", time.Minute)
 	if _, err := silent.Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
 		!strings.Contains(err.Error(), "exit with 3") {
-		t.Errorf("no output: %v", err)
+		t.Errorf("without output: %v", err)
 	}
 	floods, _ := base(t, "floods", time.Minute)
 	if _, err := floods.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 16.0 MB") {
-		t.Errorf("a flood: %v", err)
+		t.Errorf("too much output: %v", err)
 	}
 	babbles, file := base(t, "babbles", time.Minute)
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
@@ -326,7 +326,7 @@ func TestCommandFails(t *testing.T) {
 	}
 	missing := open(t, "command:./no-such-program", Options{Dir: t.TempDir()})
 	if _, err := missing.Load(t.Context()); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrNone) {
-		t.Errorf("no program: %v", err)
+		t.Errorf("without a program: %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func gone(t *testing.T, pids string) {
 	}
 	fields := strings.Fields(strings.ReplaceAll(string(content), "ready", ""))
 	if len(fields) < 2 {
-		t.Fatalf("it did not start: %q", content)
+		t.Fatalf("the child did not start: %q", content)
 	}
 	for _, pid := range fields {
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {

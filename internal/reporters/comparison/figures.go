@@ -271,14 +271,14 @@ func (c *Comparison) unjudged() []*Row {
 
 // pending describes what is not yet judged about a leak that unjudged returned.
 func (r *Row) pending(m markup) string {
-	scale, per, arrow := 1.0, "a loop", "→"
+	scale, per, arrow := 1.0, perUnit(unitLoop), "→"
 	switch {
 	case r.Unit == unitEvent:
 		scale, per = 1000, perUnit(unitEvent)
 	case r.Unit == unitHour:
 		per = "MB per hour"
 	case r.Type == whatNative || r.Type == whatGraphics:
-		per = "kB a loop"
+		per = "kB per loop"
 	}
 	if m == onTerminal {
 		arrow = "->"
@@ -289,20 +289,20 @@ func (r *Row) pending(m markup) string {
 
 // formula returns the multiplication by which a cost is computed.
 func formula(unit string, head, base, each, was float64) string {
-	per := "a loop"
+	per := perUnit(unitLoop)
 	if unit == unitEvent {
 		per, head, base = "per 1,000 events", head*1000, base*1000
 	}
 	left, now := number(head), size(each)
 	switch {
 	case base == 0:
-		return fmt.Sprintf("%s %s × %s each", left, per, now)
+		return fmt.Sprintf("%s %s at %s each", left, per, now)
 	case number(base) == left:
-		return fmt.Sprintf("%s %s × %s more each", left, per, size(each-was))
+		return fmt.Sprintf("%s %s, each %s larger", left, per, size(each-was))
 	case size(was) == now:
-		return fmt.Sprintf("%s more %s × %s each", number(head-base), per, now)
+		return fmt.Sprintf("%s more %s at %s each", number(head-base), per, now)
 	}
-	return fmt.Sprintf("%s %s × %s each, before %s × %s", left, per, now, number(base), size(was))
+	return fmt.Sprintf("%s %s at %s each, previously %s at %s", left, per, now, number(base), size(was))
 }
 
 // judgedRows returns the rows that the sentence about the cost covers: those
@@ -358,9 +358,10 @@ func (c *Comparison) costOf(m markup, b *burden, leaks int) string {
 	}
 	name := m.code(b.row.name(), maxName)
 	if leaks == 1 {
-		return fmt.Sprintf("Every %s leave %s behind%s: %s, %s.", loops, m.bold(bytes), than, name, b.formula)
+		return fmt.Sprintf("Every %s retain %s%s: %s, %s.", loops, m.bold(bytes), than, name, b.formula)
 	}
-	return fmt.Sprintf("Every %s leave at least %s behind%s: %s alone, %s. What several leaks retain can overlap, so "+
+	return fmt.Sprintf("Every %s retain at least %s%s: %s alone, %s. The memory retained by several leaks can "+
+		"overlap, so "+
 		"it is not added up.",
 		loops, m.bold(bytes), than, name, b.formula)
 }
@@ -420,7 +421,7 @@ func (c *Comparison) unmatched(m markup) string {
 	case b.Runs > 0 || b.Incomparable == "":
 		return ""
 	case b.Incomparable == onlyThisRun:
-		return "This run is compared with nothing: " + onlyThisRun + "."
+		return "This run is not compared with earlier runs: " + onlyThisRun + "."
 	}
 	none := "no base run matches it"
 	switch {
@@ -429,9 +430,9 @@ func (c *Comparison) unmatched(m markup) string {
 	case b.Others > 1:
 		none = fmt.Sprintf("none of the %s base runs matches it", text.Grouped(int64(b.Others)))
 	}
-	return fmt.Sprintf("This run is compared with nothing: %s (%s). Runs match by app, variant, workload, marks and "+
-		"device; "+
-		"keep what changes from run to run out of the workload's command.", none, m.prose(b.Incomparable, maxSentence))
+	return fmt.Sprintf("This run is not compared with earlier runs: %s (%s). Base runs must have "+
+		"the same app, variant, workload, marks and device; the workload's command must not change from run to run.",
+		none, m.prose(b.Incomparable, maxSentence))
 }
 
 // finder returns a function that finds the row that a reason is about, or nil.

@@ -54,7 +54,7 @@ func wishScreen() Row {
 		Key: "d97295ca5be1f0a2c3d4e5f60718293a4b5c6d7e", HeldBy: "WishScreen.recent",
 		Fingerprints: []string{"0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Unit: "loop",
 		Evidence: "4, 8, 12 at 3 marks", Status: New, Fails: true,
-		StatusReason: "in none of 10 base runs, and more at every mark", PerLoop: sides(0, 1),
+		StatusReason: "in none of 10 base runs, and grew at every mark", PerLoop: sides(0, 1),
 		BytesEach: Sides{Head: new(99_328.0)}, HeadBytes: 1_191_936,
 		Counts: []int64{4, 8, 12}, Bytes: []int64{397_312, 794_624, 1_191_936},
 		Trace: []string{
@@ -119,7 +119,7 @@ func listScreen(n int, status Status) Row {
 			"in no heap dump of this run", nil
 	case Transient:
 		r.Counts, r.Evidence, r.StatusReason = []int64{3, 0, 5}, "3, 0, 5 at 3 marks",
-			"in none of 10 base runs; not more at every mark"
+			"in none of 10 base runs; did not grow at every mark"
 	case Moved:
 		r.MovedFrom, r.StatusReason = "0011223344556677", "something else holds the same objects"
 	case Present:
@@ -127,7 +127,7 @@ func listScreen(n int, status Status) Row {
 			"no earlier run has this process", nil, 0
 	case New, Wider, Grown:
 		r.Fails, r.PerLoop, r.StatusReason = true, sides(3, 4),
-			"4 a loop, at most 3 in 10 base runs, which all left the same number"
+			"4 per loop, at most 3 in 10 base runs, all of which leaked the same number"
 		r.Trace, r.Suspects = cartScreen().Trace, cartScreen().Suspects
 	}
 	return r
@@ -278,7 +278,7 @@ func trip() *Comparison {
 	place := Row{
 		Device: "emulator-5554", Process: "com.shop", Type: "measure", Class: "Cache.entries", Key: "77ab1e5dc0ffee00",
 		Unit: "loop", Status: New, Fails: true, Fingerprints: []string{},
-		Evidence: "2 a loop of a trip (95 %: 1.9 to 2.1)", StatusReason: "in none of 10 base runs",
+		Evidence: "2 per loop of a trip (95 %: 1.9 to 2.1)", StatusReason: "in none of 10 base runs",
 		PerLoop: Sides{Head: new(2.0)}, FirstSeen: &Sighting{Time: at(25)},
 	}
 	threads := place
@@ -353,7 +353,7 @@ func nightly() *Comparison {
 	threads := Row{
 		Device: "emulator-5554", Process: "com.shop", Type: "threads", Class: "OkHttp *", Key: "threads:OkHttp *",
 		Unit: "event", Status: Grown, Fingerprints: []string{},
-		Evidence: "8, 61 at two moments", StatusReason: "0.0021 an event, at most 0.0002 in 10 base runs (p = 1e-06)",
+		Evidence: "8, 61 at two moments", StatusReason: "0.0021 per event, at most 0.0002 in 10 base runs (p = 1e-06)",
 		PerLoop: sides(0.0002, 0.0021),
 	}
 	c.Reasons = []Reason{

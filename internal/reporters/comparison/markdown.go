@@ -193,7 +193,7 @@ func (p *page) fit() string {
 
 // omissions lists what is not on the page and where to find it.
 func (p *page) omissions() string {
-	p.omit(p.c.LeaksOmitted, "leaks beyond the limit of gate.json")
+	p.omit(p.c.LeaksOmitted, "leaks that exceed the limit of gate.json")
 	if len(p.omitted) == 0 {
 		return ""
 	}
@@ -287,7 +287,7 @@ func (c *Comparison) baseRuns(m markup) string {
 		more = append(more, behind(*c.Base.Behind))
 	}
 	if n := c.Base.Observed; n > 0 {
-		more = append(more, fmt.Sprintf("%s failed and only excused what they show", text.Grouped(int64(n))))
+		more = append(more, fmt.Sprintf("%s failed and only excuse their own leaks", text.Grouped(int64(n))))
 	}
 	if len(more) > 0 {
 		out += " (" + strings.Join(more, ", ") + ")"
@@ -357,14 +357,14 @@ func (p *page) notes() string {
 				"see `leakgate baseline update`. To accept the leaks of today: `leakgate accept --current`.",
 				p.changeName(), c.onBase(inLine)))
 	case c.Base.Runs == 0:
-		out = append(out, "There are no earlier runs to compare with: this run is judged on its own.")
+		out = append(out, "There are no earlier runs to compare with, so this run is judged on its own.")
 	case c.Base.Runs < fewBaseRuns:
 		out = append(out,
-			fmt.Sprintf("Only %s to compare with: until there are %d, only new leaks can fail.",
+			fmt.Sprintf("Only %s to compare with: until there are %d, only new leaks can fail the gate.",
 				text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
 	}
 	if c.Informational {
-		out = append(out, "The rules are informational here and never fail.")
+		out = append(out, "The rules are informational here and never fail the run.")
 	}
 	if !c.Judged {
 		out = append(out, "This is not a pass: the evidence below is not sufficient for a verdict.")
@@ -473,7 +473,7 @@ func (p *page) evidence(r *Row) string {
 		}
 	}
 	if r.Pinned != "" {
-		shown = append(shown, "against the pinned release "+inLine.prose(r.Pinned, maxSentence))
+		shown = append(shown, "compared with the pinned release "+inLine.prose(r.Pinned, maxSentence))
 	}
 	if len(shown) > 0 {
 		line += ": " + strings.Join(shown, "; ")
@@ -559,8 +559,9 @@ func (p *page) table(shown []*Row) string {
 	if p.c.ofLeakCanary() {
 		after = ""
 	}
-	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well " +
-		"is not in it. now: what all of them retain" + after + ". A single value: no noticeable difference.</sub>\n")
+	b.WriteString("\n<sub>each: retained bytes ÷ objects, which is what freeing one object would release; memory that " +
+		"other objects also hold is not included. now: what all of them retain" + after +
+		". A single value: no noticeable difference.</sub>\n")
 	return b.String()
 }
 
@@ -621,7 +622,7 @@ func leftTitle(unit string) string {
 	if unit == unitHour {
 		return "growth, MB per hour"
 	}
-	return "left " + perUnit(unit)
+	return "leaked " + perUnit(unit)
 }
 
 func leftCell(r *Row, usual string) string {
@@ -705,7 +706,7 @@ func (p *page) facts(r *Row) []string {
 	}
 	if r.MovedFrom != "" {
 		out = append(out,
-			fmt.Sprintf("Has the key %s %s, where something else holds it",
+			fmt.Sprintf("Has the key %s %s, where something else holds the objects",
 				inLine.code((&Row{Key: r.MovedFrom}).shortKey(), maxName), p.c.onBase(inLine)))
 	}
 	if len(r.Classes) > 1 {
@@ -752,7 +753,7 @@ func (p *page) suspects(r *Row) []string {
 			fmt.Sprintf("%s is declared in %s%s", inLine.code(s.reference(), maxName), p.location(s, false), does))
 	}
 	if r.untouched() {
-		hint := "the cause is elsewhere in it, or came with a commit that the base runs do not have"
+		hint := "the cause is elsewhere in the change, or in a commit that the base runs do not contain"
 		if n := p.c.Base.Behind; n != nil && *n > 0 {
 			hint += " (they are " + behind(*n) + ")"
 		}
@@ -926,7 +927,7 @@ func (p *page) unchecked() string {
 		kept--
 	}
 	p.omit(len(lines)-kept, "more warnings and processes that were not checked")
-	return "**Not checked, or doubtful:**\n\n" + strings.Join(lines[:kept], "")
+	return "**Not checked or uncertain:**\n\n" + strings.Join(lines[:kept], "")
 }
 
 // group is a folded section of leaks that need no attention.
@@ -943,8 +944,8 @@ type group struct {
 var groups = []group{
 	{Present, rankPresent, true, "leak in this run, not compared", "leaks in this run, not compared", "why"},
 	{Accepted, rankAccepted, false, "accepted leak", "accepted leaks", "accepted"},
-	{Moved, rankMoved, false, "known leak that something else holds now", "known leaks that something else holds now",
-		"key before"},
+	{Moved, rankMoved, false, "known leak that something else now holds", "known leaks that something else now holds",
+		"previous key"},
 	{Known, rankKnown, false, "known leak", "known leaks", "first seen"},
 	{Transient, rankTransient, false, "place that does not grow with each loop",
 		"places that do not grow with each loop", "evidence"},
@@ -1017,10 +1018,10 @@ func (p *page) commands() string {
 	}
 	out := p.see(shellWord(first.shortKey(), "KEY"))
 	if len(p.c.Leaks) > 1 {
-		out += "\nFor another leak replace the key by the one shown above.\n"
+		out += "\nFor another leak, replace the key with the one shown above.\n"
 	}
 	if leak := p.c.first((*Row).acceptable); leak != nil {
-		out += "\n**Intended?** Accept it until a day, and commit the file that this changes:\n\n" +
+		out += "\n**Intended?** Accept it until a given date, and commit the file that this changes:\n\n" +
 			fenced("sh", []string{leak.acceptCommand()})
 	}
 	return out
@@ -1097,7 +1098,7 @@ func (p *page) builds() string {
 	}
 	switch {
 	case c.unmatched(inLine) != "":
-		return strings.Join(append(parts, "without a base run to compare with"), " ")
+		return strings.Join(append(parts, "not compared with any base run"), " ")
 	case c.Base.Runs == 0:
 		return strings.Join(append(parts, "without a baseline"), " ")
 	}

@@ -106,7 +106,7 @@ func TestTruncation(t *testing.T) {
 			"against 10 runs", "Not shown here: ", o.RunURL,
 		}
 		if n.fails > 0 {
-			want = append(want, "Every 100 loops leave")
+			want = append(want, "Every 100 loops retain")
 		} else {
 			want = []string{
 				"### ❌ leakgate `com.shop`: ", "against 10 runs", "known leaks</summary>", "more, in `gate.json`",
@@ -125,7 +125,7 @@ func TestTruncation(t *testing.T) {
 			t.Errorf("%+v: %d reasons are missing without a note", n, left)
 		}
 		if n.fails > 0 && lines == 0 {
-			t.Errorf("%+v: no reason", n)
+			t.Errorf("%+v: reasons are missing", n)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestHostileComparisons(t *testing.T) {
 	o.RepoURL, o.RunURL = "javascript:alert(1)", "https://evil.example/)<x>"
 	page := Markdown(worse(), o)
 	if strings.Contains(page, "](") {
-		t.Error("a link to an address that is not one")
+		t.Error("a link has an invalid address")
 	}
 }
 
@@ -192,32 +192,32 @@ func TestCost(t *testing.T) {
 		{nil, ""},
 		{
 			[]Row{row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})},
-			"Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each.",
+			"Every 100 loops retain 100.0 MB more than on main: B, 1 per loop at 1.0 MB each.",
 		},
 		{[]Row{row(New, "loop", Sides{Head: new(1.0)}, Sides{})}, ""},
 		{[]Row{row(New, "run", Sides{Head: new(1.0)}, sides(1, 1))}, ""},
 		{
 			[]Row{row(Heavier, "loop", sides(2, 2), sides(mb, 3*mb))},
-			"Every 100 loops leave 400.0 MB more behind than on main: B, 2 a loop × 2.0 MB more each.",
+			"Every 100 loops retain 400.0 MB more than on main: B, 2 per loop, each 2.0 MB larger.",
 		},
 		{
 			[]Row{row(Grown, "loop", sides(2, 3), sides(mb, mb))},
-			"Every 100 loops leave 100.0 MB more behind than on main: B, 1 more a loop × 1.0 MB each.",
+			"Every 100 loops retain 100.0 MB more than on main: B, 1 more per loop at 1.0 MB each.",
 		},
 		{
 			[]Row{row(Grown, "loop", sides(2, 3), sides(mb, 2*mb))},
-			"Every 100 loops leave 400.0 MB more behind than on main: B, 3 a loop × 2.0 MB each, before 2 × 1.0 MB.",
+			"Every 100 loops retain 400.0 MB more than on main: B, 3 per loop at 2.0 MB each, previously 2 at 1.0 MB.",
 		},
 		{
 			[]Row{
 				row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}),
 				row(New, "loop", sides(0, 2), Sides{Head: new(float64(mb))}),
 			},
-			"Every 100 loops leave at least 200.0 MB more behind than on main: B alone, 2 a loop × 1.0 MB each. " +
-				"What several leaks retain can overlap, so it is not added up."},
+			"Every 100 loops retain at least 200.0 MB more than on main: B alone, 2 per loop at 1.0 MB each. " +
+				"The memory retained by several leaks can overlap, so it is not added up."},
 		{
 			[]Row{row(New, "event", sides(0, 0.002), Sides{Head: new(float64(mb))})},
-			"Every 10 000 events leave 20.0 MB more behind than on main: B, 2 per 1,000 events × 1.0 MB each.",
+			"Every 10 000 events retain 20.0 MB more than on main: B, 2 per 1,000 events at 1.0 MB each.",
 		},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 1, 2, 2, 2)}, ""},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 4, 3, 5)}, ""},
@@ -225,11 +225,11 @@ func TestCost(t *testing.T) {
 			[]Row{
 				counted(row(New, "loop", sides(0, 9), Sides{Head: new(float64(mb))}), 1),
 				row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}),
-			}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each.",
+			}, "Every 100 loops retain 100.0 MB more than on main: B, 1 per loop at 1.0 MB each.",
 		},
 		{
 			[]Row{counted(measured(row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})))},
-			"Every 100 loops leave 100.0 MB more behind than on main: a.B, 1 a loop × 1.0 MB each.",
+			"Every 100 loops retain 100.0 MB more than on main: a.B, 1 per loop at 1.0 MB each.",
 		},
 		{[]Row{trend(New, Sides{Head: new(35.2)})}, "p grows by 35.2 MB per hour."},
 		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB per hour, on main by 4 MB."},
@@ -242,7 +242,7 @@ func TestCost(t *testing.T) {
 	}
 	alone := clean()
 	alone.Base, alone.Leaks = Base{}, []Row{row(Present, "loop", Sides{Head: new(1.0)}, Sides{Head: new(float64(mb))})}
-	if got := alone.cost(onTerminal); got != "Every 100 loops leave 100.0 MB behind: B, 1 a loop × 1.0 MB each." {
+	if got := alone.cost(onTerminal); got != "Every 100 loops retain 100.0 MB: B, 1 per loop at 1.0 MB each." {
 		t.Error(got)
 	}
 	// Overlapping bytes are never summed: the sentence only contains the bytes
@@ -301,7 +301,7 @@ func TestUntouched(t *testing.T) {
 	page := Markdown(c, options())
 	for _, want := range []string{
 		"No file that declares a reference on its path is changed by this pull request. Rule: ",
-		"came with a commit that the base runs do not have (they are 2 commits behind the merge base)",
+		"in a commit that the base runs do not contain (they are 2 commits behind the merge base)",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing", want)
@@ -310,11 +310,11 @@ func TestUntouched(t *testing.T) {
 	s.Changed = nil
 	if page = Markdown(c, options()); strings.Contains(page, "changed by") ||
 		!strings.Contains(page, "Declared in [`WishScreen.java:12`]") {
-		t.Error("an unknown value is stated")
+		t.Error("an unknown value is shown")
 	}
 	s.File = "../../etc/passwd"
 	if page = Markdown(c, options()); strings.Contains(page, "passwd") {
-		t.Error("a path that leads out of the repository is shown")
+		t.Error("a path outside the repository is shown")
 	}
 }
 
@@ -351,7 +351,7 @@ func TestQuestions(t *testing.T) {
 			}
 		}
 		if quotes == 0 {
-			t.Errorf("%.40q has no answer", q)
+			t.Errorf("%.40q: no answer", q)
 		}
 	}
 }

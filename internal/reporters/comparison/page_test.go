@@ -113,7 +113,7 @@ func (p parsed) checkNodes(t *testing.T, o MarkdownOptions) {
 		}
 	})
 	if headings != 1 || open != 0 {
-		t.Errorf("%d headings, %d sections left open", headings, open)
+		t.Errorf("got %d headings, %d unclosed sections", headings, open)
 	}
 }
 
@@ -180,7 +180,7 @@ func (p parsed) checkTables(t *testing.T) {
 		for row := table.FirstChild(); row != nil; row = row.NextSibling() {
 			line := p.line(row.Pos())
 			if cells(line) != columns || row.ChildCount() != columns {
-				t.Errorf("%d cells, header has %d: %q", cells(line), columns, line)
+				t.Errorf("got %d cells, header has %d: %q", cells(line), columns, line)
 			}
 		}
 	})
@@ -279,7 +279,7 @@ func checkProse(t *testing.T, s string) {
 	// Only list markup may precede the heading.
 	if p := parse(inLine.prose(s, 300) + "\n"); want != "" &&
 		(p.root.ChildCount() != 1 || p.root.FirstChild().Kind() != ast.KindParagraph) {
-		t.Errorf("prose(%q) is not one paragraph", s)
+		t.Errorf("prose(%q) is not a single paragraph", s)
 	}
 	if got := html.UnescapeString(anyTag.ReplaceAllString(inHTML.prose(s, 300), "")); got != want {
 		t.Errorf("prose(%q) is %q in HTML", s, got)
@@ -411,7 +411,7 @@ func TestFenced(t *testing.T) {
 		p := parse(fenced("", slices.Clone(lines)) + "\nafter\n")
 		block, ok := p.root.FirstChild().(*ast.FencedCodeBlock)
 		if !ok || string(block.Lines().Value(p.source)) != strings.Join(lines, "\n")+"\n" || p.root.ChildCount() != 2 {
-			t.Errorf("%q is not one block", lines)
+			t.Errorf("%q is not a single block", lines)
 		}
 	}
 }
@@ -429,7 +429,7 @@ func TestShownTrace(t *testing.T) {
 		t.Errorf("%d lines: %q", len(got), got)
 	}
 	if got := shownTrace(long[:maxTraceLines]); !slices.Equal(got, long[:maxTraceLines]) {
-		t.Errorf("a short trace is changed: %q", got)
+		t.Errorf("a short trace is modified: %q", got)
 	}
 	for i := range long {
 		long[i] = "~~~"

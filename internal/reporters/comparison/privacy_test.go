@@ -43,10 +43,10 @@ func TestNoSerialNumber(t *testing.T) {
 		}
 		numbered := strings.Contains(all, " #1") && strings.Contains(all, " #2")
 		if same := len(models) > 1 && models[0] == models[len(models)-1]; numbered != same {
-			t.Errorf("%q: devices have numbers: %t", models, numbered)
+			t.Errorf("%q: device names have numbers: %t", models, numbered)
 		}
 		if c.Leaks[0].Evidence != "seen on R58M0" {
-			t.Error("publishing changes the comparison")
+			t.Error("publishing modifies the comparison")
 		}
 	}
 }
@@ -70,6 +70,6 @@ func TestNoSerialNumberInTexts(t *testing.T) {
 	c := one()
 	c.Head.Devices[0].Device, c.Warnings = "ab", []string{"about the run"}
 	if !strings.Contains(Markdown(c, options()), "about the run") {
-		t.Error("a word is mistaken for a serial number")
+		t.Error("a word is treated as a serial number")
 	}
 }

@@ -53,11 +53,11 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		if again := read(t, written(t, first)); !reflect.DeepEqual(first, again) {
-			t.Errorf("%s: read again it differs", s.name)
+			t.Errorf("%s: differs after a second reading", s.name)
 		}
 		if first.Schema != Schema || first.Leaks == nil || first.Reasons == nil || first.Warnings == nil ||
 			first.Processes == nil || first.Head.Devices == nil {
-			t.Errorf("%s: a list is null", s.name)
+			t.Errorf("%s: a list is null instead of empty", s.name)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestWriteKeepsTheFirst(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Write(filepath.Join(t.TempDir(), "missing"), clean()); err == nil {
-		t.Error("no error for a folder that is missing")
+		t.Error("no error for a missing directory")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestReadBounds(t *testing.T) {
 	}
 	got.Leaks = got.Leaks[:100]
 	if again := read(t, written(t, got)); !reflect.DeepEqual(got, again) {
-		t.Error("read again it differs")
+		t.Error("differs after a second reading")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestReadBounds(t *testing.T) {
 func TestReadAcceptsFieldsOfLaterVersions(t *testing.T) {
 	c := read(t, []byte(edited(t, `"verdict"`, `"later": {"x": [1, null, "y"]}, "verdict"`)))
 	if !reflect.DeepEqual(c, read(t, []byte(edited(t)))) {
-		t.Error("an unknown field changes what is read")
+		t.Error("an unknown field changes the result")
 	}
 	c = read(t, []byte(`{"schema":"leakgate.gate/1","verdict":"neutral","reasons":null,"leaks":null}`))
 	checkPage(t, Markdown(c, MarkdownOptions{}), MarkdownOptions{})
@@ -322,7 +322,7 @@ func checkRead(t *testing.T, data []byte) {
 		t.Fatal(err)
 	}
 	if again := read(t, file); !reflect.DeepEqual(c, again) {
-		t.Error("written and read again it differs")
+		t.Error("differs after writing and reading")
 	}
 }
 

@@ -90,10 +90,10 @@ func TestSARIF(t *testing.T) {
 	}
 	golden(t, "worse.sarif", indented.Bytes())
 	if log := checkSARIF(t, worse()); len(log.Runs[0].Results) != 2 {
-		t.Errorf("%d results, want those of the new and the heavier leak", len(log.Runs[0].Results))
+		t.Errorf("got %d results, want the new and the heavier leak", len(log.Runs[0].Results))
 	}
 	if log := checkSARIF(t, clean()); log.Runs[0].Results == nil || len(log.Runs[0].Results) != 0 {
-		t.Error("a clean run needs an empty list, otherwise its alerts stay open")
+		t.Error("a clean run needs an empty list: otherwise its alerts remain open")
 	}
 	if log := checkSARIF(t, many(5010, 5010)); len(log.Runs[0].Results) != 5000 ||
 		fmt.Sprint(log.Runs[0].Properties["skippedResults"]) != "10" {
@@ -104,7 +104,7 @@ func TestSARIF(t *testing.T) {
 		large.Leaks[i].Suspects = slices.Repeat(large.Leaks[i].Suspects, 20)
 	}
 	if log := checkSARIF(t, large); len(log.Runs[0].Results) == 3000 {
-		t.Error("nothing is skipped from a file that is too large")
+		t.Error("no results are dropped from an oversized file")
 	}
 }
 
@@ -150,12 +150,12 @@ func TestCodeQuality(t *testing.T) {
 	c.Leaks[0].HeadBytes, c.Leaks[0].Evidence, c.Leaks[1].Process = 1, "other", "com.shop:push"
 	second := checkCodeQuality(t, c)
 	if first[0].Fingerprint != second[0].Fingerprint || first[1].Fingerprint == second[1].Fingerprint {
-		t.Error("fingerprints do not follow key and process")
+		t.Error("fingerprints do not depend on key and process")
 	}
 	c.Leaks = append(c.Leaks, c.Leaks[0])
 	c.Leaks[len(c.Leaks)-1].Device = "other"
 	if n := len(checkCodeQuality(t, c)); n != 2 {
-		t.Errorf("%d entries for one leak on two devices", n)
+		t.Errorf("got %d entries for one leak on two devices", n)
 	}
 	c.Leaks[0].Suspects = nil
 	if got := checkCodeQuality(t, c)[0].Location; got.Path != "leakgate.yaml" || got.Lines.Begin != 1 {
@@ -170,7 +170,7 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("%d entries", n)
 	}
 	if n := len(checkCodeQuality(t, clean())); n != 0 {
-		t.Errorf("%d entries of a clean run", n)
+		t.Errorf("got %d entries for a clean run", n)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAnnotations(t *testing.T) {
 	c.Leaks[0].Fails = false
 	if got := Annotations(c); len(got) != 2 || got[0].Level != "failure" || got[1].Level != "warning" ||
 		got[1].Title != "new leak: WishScreen" {
-		t.Errorf("what fails is not first: %+v", got)
+		t.Errorf("failing leaks are not first: %+v", got)
 	}
 	if got := Annotations(informational()); len(got) != 2 || got[0].Level != "notice" {
 		t.Errorf("%+v", got)

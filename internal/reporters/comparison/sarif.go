@@ -88,19 +88,20 @@ type (
 	}
 )
 
-const acceptHelp = " Run `leakgate show RUN KEY` to see its trace, or `leakgate accept KEY` to accept it until a day."
+const acceptHelp = " Run `leakgate show RUN KEY` to see its trace, or `leakgate accept KEY` to accept it until a " +
+	"given date."
 
 // sarifRules are all rules, in the order of their indexes.
 var sarifRules = []sarifRule{
-	newRule("new", "NewLeak", "New leak", "Each loop leaves objects behind that no base run leaves."),
+	newRule("new", "NewLeak", "New leak", "Each loop leaks objects that no base run leaks."),
 	newRule("grown", "GrownLeak", "Leak with more objects",
-		"Each loop leaves more objects behind than in any base run."),
+		"Each loop leaks more objects than in any base run."),
 	newRule("heavier", "HeavierLeak", "Leak with larger objects",
-		"Each object that is left behind retains more memory than in any base run."),
-	newRule("wider", "WiderLeak", "Leak of another class",
-		"A reference that held leaking objects now holds objects of another class as well."),
-	newRule("growth", "GrowthOverTime", "Process that grows",
-		"The memory of the process grows for as long as it runs."),
+		"Each leaked object retains more memory than in any base run."),
+	newRule("wider", "WiderLeak", "Leak with another class",
+		"A reference that already held leaking objects now also holds objects of another class."),
+	newRule("growth", "GrowthOverTime", "Growing process",
+		"The memory of the process grows throughout the run."),
 	newRule("leak", "Leak", "Leak that violates a rule",
 		"A leak violates a rule of the gate, such as one that compares with a pinned release or an acceptance that "+
 			"has expired."),

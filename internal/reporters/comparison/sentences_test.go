@@ -21,30 +21,32 @@ func terminal(t *testing.T, c *Comparison) string {
 // TestUnmatched checks that a baseline whose runs all test something else does
 // not lead to a request for a first run.
 func TestUnmatched(t *testing.T) {
-	const advice = " Runs match by app, variant, workload, marks and device; keep what changes from run to run out " +
-		"of the workload's command."
+	const advice = " Base runs must have the same app, variant, workload, marks and device; the workload's command " +
+		"must not change from run to run."
 	for _, test := range []struct {
 		base Base
 		want string
 	}{
 		{Base{}, ""},
-		{Base{Runs: 3, Incomparable: "another workload", Others: 4}, ""},
+		{Base{Runs: 3, Incomparable: "different workload", Others: 4}, ""},
 		{
-			Base{Incomparable: "another workload", Others: 4},
-			"This run is compared with nothing: none of the 4 base runs matches it (another workload)." + advice,
-		},
-		{
-			Base{Incomparable: "another workload, another API", Others: 1},
-			"This run is compared with nothing: the only base run does not match it (another workload, another API)." +
+			Base{Incomparable: "different workload", Others: 4},
+			"This run is not compared with earlier runs: none of the 4 base runs matches it (different workload)." +
 				advice,
 		},
 		{
-			Base{Incomparable: "another device"},
-			"This run is compared with nothing: no base run matches it (another device)." + advice,
+			Base{Incomparable: "different workload, different API", Others: 1},
+			"This run is not compared with earlier runs: the only base run does not match it (different workload, " +
+				"different API)." +
+				advice,
+		},
+		{
+			Base{Incomparable: "different device"},
+			"This run is not compared with earlier runs: no base run matches it (different device)." + advice,
 		},
 		{
 			Base{Incomparable: "the baseline has only this run", Others: 1},
-			"This run is compared with nothing: the baseline has only this run.",
+			"This run is not compared with earlier runs: the baseline has only this run.",
 		},
 	} {
 		c := firstDay()
@@ -54,7 +56,7 @@ func TestUnmatched(t *testing.T) {
 		}
 		if first := test.base == (Base{}); c.firstDay() != first ||
 			strings.Contains(terminal(t, c)+Markdown(c, options()), "no baseline yet") != first {
-			t.Errorf("%+v: first day is %t", test.base, c.firstDay())
+			t.Errorf("%+v: firstDay is %t", test.base, c.firstDay())
 		}
 		if test.want != "" &&
 			(!strings.Contains(terminal(t, c), test.want) ||
@@ -76,10 +78,10 @@ func TestUnjudged(t *testing.T) {
 		row  Row
 		want string
 	}{
-		{row(func(*Row) {}), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 a loop, key `a0000001`"},
+		{row(func(*Row) {}), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 per loop, key `a0000001`"},
 		{
 			row(func(r *Row) { r.PerLoop = sides(0, 0.5) }),
-			"not judged yet, too few base runs: `ListScreen1`, 0 → 0.5 a loop, key `a0000001`",
+			"not judged yet, too few base runs: `ListScreen1`, 0 → 0.5 per loop, key `a0000001`",
 		},
 		{
 			row(func(r *Row) { r.Unit, r.PerLoop = "event", sides(0.001, 0.002) }),
@@ -87,7 +89,7 @@ func TestUnjudged(t *testing.T) {
 		},
 		{
 			row(func(r *Row) { r.Type, r.Class, r.Key = "native", "libx.so", "native:libx.so" }),
-			"not judged yet, too few base runs: `libx.so`, 1 → 2 kB a loop, key `native:libx.so`",
+			"not judged yet, too few base runs: `libx.so`, 1 → 2 kB per loop, key `native:libx.so`",
 		},
 		{
 			row(func(r *Row) { r.Type, r.Unit = "trend", "hour" }),
@@ -98,7 +100,7 @@ func TestUnjudged(t *testing.T) {
 		{row(func(r *Row) { r.PerLoop.Head = nil }), ""},
 		{row(func(r *Row) { r.Status = Accepted }), ""},
 		{row(func(r *Row) { r.Library = true }), ""},
-		{row(func(r *Row) { r.Pinned = "not in 3 runs of it" }), ""},
+		{row(func(r *Row) { r.Pinned = "not in 3 runs of that release" }), ""},
 		{row(func(r *Row) { r.StatusReason = "" }), ""},
 	} {
 		got := ""
@@ -166,7 +168,7 @@ func TestAcceptable(t *testing.T) {
 	} {
 		r := Row{Type: test.what, Key: test.key, Fails: test.fails, Status: test.status}
 		if r.acceptable() != test.want {
-			t.Errorf("%+v: acceptable is %t", test, r.acceptable())
+			t.Errorf("%+v: acceptable() is %t", test, r.acceptable())
 		}
 	}
 	// The type in gate.json is not printed as the name of a row.
@@ -217,7 +219,7 @@ func TestFirstSeen(t *testing.T) {
 		if test.full == "" &&
 			strings.Contains(strings.ToLower(out.String()+strings.ReplaceAll(page, "| first seen |", "")),
 				"first seen") {
-			t.Errorf("%+v: first seen nowhere", test.seen)
+			t.Errorf("%+v: the text \"first seen\" is missing", test.seen)
 		}
 	}
 }
@@ -236,7 +238,7 @@ func TestLeakCanary(t *testing.T) {
 	}
 	if page := Markdown(clean(), options()); !strings.Contains(page,
 		"3 heap dumps over 12 loops, app idle before each") {
-		t.Error("a run is not called what it is")
+		t.Error("the kind of run is not named correctly")
 	}
 }
 
@@ -261,7 +263,7 @@ func TestWarnings(t *testing.T) {
 		c.Processes = nil
 		if !strings.Contains(terminal(t, c), "warning: "+early) ||
 			!strings.Contains(Markdown(c, options()), "\n- "+early+"\n") {
-			t.Errorf("%d: no warning without processes", i)
+			t.Errorf("text %d: no warning about missing processes", i)
 		}
 	}
 }

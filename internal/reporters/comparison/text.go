@@ -105,13 +105,14 @@ func (l *lines) verdict(c *Comparison) {
 		l.wrap(0, "Not compared with earlier runs.")
 	case c.Base.Runs < fewBaseRuns:
 		l.wrap(0,
-			fmt.Sprintf("Compared with %s: until there are %d, only new leaks can fail.", c.baseRuns(onTerminal),
+			fmt.Sprintf("Compared with %s: until there are %d, only new leaks can fail the gate.",
+				c.baseRuns(onTerminal),
 				fewBaseRuns))
 	default:
 		l.wrap(0, "Compared with "+c.baseRuns(onTerminal)+".")
 	}
 	if c.Informational {
-		l.add("The rules are informational and never fail.")
+		l.add("The rules are informational and never fail the run.")
 	}
 	if len(c.Reasons) == 0 {
 		return
@@ -167,7 +168,7 @@ func (l *lines) leaks(c *Comparison) {
 		}
 	}
 	if c.LeaksOmitted > 0 {
-		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" beyond the limit of "+FileName)
+		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" that exceed the limit of "+FileName)
 	}
 	if len(parts) > 0 {
 		l.blank()
@@ -261,8 +262,9 @@ func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
 		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")},
 		{"evidence", r.Evidence}, {"why " + string(r.Status), r.StatusReason},
-		{"against the pinned release", r.Pinned}, {"device", r.Device}, {"code owners", strings.Join(r.Owners, ", ")},
-		{"key before", r.MovedFrom}, {"class before", r.MovedClass},
+		{"compared with the pinned release", r.Pinned}, {"device", r.Device},
+		{"code owners", strings.Join(r.Owners, ", ")},
+		{"previous key", r.MovedFrom}, {"previous class", r.MovedClass},
 	} {
 		if part[1] != "" {
 			l.wrap(2, part[0]+": "+part[1])

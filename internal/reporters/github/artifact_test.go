@@ -61,8 +61,8 @@ func TestArtifacts(t *testing.T) {
 				delete(of, "repository_id")
 				delete(of, "head_repository_id")
 			},
-			"no run":              func(a, run, of map[string]any) { delete(a, "workflow_run") },
-			"not said to be kept": func(a, run, of map[string]any) { delete(a, "expired") },
+			"no run":            func(a, run, of map[string]any) { delete(a, "workflow_run") },
+			"retention unknown": func(a, run, of map[string]any) { delete(a, "expired") },
 		}
 		id := int64(10)
 		for _, change := range hostile {
@@ -92,7 +92,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if n := w.count("GET /repos/o/r/actions/artifacts?name=base&"); n < 2 {
-			t.Errorf("%d requests by name", n)
+			t.Errorf("%d requests with the name", n)
 		}
 		if got, err := s.Artifacts(t.Context(), "base", "main", 1); err != nil || len(got) != 1 || got[0].ID != 500 {
 			t.Errorf("newest: %v %v", got, err)
@@ -175,7 +175,7 @@ func TestDownload(t *testing.T) {
 				trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "file:///etc/passwd"}}),
 			says: "invalid address",
 		},
-		"goes in circles": {
+		"redirect loop": {
 			wrong: always("GET", "/zip",
 				trouble{
 					kind: "refuse", status: 301,
@@ -253,7 +253,7 @@ func TestExtract(t *testing.T) {
 	}{
 		"plain":                {zipOf(t, "g", "no", "f", "yes"), "yes"},
 		"traversal":            {zipOf(t, "../../f", "no", "dir/f", "no", "f", "yes"), "!spellings"},
-		"of others":            {zipOf(t, "../../g", "no", "f", "yes"), "yes"},
+		"of another user":      {zipOf(t, "../../g", "no", "f", "yes"), "yes"},
 		"twice":                {zipOf(t, "f", "yes", "f", "no"), "!spellings"},
 		"other case":           {zipOf(t, "f", "yes", "F", "no"), "!spellings"},
 		"dot":                  {zipOf(t, "./f", "no"), "!spellings"},
@@ -264,7 +264,7 @@ func TestExtract(t *testing.T) {
 		"truncated":            {zipOf(t, "f", "yes")[:60], "!open zip"},
 		"link":                 {link(), "!plain file"},
 		"too long":             {zipOf(t, "f", strings.Repeat("x", 1001)), "!more than"},
-		"just not":             {zipOf(t, "f", strings.Repeat("x", 1000)), strings.Repeat("x", 1000)},
+		"just below the limit": {zipOf(t, "f", strings.Repeat("x", 1000)), strings.Repeat("x", 1000)},
 		"bomb with wrong size": {lying(), "!"},
 		"corrupt":              {broken, "!unpack"},
 		"many entries":         {zipOf(t, many...), "!entries"},

@@ -43,7 +43,9 @@ func TestCreateCheckRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFakeGitHub(t)
-				w.checks = []map[string]any{{"id": 1, "external_id": "of another run", "output": map[string]any{}}}
+				w.checks = []map[string]any{
+					{"id": 1, "external_id": "check run of another workflow run", "output": map[string]any{}},
+				}
 				w.faultOf = c.wrong
 				s := w.session(Options{})
 				run := CheckRun{
@@ -91,7 +93,7 @@ func TestCreateCheckRun(t *testing.T) {
 		})
 	}
 	if _, err := (&Session{}).CreateCheckRun(t.Context(), CheckRun{HeadSHA: "main"}); err == nil {
-		t.Error("accepted a branch as a commit")
+		t.Error("no error for a branch as a commit")
 	}
 }
 
@@ -107,7 +109,7 @@ func FuzzTruncate(f *testing.F) {
 			t.Errorf("%q of %d", got, n)
 		}
 		if utf8.ValidString(s) && !strings.HasPrefix(s, strings.TrimSuffix(got, "…")) {
-			t.Errorf("%q is not a beginning of %q", got, s)
+			t.Errorf("%q is not a prefix of %q", got, s)
 		}
 		if utf8.ValidString(s) && len(s) <= n && got != s {
 			t.Errorf("truncated %q", s)
@@ -154,7 +156,7 @@ func TestUploadSARIF(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.UploadSARIF(t.Context(), "main", testSHA, nil); err == nil {
-			t.Error("accepted a branch as a ref")
+			t.Error("no error for a branch as a ref")
 		}
 	})
 }
@@ -192,6 +194,6 @@ func TestAppendSummary(t *testing.T) {
 		t.Error(err)
 	}
 	if err := AppendSummary(t.TempDir(), nil); err == nil {
-		t.Error("wrote into a folder")
+		t.Error("no error for writing into a directory")
 	}
 }

@@ -71,7 +71,7 @@ func TestUpsert(t *testing.T) {
 	}{
 		"first":         {want: Created, creates: 1, atMost: 20 * time.Second},
 		"nothing worse": {comment: Comment{OnlyEdit: true}, want: Absent},
-		"nothing worse, but there": {arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", old) },
+		"nothing worse, existing comment": {arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", old) },
 			comment: Comment{OnlyEdit: true}, want: Edited},
 		"unchanged": {
 			arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", strings.ReplaceAll(wanted, "\n", "\r\n")) },
@@ -102,11 +102,11 @@ func TestUpsert(t *testing.T) {
 			arrange: func(w *fakeGitHub) { w.add("mallory", "User", old); w.add("other[bot]", "Bot", old) },
 			want:    Created, creates: 1,
 		},
-		"user called like us": {
+		"user with the name of the bot": {
 			arrange: func(w *fakeGitHub) { w.add("github-actions", "User", old); w.add(actionsLogin, "User", old) },
 			want:    Created, creates: 1, check: func(*testing.T, *fakeGitHub) {},
 		},
-		"marker that is quoted": {
+		"quoted marker": {
 			arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", "coverage of\n"+testMarker+"\nis 7 %") },
 			want:    Created, creates: 1,
 		},
@@ -117,10 +117,10 @@ func TestUpsert(t *testing.T) {
 			w.add(actionsLogin, "Bot", old)
 		}, want: Edited, check: func(t *testing.T, w *fakeGitHub) {
 			if w.ours()[0].id != 1001 {
-				t.Error("the oldest is not the remaining one")
+				t.Error("the remaining comment is not the oldest")
 			}
 		}},
-		"duplicates that may not be deleted": {arrange: func(w *fakeGitHub) {
+		"duplicates that cannot be deleted": {arrange: func(w *fakeGitHub) {
 			w.noDelete = true
 			w.add(actionsLogin, "Bot", old)
 			w.add(actionsLogin, "Bot", old)
@@ -129,7 +129,7 @@ func TestUpsert(t *testing.T) {
 				t.Errorf("minimized %v", w.hidden)
 			}
 		}},
-		"duplicates that stay": {arrange: func(w *fakeGitHub) {
+		"duplicates that remain": {arrange: func(w *fakeGitHub) {
 			w.noDelete = true
 			w.add(actionsLogin, "Bot", wanted)
 			w.add(actionsLogin, "Bot", old)
@@ -221,7 +221,7 @@ func TestUpsert(t *testing.T) {
 		"lost reply, lagging list": {arrange: func(w *fakeGitHub) {
 			w.lag, w.faultOf = 6*time.Second, nth("POST", "/comments", trouble{kind: "lose"})
 		}, want: Created, creates: 1},
-		"late effect": {arrange: func(w *fakeGitHub) {
+		"delayed effect": {arrange: func(w *fakeGitHub) {
 			w.lag, w.faultOf = 2*time.Second, nth("POST", "/comments", trouble{kind: "ghost", delay: 8 * time.Second})
 		}, want: Created, creates: 1},
 		"truncated reply": {
@@ -300,10 +300,10 @@ func TestUpsert(t *testing.T) {
 			w.faultOf = always("GET", "/comments",
 				trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "http://evil.test/"}})
 		}, says: "another host"},
-		"502 for ever": {
+		"502 forever": {
 			arrange: func(w *fakeGitHub) { w.faultOf = always("GET", "/comments", badGateway) }, says: "502",
 		},
-		"hangs for ever": {
+		"hangs forever": {
 			arrange: func(w *fakeGitHub) { w.faultOf = always("GET", "/comments", trouble{kind: "hang"}) },
 			err:     context.DeadlineExceeded, says: "time limit of 2m0s", atLeast: 2 * time.Minute,
 			atMost: 2 * time.Minute,
@@ -312,11 +312,11 @@ func TestUpsert(t *testing.T) {
 			arrange: func(w *fakeGitHub) { w.faultOf = always("POST", "/comments", trouble{kind: "hang"}) },
 			err:     context.DeadlineExceeded, creates: 2, atMost: 2 * time.Minute,
 		},
-		"limited for ever": {
+		"limited forever": {
 			arrange: func(w *fakeGitHub) { w.faultOf = always("POST", "/comments", secondaryAfter) },
 			err:     context.DeadlineExceeded, says: "rate limit", creates: -1, atMost: 2 * time.Minute,
 		},
-		"limited by 1 hour": {arrange: func(w *fakeGitHub) {
+		"limited for 1 hour": {arrange: func(w *fakeGitHub) {
 			w.faultOf = always("POST", "/comments",
 				trouble{kind: "refuse", status: 429, header: map[string]string{"Retry-After": "3600"}})
 		}, err: context.DeadlineExceeded, creates: 1, atMost: 5 * time.Second},
@@ -351,7 +351,7 @@ func TestUpsert(t *testing.T) {
 				}
 				if err != nil &&
 					(!strings.Contains(err.Error(), c.says) || strings.Contains(fmt.Sprintf("%+v", err), testToken)) {
-					t.Errorf("error %q, want %q in it, and no token", err, c.says)
+					t.Errorf("error %q, want %q and no token", err, c.says)
 				}
 				if n := w.count("POST /repos/o/r/issues"); c.creates >= 0 && n != c.creates {
 					t.Errorf("%d creations, want %d", n, c.creates)
@@ -370,7 +370,7 @@ func TestUpsert(t *testing.T) {
 				}
 				if ours := w.ours(); got != Absent && !w.noDelete && c.check == nil &&
 					(len(ours) != 1 || ours[0].body(time.Now()) != wanted && got != Unchanged) {
-					t.Errorf("%d comments of ours", len(ours))
+					t.Errorf("got %d comments of our own", len(ours))
 				}
 			})
 		})
@@ -394,7 +394,7 @@ func TestUpsertAgain(t *testing.T) {
 			}
 		}
 		if n := w.count("POST /graphql"); n != 1 {
-			t.Errorf("requested the owner of the token %d times", n)
+			t.Errorf("%d requests for the owner of the token", n)
 		}
 	})
 }
@@ -498,7 +498,7 @@ func TestUpsertRandom(t *testing.T) {
 	t.Log(outcomes)
 	for _, want := range []string{"created", "edited", "unchanged", "absent", "error"} {
 		if total == schedules && outcomes[want] < 5 {
-			t.Errorf("only %d schedules end with %s", outcomes[want], want)
+			t.Errorf("only %d schedules ended with %s", outcomes[want], want)
 		}
 	}
 }
@@ -572,7 +572,7 @@ func upsertRandomly(t *testing.T, seed uint64) string {
 	}
 	if got == Absent {
 		if !comment.OnlyEdit || len(ours) != 0 {
-			t.Errorf("%d comments, absent", len(ours))
+			t.Errorf("absent, but %d comments", len(ours))
 		}
 		return string(got)
 	}

@@ -102,11 +102,11 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 			false)
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return s.newFault(r,
-			fmt.Sprintf("%s: check what is named, and that the job has `permissions: { %s }`", said, r.need),
+			fmt.Sprintf("%s: check the name, and that the job has `permissions: { %s }`", said, r.need),
 			ErrNotFound, false)
 	case status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity &&
 		strings.Contains(message, "too long"):
-		return s.newFault(r, said+": write less text", ErrTooLong, false)
+		return s.newFault(r, said+": shorten the text", ErrTooLong, false)
 	}
 	return s.newFault(r, said, nil, false)
 }

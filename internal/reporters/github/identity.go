@@ -42,7 +42,7 @@ func (s *Session) learn(login string) {
 
 func (s *Session) viewer(ctx context.Context) (string, error) {
 	var data struct{ Viewer struct{ Login string } }
-	r := request{what: "read who the token belongs to", need: "metadata: read", mode: repeatable}
+	r := request{what: "read the owner of the token", need: "metadata: read", mode: repeatable}
 	err := s.graphQL(ctx, r, "query{viewer{login}}", nil, func() any { return &data },
 		func() bool { return data.Viewer.Login != "" })
 	return data.Viewer.Login, err

@@ -154,10 +154,10 @@ func TestAuthorizer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != want {
-				t.Errorf("%s is sent %q", url, got)
+				t.Errorf("%s received %q", url, got)
 			}
 			if req.Header.Get("Authorization") != "" {
-				t.Error("the caller's request was changed")
+				t.Error("the caller's request was modified")
 			}
 		}
 	})

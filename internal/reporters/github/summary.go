@@ -62,7 +62,7 @@ func fitSummary(md []byte, room int64) ([]byte, error) {
 	}
 	room -= int64(len("\n" + truncatedSummary))
 	if room < 0 {
-		return nil, fmt.Errorf("less space than a line of the 1 MiB that a step may write: %w", ErrTooLong)
+		return nil, fmt.Errorf("no space for a line in the 1 MiB that a step may write: %w", ErrTooLong)
 	}
 	head := md[:room]
 	head = head[:bytes.LastIndexByte(head, '\n')+1]

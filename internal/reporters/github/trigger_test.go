@@ -79,7 +79,7 @@ func TestReadTrigger(t *testing.T) {
 				BaseSHA: baseSHA, DefaultBranch: "main", Fork: true,
 			},
 		},
-		"of a deleted fork": {
+		"pull request of a deleted fork": {
 			event: "pull_request", json: pr("null"),
 			want: Trigger{
 				Number: 7, HeadSHA: headSHA, HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA,
@@ -121,7 +121,7 @@ func TestReadTrigger(t *testing.T) {
 			event: "workflow_run", json: run(ourRepo, listed(7, baseSHA, `{"id":1}`)),
 			want: Trigger{HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55},
 		},
-		"run of a fork": {
+		"workflow run of a fork": {
 			event: "workflow_run", json: run(forkRepo, ""),
 			want: Trigger{
 				HeadSHA: headSHA, HeadOwner: "alice", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55,
@@ -141,7 +141,7 @@ func TestReadTrigger(t *testing.T) {
 				Number: 12, HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/main/pr-12-" + baseSHA,
 				BaseBranch: "main", Ref: "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA,
 			}},
-		"queue's name, other event": {
+		"merge queue ref, other event": {
 			event: "push", json: `{}`,
 			more: []string{"GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA},
 			want: Trigger{
@@ -236,7 +236,7 @@ func FuzzReadTrigger(f *testing.F) {
 			environment(t, name, "", "GITHUB_EVENT_PATH", path, "GITHUB_REF", ref, "GITHUB_SHA", sha))
 		if err != nil {
 			if got != (Trigger{}) {
-				t.Errorf("%+v beside %v", got, err)
+				t.Errorf("got %+v and error %v", got, err)
 			}
 			return
 		}
@@ -253,7 +253,7 @@ func FuzzReadTrigger(f *testing.F) {
 		}
 		if strings.HasPrefix(name, "pull_request") && got.HeadSHA != "" && !strings.Contains(event, got.HeadSHA) &&
 			!strings.Contains(event, `\u`) {
-			t.Errorf("%s is not of the event", got.HeadSHA)
+			t.Errorf("%s does not come from the event", got.HeadSHA)
 		}
 	})
 }
@@ -296,9 +296,9 @@ func TestLocate(t *testing.T) {
 			pulls: []map[string]any{pr(7, testSHA, "open", "o/r"), pr(8, testSHA, "open", "o/r")}, trigger: fork,
 			err: ErrNoPullRequest,
 		},
-		"none":    {trigger: fork, err: ErrNoPullRequest},
-		"may not": {trigger: fork, wrong: &readOnly, err: ErrReadOnly},
-		"head of a number": {
+		"none":          {trigger: fork, err: ErrNoPullRequest},
+		"not permitted": {trigger: fork, wrong: &readOnly, err: ErrReadOnly},
+		"head of a pull request number": {
 			pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: Trigger{Owner: "o", Repo: "r", Number: 7},
 			want: 7,
 		},
