@@ -142,7 +142,7 @@ func (r *acceptedReading) entry(at *yaml.Node, path string) {
 		}
 		day, err := time.ParseInLocation(time.DateOnly, value.Value, time.Local)
 		if err != nil {
-			r.refuse(value, path+"."+key, "invalid date %q: want the last day as 2027-03-31", value.Value)
+			r.refuse(value, path+"."+key, "invalid date %q: want the last day, such as 2027-03-31", value.Value)
 		}
 		a.Until = day
 	})

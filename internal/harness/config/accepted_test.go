@@ -43,7 +43,7 @@ func TestAcceptedMistakes(t *testing.T) {
 		"version: 1\naccepted:\n- key: [1]\n": {":3:8: accepted[0].key: want a text"},
 		"version: 1\naccepted:\n- key: abcdefgh\n  untli: 2030-01-01\n- until: soon\n": {
 			`:4:3: accepted[0]: unknown key "untli"`, "did you mean until?",
-			`:5:10: accepted[1].until: invalid date "soon": want the last day as 2027-03-31`,
+			`:5:10: accepted[1].until: invalid date "soon": want the last day, such as 2027-03-31`,
 		},
 	} {
 		list, err := ParseAccepted("leaks.yaml", []byte(text))
@@ -85,7 +85,7 @@ func FuzzParseAccepted(f *testing.F) {
 				}
 			}
 			if !a.Until.IsZero() && !strings.Contains(text, a.Until.Format(time.DateOnly)) {
-				t.Fatalf("%v is not in the text", a.Until)
+				t.Fatalf("the text does not contain %v", a.Until)
 			}
 		}
 	})

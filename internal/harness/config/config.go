@@ -86,7 +86,7 @@ type App struct {
 	// list is never empty: the default is the package and package + ":*".
 	Processes []string
 	// Mapping is the path of the mapping of an obfuscated build, as written: a
-	// relative path is relative to the folder of the file. It is empty if there
+	// relative path is relative to the directory of this file. It is empty if there
 	// is none.
 	Mapping string
 	// Variant is the name of the tested build variant, such as freeDebug; it

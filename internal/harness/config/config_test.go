@@ -271,7 +271,7 @@ func TestOrigins(t *testing.T) {
 	}
 	if got := mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1s\n").
 		Origin("sample.normal"); got.Layer != Default {
-		t.Errorf("a default comes from %v", got)
+		t.Errorf("a default has the origin %v", got)
 	}
 }
 
@@ -363,27 +363,27 @@ func TestHostileFiles(t *testing.T) {
 		bombs += fmt.Sprintf("  p%d: *x29\n", i)
 	}
 	for name, text := range map[string]string{
-		"profiles of merges":         bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
+		"profiles with merges":       bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
 		"profiles over a large file": unknown.String() + profiles,
 		"profiles over a large list": "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) +
 			"] }\n" + profiles,
 		"profiles over many ignored keys": "version: 1\n" +
 			strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
-		"a cycle of profiles": "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
-		"merges":              bomb + "app: *x29\nworkload: none\nduration: 1h\n",
-		"lists":               lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
-		"a cycle":             "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
-		"a merge cycle":       "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
-		"many brackets":       strings.Repeat("[", 500_000),
-		"many braces":         strings.Repeat("{a: ", 200_000),
-		"many keys":           "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
-		"unknown keys":        unknown.String(),
-		"one line":            "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
-		"many dashes":         strings.Repeat("- ", 500_000),
-		"many remarks":        strings.Repeat("# r\n", 250_000) + "- x",
-		"open quote":          "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
-		"open bracket":        "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
-		"bad end":             "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
+		"cycle of profiles": "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
+		"merges":            bomb + "app: *x29\nworkload: none\nduration: 1h\n",
+		"lists":             lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
+		"a cycle":           "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
+		"a merge cycle":     "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
+		"many brackets":     strings.Repeat("[", 500_000),
+		"many braces":       strings.Repeat("{a: ", 200_000),
+		"many keys":         "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
+		"unknown keys":      unknown.String(),
+		"one line":          "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
+		"many dashes":       strings.Repeat("- ", 500_000),
+		"many remarks":      strings.Repeat("# r\n", 250_000) + "- x",
+		"open quote":        "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
+		"open bracket":      "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
+		"invalid end":       "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
 		"long list": "version: 1\napp: { processes: [" + strings.Repeat("a.b, ", 5_000) +
 			"] }\nworkload: none\nduration: 1h\n",
 		"anchors":        "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",

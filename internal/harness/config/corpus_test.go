@@ -28,7 +28,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 	t.Helper()
 	problems, ok := errors.AsType[Errors](err)
 	if !ok || len(problems) == 0 {
-		t.Fatalf("the error is %T with %d problems", err, len(problems))
+		t.Fatalf("got error %T with %d problems", err, len(problems))
 	}
 	lines := strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n")
 	for i, p := range problems {
@@ -39,7 +39,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 			t.Errorf("problem %d lacks a part: %+v", i, p)
 		}
 		if said := inQuotes.ReplaceAllString(p.Message, `""`); goNames.MatchString(said) {
-			t.Errorf("a term of the program: %s", said)
+			t.Errorf("term of the implementation: %s", said)
 		}
 		if i > 0 && (p.Line < problems[i-1].Line || p.Line == problems[i-1].Line && p.Column < problems[i-1].Column) {
 			t.Errorf("problem %d is out of order: %v", i, problems)
@@ -56,7 +56,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 			t.Errorf("column %d of %d: %s", p.Column, n, p.Message)
 		}
 		if n := strings.Count(p.Error(), "\n"); n != 2 || p.Excerpt == "" {
-			t.Errorf("a problem is one line and two of excerpt: %q", p.Error())
+			t.Errorf("want one line and two lines of excerpt: %q", p.Error())
 		}
 	}
 }
@@ -65,10 +65,10 @@ func checkErrors(t *testing.T, text []byte, err error) {
 func checkOutside(t *testing.T, p Problem) {
 	t.Helper()
 	if !strings.HasPrefix(p.File, "environment LEAKGATE_") && !strings.HasPrefix(p.File, "--") {
-		t.Errorf("no line, and neither a variable nor a flag: %+v", p)
+		t.Errorf("neither a line nor a variable nor a flag: %+v", p)
 	}
 	if p.Excerpt != "" || p.Column != 0 || strings.Contains(p.Error(), "\n") {
-		t.Errorf("a variable or flag with a place in the file: %q", p.Error())
+		t.Errorf("variable or flag with a position in the file: %q", p.Error())
 	}
 }
 
@@ -212,7 +212,7 @@ func checkDiagnose(t *testing.T, c *Config) {
 			"status":  1,
 			"threads": 1, "logcat": 1, "exit_info": 1, "summary": 1, "diagnosis": 1, "analysis": 1}
 		if len(steps) == 0 || len(steps) > 20 {
-			t.Errorf("%d steps of %s", len(steps), kind)
+			t.Errorf("%d steps for %s", len(steps), kind)
 		}
 		if kind != "all" {
 			for _, s := range d.Steps["all"] {
@@ -221,11 +221,11 @@ func checkDiagnose(t *testing.T, c *Config) {
 		}
 		for _, s := range steps {
 			if files[s.Name]++; files[s.Name] > 1 || !regexp.MustCompile("^[a-z0-9_-]{1,40}$").MatchString(s.Name) {
-				t.Errorf("the name of a step of %s: %q", kind, s.Name)
+				t.Errorf("name of a step for %s: %q", kind, s.Name)
 			}
 			if s.Limit < time.Second || s.Limit > 10*time.Minute || strings.TrimSpace(s.Command) == "" ||
 				strings.Contains(filledIn(s.Command), "{") {
-				t.Errorf("a step of %s: %+v", kind, s)
+				t.Errorf("step for %s: %+v", kind, s)
 			}
 		}
 	}
@@ -237,21 +237,21 @@ func checkWritten(t *testing.T, c *Config) {
 	for _, origins := range []bool{false, true} {
 		text := c.YAML(origins)
 		if unseen(string(text)) {
-			t.Errorf("the written form is not printable: %q", text)
+			t.Errorf("the output is not printable: %q", text)
 		}
 		if len(text) > MaxFileBytes {
 			continue // escapes are longer than the replaced characters
 		}
 		again, err := Parse("again.yaml", text, nil)
 		if err != nil {
-			t.Fatalf("the written form is rejected: %v\n%s", err, text)
+			t.Fatalf("the output is rejected: %v\n%s", err, text)
 		}
 		if !reflect.DeepEqual(values(again), values(c)) {
-			t.Fatalf("the written form has a different meaning:\n%s\ngot  %+v\nwant %+v", text, values(again),
+			t.Fatalf("the output has a different meaning:\n%s\ngot  %+v\nwant %+v", text, values(again),
 				values(c))
 		}
 		if !origins && !bytes.Equal(again.YAML(false), text) {
-			t.Errorf("written again it differs:\n%s\n%s", text, again.YAML(false))
+			t.Errorf("the output differs when it is written again:\n%s\n%s", text, again.YAML(false))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func generated(t *testing.T, name, text string) {
 	before, rest, ok := strings.Cut(string(content), begin)
 	is, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
-		t.Fatalf("the page has no part %s", name)
+		t.Fatalf("the page has no section %s", name)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(before+begin+text+end+after), 0o644); err != nil {
@@ -123,7 +123,7 @@ func TestVariablesOfThePage(t *testing.T) {
 	}
 	for _, name := range Variables() {
 		if got, ok := strings.CutPrefix(name, variablePrefix); !ok || got != strings.ToUpper(got) {
-			t.Errorf("%s is not the name of a variable", name)
+			t.Errorf("%q is not a variable name", name)
 		}
 	}
 	for _, name := range slices.Concat(ownSteps, placeholders) {
@@ -133,7 +133,7 @@ func TestVariablesOfThePage(t *testing.T) {
 	}
 	for _, r := range readerOnly {
 		if !strings.Contains(string(content), r.reason) {
-			t.Errorf("the page does not document that only the reader sees this: %s", r.reason)
+			t.Errorf("the page does not mention that only the reader checks this: %s", r.reason)
 		}
 	}
 }
@@ -151,6 +151,6 @@ func TestFilesOfThePage(t *testing.T) {
 		mustParse(t, text)
 	}
 	if len(blocks) < 2 {
-		t.Errorf("only %d files are shown", len(blocks))
+		t.Errorf("only %d files are documented", len(blocks))
 	}
 }

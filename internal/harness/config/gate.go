@@ -20,7 +20,7 @@ type Requirements struct {
 	// AbortOnFail ends a run as soon as a rule fails.
 	AbortOnFail bool
 	// Accepted is the path of the file of accepted leaks, as written: a
-	// relative path is relative to the folder of the file. It is empty if there
+	// relative path is relative to the directory of this file. It is empty if there
 	// is none.
 	Accepted string
 	// Rules contains all rules in the order of [gate.RulePaths]. If a path is
@@ -100,18 +100,20 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 	gate.RuleGate: {
 		"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
 		"`==` or `!=` and one of leak, pass, settled, inconclusive", `["!= leak"]`},
-	gate.RuleDeaths: {"How often each process died, by cause. As many deaths as in a base run are excused.",
+	gate.RuleDeaths: {
+		"The number of deaths of each process, by cause. Deaths are excused up to the maximum number in a base run.",
 		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number",
 		`["memory == 0", "crash == 0"]`},
-	gate.RuleSlope: {"Memory growth of each process in MB/h: the estimated rate, or a bound of its 95 % interval.",
+	gate.RuleSlope: {
+		"Memory growth of each process in MB/h: the estimated rate, or a bound of its 95 % confidence interval.",
 		"rate, lower95 or upper95, then a comparison with a number", `["lower95 < 20"]`},
 	gate.RulePerLoop: {
 		"The number of new, grown or moved leaks, or the objects or bytes that each loop adds to a leak.",
 		"new, grown, moved, objects or bytes, then a comparison with a number; bytes take B, KB or MB",
 		`["new == 0", "grown == 0"]`},
-	gate.RuleHeavier: {"The number of leaks whose objects retain more each than in every base run.",
+	gate.RuleHeavier: {"The number of leaks whose objects each retain more memory than in every base run.",
 		"a comparison with a number", `["== 0"]`},
-	gate.RuleWider: {"The number of new classes behind a known holder.",
+	gate.RuleWider: {"The number of known leaks whose holder now also holds objects of a new class.",
 		"a comparison with a number", `["== 0"]`},
 	gate.RuleNative: {"The number of libraries and kinds of graphics memory that grow more than in the base runs.",
 		"grown, then a comparison with a number", `["grown == 0"]`},
@@ -125,12 +127,13 @@ func gateKey(c *Config) key {
 		value("informational", &c.Gate.Informational, switchKind).
 			document("Whether failing rules are only reported.", "true"),
 		value("confirm", &c.Gate.Confirm, count(0, 1)).
-			document("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
+			document("How many times a failing run is repeated; with 1, the gate fails only if both runs show the "+
+				"same problem.", "1"),
 		value("abort_on_fail", &c.Gate.AbortOnFail, switchKind).
 			document("Whether the run ends as soon as a rule fails: rules are evaluated after each heap dump at a "+
-				"mark and each death of a process.", "true"),
+				"mark and after each death of a process.", "true"),
 		optional("accepted", &c.Gate.Accepted, pathKind, "leaks-accepted.yaml in the current directory, if it exists").
-			document("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
+			document("The file of accepted leaks, relative to the directory of this file.", "leaks-accepted.yaml"),
 	}
 	for _, path := range gate.RulePaths() {
 		keys = append(keys, rulesKey(&c.Gate.Rules, path))
@@ -148,7 +151,7 @@ func baselineKey(c *Config) key {
 			"artifact:leakgate-baseline, else no earlier runs").
 			document("Where the runs to compare with are kept.", "file:leak-baseline.json"),
 		value("window", &b.Window, count(1, 100)).
-			document("How many good runs of one app, test and device the baseline keeps.", "20"),
+			document("The number of good runs that the baseline keeps for each app, test and device.", "20"),
 		listed("match", &b.Match, matchKind, distinct|mayBeEmpty, list(&b.Match, matchKind.parse, distinct|mayBeEmpty)).
 			document("What two runs must have in common to be compared, in addition to the app, the test and the "+
 				"workload.",
@@ -156,7 +159,7 @@ func baselineKey(c *Config) key {
 	}
 	return key{
 		name: "baseline", keys: keys, read: switchedOn(keys, "write store: file:leak-baseline.json below it, or {}"),
-		about:  "The earlier runs that the run is compared with.",
+		about:  "The earlier runs with which this run is compared.",
 		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
 }
 

@@ -48,7 +48,7 @@ profiles:
 			nil, []Choice{WithProfile("count")}, "process.gate: != leak; leak.per_loop: grown <= 1" + rest,
 			"gate.leak.per_loop", "profile count, run.yaml:8:35", false,
 		},
-		"two paths without": {
+		"two empty paths": {
 			nil, []Choice{WithProfile("none")}, "leak.heavier: == 0; leak.wider: == 0; leak.creep: == 0",
 			"gate.leak.per_loop", "profile none, run.yaml:9:34", false,
 		},
@@ -63,7 +63,7 @@ profiles:
 			"process.gate: != leak; leak.per_loop: new == 0; leak.per_loop: grown == 0" + rest, "gate.leak.per_loop[1]",
 			"LEAKGATE_GATE_LEAK_PER_LOOP", false,
 		},
-		"a variable for two": {
+		"one variable for two entries": {
 			[]string{"LEAKGATE_GATE_PROCESS_GATE", "!= leak", "LEAKGATE_GATE_INFORMATIONAL", "true"},
 			[]Choice{WithProfile("none")}, "process.gate: != leak" + rest, "gate.process.gate",
 			"LEAKGATE_GATE_PROCESS_GATE", true,
@@ -80,7 +80,7 @@ profiles:
 			"process.gate: != leak; leak.per_loop: new < 2; leak.per_loop: moved == 0" + rest, "gate.leak.per_loop",
 			"--rule", false,
 		},
-		"a flag without lists": {
+		"flag that empties a list": {
 			nil,
 			[]Choice{
 				WithFlag("--informational", "gate.informational", "true"),
@@ -116,18 +116,20 @@ func TestGated(t *testing.T) {
 		choices []Choice
 		want    bool
 	}{
-		"neither section":        {"", nil, nil, false},
-		"what is published":      {"github: { comment: { key: shop } }\n", nil, nil, false},
-		"an empty gate":          {"gate: {}\n", nil, nil, true},
-		"an empty baseline":      {"baseline: {}\n", nil, nil, true},
-		"a merged gate":          {"x-a: &a {}\ngate: { <<: *a }\n", nil, nil, true},
-		"a gate and a baseline":  {"gate: { confirm: 1 }\nbaseline: { store: file:b.json }\n", nil, nil, true},
-		"another profile":        {"profiles: { p: { gate: {} }, q: {} }\n", nil, []Choice{WithProfile("q")}, false},
-		"the chosen profile":     {"profiles: { p: { baseline: {} }, q: {} }\n", nil, []Choice{WithProfile("p")}, true},
-		"a variable":             {"", []string{"LEAKGATE_BASELINE_STORE", "artifact:b"}, nil, true},
-		"a variable of a rule":   {"", []string{"LEAKGATE_GATE_LEAK_WIDER", "== 0"}, nil, true},
-		"a variable without one": {"", []string{"LEAKGATE_BASELINE_STORE", ""}, nil, false},
-		"a flag":                 {"", nil, []Choice{WithFlag("--confirm", "gate.confirm", "1")}, true},
+		"neither section":       {"", nil, nil, false},
+		"published reports":     {"github: { comment: { key: shop } }\n", nil, nil, false},
+		"an empty gate":         {"gate: {}\n", nil, nil, true},
+		"an empty baseline":     {"baseline: {}\n", nil, nil, true},
+		"a merged gate":         {"x-a: &a {}\ngate: { <<: *a }\n", nil, nil, true},
+		"a gate and a baseline": {"gate: { confirm: 1 }\nbaseline: { store: file:b.json }\n", nil, nil, true},
+		"another profile":       {"profiles: { p: { gate: {} }, q: {} }\n", nil, []Choice{WithProfile("q")}, false},
+		"the chosen profile": {
+			"profiles: { p: { baseline: {} }, q: {} }\n", nil, []Choice{WithProfile("p")}, true,
+		},
+		"a variable":              {"", []string{"LEAKGATE_BASELINE_STORE", "artifact:b"}, nil, true},
+		"a variable of a rule":    {"", []string{"LEAKGATE_GATE_LEAK_WIDER", "== 0"}, nil, true},
+		"variable without a gate": {"", []string{"LEAKGATE_BASELINE_STORE", ""}, nil, false},
+		"a flag":                  {"", nil, []Choice{WithFlag("--confirm", "gate.confirm", "1")}, true},
 	} {
 		cfg, err := Parse("run.yaml", []byte(plainFile+c.more), set(c.env...), c.choices...)
 		if err != nil {
@@ -231,7 +233,7 @@ func TestKeysWithDots(t *testing.T) {
 		"gate: { leak.per_loop: [[new == 0]] }": "gate.leak.per_loop[0]: must be a single " +
 			"value, not a list",
 		"gate: { leak.heavier: '== " + strings.Repeat("0", 200) + "' }": "is too long: a rule has at most 200 bytes",
-		"gate: true": "gate: must be a mapping, that is keys with values, not the single value \"true\"",
+		"gate: true": "gate: must be a mapping of keys to values, not the single value \"true\"",
 	} {
 		_, err := Parse("run.yaml", []byte(plainFile+written+"\n"), nil)
 		if err == nil {
@@ -261,7 +263,7 @@ func TestRuleKeys(t *testing.T) {
 		}
 	}
 	if len(ruleKeys) != len(gate.RulePaths()) {
-		t.Errorf("%d rule keys, %d paths", len(ruleKeys), len(gate.RulePaths()))
+		t.Errorf("got %d rule keys for %d paths", len(ruleKeys), len(gate.RulePaths()))
 	}
 }
 
@@ -293,11 +295,11 @@ func FuzzRules(f *testing.F) {
 			t.Errorf("the pattern rejects %q", text)
 		}
 		if unseen(got) || strings.Contains(got, "\n") {
-			t.Errorf("%q is kept as %q", text, got)
+			t.Errorf("%q is stored as %q", text, got)
 		}
 		rules := withRules(gate.DefaultRules(), path, []string{got})
 		if again, err := gate.ParseRule(path, got); err != nil || again != want || !slices.Contains(rules, want) {
-			t.Errorf("%q is kept as %q: %+v is not %+v", text, got, again, want)
+			t.Errorf("%q is stored as %q: %+v is not %+v", text, got, again, want)
 		}
 		if len(rulesOf(rules, path)) != 1 || !slices.IsSortedFunc(rules, func(a, b gate.Rule) int {
 			return slices.Index(gate.RulePaths(), a.Path) - slices.Index(gate.RulePaths(), b.Path)
@@ -341,15 +343,15 @@ func FuzzStoreAddress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, fault := storeAddress(text)
 		if _, err := store.Parse(text); err == nil && fault != nil {
-			t.Errorf("%q: the store accepts it: %v", text, fault)
+			t.Errorf("%q: accepted by the store: %v", text, fault)
 		}
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
-			t.Errorf("%q is read as %q; the pattern says %v", text, got, pattern.MatchString(text))
+			t.Errorf("%q is parsed as %q; accepted by the pattern: %v", text, got, pattern.MatchString(text))
 		}
 		// The two differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
-			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)
+			t.Errorf("%q: accepted by the pattern: %v, by the reader: %v", text, pattern.MatchString(text), fault)
 		}
 		if fault != nil && fault.suggestion != "" {
 			if _, again := storeAddress(fault.suggestion); again != nil && len(fault.suggestion) <= longestPath {

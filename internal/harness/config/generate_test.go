@@ -483,6 +483,6 @@ func TestRoundTrip(t *testing.T) {
 			want.Workload.Windows != nil)]++
 	}
 	if len(kinds) != 5 {
-		t.Errorf("the files do not vary: %v", kinds)
+		t.Errorf("no variation among the files: %v", kinds)
 	}
 }

@@ -108,7 +108,7 @@ func TestBadFiles(t *testing.T) {
 			seen := map[string]bool{}
 			for _, p := range problems {
 				if seen[p.Error()] {
-					t.Errorf("reported twice: %v", p)
+					t.Errorf("problem reported twice: %v", p)
 				}
 				seen[p.Error()] = true
 			}

@@ -123,7 +123,7 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	if accepted < 150 {
-		t.Errorf("only %d are accepted", accepted)
+		t.Errorf("only %d files were accepted", accepted)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestHostileTextsFromOutside(t *testing.T) {
 			c, err := Parse("run.yaml", []byte(file), set(name, text))
 			check(name, c, err)
 			if o := c; o != nil && text != "" && c.Origin(path).Layer != Environment {
-				t.Errorf("%s=%q: %s comes from %v", name, text, path, c.Origin(path))
+				t.Errorf("%s=%q: %s has the origin %v", name, text, path, c.Origin(path))
 			}
 		}
 		c, err := Parse("run.yaml", []byte(file), set("X", text))
@@ -163,7 +163,7 @@ func TestHostileTextsFromOutside(t *testing.T) {
 		c, err = Parse(text, []byte(file+"z: 1\n"), nil)
 		check("the name of a bad file", c, err)
 		if p := (Problem{File: text, Path: text, Message: text, Suggestion: text}); unseen(p.Error()) {
-			t.Errorf("a problem of a caller: %q", p.Error())
+			t.Errorf("problem reported by a caller: %q", p.Error())
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 			continue
 		}
 		if want := string([]rune(text)); c.Workload.Command[1] != want {
-			t.Errorf("%q is read as %q", text, c.Workload.Command[1])
+			t.Errorf("%q is parsed as %q", text, c.Workload.Command[1])
 		}
 		again, err := Parse("again.yaml", c.YAML(true), nil)
 		if err != nil || !reflect.DeepEqual(again.Workload, c.Workload) {
@@ -205,7 +205,7 @@ func FuzzLayers(f *testing.F) {
 		c, err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile),
 			WithFlag("--device", "devices.serials", serial))
 		if (c == nil) == (err == nil) {
-			t.Fatalf("a Config and an error, or neither: %v, %v", c, err)
+			t.Fatalf("want either a Config or an error: %v, %v", c, err)
 		}
 		if err != nil {
 			problems, ok := errors.AsType[Errors](err)

@@ -32,7 +32,7 @@ var (
 	}
 	classKind  = kind[string]{className, same, form{"CLASS or CLASS#METHOD", []object{freeText(classText)}, false}}
 	regexpKind = kind[string]{
-		expression, same, form{"a regular expression of RE2", []object{freeText(notBlank)}, false},
+		expression, same, form{"a regular expression in RE2 syntax", []object{freeText(notBlank)}, false},
 	}
 	delayKind = kind[time.Duration]{
 		withUnit(restrict(duration,
@@ -70,7 +70,7 @@ func component(text string) (string, *fault) {
 // comma-separated list.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
-		return "", &fault{message: quoted(text) + " has a comma: write each class as an entry of its own", part: ","}
+		return "", &fault{message: quoted(text) + " has a comma: write each class as a separate entry", part: ","}
 	}
 	if strings.TrimSpace(text) == "" {
 		return "", &fault{message: "is blank: write CLASS or CLASS#METHOD"}
@@ -110,7 +110,7 @@ func instrumentKey(into **Instrument) key {
 		i = &Instrument{}
 	}
 	classes := listed("class", &i.Classes, classKind, distinct, list(&i.Classes, className, distinct)).
-		document("The classes and methods that run.", "[com.shop.CartTest, com.shop.LoginTest#signsIn]")
+		document("The test classes and methods to run.", "[com.shop.CartTest, com.shop.LoginTest#signsIn]")
 	classes.unset = "all tests"
 	keys := []key{
 		optional("component", &i.Component, componentKind, "").
@@ -118,13 +118,13 @@ func instrumentKey(into **Instrument) key {
 				"com.shop.test/androidx.test.runner.AndroidJUnitRunner"),
 		classes,
 		argumentsKey(&i.Arguments),
-		optional("delay_after_test", &i.DelayAfterTest, delayKind, "10s, and more on a device with a faster clock").
+		optional("delay_after_test", &i.DelayAfterTest, delayKind, "10s, or more on a device with a faster clock").
 			document("The time after each test in which it is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 	return key{
 		name: "instrument", brief: "component", form: componentKind.form, keys: keys, needed: []string{"component"},
-		about:  "Instrumented tests, each of which is checked for what it leaves behind.",
+		about:  "Instrumented tests, each of which is checked for leaks.",
 		hidden: func() bool { return *into == nil },
 		read: func(w *walker, at place) {
 			*into = i
@@ -186,10 +186,13 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 			&fault{message: "the argument delay_msec is the time after each test: write delay_after_test"})
 	case name == classArgument:
 		w.refuse(p.itself(at),
-			&fault{message: "the argument class has a key of its own: write class as a list beside arguments"})
+			&fault{message: "the argument class has its own key: write class as a list next to arguments"})
 	case len(name) > longestArgumentKey || !argumentKeyPattern.MatchString(name):
 		w.refuse(p.itself(at),
-			&fault{message: quoted(name) + " is not the name of an argument: a letter, then letters, digits and . _ -"})
+			&fault{
+				message: quoted(name) +
+					" is not the name of an argument: want a letter, then letters, digits and . _ -",
+			})
 	default:
 		var text string
 		scalar(&text, argument)(w, below)
@@ -207,15 +210,15 @@ func windowsKey(into **Windows) key {
 	}
 	keys := []key{
 		optional("begin", &v.Begin, regexpKind, "").
-			document("A line at which a test begins. The group `name`, or the first group, is its name. Required.",
+			document("Matches the line at which a test begins. The group `name`, or the first group, is its name. "+
+				"Required.",
 				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
-			document("A line at which it ends. The group `name` identifies the test, the group `outcome` is its "+
-				"result. "+
-				"Required.", `END (?P<name>.+)`),
+			document("Matches the line at which a test ends. The group `name` identifies the test, the group "+
+				"`outcome` is its result. Required.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},
-		about:  "Tests in the output of a command, each of which is checked for what it leaves behind.",
+		about:  "Tests found in the output of a command, each of which is checked for leaks.",
 		hidden: func() bool { return *into == nil },
 		read: func(w *walker, at place) {
 			*into = v

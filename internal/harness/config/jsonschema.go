@@ -84,7 +84,7 @@ func JSONSchema() ([]byte, error) {
 		{"additionalProperties", object{{"$ref", "#/$defs/profile"}}},
 	}})
 	defs = append(defs, member{"profile", object{
-		{"description", "What changes in this profile; the workload is replaced as a whole."},
+		{"description", "The values that this profile changes; the workload is replaced as a whole."},
 		{"type", "object"},
 		{"properties", inProfile},
 		{"additionalProperties", false},
@@ -97,7 +97,7 @@ func JSONSchema() ([]byte, error) {
 		{
 			"description",
 			"A stability run: which app, which devices, what stresses the app, how often to sample, how to judge and " +
-				"what to capture of a leak.",
+				"what to capture when there is a leak.",
 		},
 		{"type", "object"},
 		{"properties", file},

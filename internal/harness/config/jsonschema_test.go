@@ -104,29 +104,30 @@ var readerOnly = []struct {
 	message *regexp.Regexp
 	reason  string
 }{
-	{regexp.MustCompile(`a second document`), "an editor checks each document of a file alone"},
+	{regexp.MustCompile(`a second document`), "an editor validates each document of a file separately"},
 	{regexp.MustCompile(`duplicate key`),
 		"an editor's YAML parser rejects duplicate keys, a schema sees only one of them"},
 	{regexp.MustCompile(`^a tag such as`), "a schema sees the value, not its tag"},
 	{regexp.MustCompile(`is not a regular expression`),
 		"a schema cannot compile a regular expression of another dialect"},
 	{regexp.MustCompile(`^the argument (delay_msec|class) `),
-		"arguments of the runner with keys of their own have any name for a schema"},
+		"a schema allows any argument name, even those that have their own keys"},
 	{regexp.MustCompile(`<<`), "merges are resolved before a schema sees the file"},
-	{regexp.MustCompile(`nested more than|^a key must be a word`), "the form of what no key of the file holds"},
+	{regexp.MustCompile(`nested more than|^a key must be a word`), "a schema does not check values that no key of the file uses"},
 	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema has no environment"},
-	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts; for a schema 1 and 1.0 are equal"},
+	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts, but for a schema 1 and 1.0 are equal"},
 	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`),
 		"a schema cannot compare two values of a file"},
 	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`),
 		"a schema cannot parse a quantity with a unit, so its range is unknown"},
 	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`),
-		"a number in quotes is a text for a schema, so its range is unknown"},
-	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but there is only version`),
-		"YAML has many notations for one number, of which a schema sees the number"},
+		"a schema sees a text, so the range is unknown"},
+	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but the only version of this file`),
+		"YAML has many notations for a number; a schema sees only the number"},
 	{regexp.MustCompile(`has .* as character|begins with a hyphen|begins or ends with a space`),
-		"a name that YAML parses as a number is a number for a schema"},
-	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`), "lengths and sizes count after substitution"},
+		"a schema sees a number if YAML parses the name as one"},
+	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`),
+		"lengths and sizes are checked after substitution"},
 	{regexp.MustCompile(`which is the program, is blank`),
 		"the rule applies to the first entry of a list after substitution"},
 	{regexp.MustCompile(`\(with `), "a schema does not apply a profile to the file"},
@@ -167,7 +168,7 @@ func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv
 		// referenced there.
 		if err == nil &&
 			!(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
-			t.Errorf("%s: accepted, but it cannot be read as JSON: %v\n%s", name, broken, text)
+			t.Errorf("%s: accepted, but it cannot be converted to JSON: %v\n%s", name, broken, text)
 		}
 		return "invalid YAML"
 	}
@@ -184,7 +185,7 @@ func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv
 	problems, _ := errors.AsType[Errors](err)
 	for _, p := range problems {
 		if reasonFor(p) == "" {
-			t.Errorf("%s: the schema could reject this too: %v\n%s", name, p, text)
+			t.Errorf("%s: the schema could also reject this: %v\n%s", name, p, text)
 		}
 	}
 	return "only the reader rejects"
@@ -321,7 +322,7 @@ func TestSchemaAgrees(t *testing.T) {
 	}
 	t.Log(count)
 	if count["both accept"] < 150 || count["both reject"] < 150 || count["only the reader rejects"] < 10 {
-		t.Errorf("the files do not vary enough: %v", count)
+		t.Errorf("too little variation among the files: %v", count)
 	}
 }
 

@@ -108,25 +108,26 @@ func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
 		list(&c.App.Processes, processPattern, distinct)).
-		document("The processes to watch. Default: those of the package: its name, and its name with a colon and more.",
+		document("The processes to watch. Default: all processes of the package, whose names are that of the "+
+			"package, alone or followed by a colon.",
 			`["com.shop", "com.shop:*"]`)
-	processes.unset = "those of the package"
+	processes.unset = "all processes of the package"
 	return []key{
 		value("version", &one, versionKind).document("The version of the file format.", "1"),
 		{name: "app", about: "What to watch: a package, processes, or both.", keys: []key{
-			optional("package", &c.App.Package, packageKind, "only the processes are named").
-				document("The application id. The monkey sends its events to it.", "com.shop"),
+			optional("package", &c.App.Package, packageKind, "only the given processes are watched").
+				document("The application ID, to which the monkey sends its events.", "com.shop"),
 			processes,
-			optional("mapping", &c.App.Mapping, pathKind, "names are shown as in the build").
-				document("The mapping.txt of an obfuscated build, relative to the folder of the file.",
+			optional("mapping", &c.App.Mapping, pathKind, "names are shown as they are in the build").
+				document("The mapping.txt of an obfuscated build, relative to the directory of this file.",
 					"build/mapping.txt"),
 			optional("variant", &c.App.Variant, variantKind, "not recorded").
-				document("The variant of the tested build, for the record.", "freeDebug"),
+				document("The variant of the tested build, recorded with the run.", "freeDebug"),
 		}},
-		{name: "devices", about: "The phones of the run.", keys: []key{
+		{name: "devices", about: "The phones to test on.", keys: []key{
 			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty,
 				list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
-				document("The devices to use; an empty list means all that are attached.", "[emulator-5554]"),
+				document("The devices to use; an empty list means all attached devices.", "[emulator-5554]"),
 			value("min_api", &c.Devices.MinAPI, count(18, 100)).
 				document("The lowest API level of Android; older devices are skipped.", "26"),
 			value("require", &c.Devices.Require, count(1, 1000)).
@@ -141,24 +142,25 @@ func schema(c *Config) []key {
 			value("normal", &c.Sample.Normal, interval).
 				document("Time between two samples in the state NORMAL.", "30s"),
 			value("suspicious", &c.Sample.Suspicious, interval).
-				document("The same in SUSPICIOUS and CONFIRMING.", "15s"),
-			value("leaking", &c.Sample.Leaking, interval).document("The same in LEAKING.", "1m"),
+				document("Time between two samples in the states SUSPICIOUS and CONFIRMING.", "15s"),
+			value("leaking", &c.Sample.Leaking, interval).
+				document("Time between two samples in the state LEAKING.", "1m"),
 			value("detail", &c.Sample.Detail, interval).
-				document("Time between two breakdowns (readings of dumpsys meminfo), each of the next process.",
+				document("Time between two breakdowns (readings of dumpsys meminfo); the processes take turns.",
 					"1m30s"),
 			value("max_system_server", &c.Sample.MaxSystemServer, costKind).
 				document("The maximum cost of sampling in system_server, in percent of one core.", "10%"),
 			value("max_app", &c.Sample.MaxApp, costKind).
 				document("The maximum cost of sampling in the app, in percent of one core.", "2.5%"),
 		}},
-		{name: "detect", about: "How the series are judged.", keys: []key{
+		{name: "detect", about: "How the memory of each process is judged.", keys: []key{
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).
 				document("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				document("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
-				"a pass may have missed leaks up to the rate in its text").
+				"a pass can miss leaks below the rate that its text states").
 				document("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.",
 					"50MB/h"),
 		}},
@@ -169,39 +171,36 @@ func schema(c *Config) []key {
 				"true"),
 		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
-				document("When a heap dump is made; at_end (of the run) and at_marks also make one on a leak.",
+				document("When a heap dump is taken; at_end (of the run) and at_marks also take one on a leak.",
 					"at_marks"),
 			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
 				document("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
-				document("What is kept of a heap dump after its analysis; stripped has no contents of primitive "+
-					"arrays, "+
-					"and so no texts.", "none"),
+				document("What is kept of a heap dump after its analysis; stripped drops the contents of "+
+					"primitive arrays, and with them all texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
 					"marks between two loops, at most every 10 s, in runs under 2 h, in runs without a duration, and "+
 					"in those that dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
-				document("What is kept of the device's log: app keeps the lines of the app and those of the system "+
-					"about "+
-					"it; all keeps lines of every other app, too.", "none"),
+				document("What is kept of the device's log: app keeps the lines of the app and what the "+
+					"system logs about it; all also keeps the lines of all other apps.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
 				document("Whether reports show texts of the app, which may be personal: keys of maps, names of "+
-					"threads, "+
-					"titles. Hidden, each is a short hash.", "shown"),
+					"threads, titles. If hidden, each is replaced with a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
 		gateKey(c),
 		baselineKey(c),
 		{name: "report", about: "The optional reports of the run directory.", keys: []key{
 			value("junit", &c.Report.JUnit, junitKind).
-				document("Whether junit.xml is written; auto writes it if the run has checks of tests.", "true"),
+				document("Whether junit.xml is written; auto writes it if the run checks tests.", "true"),
 			{name: "html", notYet: true},
 		}},
 		githubKey(&c.GitHub),
 		{name: "profiles", read: readProfiles,
-			about: "Named changes of the file: each may have any of the keys above except version, and is applied to " +
-				"the file when it is chosen."},
+			about: "Named sets of changes to this file. Each may have any of the keys above except version; the chosen " +
+				"one is applied to the file."},
 	}
 }
 
@@ -210,8 +209,8 @@ func schema(c *Config) []key {
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
-		document("The maximum duration of the run. 12m..30m: it lasts 12m, and up to 30m as long as a suspicion is "+
-			"undecided. Required with the workload none.", "8h")
+		document("The maximum duration of the run. With 12m..30m it ends after 12m, or, if a suspected "+
+			"leak is undecided then, by 30m. Required with the workload none.", "8h")
 	read, shown := k.read, k.shown
 	k.read = func(w *walker, at place) {
 		read(w, at)
@@ -230,7 +229,7 @@ var workloadExamples = map[string]string{
 	"none":           "none",
 	"monkey":         "{ monkey: { events: 200000 } }",
 	"command":        "{ command: [program, argument] }",
-	"device_command": `{ device_command: "a line for the shell of the device" }`,
+	"device_command": `{ device_command: "a command line for the shell of the device" }`,
 	"instrument":     "{ instrument: com.shop.test/androidx.test.runner.AndroidJUnitRunner }",
 }
 
@@ -246,7 +245,7 @@ func workloadKey(w *Workload) key {
 	}
 	keys := []key{
 		{
-			name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys,
+			name: "monkey", about: "The event generator of Android, restricted to the package.", keys: monkeyKeys,
 			needed: []string{"events"},
 			hidden: func() bool { return w.Monkey == nil },
 			read: func(walk *walker, at place) {
@@ -313,11 +312,11 @@ func (w *walker) exactlyOne(at place, keys []key) {
 			chosen = name
 		default:
 			w.refuse(place{node: p.key, path: join(at.path, name), from: p.from},
-				&fault{message: "a second workload beside " + chosen + ": " + workloadChoice})
+				&fault{message: "a second workload in addition to " + chosen + ": " + workloadChoice})
 		}
 	}
 	if chosen == "" {
-		w.refuse(at, &fault{message: "no workload is chosen: " + workloadChoice})
+		w.refuse(at, &fault{message: "no workload is given: " + workloadChoice})
 		return
 	}
 	if windows, there := w.written[join(at.path, "windows")]; there && chosen != "command" &&
@@ -340,7 +339,9 @@ func command(into *[]string) reader {
 	argv := list(into, argument, 0)
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag != nullTag {
-			f := &fault{message: "must be a list: the program and each of its arguments, since no shell splits a line"}
+			f := &fault{
+				message: "must be a list: the program and each of its arguments, since no shell splits a command line",
+			}
 			if plainWords(n.Value) {
 				f.suggestion = "[" + strings.Join(strings.Fields(n.Value), ", ") + "]"
 			}
@@ -360,7 +361,7 @@ func (w *walker) require(c *Config) {
 	top := []struct{ name, example string }{
 		{"version", "version: 1"},
 		{"app", "app: { package: com.shop }"},
-		{"workload", "workload: none, or what stresses the app"},
+		{"workload", "workload: none, or a way to stress the app"},
 	}
 	for _, k := range top {
 		if !w.given(k.name) {
@@ -369,7 +370,7 @@ func (w *walker) require(c *Config) {
 	}
 	if w.isMapping("app") && !w.given("app.package") && !w.given("app.processes") {
 		w.refuse(w.written["app"],
-			&fault{message: "neither package nor processes says what to watch: write package: com.shop"})
+			&fault{message: "neither package nor processes is given: write package: com.shop"})
 	}
 	if w.wrote("app") && w.wrote("workload.monkey") && !w.given("app.package") {
 		w.refuse(w.written["workload.monkey"],
@@ -377,7 +378,7 @@ func (w *walker) require(c *Config) {
 	}
 	if w.accepted("workload") && c.Workload.None() && !w.given("duration") {
 		w.refuse(w.written["workload"],
-			&fault{message: "nothing ends a run without a workload: write duration, such as duration: 8h"})
+			&fault{message: "a run without a workload needs a duration: write one such as duration: 8h"})
 	}
 	if n := len(c.Devices.Serials); n > 0 && c.Devices.Require > n {
 		w.refuse(w.written["devices.require"], &fault{message: fmt.Sprintf(

@@ -61,14 +61,15 @@ var (
 	packageKind = kind[string]{packageName, same, form{"a package name", []object{matching(packageText)}, false}}
 	processKind = kind[string]{
 		processPattern, same,
-		form{"the name of a process, or a prefix of names and a star", []object{freeText(processText)}, false},
+		form{"the name of a process, or a name prefix followed by a star", []object{freeText(processText)}, false},
 	}
 	serialKind = kind[string]{
 		serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false},
 	}
 	lineKind = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
 	wordKind = kind[string]{
-		argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false},
+		argument, same,
+		form{"an argument; the first is the program and must not be blank", []object{freeText("")}, false},
 	}
 	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
 	variantKind = kind[string]{
@@ -98,7 +99,8 @@ var (
 		writeDuration, form{"a duration over 0", []object{matching(timePattern)}, true},
 	}
 	spanKind = kind[span]{
-		parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true},
+		parseSpan, span.String,
+		form{"a duration over 0, or a range such as 12m..30m", []object{matching(spanPattern)}, true},
 	}
 	pauseKind = kind[time.Duration]{
 		withUnit(restrict(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"),
@@ -129,7 +131,7 @@ var (
 	// costKind is a percentage of one core; it may exceed 100, because a device
 	// has several cores.
 	costKind = percentKind(1000)
-	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
+	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number of at least 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
@@ -298,7 +300,7 @@ func writeSeed(n *int64) string {
 func version(text string) (string, *fault) {
 	if text != "1" {
 		return "",
-			&fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
+			&fault{message: "is " + quoted(text) + ", but the only version of this file is 1: write version: 1"}
 	}
 	return text, nil
 }
@@ -308,7 +310,7 @@ func seed(text string) (*int64, *fault) {
 	if text == "auto" {
 		return nil, nil
 	}
-	n, f := restrict(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
+	n, f := restrict(whole, func(n int64) bool { return n >= 0 }, "auto, or at least 0")(text)
 	if f != nil {
 		return nil, &fault{message: f.message + "; auto uses a new seed for each run"}
 	}

@@ -189,7 +189,8 @@ func (l *layer) add(at leaf, place string, value *yaml.Node) {
 			// workload is the only key that can contain both a value and keys.
 			l.refuse(place, at.path,
 				&fault{
-					message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " +
+					message: "a second workload in addition to " + strings.TrimPrefix(other, environmentPlace("")) +
+						": " +
 						workloadChoice,
 				})
 			return

@@ -80,7 +80,7 @@ func TestLayers(t *testing.T) {
 			map[string]any{
 				"sample.normal": "5s", "sample.detail": "30s", "devices.serials": []string{"d", "e"}, "duration": "8h",
 				"workload.monkey.throttle": "1s", "workload.monkey.seed": "auto"}},
-		"all of them": {
+		"all sources": {
 			env,
 			[]Choice{
 				WithProfile("pr"), WithFlag("--device", "devices.serials", "f"),
@@ -233,20 +233,22 @@ func TestMistakesInLayers(t *testing.T) {
 				"3",
 			}, nil,
 			[]string{
-				"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey.seed: a second workload beside " +
+				"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey.seed: a second workload in addition to " +
 					"LEAKGATE_WORKLOAD:",
-				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside " +
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload in " +
+					"addition to " +
 					"LEAKGATE_WORKLOAD:"}},
 		"two other workloads": {head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_WORKLOAD_COMMAND", "make", "LEAKGATE_WORKLOAD_DEVICE_COMMAND", "x"}, nil,
 			[]string{
-				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside " +
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload in " +
+					"addition to " +
 					"command:",
 			}},
-		"a part of no monkey": {
+		"key of a missing monkey": {
 			head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
 			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey: the key events is missing"}},
-		"an overridden mistake": {
+		"overridden invalid value": {
 			head + "workload: none\nduration: 8\nsample: { normal: 3 }\n", []string{"LEAKGATE_DURATION", "8h"},
 			[]Choice{WithFlag("--normal", "sample.normal", "10s")},
 			[]string{`run.yaml:4:11: duration: "8" is not a duration`, `run.yaml:5:19: sample.normal: "3" is not`}},
@@ -258,7 +260,7 @@ func TestMistakesInLayers(t *testing.T) {
 			[]string{
 				`environment LEAKGATE_DURATION: duration: "${X}" is not a duration`,
 				`environment LEAKGATE_DEVICES_SERIALS: devices.serials: "[\"a\", 1]" is not a list:`,
-				"environment LEAKGATE_DEVICES_MIN_API: devices.min_api: has bytes that are not UTF-8",
+				"environment LEAKGATE_DEVICES_MIN_API: devices.min_api: contains bytes that are not UTF-8",
 				"environment LEAKGATE_APP_PROCESSES: app.processes[1]: is empty",
 				`environment LEAKGATE_APP_PROCESSES: app.processes[2]: "a.b" is in the list twice`,
 				"did you mean live?"}},
@@ -269,14 +271,14 @@ func TestMistakesInLayers(t *testing.T) {
 				"run.yaml:3:12: devices.require: the run requires 3 devices, but serials names only 1 (with " +
 					"LEAKGATE_DEVICES_SERIALS and --for)",
 			}},
-		"a contradiction outside": {
+		"contradiction outside the file": {
 			head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_DEVICES_SERIALS", "a", "LEAKGATE_DEVICES_REQUIRE", "2"}, nil,
 			[]string{
 				"environment LEAKGATE_DEVICES_REQUIRE: devices.require: the run requires 2 devices, but serials " +
 					"names only 1",
 			}},
-		"a flag of no key": {
+		"flag for an unknown key": {
 			head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--x", "sample.fast", "1s")},
 			[]string{`--x: there is no key "sample.fast"`},
 		},
@@ -295,7 +297,7 @@ func TestMistakesInLayers(t *testing.T) {
 				`environment LEAKGATE_DURATION: duration: "x"`,
 				`run.yaml:5:1: profiles: there is no profile "rp": this file has pr; did you mean pr?`,
 			}},
-		"two profiles, one reason": {
+		"two profiles, one problem": {
 			"version: 1\napp: { processes: [a] }\nworkload: none\nduration: 1h\ndevices: { require: 2 }\nprofiles: { " +
 				"a: { devices: { serials: [x] } }, b: { devices: { serials: [y] } } }\n", nil,
 			[]Choice{WithProfile("a")},
@@ -309,9 +311,10 @@ func TestMistakesInLayers(t *testing.T) {
 				"[] }\n", nil, nil,
 			[]string{
 				`profiles: "a b" is not the name of a profile`, `"1" is not the name`, `"~" is not the name`,
-				`"p\x1b[2J" is not the name`, "profiles.ok: a profile is a mapping of keys of the file, not a list",
+				`"p\x1b[2J" is not the name`,
+				"profiles.ok: a profile must be a mapping of keys of this file, not a list",
 			}},
-		"what is for the file": {
+		"keys that belong to the whole file": {
 			head +
 				"workload: none\nduration: 1h\nprofiles: { p: { version: 1, profiles: {}, x-a: 1, sampl: { normal: 1 " +
 				"} } }\n", nil, nil,
@@ -320,7 +323,7 @@ func TestMistakesInLayers(t *testing.T) {
 				`the key "x-a" is not allowed`, `profiles.p: unknown key "sampl"; did you mean sample?`,
 				`profiles.p.sample.normal: "1" is not a duration`,
 			}},
-		"the same slip in file and profile": {
+		"same misspelling in file and profile": {
 			head + "workload: none\nduration: 1h\nsampl: { normal: 1s }\nprofiles: { p: { sampl: { normal: 1s } } }\n",
 			nil, nil,
 			[]string{`run.yaml:5:1: unknown key "sampl"`, `run.yaml:6:18: profiles.p: unknown key "sampl"`}},
@@ -330,12 +333,12 @@ func TestMistakesInLayers(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 			continue
 		}
-		if name != "a flag of no key" {
+		if name != "flag for an unknown key" {
 			checkErrors(t, []byte(c.text), err)
 		}
 		problems, _ := errors.AsType[Errors](err)
 		if len(problems) != len(c.want) {
-			t.Errorf("%s: %d problems, not %d:\n%v", name, len(problems), len(c.want), err)
+			t.Errorf("%s: got %d problems, want %d:\n%v", name, len(problems), len(c.want), err)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
@@ -382,11 +385,11 @@ func TestVariablesAreDistinct(t *testing.T) {
 	seen := map[string]string{}
 	for path, name := range Variables() {
 		if other, ok := seen[name]; ok {
-			t.Errorf("%s and %s have the same variable", path, other)
+			t.Errorf("%s and %s map to the same variable", path, other)
 		}
 		seen[name] = path
 		if slices.Contains(append(notSlips, "PROFILE", "WAIT", "LEASES"), strings.TrimPrefix(name, variablePrefix)) {
-			t.Errorf("%s is a variable of something else", name)
+			t.Errorf("%s is a variable with another meaning", name)
 		}
 	}
 	if len(seen) < 20 || seen["LEAKGATE_SAMPLE_NORMAL"] != "sample.normal" {
@@ -482,7 +485,7 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 		}
 	}
 	if accepted < 100 || refused < 3 {
-		t.Errorf("the files do not vary enough: %d accepted, %d rejected", accepted, refused)
+		t.Errorf("too little variation among the files: %d accepted, %d rejected", accepted, refused)
 	}
 }
 

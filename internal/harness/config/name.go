@@ -51,7 +51,7 @@ func packageName(text string) (string, *fault) {
 		return "", f
 	}
 	if !packagePattern.MatchString(text) {
-		return "", &fault{message: quoted(text) + " is not a package name: write parts with dots between them, " +
+		return "", &fault{message: quoted(text) + " is not a package name: write parts separated by dots, " +
 			"each starting with a letter, such as com.shop"}
 	}
 	return text, nil
@@ -68,15 +68,15 @@ func processPattern(text string) (string, *fault) {
 		return "",
 			&fault{
 				message: quoted(text) +
-					" has a star that is not at the end: a pattern is a prefix of names and one star",
+					" has a star that is not at the end: a pattern is a name prefix followed by one star",
 			}
 	case star && begin == "":
 		return "",
 			&fault{
-				message: "a star alone would sample every process of the device: write a prefix of the names before it",
+				message: "a star alone would sample every process of the device: write a name prefix before it",
 			}
 	case strings.HasPrefix(begin, "-"):
-		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands take for an option"}
+		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands treat as an option"}
 	}
 	if f := only("a process name", begin, "._:-$/@", longestName); f != nil {
 		return "", f
@@ -93,7 +93,7 @@ func serial(text string) (string, *fault) {
 	case strings.TrimSpace(text) != text:
 		return "", &fault{message: quoted(text) + " begins or ends with a space"}
 	case strings.HasPrefix(text, "-"):
-		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands take for an option"}
+		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands treat as an option"}
 	}
 	if f := only("a serial number", text, "._-:()[]%@ ", longestName); f != nil {
 		return "", f
@@ -126,7 +126,7 @@ func variant(text string) (string, *fault) {
 		return "",
 			&fault{
 				message: fmt.Sprintf(
-					"%s is not the name of a variant: want letters, digits, _, . and -, at most %d of them",
+					"%s is not the name of a variant: want letters, digits, _, . and -, at most %d characters",
 					quoted(text), longestVariant),
 			}
 	}

@@ -203,12 +203,12 @@ func Starter(pkg string) ([]byte, error) {
 }
 
 const starter = `# yaml-language-server: $schema=%s
-# What leakgate does with an app under stress. Values that are missing here have a
-# default; leakgate config print shows them all with their origin.
+# How leakgate tests an app under stress. Values that are missing here have a
+# default; leakgate config print shows all values with their origin.
 version: 1
 
-# The app. By default all processes of the package are watched; processes names
-# others, or only some.
+# The app. By default all processes of the package are watched; processes lists
+# others, or only some of them.
 app:
   package: %s
   # processes: ["com.shop", "com.shop:push"]
@@ -231,11 +231,11 @@ duration: 8h
 # How often memory is read, and what that may cost in percent of one core.
 # sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
 
-# When a heap dump is made (on_leak, at_end of the run or at_marks), the minimum time
+# When a heap dump is taken (on_leak, at_end of the run or at_marks), the minimum time
 # between two, and what is kept: stripped of its texts, raw or none.
 # diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
 
-# What the run must satisfy, compared with earlier runs. By default: no new leak, no
+# The rules that the run must satisfy, compared with earlier runs. By default: no new leak, no
 # leak that grew, no leak that became heavier.
 # gate: { accepted: leaks-accepted.yaml, leak.per_loop: ["new == 0", "grown == 0"] }
 # baseline: { store: file:leak-baseline.json }

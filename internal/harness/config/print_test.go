@@ -26,7 +26,7 @@ profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detec
 	checkConfig(t, c)
 	golden(t, "testdata/written.golden", string(c.YAML(true)))
 	if got := string(c.YAML(false)); strings.Contains(got, " # ") && !strings.Contains(got, "# duration is not set") {
-		t.Errorf("unrequested origins:\n%s", got)
+		t.Errorf("origins printed without a request:\n%s", got)
 	}
 }
 
@@ -87,7 +87,7 @@ github.summary=true default
 	// a value.
 	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).
 		FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
-		t.Errorf("%d origins in\n%s", lines, c.YAML(true))
+		t.Errorf("got %d origins in\n%s", lines, c.YAML(true))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestStarter(t *testing.T) {
 		mustParse(t, strings.Join(changed, "\n"))
 	}
 	if tried < 5 {
-		t.Errorf("only %d comments are keys", tried)
+		t.Errorf("only %d comments contain keys", tried)
 	}
 	for _, bad := range []string{
 		"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e",

@@ -41,11 +41,11 @@ func readProfiles(w *walker, at place) {
 		below := p.below(at)
 		if !profileName.MatchString(p.key.Value) {
 			w.refuse(place{node: p.key, path: at.path}, &fault{message: quoted(p.key.Value) +
-				" is not the name of a profile: a letter, then letters, digits and . _ -"})
+				" is not the name of a profile: want a letter, then letters, digits and . _ -"})
 			continue
 		}
 		if n := resolved(p.value); n.Kind != yaml.MappingNode {
-			f := &fault{message: "a profile is a mapping of keys of the file, not " + kindOf(n)}
+			f := &fault{message: "a profile must be a mapping of keys of this file, not " + kindOf(n)}
 			if n.Tag == nullTag {
 				f.message += "; for a profile that changes nothing write {}"
 			}

@@ -47,7 +47,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 			t.Errorf("%q is in\n%s\n%s", value, out, settings)
 		}
 		if !strings.Contains(string(c.YAML(true)), value) {
-			t.Errorf("%q is not revealed", value)
+			t.Errorf("%q is missing", value)
 		}
 	}
 	for _, line := range []string{
@@ -62,7 +62,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 	again, err := Parse("again.yaml", []byte(out), secretEnv)
 	if err != nil || string(again.YAML(false)) != string(c.YAML(false)) {
-		t.Errorf("%v; read again it means\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
+		t.Errorf("%v; after another reading:\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
 	}
 	const redacted = "start ${TOKEN}x: /srv/secretdir is gone, emulator-5554 x1"
 	if got := c.Redact("start ghp_SECRETx: /srv/secretdir is gone, emulator-5554 x1"); got != redacted {
@@ -79,7 +79,7 @@ func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 	const from = "invalid value from ${TOKEN} (10 characters)"
 	for file, want := range map[string]string{
 		"duration: ${TOKEN}": "duration: invalid value from " +
-			"${TOKEN} (10 characters): want a duration over 0, or two as 12m..30m, such as 8h",
+			"${TOKEN} (10 characters): want a duration over 0, or a range such as 12m..30m, such as 8h",
 		"duration: 1${SHORT}${TOKEN}": "duration: invalid value from " +
 			"${SHORT} (2 characters) and ${TOKEN} (10 characters): want",
 		"duration: ${UNSET:-soon}": `"soon"`,

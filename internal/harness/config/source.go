@@ -55,11 +55,11 @@ func (s source) hostile(i int, r rune) string {
 	case r == '\r' && strings.HasPrefix(s.text[i:], "\r\n"):
 		return ""
 	case r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029':
-		return "it ends a line for YAML, but not for an editor; end lines with a line feed"
+		return "YAML treats it as a line break, but editors do not; end lines with a line feed"
 	case r < ' ' || r >= 0x7f && r <= 0x9f || r == 0xfffe || r == 0xffff:
 		return "it is a control character; remove it"
 	case r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069':
-		return "it reverses the direction of text, so that the file would not mean what it shows; remove it"
+		return "it changes the direction of text, so the displayed text differs from the actual text; remove it"
 	case r == '\ufeff':
 		return "it is invisible; remove it"
 	}
@@ -108,7 +108,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 	if err == nil {
 		return nil,
 			s.problem(second.Line, second.Column,
-				"a second document begins here: a file holds one document, so remove the line ---")
+				"a second document begins here: a file can have only one, so remove the line ---")
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, s.syntax(err)
@@ -121,7 +121,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot be read as YAML: %v", r)
+			err = fmt.Errorf("cannot be parsed as YAML: %v", r)
 		}
 	}()
 	document = new(yaml.Node)
@@ -253,9 +253,9 @@ func explain(text, at string) string {
 	}
 	switch {
 	case strings.HasPrefix(text, "unknown anchor") && strings.HasPrefix(at, "*"):
-		return "there is no anchor of this name above; put a text that begins with a star in quotes"
+		return "no anchor with this name is defined above; put a text that begins with a star in quotes"
 	case strings.Contains(text, "cannot start any token") && strings.HasPrefix(at, "\t"):
-		return "a tab cannot indent in YAML: use spaces"
+		return "YAML does not allow tabs for indentation: use spaces"
 	case strings.Contains(text, "cannot start any token"):
 		return "a value cannot begin with this character: put it in quotes"
 	}
@@ -263,20 +263,20 @@ func explain(text, at string) string {
 	case "mapping values are not allowed in this context":
 		return "a key is not allowed here: align it with the keys above, or put a value that has a colon in quotes"
 	case "did not find expected key":
-		return "this does not line up with the keys above, or is too much after a value: check the indentation, " +
-			"brackets and quotes"
+		return "this does not line up with the keys above, or there is extra text after a value: check the " +
+			"indentation, brackets and quotes"
 	case "did not find expected '-' indicator":
 		return "this does not line up with the list above: check the indentation"
 	case "did not find expected node content":
-		return "a value is missing here, or there is a bracket or comma too many"
+		return "a value is missing here, or there is an extra bracket or comma"
 	case "exceeded max depth of 10000":
 		return tooDeep
 	case "did not find expected comment or line break":
-		return "a value that begins with > or | needs quotes, as YAML takes it for the start of a text of several lines"
+		return "a value that begins with > or | needs quotes, since YAML treats it as the start of a multi-line text"
 	case "could not find expected ':'":
 		return "a colon is missing after a key"
 	case "found unknown escape character":
-		return "the backslash in double quotes starts no escape of YAML: double it, or use single quotes"
+		return "this backslash in double quotes does not start a YAML escape: double it, or use single quotes"
 	}
 	return "this is not YAML: " + text
 }

@@ -19,11 +19,11 @@ const everyKind = "all"
 
 // stepKinds are the recipes to which steps can be added.
 var stepKinds = []struct{ name, about string }{
-	{"java", "Further steps of the diagnosis of a leak of Java objects."},
+	{"java", "Further steps for leaks of Java objects."},
 	{"native", "Further steps for native memory."},
 	{"gpu", "Further steps for graphics memory."},
 	{"thread", "Further steps for threads."},
-	{"unknown", "Further steps if the kind of a leak is unknown."},
+	{"unknown", "Further steps for leaks of unknown kind."},
 	{everyKind, "Further steps of every diagnosis."},
 }
 
@@ -49,7 +49,7 @@ var (
 	stepNamePattern = regexp.MustCompile(stepNameText)
 
 	stepNameKind = kind[string]{stepName, same, form{
-		"a name for its file: at most 40 lower-case letters, digits, _ and -",
+		"a name for the output file: at most 40 lower-case letters, digits, _ and -",
 		[]object{
 			{
 				{"type", []string{"string", "number", "boolean"}}, {"not", object{{"enum", ownSteps}}},
@@ -58,7 +58,7 @@ var (
 		}, false,
 	}}
 	stepLineKind = kind[string]{stepLine, same, form{
-		"a command line; {pid}, {process}, {package} and {user} are filled in, and {{ is one brace",
+		"a command line; {pid}, {process}, {package} and {user} are substituted, and {{ stands for one brace",
 		[]object{freeText(stepLineText)}, false,
 	}}
 )
@@ -75,7 +75,7 @@ func stepsKey(into *map[string][]Step) key {
 		}.document(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
 	}
 	return key{
-		name: "steps", about: "Further commands whose output is kept with a diagnosis, by the kind of the leak.",
+		name: "steps", about: "Further commands whose output is kept with a diagnosis, by kind of leak.",
 		keys: keys,
 	}
 }
@@ -122,7 +122,7 @@ func steps(into *map[string][]Step, kind string) reader {
 			name := join(below.path, "name")
 			if w.accepted(name) && slices.ContainsFunc(out, s.namedAlike) {
 				w.refuseValue(w.written[name],
-					&fault{message: quoted(s.Name) + " is the name of two steps: each has a file of its own"})
+					&fault{message: quoted(s.Name) + " is the name of two steps: each step needs its own file"})
 			}
 			out = append(out, s)
 		}
@@ -161,7 +161,7 @@ func (w *walker) stepsOfAll(of map[string][]Step) {
 			name := fmt.Sprintf("diagnose.steps.%s[%d].name", kind.name, i)
 			if kind.name != everyKind && w.accepted(name) && slices.ContainsFunc(of[everyKind], s.namedAlike) {
 				w.refuseValue(w.written[name], &fault{message: quoted(s.Name) +
-					" is the name of two steps: one of all is added to every kind, and each has a file of its own"})
+					" is the name of two steps: steps of all are added to every kind, and each step needs its own file"})
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func stepName(text string) (string, *fault) {
 	if lower := strings.ToLower(text); !stepNamePattern.MatchString(text) {
 		i := strings.IndexFunc(text, func(r rune) bool { return r >= 'A' && r <= 'Z' })
 		return "", &fault{suggestion: lower, message: fmt.Sprintf(
-			"%s has %q as character %d: the name of a step is lower-case, since some hosts ignore case in file names",
+			"%s has %q as character %d: the name of a step is lower-case, since some systems ignore case in file names",
 			quoted(text), text[i], i+1)}
 	}
 	if slices.Contains(ownSteps, text) {
@@ -215,7 +215,7 @@ func stepLine(text string) (string, *fault) {
 
 // unknownPlaceholder describes the mistake in a brace and what follows it.
 func unknownPlaceholder(name string, closed bool) *fault {
-	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for the brace itself"
+	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for a literal brace"
 	if !closed {
 		return &fault{message: `"{" is not closed` + forms, part: "{" + name}
 	}

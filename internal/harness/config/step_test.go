@@ -23,16 +23,16 @@ func FuzzStepLine(f *testing.F) {
 			t.Errorf("%q: %v", text, fault)
 		}
 		if fault == nil && got != text {
-			t.Errorf("%q is read as %q", text, got)
+			t.Errorf("%q is parsed as %q", text, got)
 		}
 		if fault != nil && !strings.Contains(text, fault.part) {
-			t.Errorf("%q: %q is not part of it", text, fault.part)
+			t.Errorf("%q: does not contain %q", text, fault.part)
 		}
 		// The two differ in which characters outside of ASCII are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {
-			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)
+			t.Errorf("%q: accepted by the pattern: %v, by the reader: %v", text, pattern.MatchString(text), fault)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func FuzzStepName(f *testing.F) {
 			t.Errorf("%q: %v", text, fault)
 		}
 		if fault == nil && got != text {
-			t.Errorf("%q is read as %q", text, got)
+			t.Errorf("%q is parsed as %q", text, got)
 		}
 		if fault != nil && fault.suggestion != "" {
 			if _, again := stepName(fault.suggestion); again != nil && !own.MatchString(fault.suggestion) {

@@ -182,7 +182,7 @@ func TestSecondOpinion(t *testing.T) {
 		if err == nil {
 			agreed["accepted"]++
 			if second != nil {
-				t.Errorf("accepted, but the library says %v:\n%s", second, text)
+				t.Errorf("accepted, but the library rejects it with %v:\n%s", second, text)
 			}
 			continue
 		}
@@ -195,12 +195,12 @@ func TestSecondOpinion(t *testing.T) {
 				agreed["refused"]++
 				// Keys below x- are not part of the form.
 				if second == nil && yaml.Unmarshal([]byte(text), new(any)) == nil {
-					t.Errorf("the library accepts what is rejected with %v", p)
+					t.Errorf("the library accepts a file that is rejected with %v", p)
 				}
 			}
 		}
 	}
 	if agreed["accepted"] < 30 || agreed["refused"] < 100 {
-		t.Errorf("the files do not vary enough: %v of %d", agreed, len(texts))
+		t.Errorf("too little variation among the files: %v of %d", agreed, len(texts))
 	}
 }

@@ -17,7 +17,7 @@ type reference struct {
 	operand  string
 }
 
-const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or $${ for the characters themselves`
+const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or $${ for a literal ${`
 
 var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127})(?:(:[-?])([^}]*))?\}`)
 

@@ -20,7 +20,7 @@ const (
 	mostNoted    = 2000  // recorded; any more are only counted
 )
 
-var tooDeep = fmt.Sprintf("mappings and lists are nested more than %d deep", mostDepth)
+var tooDeep = fmt.Sprintf("mappings and lists are nested more than %d levels deep", mostDepth)
 
 const (
 	nullTag  = "!!null"
@@ -208,7 +208,7 @@ func (w *walker) refuseTag(n *yaml.Node) {
 	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
 	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
 		text := strings.TrimSpace(n.Tag + " " + n.Value)
-		f = &fault{message: "a text that begins with ! needs quotes, since YAML takes it for a tag"}
+		f = &fault{message: "a text that begins with ! needs quotes, since YAML treats it as a tag"}
 		if plainRule.MatchString(text) {
 			f.suggestion = `"` + text + `"`
 		}
@@ -262,7 +262,7 @@ func join(path, name string) string {
 func (w *walker) pairsOf(at place) ([]pair, bool) {
 	n := resolved(at.node)
 	if n.Kind != yaml.MappingNode {
-		w.refuse(at, &fault{message: "must be a mapping, that is keys with values, not " + kindOf(n)})
+		w.refuse(at, &fault{message: "must be a mapping of keys to values, not " + kindOf(n)})
 		return nil, false
 	}
 	return w.layered(at), true
@@ -390,7 +390,7 @@ func (w *walker) merge(at, source *yaml.Node, seen map[string]bool, inside []*ya
 		w.refuse(place{node: source}, &fault{message: "<< takes a mapping or a list of mappings, not " + kindOf(r)})
 		return
 	case slices.Contains(inside, r) || len(inside) > mostDepth:
-		w.refuse(place{node: at}, &fault{message: "<< leads back to itself"})
+		w.refuse(place{node: at}, &fault{message: "<< merges itself"})
 		return
 	}
 	if w.merged += 1 + len(r.Content)/2; w.merged > mostMerged {
@@ -413,7 +413,9 @@ func (w *walker) mapping(at place, keys []key) {
 		switch k, known := find(keys, name); {
 		case p.misplaced(at):
 			w.refuse(p.itself(at),
-				&fault{message: "the key " + quoted(name) + " is not allowed in a profile: it is for the whole file"})
+				&fault{
+					message: "the key " + quoted(name) + " is not allowed in a profile: it applies to the whole file",
+				})
 		case at.path == "" && strings.HasPrefix(name, "x-"):
 		case !known && w.full():
 			w.unnoted++
@@ -560,7 +562,7 @@ func (w *walker) text(at place) (filled, bool) {
 	t, reference, f := w.fill(at, n)
 	switch {
 	case f == nil && !utf8.ValidString(t.text):
-		w.refuseValue(at, (&fault{message: "has bytes that are not UTF-8"}).from(t.names))
+		w.refuseValue(at, (&fault{message: "contains bytes that are not UTF-8"}).from(t.names))
 		return filled{}, false
 	case f == nil:
 		w.secrets.add(t.secrets)
