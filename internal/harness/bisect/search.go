@@ -33,8 +33,8 @@ type Options struct {
 	// Command is a program and its arguments, without a shell. It builds the
 	// app and runs leakgate at each commit.
 	Command []string
-	// Confirm is how many good runs make a commit good, at least 1: an
-	// intermittent leak may be absent by chance. A single bad run makes a
+	// Confirm is the number of good runs that make a commit good, at least 1:
+	// an intermittent leak may be absent by chance. A single bad run makes a
 	// commit bad.
 	Confirm int
 	// Runs is the directory in which the runs are kept, one directory for each
@@ -104,7 +104,7 @@ type search struct {
 	repository
 	start  position
 	result Culprit
-	// by is the kind of evidence by which Bad was judged bad.
+	// by is the kind of evidence that shows that Bad is bad.
 	by basis
 	// atBad are the leaks found at Bad, by key.
 	atBad map[string]sighting

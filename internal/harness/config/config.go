@@ -86,8 +86,8 @@ type App struct {
 	// list is never empty: the default is the package and package + ":*".
 	Processes []string
 	// Mapping is the path of the mapping of an obfuscated build, as written: a
-	// relative path is relative to the directory of this file. It is empty if there
-	// is none.
+	// relative path is relative to the directory of this file. It is empty if
+	// there is none.
 	Mapping string
 	// Variant is the name of the tested build variant, such as freeDebug; it
 	// may be empty.
@@ -173,15 +173,15 @@ type Sample struct {
 	// channel in the states of the same names; the state Confirming uses
 	// Suspicious.
 	Normal, Suspicious, Leaking time.Duration
-	// Detail is the time between two breakdowns of memory; each breakdown is of
-	// the next process in turn.
+	// Detail is the time between two memory breakdowns; the processes take
+	// turns.
 	Detail time.Duration
 	// MaxSystemServer and MaxApp bound the cost of sampling in the process
 	// system_server and in the app, in percent of one core.
 	MaxSystemServer, MaxApp float64
 }
 
-// Detect configures how the series are judged.
+// Detect configures how the memory of each process is judged.
 type Detect struct {
 	// Policy is the name of a set of rules: robust or article.
 	Policy string
@@ -195,9 +195,9 @@ type Detect struct {
 
 // Diagnose configures what is captured from a leaking process.
 type Diagnose struct {
-	// Dump determines when a heap dump is made: on_leak, at_end (of the run) or
-	// at_marks. With at_end and at_marks, a heap dump is also made when a leak
-	// is detected.
+	// Dump determines when a heap dump is taken: on_leak, at_end (of the run)
+	// or at_marks. With at_end and at_marks, a heap dump is also taken when a
+	// leak is detected.
 	Dump string
 	// Cooldown is the minimum time between two diagnoses of one process, in
 	// device time.

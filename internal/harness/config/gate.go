@@ -14,14 +14,14 @@ import (
 type Requirements struct {
 	// Informational reports failing rules but does not fail the run.
 	Informational bool
-	// Confirm is how often a failing run is repeated, 0 or 1. A repeated run
-	// fails only on findings that are in both runs.
+	// Confirm is the number of times a failing run is repeated, 0 or 1. A
+	// repeated run fails only on findings that are in both runs.
 	Confirm int
 	// AbortOnFail ends a run as soon as a rule fails.
 	AbortOnFail bool
 	// Accepted is the path of the file of accepted leaks, as written: a
-	// relative path is relative to the directory of this file. It is empty if there
-	// is none.
+	// relative path is relative to the directory of this file. It is empty if
+	// there is none.
 	Accepted string
 	// Rules contains all rules in the order of [gate.RulePaths]. If a path is
 	// missing in the file, its default rules apply. The list is empty if the
@@ -35,7 +35,7 @@ type BaselineSource struct {
 	// Store is the address of the baseline, such as file:leak-baseline.json; it
 	// is empty if there is none.
 	Store string
-	// Window is how many good runs of one subject the baseline keeps.
+	// Window is the number of good runs of one subject that the baseline keeps.
 	Window int
 	// Match lists the optional parts of a subject that must be equal; it is a
 	// subset of [gate.MatchAll].

@@ -254,7 +254,7 @@ func entries(text string) ([]string, *fault) {
 // Misspelling is a variable whose name is similar to that of a key's variable.
 type Misspelling struct{ Written, Meant string }
 
-// notSlips are variables that are not slips: leakgate sets them for its
+// notSlips are variables that are not misspellings: leakgate sets them for its
 // workloads and for programs that store a baseline, or suites and leakgate's
 // own tests read them.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// fewestBase is how many base runs are needed before anything except a new
-	// leak can fail. One or two runs do not show how much runs differ.
+	// fewestBase is the number of base runs that are needed before anything
+	// except a new leak can fail. One or two runs do not show how much runs
+	// differ.
 	fewestBase = 3
 	// alpha is the probability of reporting an unchanged count as grown, shared
 	// over the leaks of a comparison (Bonferroni).
@@ -30,8 +31,8 @@ const (
 	floorBytes = 512 << 10
 	// staticBytes is what a leak that does not grow must retain to be new.
 	staticBytes = 1 << 20
-	// scriptStep is how many more objects per loop cause a failure if every
-	// base run left the same number.
+	// scriptStep is the number of additional objects per loop that cause a
+	// failure if every base run left the same number.
 	scriptStep = 0.5
 	// A leak counts as new again if it is missing in this many of the newest
 	// base runs.
@@ -778,7 +779,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 }
 
 // accept marks a row that matches an entry of the accepted leaks. A new class
-// behind a reference that is accepted by its key counts as another leak.
+// held by a reference that is accepted by its key counts as another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
 	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
 		return

@@ -127,7 +127,7 @@ func TestGoneBefore(t *testing.T) {
 	}
 }
 
-// An entry that accepts a class does not accept another one behind the same
+// An entry that accepts a class does not accept another one held by the same
 // reference.
 func TestAcceptedClassAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
@@ -269,8 +269,8 @@ func TestDeathsOfNewProcess(t *testing.T) {
 	}
 }
 
-// If a check leaves another class behind a known reference, the check proves
-// the leak by itself.
+// If a check finds objects of another class held by a known reference, the
+// check proves the leak by itself.
 func TestWiderByCheck(t *testing.T) {
 	checked := func(p Place) Observation {
 		p.Checks = []string{"opening the list"}

@@ -454,7 +454,7 @@ func TestNewProcess(t *testing.T) {
 	}
 }
 
-// A new class behind an accepted reference counts as another leak.
+// A new class held by an accepted reference counts as another leak.
 func TestAcceptedAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
 	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)

@@ -26,7 +26,7 @@ type Input struct {
 	Base       []Observation
 	Pinned     []Observation
 	PinnedName string
-	// Window is how many good runs are compared; 0 means the default.
+	// Window is the number of good runs that are compared; 0 means the default.
 	Window int
 	// Match lists the optional parts of a subject that must be equal.
 	Match     []string

@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// measure is how many objects of one place each loop of one run left behind.
+// measure is the number of objects that each loop of one run leaked at one
+// place.
 type measure struct {
 	// added is how many more objects there are at the end than at the first
 	// moment; exposure is the number of loops between them.

@@ -20,8 +20,8 @@ type appModel struct {
 	each       int64
 }
 
-// times returns how often something happens in a loop that a script does n
-// times.
+// times returns how many times something happens in a loop in which a script
+// does it n times.
 func (w *appModel) times(n int) int64 {
 	if !w.monkey {
 		return int64(n)

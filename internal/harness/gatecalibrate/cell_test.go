@@ -37,8 +37,8 @@ const (
 // changes are all changes of a build.
 func changes() []change { return []change{newLeak, oneMore, tripled, heavier} }
 
-// moreBytes is by how much all objects of a leak together are heavier at the
-// end of a run.
+// moreBytes is the additional size of all objects of a leak together at the end
+// of a run.
 const moreBytes = 3 << 20
 
 // cell is one way to run one program.
@@ -58,8 +58,8 @@ func (c cell) workload() string { return map[bool]string{true: "Monkey", false: 
 
 func (c cell) dumps() string { return map[bool]string{true: "in use", false: "settled"}[c.inUse] }
 
-// moments is how many dumps a run has: one more than needed to prove a leak,
-// and one and a half times as many in a long run.
+// moments is the number of dumps of a run: one more than needed to prove a
+// leak, and one and a half times as many in a long run.
 func (c cell) moments(long bool) int {
 	n := 4
 	if c.inUse {
@@ -75,7 +75,7 @@ func (c cell) moments(long bool) int {
 // monkey takes between two dumps. A script has a dump after each loop.
 const monkeyLoops = 4
 
-// loops is how many loops of a script lie between two dumps.
+// loops is the number of loops of a script between two dumps.
 func (c cell) loops() int {
 	if c.monkey {
 		return monkeyLoops

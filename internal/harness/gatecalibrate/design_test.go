@@ -1,12 +1,12 @@
 package gatecalibrate
 
-// size is how many runs a calibration has of each cell.
+// size is the number of runs of each cell in a calibration.
 type size struct {
 	// usual is the number of runs of the unchanged build that are compared with
 	// each other; long is the number of runs that are one and a half times as
 	// long and are compared with the usual ones.
 	usual, long int
-	// changed is how many runs each changed build has.
+	// changed is the number of runs of each changed build.
 	changed int
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// action is a screen that is opened and closed, and how often a script does so
-// in a loop.
+// action is a screen that is opened and closed, and the number of times a
+// script does so in each loop.
 type action struct {
 	screen androidsim.Screen
 	times  int
@@ -100,7 +100,7 @@ func (d driving) Describe() record.Workload {
 	return record.Workload{Kind: "command", Digest: "script"}
 }
 
-// steps is how many screens monkey opens between two dumps.
+// steps is the number of screens that monkey opens between two dumps.
 func (d driving) steps() int {
 	n := 0
 	for _, a := range (&trial{}).actions() {

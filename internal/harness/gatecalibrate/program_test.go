@@ -119,8 +119,8 @@ func compile(t *testing.T, trials []*trial) map[string]program {
 }
 
 const (
-	// monkeyEvents is how many events monkey sends between two dumps: the
-	// number of steps in four loops of a script.
+	// monkeyEvents is the number of events that monkey sends between two dumps:
+	// the number of steps in four loops of a script.
 	monkeyEvents = 24 * monkeyLoops
 	// quiet is how long a program is left idle before a settled dump, in ms:
 	// three times the duration of its longest delayed task.

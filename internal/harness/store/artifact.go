@@ -13,7 +13,7 @@ import (
 const (
 	// maxUploads is the maximum number of earlier contents that Load returns.
 	maxUploads = 10
-	// maxListed is how many artifacts are examined to find them.
+	// maxListed is the number of artifacts that are examined to find them.
 	maxListed = 30
 )
 

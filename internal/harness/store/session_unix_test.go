@@ -76,7 +76,7 @@ func TestCommandHangs(t *testing.T) {
 	gone(t, pids)
 }
 
-// A remote that never responds is given up after the limit.
+// An operation on a remote that never responds fails after the limit.
 func TestGitHangs(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -104,8 +104,8 @@ func TestCommandLimit(t *testing.T) {
 	}
 }
 
-// A program counts as done even if a child process that it leaves behind keeps
-// its output open.
+// A program counts as done even if a child process that outlives it keeps its
+// output open.
 func TestCommandLeavesDaemon(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "base"), []byte("#!/bin/sh\nsleep 30 &\necho $! >daemon\nprintf kept\n"),

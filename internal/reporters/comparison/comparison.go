@@ -135,11 +135,11 @@ type ProcessRow struct {
 	Gate   string `json:"gate"`
 	Trend  string `json:"trend"`
 	Judged bool   `json:"judged"`
-	// Deaths counts the process's ends by reason.
+	// Deaths counts the deaths of the process by reason.
 	Deaths map[string]int `json:"deaths,omitempty"`
 }
 
-// Row is one thing that a run leaves behind, compared with the base.
+// Row is one leak or other growth in a run, compared with the base.
 type Row struct {
 	Device  string `json:"device"`
 	Process string `json:"process"`
@@ -172,8 +172,8 @@ type Row struct {
 	// explains its status.
 	Fails        bool   `json:"fails"`
 	StatusReason string `json:"status_reason,omitempty"`
-	// PerLoop is the number of objects that each loop leaves behind (for
-	// trends, MB); nil if unknown.
+	// PerLoop is the number of objects that each loop leaks (for trends, MB);
+	// nil if unknown.
 	PerLoop Sides `json:"per_loop"`
 	// BytesEach is the retained size of one object: retained bytes divided by
 	// the number of objects.

@@ -133,8 +133,8 @@ func figureOf(s Sides, about bool, format func(float64) string) figure {
 	return f
 }
 
-// left returns how many objects are left behind by each loop or by each 1,000
-// events, or the growth in MB per hour.
+// left returns the number of objects that each loop leaks, or that 1,000 events
+// leak, or the growth in MB per hour.
 func (r *Row) left() figure {
 	s := r.PerLoop
 	if r.Status == New && s.Base == nil && s.Head != nil {
