@@ -430,7 +430,7 @@ func TestSearchCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.searchIn(ctx, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted before the start: %v", err)
+		t.Errorf("canceled before the start: %v", err)
 	}
 }
 

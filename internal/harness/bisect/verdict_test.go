@@ -145,7 +145,7 @@ func TestVerdict(t *testing.T) {
 		"proved at marks": {
 			[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop",
 		},
-		"not at marks": {
+		"absent at marks": {
 			[]runCase{{markedRun(false), nil}}, Good, "not in 3 heap dumps at marks of com.shop",
 		},
 		"another leak is proved": {
@@ -228,11 +228,11 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{changed(dumped(0), func(r *record.Run) { r.Diagnoses[0].Undecided = "truncated" }), nil}}, Skip,
 			"truncated",
 		},
-		"a check found it": {
+		"check found the leak": {
 			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil}},
 			Bad, "2 more objects after adds to the cart",
 		},
-		"a check found another": {
+		"check found another leak": {
 			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(otherKey, 4), New: 2}), nil}},
 			Good, "no check found the leak",
 		},

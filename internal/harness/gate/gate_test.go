@@ -289,7 +289,7 @@ func TestMovedLeak(t *testing.T) {
 	}
 	for _, r := range judge(runs(3, before), observed(9, after)).Leaks {
 		if r.Status == comparison.Gone {
-			t.Errorf("moved and gone: %+v", r)
+			t.Errorf("moved leak is also reported as gone: %+v", r)
 		}
 	}
 }
@@ -490,11 +490,11 @@ func TestTrends(t *testing.T) {
 		head  Observation
 		fails bool
 	}{
-		"leaks, base does not":            {of("pass", 1), trending(observed(9), "leak", 40), true},
+		"leaks, base does not leak":       {of("pass", 1), trending(observed(9), "leak", 40), true},
 		"leaks as much as the base":       {of("leak", 40), trending(observed(9), "leak", 40), false},
 		"leaks twice as much as the base": {of("leak", 40), trending(observed(9), "leak", 90), true},
 		"leaks, base undecided":           {of("inconclusive", 1), trending(observed(9), "leak", 40), false},
-		"no base yet":                     {nil, trending(observed(9), "leak", 40), false},
+		"no base runs":                    {nil, trending(observed(9), "leak", 40), false},
 		"inconclusive":                    {of("pass", 1), trending(observed(9), "inconclusive", 40), false},
 		"settled":                         {of("pass", 1), trending(observed(9), "settled", 40), false},
 	} {
@@ -558,7 +558,7 @@ func TestMeasures(t *testing.T) {
 	}
 	if got := judge([]Observation{tripped(0, 0)}, tripped(9, 0)); got.Verdict != comparison.Pass ||
 		len(got.Leaks) != 0 {
-		t.Errorf("nothing grows: %+v", got)
+		t.Errorf("result without growth: %+v", got)
 	}
 	if got := judge(nil, tripped(9, 200), func(in *Input) { in.Configured = false }); got.ExitCode != 1 {
 		t.Errorf("without a baseline: %+v", got)
@@ -691,7 +691,7 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if again.Verdict != comparison.Fail || !again.Leaks[0].Fails {
-		t.Error("the comparison itself was changed")
+		t.Error("the input comparison was modified")
 	}
 	if got = Confirm(first, judge(runs(3), observed(9))); got.Verdict == comparison.Fail {
 		t.Errorf("%+v", got)

@@ -21,7 +21,7 @@ import (
 var (
 	// ErrReadOnly means that the token lacks the permission (403). Workflows of
 	// pull requests from forks have a read-only token.
-	ErrReadOnly = errors.New("the token may not do that")
+	ErrReadOnly = errors.New("the token lacks a permission")
 	// ErrNotFound means that the object does not exist, or that the token may
 	// not see it (404, 410).
 	ErrNotFound = errors.New("not found")
@@ -98,7 +98,7 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 		return s.newFault(r, said+": unlock the conversation", ErrReadOnly, false)
 	case status == http.StatusForbidden:
 		return s.newFault(r,
-			fmt.Sprintf("%s: the token may not do that: give the job `permissions: { %s }`", said, r.need), ErrReadOnly,
+			fmt.Sprintf("%s: the token lacks a permission: give the job `permissions: { %s }`", said, r.need), ErrReadOnly,
 			false)
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return s.newFault(r,
