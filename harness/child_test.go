@@ -369,14 +369,14 @@ func (r *running) checkLeft(t *testing.T) {
 	t.Helper()
 	b := r.bench
 	for _, p := range b.processes() {
-		t.Errorf("the child has left a process: %s", p)
+		t.Errorf("a process of the child is still running: %s", p)
 	}
 	sockets := filepath.Join(b.temp, "leakgate-"+strconv.Itoa(os.Getuid()))
 	if left := names(sockets); len(left) > 0 && !r.of.dead {
-		t.Errorf("the child has left sockets: %q", left)
+		t.Errorf("the child did not remove its sockets: %q", left)
 	}
 	if left := names(b.leases); len(left) > 0 && !r.of.dead {
-		t.Errorf("the child has left leases: %q", left)
+		t.Errorf("the child did not remove its leases: %q", left)
 	}
 }
 
@@ -386,7 +386,7 @@ func checkPhone(t *testing.T, p adbd.Phone) {
 	var out bytes.Buffer
 	if code := p.Shell(t.Context(), "ls -a /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 ||
 		strings.TrimSpace(out.String()) != "" {
-		t.Errorf("left on the phone: exit %d, %s", code, &out)
+		t.Errorf("ls of the phone's temporary directory: exit %d, %q", code, &out)
 	}
 }
 
@@ -425,7 +425,7 @@ func (o *result) spec(t *testing.T, name string) types.SpecReport {
 			return s
 		}
 	}
-	t.Errorf("no spec %q ran", name)
+	t.Errorf("spec %q did not run", name)
 	return types.SpecReport{}
 }
 
@@ -491,7 +491,7 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 			return out
 		}
 	}
-	t.Errorf("%q has no entry of leakgate", s.FullText())
+	t.Errorf("%q has no report entry of leakgate", s.FullText())
 	return harness.SpecEntry{}
 }
 

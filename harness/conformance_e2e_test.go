@@ -104,7 +104,7 @@ func TestNewestGinkgo(t *testing.T) {
 		has(t, "the console", r.console, "Ran 18 of 19 Specs")
 		checkShop(t, r)
 		if got := testNames(r); !slices.Equal(got, plain) {
-			t.Errorf("tests are %q\nwithout leakgate %q", got, plain)
+			t.Errorf("test names %q\nwithout leakgate %q", got, plain)
 		}
 		for _, c := range r.junit {
 			if c.Name != "[It] cart checks out" {
@@ -116,7 +116,7 @@ func TestNewestGinkgo(t *testing.T) {
 					strings.Contains(p.Value, "CheckoutActivity")
 			}
 			if !found {
-				t.Errorf("the JUnit report has the properties %+v", c.Properties)
+				t.Errorf("unexpected properties in the JUnit report: %+v", c.Properties)
 			}
 		}
 	}
@@ -126,26 +126,26 @@ func TestNewestGinkgo(t *testing.T) {
 // wantNodes are the verdicts on the specs of the scenario nodes.
 func wantNodes() map[string]record.CheckVerdict {
 	out := map[string]record.CheckVerdict{
-		"stopped by a cleanup of the spec leaks":         record.VerdictLeak,
-		"driven just before each leaks":                  record.VerdictLeak,
-		"driven just after each is clean":                record.VerdictPass,
-		"failed before each leaks":                       record.VerdictLeak,
-		"of its own has to pass twice and leaks":         record.VerdictLeak,
-		"of its own leaks at its first attempt":          record.VerdictLeak,
-		"of its own skips itself":                        record.VerdictPass,
-		"of its own leaks and skips itself":              record.VerdictLeak,
-		"of its own leaks and panics":                    record.VerdictLeak,
-		"of its own is labelled":                         record.VerdictPass,
-		"of its own leaks and takes too long":            record.VerdictLeak,
-		"of its own leaks where nobody looks":            record.VerdictPass,
-		"of its own is clean at last":                    record.VerdictPass,
-		"of its own is clean and has a time limit":       record.VerdictPass,
-		"of its own leaks in a node that takes too long": record.VerdictLeak,
-		"table leaks where it is accepted":               record.VerdictKnown,
+		"stopped by a cleanup of the spec leaks":             record.VerdictLeak,
+		"driven just before each leaks":                      record.VerdictLeak,
+		"driven just after each is clean":                    record.VerdictPass,
+		"failed before each leaks":                           record.VerdictLeak,
+		"single spec must pass twice and leaks":              record.VerdictLeak,
+		"single spec leaks on its first attempt":             record.VerdictLeak,
+		"single spec skips itself":                           record.VerdictPass,
+		"single spec leaks and skips itself":                 record.VerdictLeak,
+		"single spec leaks and panics":                       record.VerdictLeak,
+		"single spec is labelled":                            record.VerdictPass,
+		"single spec leaks and takes too long":               record.VerdictLeak,
+		"single spec leaks in a process that is not checked": record.VerdictPass,
+		"single spec is clean at the end":                    record.VerdictPass,
+		"single spec is clean and has a time limit":          record.VerdictPass,
+		"single spec leaks in a node that takes too long":    record.VerdictLeak,
+		"table leaks an accepted class":                      record.VerdictKnown,
 	}
 	for _, container := range []string{
 		"started before each", "stopped after each", "stopped by a cleanup", "started before all",
-		"started once for what is ordered container", "table",
+		"started once ordered container", "table",
 	} {
 		out[container+" leaks"], out[container+" is clean"] = record.VerdictLeak, record.VerdictPass
 	}
@@ -202,7 +202,7 @@ func TestLeakOlderThanSuite(t *testing.T) {
 	b := newBench(t, demoPhone(t))
 	first := b.run(t, child{scenario: "old", args: []string{"--skip=unseen"}})
 	if _, verdict := first.verdict(); first.code != 0 {
-		t.Errorf("a leak that is older than the suite: exit %d, %s", first.code, verdict)
+		t.Errorf("a leak that existed before the suite: exit %d, %s", first.code, verdict)
 	} else {
 		has(t, "the verdict on the suite", verdict,
 			"before the check of app is clean at first: com.cart: leaked 1 x CheckoutActivity")
@@ -338,12 +338,12 @@ func TestTrends(t *testing.T) {
 	r := newBench(t, phone).run(t, child{scenario: "trends", env: []string{"SUITE_WATCHES=com.shop"}})
 	short, long, live := entry(t, r.spec(t, "is short")), entry(t, r.spec(t, "is long")),
 		entry(t, r.spec(t, "is LEAKING"))
-	has(t, "the short one", short.Text, "com.shop: inconclusive: ", " of 30 minutes that a trend needs")
+	has(t, "the short spec", short.Text, "com.shop: inconclusive: ", " of the 30 minutes that a trend needs")
 	if short.Verdict != record.VerdictInconclusive || long.Verdict != record.VerdictLeak ||
 		live.Verdict != record.VerdictLeak {
 		t.Errorf("%s\n%s\n%s", short, long, live)
 	}
-	has(t, "the one that is LEAKING", live.Text, "was LEAKING within the check")
+	has(t, "the LEAKING spec", live.Text, "was LEAKING during the check")
 	if failed, verdict := r.verdict(); !failed || r.code != 1 || !strings.Contains(verdict, "com.shop: leak: ") {
 		t.Errorf("exit %d, %s", r.code, verdict)
 	}
@@ -418,10 +418,10 @@ func TestTwoSuites(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	leave(t, marks, "waits")
 	if r := first.finishBeside(t); r.code != 0 {
-		t.Errorf("the first exits with %d", r.code)
+		t.Errorf("the first suite exits with %d", r.code)
 	}
 	if r := third.finish(t); r.code != 0 {
-		t.Errorf("the one that waits exits with %d", r.code)
+		t.Errorf("the waiting suite exits with %d", r.code)
 	}
 }
 
@@ -567,7 +567,7 @@ func TestCrashes(t *testing.T) {
 		has(t, "the verdict on the suite", verdict, name+": com.cart, pid ", reason)
 		has(t, "the console", r.console, ": "+reason+": ")
 	}
-	for _, name := range []string{"is clean", "is clean after it", "is clean at last"} {
+	for _, name := range []string{"is clean", "is clean after it", "is clean at the end"} {
 		if e := entry(t, r.spec(t, name)); e.Verdict != record.VerdictPass {
 			t.Errorf("%s: %s", name, e)
 		}
@@ -609,7 +609,8 @@ func TestPatternWithoutProcess(t *testing.T) {
 	if !failed || r.code != 1 {
 		t.Errorf("exit %d", r.code)
 	}
-	has(t, "the verdict on the suite", verdict, "no process matched com.carts; similar names that run: com.cart",
+	has(t, "the verdict on the suite", verdict,
+		"no process matched com.carts; running processes with similar names: com.cart",
 		"4 not checked")
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"SUITE_OPTIONS=process=com.nothing"}})
 	failed, verdict = r.verdict()
@@ -649,7 +650,7 @@ func TestDevicePool(t *testing.T) {
 		used[e.Device]++
 		for _, own := range s.ReportEntries {
 			if own.Name == "serial" && own.Value.Representation != e.Device {
-				t.Errorf("%s drove %s and was checked on %s", s.FullText(), own.Value.Representation, e.Device)
+				t.Errorf("%s used device %s, but was checked on %s", s.FullText(), own.Value.Representation, e.Device)
 			}
 		}
 	}
@@ -730,7 +731,7 @@ func TestInstrument(t *testing.T) {
 		}
 	}
 	if entries != 5 {
-		t.Errorf("%d entries of tests", entries)
+		t.Errorf("got %d report entries of tests, want 5", entries)
 	}
 	for _, run := range r.runs() {
 		text, err := os.ReadFile(filepath.Join(run, "junit.xml"))
@@ -746,19 +747,20 @@ func TestInstrument(t *testing.T) {
 func TestMatchers(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t, child{scenario: "matchers"})
 	want := []string{
-		"app asks for a process that is not there", "app asks for several", "app fails with the words of the matcher",
+		"app requests a process that does not exist", "app requests several processes",
+		"app fails with the message of the matcher",
 	}
 	if got := r.failures(); !slices.Equal(got, want) || r.code != 1 {
 		t.Errorf("exit %d, failed %q", r.code, got)
 	}
-	has(t, "the failure of HaveLeaks", r.spec(t, "the words of the matcher").Failure.Message,
+	has(t, "the failure of HaveLeaks", r.spec(t, "the message of the matcher").Failure.Message,
 		"has 1 x CheckoutActivity, held by ScreenTracker.sScreens", "expected it not to have leaks", "GC Root: ")
-	has(t, "the failure of a process that is not there", r.spec(t, "that is not there").Failure.Message,
+	has(t, "the failure of a missing process", r.spec(t, "that does not exist").Failure.Message,
 		"read com.nothing: it has not been seen")
-	several := r.spec(t, "asks for several")
+	several := r.spec(t, "requests several processes")
 	has(t, "the failure of several", several.Failure.Message, "2 processes match: name one of them")
 	if several.RunTime > 10*time.Second {
-		t.Errorf("it asked for %v", several.RunTime)
+		t.Errorf("the spec ran for %v", several.RunTime)
 	}
 }
 
@@ -895,9 +897,10 @@ func TestOverhead(t *testing.T) {
 	if len(own) != 12 {
 		t.Fatalf("%d specs", len(own))
 	}
-	t.Logf("own time of a spec: median %v, at most %v; readings of the device: median %v", own[6], own[11], readings[6])
+	t.Logf("leakgate's own time per spec: median %v, at most %v; device readings: median %v", own[6], own[11],
+		readings[6])
 	if own[6] > time.Millisecond {
-		t.Errorf("leakgate adds %v to a spec, beside %v of readings", own[6], readings[6])
+		t.Errorf("leakgate adds %v per spec, not counting %v of readings", own[6], readings[6])
 	}
 }
 
@@ -911,9 +914,9 @@ func TestRoundTrips(t *testing.T) {
 		if got := r.failures(); !slices.Equal(got, []string{"app leaks", "app leaks native memory"}) || r.code != 1 {
 			t.Errorf("%q: exit %d, failed %q", args, r.code, got)
 		}
-		has(t, "the trip that leaks", r.spec(t, "app leaks").Failure.Message, "Activities +1 a loop",
+		has(t, "the trip that leaks", r.spec(t, "app leaks").Failure.Message, "Activities +1 per loop",
 			"ScreenTracker.sScreens (ArrayList): +10 objects",
-			"expected it not to leave something behind with every repetition")
+			"expected it not to grow with every repetition")
 		has(t, "the trip that leaks native memory", r.spec(t, "leaks native memory").Failure.Message, "ative")
 		checkPhone(t, phone)
 	}

@@ -26,7 +26,7 @@ func TestSuiteIsChecked(t *testing.T) {
 			r := newBench(t, phone).run(t, child{scenario: "shop", args: args})
 			checkShop(t, r)
 			if got := testNames(r); !slices.Equal(got, plain) || len(got) < 18 {
-				t.Errorf("tests are %q\nwithout leakgate %q", got, plain)
+				t.Errorf("test names %q\nwithout leakgate %q", got, plain)
 			}
 			checkPhone(t, phone)
 		})
@@ -50,31 +50,32 @@ func checkShop(t *testing.T, r result) {
 	t.Helper()
 	want := map[string]record.CheckVerdict{
 		"cart opens the cart": record.VerdictPass, "cart opens a product": record.VerdictPass,
-		"cart ends on one more screen": record.VerdictPass,
-		"cart checks out":              record.VerdictLeak, "cart opens the cart again": record.VerdictPass,
-		"cart opens an accepted page":             record.VerdictKnown,
-		"cart checks out beside an accepted page": record.VerdictLeak,
-		"cart opens a page that was accepted":     record.VerdictPass,
-		"cart fails by itself":                    record.VerdictLeak,
-		"cart passes at its third attempt":        record.VerdictLeak,
-		"cart is not checked":                     record.VerdictSkipped,
-		"cart opens the cart at last":             record.VerdictPass,
-		"cart item of the cart":                   record.VerdictPass, "cart item that leaks": record.VerdictLeak,
-		"cart in order is empty": record.VerdictPass, "cart in order is paid": record.VerdictLeak,
+		"cart leaves another screen open": record.VerdictPass,
+		"cart checks out":                 record.VerdictLeak, "cart opens the cart again": record.VerdictPass,
+		"cart opens an accepted page":            record.VerdictKnown,
+		"cart checks out after an accepted page": record.VerdictLeak,
+		"cart opens a page that was accepted":    record.VerdictPass,
+		"cart fails for another reason":          record.VerdictLeak,
+		"cart passes on its third attempt":       record.VerdictLeak,
+		"cart is not checked":                    record.VerdictSkipped,
+		"cart opens the cart at the end":         record.VerdictPass,
+		"cart item of the cart":                  record.VerdictPass, "cart item that leaks": record.VerdictLeak,
+		"cart order is empty": record.VerdictPass, "cart order is paid": record.VerdictLeak,
 		"cart is alone": record.VerdictPass,
 	}
 	if got := r.verdicts(t); !maps.Equal(got, want) {
-		t.Errorf("verdicts are %v\nwant %v", got, want)
+		t.Errorf("got verdicts %v\nwant %v", got, want)
 	}
 	failed := []string{
-		"cart checks out", "cart checks out beside an accepted page", "cart fails by itself", "cart in order is paid",
-		"cart item that leaks", "cart opens a page that was accepted", "cart passes at its third attempt",
+		"cart checks out", "cart checks out after an accepted page", "cart fails for another reason",
+		"cart order is paid",
+		"cart item that leaks", "cart opens a page that was accepted", "cart passes on its third attempt",
 	}
 	if got := r.failures(); !slices.Equal(got, failed) || r.code != 1 {
 		t.Errorf("exit %d, failed: %q\nwant %q", r.code, got, failed)
 	}
-	if s := r.spec(t, "in order is sent"); s.State != types.SpecStateSkipped {
-		t.Errorf("the spec after the one that leaks is %v", s.State)
+	if s := r.spec(t, "order is sent"); s.State != types.SpecStateSkipped {
+		t.Errorf("the spec after the leaking one has state %v", s.State)
 	}
 	checkLeak(t, r)
 	checkOwnFailure(t, r)
@@ -87,17 +88,17 @@ const leakText = "leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTrac
 // checkLeak checks the failure of a spec that leaks.
 func checkLeak(t *testing.T, r result) {
 	t.Helper()
-	for _, name := range []string{"cart checks out", "in order is paid", "item that leaks"} {
+	for _, name := range []string{"cart checks out", "order is paid", "item that leaks"} {
 		s := r.spec(t, name)
 		failure := s.Failure.Message
 		if !strings.HasPrefix(failure, leakText) {
-			t.Errorf("%s fails with\n%s", name, failure)
+			t.Errorf("%s fails with:\n%s", name, failure)
 		}
 		has(t, name, failure, "╰→ com.cart.CheckoutActivity instance", "↓ static ScreenTracker.sScreens",
 			"evidence in "+r.folder, "leaks.Known(harness.Key(\"", "GC Root: ")
 		has(t, "the console", r.console, "[FAILED] "+strings.SplitN(failure, "\n", 2)[0])
 		if n := strings.Count(failure, "\n"); n > 65 {
-			t.Errorf("%s fails with %d lines", name, n)
+			t.Errorf("the failure of %s has %d lines", name, n)
 		}
 		e := entry(t, s)
 		if len(e.Processes) == 0 || len(e.Processes[0].Leaks) != 1 || e.Processes[0].Leaks[0].New != 1 ||
@@ -108,7 +109,7 @@ func checkLeak(t *testing.T, r result) {
 	}
 	if i := slices.IndexFunc(r.junit, func(c junitCase) bool { return c.Name == "[It] cart checks out" }); i < 0 ||
 		r.junit[i].Failure == nil || !strings.HasPrefix(r.junit[i].Failure.Message, leakText) {
-		t.Errorf("the JUnit report has %+v", r.junit)
+		t.Errorf("unexpected JUnit report: %+v", r.junit)
 	}
 }
 
@@ -139,22 +140,22 @@ func checkLocation(t *testing.T, failure string) {
 // that failure comes first in Ginkgo, and the leak is in all other outputs.
 func checkOwnFailure(t *testing.T, r result) {
 	t.Helper()
-	s := r.spec(t, "fails by itself")
+	s := r.spec(t, "fails for another reason")
 	if s.Failure.Message != "the total is wrong" {
-		t.Errorf("its own failure is %q", s.Failure.Message)
+		t.Errorf("unexpected failure %q", s.Failure.Message)
 	}
 	e := entry(t, s)
-	has(t, "its entry", e.Text, "leaks 1 x CheckoutActivity")
+	has(t, "the report entry", e.Text, "leaks 1 x CheckoutActivity")
 	failed, verdict := r.verdict()
 	if !failed {
 		t.Error("the suite passes")
 	}
-	has(t, "the verdict on the suite", verdict, "cart fails by itself: com.cart: leaks 1 x CheckoutActivity",
+	has(t, "the verdict on the suite", verdict, "cart fails for another reason: com.cart: leaks 1 x CheckoutActivity",
 		"leakgate: the suite fails", "the run is in "+r.folder)
 	if n := strings.Count(r.console, "leaks 1 x CheckoutActivity"); n < 6 {
 		t.Errorf("the console shows the leak %d times", n)
 	}
-	flaky := r.spec(t, "passes at its third attempt")
+	flaky := r.spec(t, "passes on its third attempt")
 	if flaky.NumAttempts != 3 || !strings.HasPrefix(flaky.Failure.Message, leakText) {
 		t.Errorf("after %d attempts: %s", flaky.NumAttempts, flaky.Failure.Message)
 	}
@@ -169,9 +170,9 @@ func checkExceptions(t *testing.T, r result) {
 		!strings.Contains(accepted.Processes[0].Leaks[0].Known, "SHOP-12, owner anna, until 2999-01-01") {
 		t.Errorf("%+v", accepted)
 	}
-	beside := r.spec(t, "checks out beside an accepted page")
+	beside := r.spec(t, "checks out after an accepted page")
 	if !strings.HasPrefix(beside.Failure.Message, leakText) {
-		t.Errorf("beside an accepted page: %s", beside.Failure.Message)
+		t.Errorf("after an accepted page: %s", beside.Failure.Message)
 	}
 	over := r.spec(t, "opens a page that was accepted")
 	has(t, "an expired exception", over.Failure.Message,

@@ -51,7 +51,7 @@ func TestSuiteOnTheHostDevice(t *testing.T) {
 			}
 			if left := strings.TrimSpace(device.Must(t, "shell", "ls /data/local/tmp")); strings.Contains(left,
 				"hprof") {
-				t.Errorf("left on the device: %s", left)
+				t.Errorf("files remain on the device: %s", left)
 			}
 		})
 	}

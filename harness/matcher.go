@@ -105,7 +105,7 @@ func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 // memory with every repetition. It is an error if the trip could not be judged.
 func HaveGrowingObjects() types.GomegaMatcher {
 	return &matcher[*Trip]{
-		want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {
+		want: "to grow with every repetition", match: func(t *Trip) (bool, string, error) {
 			if t == nil {
 				return false, "", errors.New("judge a trip: it is nil; see the error of RoundTrip")
 			}
@@ -194,11 +194,11 @@ func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 					least = c.RetainedBytes
 				}
 			}
-			words := fmt.Sprintf("%s: %s is not among the %d classes that retain most, so it retains at most %s",
+			words := fmt.Sprintf("%s: %s is not among the %d classes that retain the most, so it retains at most %s",
 				d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
 			if least > 0 && bytes <= least {
 				return false, words,
-					fmt.Errorf("judge %s: %s is not among the classes that retain most", d.GomegaString(), class)
+					fmt.Errorf("judge %s: %s is not among the classes that retain the most", d.GomegaString(), class)
 			}
 			return true, words, nil
 		}}
@@ -208,30 +208,32 @@ func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 // than in an earlier snapshot:
 // Eventually(leaks.Process("com.shop")).ShouldNot(HaveLeaked(before)).
 func HaveLeaked(before *Snapshot) types.GomegaMatcher {
-	return &matcher[ProcessState]{want: "to have more than before", match: func(s ProcessState) (bool, string, error) {
-		if before == nil {
-			return false, "", fmt.Errorf("compare %s: the snapshot is nil", s.Process)
-		}
-		if before.Process != s.Process {
-			return false, "", fmt.Errorf("compare %s: the snapshot is of %s", s.Process, before.Process)
-		}
-		ctx, done := context.WithTimeout(context.Background(), askTime)
-		defer done()
-		now, err := s.leaks.Snapshot(ctx, s.Process)
-		if err != nil {
-			return false, "", err
-		}
-		if now.PID != before.PID || now.Start != before.Start {
-			return false, "",
-				fmt.Errorf("compare %s: it has restarted since the snapshot: pid %d was %d", s.Process, now.PID,
-					before.PID)
-		}
-		rises := snapshotGrowth(before, now)
-		if len(rises) == 0 {
-			return false, s.Process + " has no more than before", nil
-		}
-		return true, s.Process + " has more than before: " + check.Text(rises), nil
-	}}
+	return &matcher[ProcessState]{
+		want: "to have leaked since the snapshot", match: func(s ProcessState) (bool, string, error) {
+			if before == nil {
+				return false, "", fmt.Errorf("compare %s: the snapshot is nil", s.Process)
+			}
+			if before.Process != s.Process {
+				return false, "", fmt.Errorf("compare %s: the snapshot is of %s", s.Process, before.Process)
+			}
+			ctx, done := context.WithTimeout(context.Background(), askTime)
+			defer done()
+			now, err := s.leaks.Snapshot(ctx, s.Process)
+			if err != nil {
+				return false, "", err
+			}
+			if now.PID != before.PID || now.Start != before.Start {
+				return false, "",
+					fmt.Errorf("compare %s: it has restarted since the snapshot (pid %[3]d, then %[2]d)", s.Process,
+						now.PID,
+						before.PID)
+			}
+			rises := snapshotGrowth(before, now)
+			if len(rises) == 0 {
+				return false, s.Process + " has no more objects, threads or open files than before", nil
+			}
+			return true, s.Process + " has more objects, threads or open files than before: " + check.Text(rises), nil
+		}}
 }
 
 func snapshotGrowth(before, now *Snapshot) []check.Rise {

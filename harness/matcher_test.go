@@ -77,11 +77,11 @@ func TestMatchers(t *testing.T) {
 			"the heap dump of com.shop in runs/1 has 2 x CartActivity, held by A.b (2.0 MB retained)\nexpected it " +
 				"not to have leaks", false,
 		},
-		"leaks of a library": {
+		"library leaks": {
 			HaveLeaks(), clean, false, "the heap dump of com.shop in runs/2 has no leak\nexpected it to have leaks",
 			false,
 		},
-		"leaks undecided": {
+		"leaks not ruled out": {
 			HaveLeaks(), unsure, false, "leaks cannot be ruled out: the dump is truncated", true,
 		},
 		"retained below": {
@@ -93,22 +93,24 @@ func TestMatchers(t *testing.T) {
 		"retains at least 5 000 bytes": {
 			HaveRetainedBelow("com.shop.Big", 5001), classes, false, "com.shop.Big retains at least 5 000 bytes", true,
 		},
-		"retained, not shown": {
-			HaveRetainedBelow("com.shop.Other", 1001), classes, true, "is not among the 3 classes that retain most",
+		"retained size of an unlisted class": {
+			HaveRetainedBelow("com.shop.Other", 1001), classes, true, "is not among the 3 classes that retain the most",
 			false,
 		},
-		"retained, unknown": {
-			HaveRetainedBelow("com.shop.Other", 1000), classes, false, "is not among the classes that retain most",
+		"retained size unknown": {
+			HaveRetainedBelow("com.shop.Other", 1000), classes, false, "is not among the classes that retain the most",
 			true,
 		},
-		"trip": {
-			HaveGrowingObjects(), growing, true, "expected it not to leave something behind with every repetition",
+		"growing trip": {
+			HaveGrowingObjects(), growing, true, "expected it not to grow with every repetition",
 			false,
 		},
 		"steady trip": {
-			HaveGrowingObjects(), steady, false, "expected it to leave something behind with every repetition", false,
+			HaveGrowingObjects(), steady, false, "expected it to grow with every repetition", false,
 		},
-		"trip unsure":  {HaveGrowingObjects(), open, false, "judge the trip of com.shop: the loop failed", true},
+		"trip without a verdict": {
+			HaveGrowingObjects(), open, false, "judge the trip of com.shop: the loop failed", true,
+		},
 		"another type": {BeLeaking(), 3, false, "want harness.ProcessState, got int", true},
 		"nil":          {BeLeaking(), nil, false, "want harness.ProcessState, got <nil>", true},
 		"no snapshot":  {HaveLeaked(nil), sampled(detector.Normal, nil), false, "the snapshot is nil", true},

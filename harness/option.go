@@ -100,18 +100,18 @@ func declareFlags(to *flag.FlagSet) {
 			to.StringVar(value, name, "", usage)
 		}
 	}
-	text("leakgate.config", &flags.config, "YAML file of leakgate")
+	text("leakgate.config", &flags.config, "leakgate YAML file")
 	text("leakgate.devices", &flags.devices, "serials of the devices to use, separated by commas")
-	text("leakgate.artifacts", &flags.artifacts, "directory of run directories")
-	text("leakgate.accepted", &flags.accepted, "file of accepted leaks")
+	text("leakgate.artifacts", &flags.artifacts, "directory in which run directories are created")
+	text("leakgate.accepted", &flags.accepted, "file that lists the accepted leaks")
 	for name, f := range map[string]struct {
 		value *optionalBool
 		usage string
 	}{
 		"leakgate.strict":   {&flags.strict, "fail checks that are inconclusive"},
-		"leakgate.observe":  {&flags.observe, "report leaks and fail nothing"},
+		"leakgate.observe":  {&flags.observe, "report leaks without failing"},
 		"leakgate.wait":     {&flags.wait, "wait for devices that another run uses"},
-		"leakgate.stand_in": {&flags.standIn, "allow a simulated phone whose time runs faster"},
+		"leakgate.stand_in": {&flags.standIn, "allow a simulated phone whose time runs faster than real time"},
 	} {
 		if to.Lookup(name) == nil {
 			to.Var(f.value, name, f.usage)

@@ -48,16 +48,16 @@ func TestReadReport(t *testing.T) {
 	var want, got any
 	if twice, err := json.Marshal(again); err != nil || json.Unmarshal(twice, &got) != nil ||
 		json.Unmarshal(text, &want) != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("read as %s, %v\nwas %s", twice, err, text)
+		t.Errorf("read back: %s, %v\nwritten: %s", twice, err, text)
 	}
 	if _, err := readReport(path + ".none"); err == nil {
-		t.Error("no analysis")
+		t.Error("a missing analysis causes no error")
 	}
 	if err := os.WriteFile(path, []byte(`{"leaks": 3}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readReport(path); err == nil {
-		t.Error("it is not a report")
+		t.Error("a file that is not a report causes no error")
 	}
 }
 

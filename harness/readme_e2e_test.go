@@ -126,9 +126,9 @@ func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 		t.Errorf("the served phone is still running: %s", left)
 	}
 	if took := time.Since(began); took > 5*time.Minute {
-		t.Errorf("it took %v", took)
+		t.Errorf("the journey took %v", took)
 	} else {
-		t.Logf("%v from an empty directory to a failing check", took.Round(time.Second))
+		t.Logf("%v until a check failed, starting in an empty directory", took.Round(time.Second))
 	}
 	if t.Failed() {
 		t.Logf("%v\n%s", err, console)

@@ -71,10 +71,10 @@ func TestEntryText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if got := visibility(c.e, false) == types.ReportEntryVisibilityAlways; got != c.visible {
-			t.Errorf("%q is shown: %v", want, got)
+			t.Errorf("%q always visible: %v", want, got)
 		}
 		if visibility(c.e, true) != types.ReportEntryVisibilityAlways {
-			t.Errorf("%q fails and is not shown", want)
+			t.Errorf("%q fails but is not always visible", want)
 		}
 	}
 }
@@ -122,12 +122,12 @@ func TestFailureText(t *testing.T) {
 		t.Errorf("%d lines, the last is %q", len(lines), last)
 	}
 	if len(e.Processes[0].Leaks[1].Trace) != 1000 || e.Processes[0].Leaks[1].Trace[shownTrace] != "leak 1, line 41" {
-		t.Error("the trace of the entry has changed")
+		t.Error("shortening the text changed the trace of the entry")
 	}
 	for n := range 200 {
 		text := strings.TrimSuffix(strings.Repeat("x\n", n), "\n")
 		if got := screen(text); strings.Count(got, "\n") > shownScreen || n <= shownScreen && got != text {
-			t.Errorf("%d lines became %q", n, got)
+			t.Errorf("text of %d lines was shortened to %q", n, got)
 		}
 	}
 	short := leakyEntry(1, 0)
@@ -154,11 +154,11 @@ func TestFailingChecks(t *testing.T) {
 		}
 		e.Expired = []string{"over"}
 		if !l.fails(e, false) { // whatever the check shows, somebody has to look
-			t.Errorf("%s with an expired exception", c.verdict)
+			t.Errorf("%s with an expired exception does not fail", c.verdict)
 		}
 		l.settings.Observe = true
 		if l.fails(e, true) {
-			t.Errorf("%s fails although it is only observed", c.verdict)
+			t.Errorf("%s fails in observe mode", c.verdict)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestDecorators(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if other := l.Check()[0].(types.AroundNodeDecorator).CodeLocation; other == at {
-		t.Error("two decorators are one")
+		t.Error("two decorators have the same location")
 	}
 	for name, decorate := range map[string]func(){
 		"no reason to skip": func() { l.Skip(" ") },

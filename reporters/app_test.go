@@ -36,19 +36,19 @@ func TestTextOfApps(t *testing.T) {
 		run  record.Run
 		want string
 	}{
-		"by the sum alone": {
-			shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end: no alarm while it ran; no process leaks by itself
+		"leak only in the sum": {
+			shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end, without an alarm during the run; no process leaks by itself
   why      grew 400 MB
   series   960 sums of 2 processes over 8h0m
   rate     +50.0 MB/h (95 %: +45.0 to +55.0)
   held by  com.shop 52 % (+210.0 MB), com.shop:remote 48 % (+190.0 MB)
   growth   Java Heap 100 % (+48.0 MB/h)
 `},
-		"by a process": {
+		"leak of one process": {
 			shopping(detector.Leak, "com.shop"),
 			"all processes of com.shop together: leak; com.shop leaks, see above\n",
 		},
-		"by two": {
+		"leak of two processes": {
 			shopping(detector.Leak, "com.shop", "com.shop:remote"),
 			"all processes of com.shop together: leak; 2 processes leak, see above\n",
 		},
@@ -88,7 +88,7 @@ func TestTextOfAppsInWindows(t *testing.T) {
 	}
 	run.Windows[0].Processes[0].Gate = detector.Leak
 	if got := text(); strings.Contains(got, "together") {
-		t.Errorf("reported twice:\n%s", got)
+		t.Errorf("the leak is reported twice:\n%s", got)
 	}
 }
 
@@ -98,10 +98,10 @@ func TestJUnitOfApps(t *testing.T) {
 		run  record.Run
 		want string
 	}{
-		"by the sum alone": {shopping(detector.Leak), "failure"},
-		"by a process":     {shopping(detector.Leak, "com.shop"), ""},
-		"no leak":          {shopping(detector.Settled), ""},
-		"inconclusive":     {shopping(detector.Inconclusive), "skipped"},
+		"leak only in the sum": {shopping(detector.Leak), "failure"},
+		"leak of one process":  {shopping(detector.Leak, "com.shop"), ""},
+		"no leak":              {shopping(detector.Settled), ""},
+		"inconclusive":         {shopping(detector.Inconclusive), "skipped"},
 	} {
 		var out bytes.Buffer
 		if err := WriteJUnit(&out, c.run); err != nil {

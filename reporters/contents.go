@@ -45,14 +45,15 @@ func (out *page) bitmaps(m *android.Bitmaps) {
 	out.blank()
 	estimated := ""
 	if m.EstimatedBytes > 0 {
-		estimated = fmt.Sprintf(", %s of it estimated", text.Size(m.EstimatedBytes))
+		estimated = fmt.Sprintf(", of which %s is estimated", text.Size(m.EstimatedBytes))
 	}
 	out.line("BITMAPS: %s, %s%s", text.Grouped(m.Count), text.Size(m.Bytes), estimated)
 	if m.Larger != nil && *m.Larger > 0 {
 		out.line("  %s are larger than the screen: %s", text.Grouped(*m.Larger), text.Size(m.LargerBytes))
 	}
 	if m.DuplicatesBy == android.ByNothing {
-		out.line("  the dump does not contain which are the same; on Android 15 and later `am dumpheap -b png` does")
+		out.line("  the dump does not show which are identical; a dump of `am dumpheap -b png` (Android 15 or later) " +
+			"does")
 	}
 	for _, d := range firstOf(m.Duplicates) {
 		out.line("%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height,
@@ -76,10 +77,10 @@ func (out *page) strings(s *android.Strings) {
 	}
 	out.blank()
 	if !s.Compared {
-		out.line("STRINGS: %s, not compared; --strings does", text.Grouped(s.Count))
+		out.line("STRINGS: %s, not compared; --strings compares them", text.Grouped(s.Count))
 		return
 	}
-	out.line("STRINGS: %s, %s different; %s wasted on repeated ones", text.Grouped(s.Count), text.Grouped(s.Distinct),
+	out.line("STRINGS: %s, %s distinct; %s wasted on duplicates", text.Grouped(s.Count), text.Grouped(s.Distinct),
 		text.Size(s.WastedBytes))
 	for _, r := range firstOf(s.Wasteful) {
 		out.line("%14s wasted  %s times %q", text.Grouped(r.WastedBytes), text.Grouped(r.Count), r.Value)
@@ -131,7 +132,7 @@ func (out *page) finalizers(f *android.Finalizers) {
 		return
 	}
 	out.blank()
-	out.line("FINALIZER QUEUE: %s wait for their finalizer and hold %s",
+	out.line("FINALIZER QUEUE: %s, which retain %s, await finalization",
 		text.Count(int(f.Pending), "object", "objects"), text.Size(f.PendingBytes))
 	for _, c := range firstOf(f.Classes) {
 		if c.Pending > 0 {

@@ -157,7 +157,7 @@ func TestWriteLeak(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		leak analysis.Leak
-	}{{"leak", own}, {"library", library}, {"pile", pile}, {"rooted", rooted}, {"bare", analysis.Leak{}}} {
+	}{{"leak", own}, {"library", library}, {"accumulation", pile}, {"rooted", rooted}, {"empty", analysis.Leak{}}} {
 		fmt.Fprintf(&b, "# %s: %s\n%s\n", c.name, LeakName(&c.leak), strings.Join(lines(WriteLeak, &c.leak), "\n"))
 	}
 	golden(t, "leaks.golden", b.String())

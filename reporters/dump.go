@@ -178,7 +178,7 @@ func (out *page) dominators(r *analysis.Report) {
 		return
 	}
 	out.blank()
-	out.line("DOMINATORS: the objects that keep most memory alive, as a tree; sizes in bytes")
+	out.line("DOMINATORS: the objects that retain the most memory, as a tree; sizes in bytes")
 	out.line("%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
 	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
 	left := out.first(math.MaxInt)

@@ -212,7 +212,7 @@ func ExampleWriteGrowth() {
 	// dump 1: after2.hprof, 40 000 objects, 0.0 kB reachable, no date
 	// dump 2: after4.hprof, 41 000 objects, 0.0 kB reachable, no date
 	//
-	// 1 place grew in every dump (each time by 2 objects at least, one for each repetition)
+	// 1 place grew in every dump (by at least 2 objects each time, one for each repetition)
 	//
 	// 1. Registry.all (ArrayList): +40 objects, 10 for each repetition, +3.0 MB
 	//    sticky class class com.shop.Registry

@@ -27,12 +27,12 @@ func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	out.warnings(r.Warnings)
 	out.blank()
 	out.accounting(r)
-	often := "each time by 1 object at least"
+	often := "by at least 1 object each time"
 	if r.Loops > 1 {
-		often = fmt.Sprintf("each time by %s objects at least, one for each repetition", text.Grouped(int64(r.Loops)))
+		often = fmt.Sprintf("by at least %s objects each time, one for each repetition", text.Grouped(int64(r.Loops)))
 	}
 	if r.Found == 0 {
-		out.line("nothing grew in every dump (%s)", often)
+		out.line("no place grew in every dump (%s)", often)
 	} else {
 		out.line("%s in every dump (%s)", text.Count(r.Found, "place grew", "places grew"), often)
 	}

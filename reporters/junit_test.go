@@ -36,7 +36,7 @@ func readSuites(t *testing.T, text []byte) []junitCase {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		if tok, err := d.Token(); err != io.EOF {
-			t.Fatalf("after the end: %v %v", tok, err)
+			t.Fatalf("text after the end of the document: %v %v", tok, err)
 		}
 	}
 	if len(all.Suites) != 1 {
@@ -313,7 +313,7 @@ func TestJUnitFile(t *testing.T) {
 	}
 	readSuites(t, text)
 	if err := WriteJUnitFile(filepath.Join(dir, "none"), record.Run{}); err == nil {
-		t.Error("no error without a directory")
+		t.Error("a missing directory causes no error")
 	}
 }
 

@@ -335,7 +335,7 @@ func (out *page) reference(e analysis.TraceElement, look bool) {
 
 func (out *page) related(also []analysis.Related, count int) {
 	for _, a := range firstOf(also) {
-		out.line("Also retains leaking object %s (%s), in these bytes", a.Object, className(a.Class))
+		out.line("Also retains leaking object %s (%s), included in these bytes", a.Object, className(a.Class))
 	}
 	if n := count - shownLines; n > 0 {
 		out.line("Also retains %s", text.Count(n, "more leaking object", "more leaking objects"))

@@ -157,7 +157,7 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 	}
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T),
-			map[bool]string{true: ", and it stayed"}[j.Sustained])
+			map[bool]string{true: ", sustained"}[j.Sustained])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
 		out.line("  %-8s %s -> %s: %s", text.Span(t.T), DescribeState(t.From, policy), DescribeState(t.To, policy),

@@ -58,7 +58,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 	case r.ExitCode == record.ExitInconclusive && len(r.MissingEvidence) > 0:
 		out.line("Exit code 5: evidence is missing.")
 	case r.ExitCode == record.ExitInconclusive && len(r.Unjudged) > 0:
-		out.line("Exit code 5: no verdict on what is listed as not judged; --allow-unjudged accepts that.")
+		out.line("Exit code 5: no verdict on the entries listed as not judged; --allow-unjudged accepts that.")
 	case r.ExitCode == record.ExitInconclusive:
 		out.line("Exit code 5: not judged. %s, or dump heaps at three marks or more.", longer(r.Processes))
 	}
@@ -112,7 +112,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T),
-			map[bool]string{true: ", and it stayed"}[j.Sustained])
+			map[bool]string{true: ", sustained"}[j.Sustained])
 	}
 	for _, m := range p.AtMarks {
 		out.atMarks(m, len(p.AtMarks) > 1)
@@ -146,7 +146,8 @@ func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
 	}
-	return fmt.Sprintf("%s of %d processes in turn, the last over %s", text.Plural(p.Samples, "sample", "samples"),
+	return fmt.Sprintf("%s of %d successive processes, the last running for %s",
+		text.Plural(p.Samples, "sample", "samples"),
 		p.Restarts+1,
 		text.Span(p.Duration))
 }
@@ -250,7 +251,7 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 		case l.Proved:
 			word = "LEAK "
 		case l.Library:
-			word = "leak of a library "
+			word = "library leak "
 		}
 		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts),
 			text.Bytes(l.Bytes))
@@ -481,7 +482,7 @@ func leakProof(p record.Process) string {
 	case slices.ContainsFunc(p.CountsAtMarks, func(m record.CountsAtMarks) bool { return m.Gate == detector.Leak }):
 		return ", proved by counts at marks" + states(p, "")
 	}
-	return ", proved at the end: no alarm while it ran" + states(p, "")
+	return ", proved at the end, without an alarm during the run" + states(p, "")
 }
 
 // DescribeState returns the description of a state for users while a run

@@ -29,7 +29,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	})
 	for _, want := range []string{
 		"\n  growth   Java Heap 85 % (+300.0 MB/h), Native Heap 15 % (+54.6 MB/h)\n",
-		"\n  jump     +250 MB at 1h2m, and it stayed\n  jump     +61 MB at 2h2m\n",
+		"\n  jump     +250 MB at 1h2m, sustained\n  jump     +61 MB at 2h2m\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -37,7 +37,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 	if bare := text(record.Process{Process: "com.x"}); strings.Contains(bare, "growth") ||
 		strings.Contains(bare, "jump") {
-		t.Errorf("lines without content:\n%s", bare)
+		t.Errorf("empty lines are printed:\n%s", bare)
 	}
 	if hostile := text(record.Process{Shares: []record.Share{{Dimension: "\x1b[2J\n"}}}); strings.Contains(hostile,
 		"\x1b") || strings.Count(hostile, "\n") != 3 {
@@ -67,7 +67,7 @@ func TestTextOfLimits(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "64-bit") {
-		t.Errorf("reported without need:\n%s", out.String())
+		t.Errorf("an exempt resource is reported:\n%s", out.String())
 	}
 }
 
@@ -90,11 +90,12 @@ func TestHeadlines(t *testing.T) {
 		{of("leak", detector.Normal, detector.Leaking), "article", "LEAK (java leak)"},
 		{
 			of("leak", detector.Normal, detector.Normal), "robust",
-			"LEAK (java leak), proved at the end: no alarm while it ran",
+			"LEAK (java leak), proved at the end, without an alarm during the run",
 		},
 		{
 			of("leak", detector.Normal, detector.Confirming), "robust",
-			"LEAK (java leak), proved at the end: no alarm while it ran, live state reached CONFIRMING, NORMAL at " +
+			"LEAK (java leak), proved at the end, without an alarm during the run, live state reached CONFIRMING, " +
+				"NORMAL at " +
 				"the end",
 		},
 		{of("pass", detector.Normal, detector.Normal), "robust", "PASS"},
@@ -201,7 +202,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 				"com.x: LEAK (java leak), proved by heap dumps at marks\n",
 				"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by " +
 					"Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
-				"           leak of a library InputMethodManager: 1, 1, 1 objects",
+				"           library leak InputMethodManager: 1, 1, 1 objects",
 			}},
 		"deaths": {
 			record.Run{
@@ -266,7 +267,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 				Processes: []record.Process{{Restarts: 11, Samples: 49, Duration: 88, Source: "smaps_rollup"}},
 				ExitCode:  record.ExitInconclusive,
 			}, []string{
-				"\n  series   49 samples of 12 processes in turn, the last over 1m28s, by smaps_rollup; ",
+				"\n  series   49 samples of 12 successive processes, the last running for 1m28s, by smaps_rollup; ",
 				"Exit code 5: not judged. Watch for longer without restarts, or dump heaps"}},
 		"unjudged, one of them restarted": {
 			record.Run{Processes: []record.Process{{Restarts: 1}, {}}, ExitCode: record.ExitInconclusive},

@@ -29,14 +29,15 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 		m := &t.Measures[i]
 		switch {
 		case m.Grows && m.Name != "heap": // its places are printed above
-			out.tripLine("  %s %s a loop%s: %s", name(m.Name), rateOf(m, m.PerLoop), intervalOf(m), valuesOf(m))
+			out.tripLine("  %s %s per loop%s: %s", name(m.Name), rateOf(m, m.PerLoop), intervalOf(m), valuesOf(m))
 		case m.Verdict == record.VerdictInconclusive && (m.PerLoop != nil || m.Name == "heap"):
 			out.tripLine("  %s%s%s inconclusive: %s", name(m.Name), doubtfulRate(m), intervalOf(m), m.Text)
 		case !m.Grows && m.PerLoop != nil: // the others have too few readings, which the verdict states
 			others = append(others, *m)
 		}
 	}
-	out.tripLine("  %s after %d of warm-up, %s, %s%s", text.Count(t.Loops, "loop", "loops"), t.WarmUp,
+	out.tripLine("  %s after %s, %s, %s%s", text.Count(t.Loops, "loop", "loops"),
+		text.Count(t.WarmUp, "warm-up loop", "warm-up loops"),
 		text.Count(t.Readings, "reading", "readings"), text.Count(t.Dumps, "heap dump", "heap dumps"), stopText(&t))
 	if len(others) > 0 {
 		out.line("  %-14s %10s  %-22s %-10s", "", "per loop", "95 %", "detects")
@@ -134,7 +135,7 @@ func doubtfulRate(m *record.TripMeasure) string {
 	if m.Name == "heap" {
 		return ""
 	}
-	return fmt.Sprintf(" %s a loop", rateOf(m, m.PerLoop))
+	return fmt.Sprintf(" %s per loop", rateOf(m, m.PerLoop))
 }
 
 // rateOf formats a rate in the unit of a measure.

@@ -23,7 +23,7 @@ func tripOf() record.Trip {
 		Schema: record.TripSchema, Device: "phone-a", Process: "com.shop", PID: 100, WarmUp: 2, Loops: 10,
 		LoopsPerReading: 2, Readings: 6, Dumps: 7,
 		Stopped: record.TripStoppedLoops, Reason: "all loops are done", Verdict: record.VerdictLeak, Judged: true,
-		Text: "native_heap +204 kB a loop; CartCache.sItems (ArrayList): +1 object a loop",
+		Text: "native_heap +204 kB per loop; CartCache.sItems (ArrayList): +1 object per loop",
 		Measures: []record.TripMeasure{
 			{
 				Name: "native_heap", Unit: record.UnitKB, PerLoop: new(204.3), Interval: []float64{181, 227.9},

@@ -108,7 +108,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 			}
 			w.says(t, fmt.Sprintf("INCONCLUSIVE, "+c.times, p.Restarts),
 				"\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n",
-				"Exit code 5: no verdict on what is listed as not judged")
+				"Exit code 5: no verdict on the entries listed as not judged")
 			w.assertRebuilt(t)
 			assertNothingLeft(t, r)
 		})
@@ -132,7 +132,7 @@ func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 	if p.MinDetectable == nil || *p.MinDetectable < 30 {
 		t.Errorf("got %+v as the slowest leak that would have been detected", p.MinDetectable)
 	}
-	w.says(t, "longest life ", ", a trend needs 30 min", "Exit code 5: no verdict on what is listed as not judged")
+	w.says(t, "longest life ", ", a trend needs 30 min", "Exit code 5: no verdict on the entries listed as not judged")
 	w.assertRebuilt(t)
 	assertNothingLeft(t, r)
 }

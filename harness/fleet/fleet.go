@@ -110,7 +110,7 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 			why = fmt.Sprintf("; devices.min_api is %d but %s", c.MinAPI, strings.Join(old, " and "))
 		}
 		return nil,
-			fmt.Errorf("the run needs %d devices (devices.require) and has %d%s", max(c.Require, 1), len(f.devices),
+			fmt.Errorf("the run needs %d devices (devices.require) but has %d%s", max(c.Require, 1), len(f.devices),
 				why)
 	}
 	return f, nil

@@ -46,21 +46,21 @@ func TestOpen(t *testing.T) {
 		env    map[string]string
 		want   string // the serials, or the error
 	}{
-		"all":                {two, DeviceChoice{}, nil, "a b"},
-		"by the environment": {two, DeviceChoice{}, map[string]string{"ANDROID_SERIAL": "b"}, "b"},
-		"by name": {
+		"all":                   {two, DeviceChoice{}, nil, "a b"},
+		"chosen by environment": {two, DeviceChoice{}, map[string]string{"ANDROID_SERIAL": "b"}, "b"},
+		"chosen by name": {
 			two, DeviceChoice{Serials: []string{"b"}}, map[string]string{"ANDROID_SERIAL": "a"}, "b",
 		},
-		"the only one of two": {two, DeviceChoice{Single: true}, nil, "2 devices are connected"},
-		"the only one":        {map[string]int{"a": 34}, DeviceChoice{Single: true}, nil, "a"},
-		"one that is absent":  {two, DeviceChoice{Serials: []string{"c"}}, nil, `"c"`},
-		"no phone":            {nil, DeviceChoice{}, nil, "no device"},
-		"too old":             {two, DeviceChoice{MinAPI: 26}, nil, "a"},
-		"too few": {
+		"single device wanted, two connected": {two, DeviceChoice{Single: true}, nil, "2 devices are connected"},
+		"single device":                       {map[string]int{"a": 34}, DeviceChoice{Single: true}, nil, "a"},
+		"absent device":                       {two, DeviceChoice{Serials: []string{"c"}}, nil, `"c"`},
+		"no device connected":                 {nil, DeviceChoice{}, nil, "no device"},
+		"one device too old":                  {two, DeviceChoice{MinAPI: 26}, nil, "a"},
+		"too few devices": {
 			two, DeviceChoice{MinAPI: 26, Require: 2}, nil,
-			"the run needs 2 devices (devices.require) and has 1; devices.min_api is 26 but b has API 21",
+			"the run needs 2 devices (devices.require) but has 1; devices.min_api is 26 but b has API 21",
 		},
-		"none new enough": {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 devices"},
+		"all devices too old": {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 devices"},
 	} {
 		c.choice.Client, c.choice.Getenv = client(t, c.phones), getenv(c.env)
 		f, err := Open(t.Context(), c.choice)
@@ -122,7 +122,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("%v, reported %d times", err, waited)
 		}
 		if up := two.Devices()[0].Facts.Up; up < before+time.Minute {
-			t.Errorf("the clock of %v was not read again: %v", before, up)
+			t.Errorf("got uptime %[2]v, want at least a minute more than %[1]v", before, up)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)

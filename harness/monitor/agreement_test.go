@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	agreementRuns = flag.Int("agreement.runs", 12, "how many simulated runs must agree with their report and replay")
-	agreementSeed = flag.Uint64("agreement.seed", 1, "seed of the first of them")
+	agreementRuns = flag.Int("agreement.runs", 12, "number of simulated runs to compare with their report and replay")
+	agreementSeed = flag.Uint64("agreement.seed", 1, "seed of the first simulated run")
 )
 
 // A run, its report and its replay agree, whatever happened to the phone:
@@ -55,13 +55,13 @@ func TestRunReportAndReplayAgree(t *testing.T) {
 				}
 			}
 			if t.Failed() {
-				t.Fatalf("-agreement.seed %d -agreement.runs 1 repeats it", seed)
+				t.Fatalf("to repeat this run: -agreement.seed %d -agreement.runs 1", seed)
 			}
 		})
 	}
 	t.Logf("%d runs from seed %d: %v", runs, *agreementSeed, gates)
 	if runs >= 12 && len(gates) < 3 {
-		t.Errorf("the runs are too similar: %v", gates)
+		t.Errorf("the runs have too few different verdicts: %v", gates)
 	}
 }
 

@@ -59,7 +59,7 @@ func (q *analyses) take(a answer[*response.Case]) {
 	x := q.subjects.byKey[c.Process.Key()]
 	if a.err != nil {
 		// The run continues: only new lines must be written.
-		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of what was collected: %v", a.err))
+		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of the collected data: %v", a.err))
 	}
 	if c.Unread && q.responses.dumpRequested(c.Trigger) {
 		q.responses.recordMissing(order{subject: x, trigger: c.Trigger, mark: c.Mark, requested: true, unread: true},

@@ -297,7 +297,7 @@ func (c *OpenCheck) Collect(ctx context.Context) error {
 			c.merge(record.CheckedProcess{
 				User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked,
 				Leaks: []record.CheckedLeak{}, Before: check.Keep(c.objects.before[of]),
-				Text: of.name + ": not checked: it ended within the body, and what it held is gone"})
+				Text: of.name + ": not checked: it ended during the body, and its heap is gone"})
 		}
 	}
 	return nil
@@ -368,7 +368,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 	}
 	if !c.suspicious(before, known, after.objects) {
 		if p.Verdict, p.Text = c.withoutDump(r, known); p.Verdict == record.VerdictPass {
-			p.Text = r.Name + ": released what the body had left in flight"
+			p.Text = r.Name + ": objects still in use at the end of the body were released"
 		}
 		return p
 	}
@@ -384,7 +384,7 @@ func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string)
 		return record.VerdictInconclusive, c.objects.hidden[of]
 	case c.objects.restarted(of) != 0:
 		return record.VerdictInconclusive,
-			fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not "+
+			fmt.Sprintf("%s: restarted during the body (pid %d, then %d): the heap of pid %[2]d is gone and was not "+
 				"checked", r.Name, c.objects.restarted(of), r.PID)
 	case err != nil:
 		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " +
@@ -678,7 +678,7 @@ func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 	for _, p := range slices.Clone(c.found) {
 		if c.options.Trend && !sampled[capture.Key{User: p.User, Name: p.Process}] {
 			c.addVerdict(p.User, p.Process, p.PID, record.VerdictInconclusive,
-				fmt.Sprintf("%s: inconclusive: not sampled within the check; a trend needs %.0f minutes", p.Process,
+				fmt.Sprintf("%s: inconclusive: not sampled during the check; a trend needs %.0f minutes", p.Process,
 					minTrendSpan.Minutes()))
 		}
 	}
@@ -692,7 +692,7 @@ func (c *OpenCheck) addLeaking(from, to float64) {
 	}
 	for _, x := range c.session.subjects.order {
 		if c.watches(x.Name) && x.Account.WasLeaking(from, to) {
-			c.addVerdict(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING within the check")
+			c.addVerdict(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING during the check")
 		}
 	}
 }
@@ -705,7 +705,7 @@ func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) 
 		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Reason)
 	case x.Gate == detector.Inconclusive && x.Duration < minTrendSpan.Seconds():
 		return record.VerdictInconclusive,
-			fmt.Sprintf("%s: inconclusive: only %.0f of %.0f minutes that a trend needs", x.Process, x.Duration/60,
+			fmt.Sprintf("%s: inconclusive: only %.0f of the %.0f minutes that a trend needs", x.Process, x.Duration/60,
 				minTrendSpan.Minutes())
 	case x.Gate == detector.Inconclusive:
 		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %s", x.Process, x.Reason)

@@ -61,7 +61,7 @@ func TestCheckOfHeaps(t *testing.T) {
 			}
 			again, err := c.Close(t.Context(), "", "")
 			if err != nil || !reflect.DeepEqual(again, got) {
-				t.Errorf("closed again: %+v, %v", again, err)
+				t.Errorf("second call of Close: got %+v, %v", again, err)
 			}
 			all = append(all, got)
 		}
@@ -269,7 +269,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 		restarted := checked(t, w, CheckOptions{Name: "restarts"},
 			func() { on(t, p, "am start -S -n com.shop/.MainActivity") })
 		if restarted.Verdict != record.VerdictInconclusive ||
-			!strings.Contains(restarted.Text, "restarted within the body (pid ") {
+			!strings.Contains(restarted.Text, "restarted during the body (pid ") {
 			t.Errorf("%s: %s", restarted.Verdict, restarted.Text)
 		}
 		short := checked(t, w, CheckOptions{Name: "short", Trend: true}, func() {})
@@ -278,7 +278,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 		}
 		ended := checked(t, w, CheckOptions{Name: "ends"}, func() { on(t, p, "am force-stop com.shop") })
 		if ended.Verdict != record.VerdictNotChecked || len(ended.Processes) != 1 ||
-			len(ended.Processes[0].Deaths) != 1 || !strings.Contains(ended.Text, "it ended within the body") {
+			len(ended.Processes[0].Deaths) != 1 || !strings.Contains(ended.Text, "it ended during the body") {
 			t.Errorf("%+v", ended)
 		}
 		if _, err := w.Stop("done"); err != nil {
@@ -306,7 +306,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 			t.Errorf("%s: %s", got.Verdict, got.Text)
 		}
 		if got := checked(t, w, CheckOptions{Name: "third"}, func() {}); got.Verdict != record.VerdictPass {
-			t.Errorf("reported twice: %s: %s", got.Verdict, got.Text)
+			t.Errorf("the leak was reported again: %s: %s", got.Verdict, got.Text)
 		}
 		if _, err := w.Stop("done"); err != nil {
 			t.Error(err)
@@ -325,7 +325,7 @@ func TestCheckLive(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		late := checked(t, w, CheckOptions{Name: "late", Live: true}, func() { time.Sleep(time.Minute) })
 		if early.Verdict == record.VerdictLeak || late.Verdict != record.VerdictLeak ||
-			late.Text != "com.shop: was LEAKING within the check" {
+			late.Text != "com.shop: was LEAKING during the check" {
 			t.Errorf("early %s: %s; late %s: %s", early.Verdict, early.Text, late.Verdict, late.Text)
 		}
 		if _, err := w.Stop("done"); err != nil {

@@ -315,7 +315,7 @@ func span(what string, minutes []float64) string {
 	early -= len(came)
 	var parts []string
 	if early > 0 {
-		parts = append(parts, what+" before it"+share(early, len(minutes)))
+		parts = append(parts, what+" earlier"+share(early, len(minutes)))
 	}
 	if len(came) > 0 {
 		low, high := math.Round(slices.Min(came)), math.Round(slices.Max(came))
@@ -482,7 +482,7 @@ func TestClaimsOverADB(t *testing.T) {
 		}
 	}
 	if measured == 0 {
-		t.Error("no row is measured")
+		t.Error("no row was measured")
 	}
 }
 

@@ -93,7 +93,7 @@ func TestDeathsInCrashLoop(t *testing.T) {
 			t.Errorf("%d pids", len(pids))
 		}
 		if push := r.process(t, "S1", "com.shop:push"); push.Missing > 0 || push.Samples < 80 {
-			t.Errorf("the other process: %d samples, %v s absent", push.Samples, push.Missing)
+			t.Errorf("com.shop:push: %d samples, %v s absent", push.Samples, push.Missing)
 		}
 	})
 }
@@ -106,11 +106,11 @@ func TestDeathsAroundDisconnects(t *testing.T) {
 		happens func(p *simulated)
 		want    string
 	}{
-		"at the very end": {
+		"death at the end of the run": {
 			func(p *simulated) { time.Sleep(10*time.Minute - 31*time.Second); p.Kill("com.shop") }, "low_memory",
 		},
 		"the reboot": {func(p *simulated) { time.Sleep(5 * time.Minute); p.Reboot() }, "reboot"},
-		"just before the reboot": {func(p *simulated) {
+		"death just before a reboot": {func(p *simulated) {
 			time.Sleep(5*time.Minute + betweenSamples)
 			p.Kill("com.shop")
 			time.Sleep(time.Second)
@@ -140,12 +140,14 @@ func TestRestartedSince(t *testing.T) {
 		then, ago time.Duration
 		want      bool
 	}{
-		"up for hours":             {"7260.51 100.2\n", 2 * time.Hour, time.Minute, false},
-		"at once":                  {"28.10 9.0\n", time.Hour, 3 * time.Second, true},
-		"twice, after a long time": {"100.00 9.0\n", 60 * time.Second, 5 * time.Minute, true},
-		"when it was seen unknown": {"40.00 9.0\n", 0, time.Minute, true},
-		"nothing":                  {"", time.Hour, time.Hour, false},
-		"no number":                {"cat: /proc/uptime: Permission denied", time.Hour, time.Hour, false},
+		"no reboot":     {"7260.51 100.2\n", 2 * time.Hour, time.Minute, false},
+		"recent reboot": {"28.10 9.0\n", time.Hour, 3 * time.Second, true},
+		"reboot with a longer uptime than before": {"100.00 9.0\n", 60 * time.Second, 5 * time.Minute, true},
+		"unknown time of the last reading":        {"40.00 9.0\n", 0, time.Minute, true},
+		"nothing":                                 {"", time.Hour, time.Hour, false},
+		"error text": {
+			"cat: /proc/uptime: Permission denied", time.Hour, time.Hour, false,
+		},
 	} {
 		if got := restartedSince([]byte(c.uptime), c.then, c.ago); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -198,7 +200,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	if exitOf([]byte(answer), p, at("12:00:00"), time.Minute) != nil ||
 		exitOf([]byte(answer), capture.Process{Name: "com.shop:push", PID: 77}, at("10:00:20"), time.Minute) != nil ||
 		exitOf([]byte("x"), p, at("10:00:20"), time.Minute) != nil {
-		t.Error("the record of another process is taken")
+		t.Error("the exit record of another process was used")
 	}
 	if d := reasonOf(nil, dumpsys.Logcat{}); d.Reason != "unknown" || d.Text == "" {
 		t.Errorf("%+v", d)
@@ -239,12 +241,12 @@ func TestDeathTexts(t *testing.T) {
 		"OutOfMemoryError": {
 			exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError",
 		},
-		"OutOfMemoryError by the log alone": {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"OutOfMemoryError only in the log": {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
 		"another crash": {
 			exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n",
 			"crash", "java.lang.Error",
 		},
-		"a crash without a log": {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
+		"crash without a log": {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
 		"memory limiter of API 37.2": {
 			exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER",
 		},
@@ -252,12 +254,12 @@ func TestDeathTexts(t *testing.T) {
 			exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter",
 			"memory limiter, limit 512 MB, OTHER",
 		},
-		"memory limiter by the log alone":     {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
-		"other kills":                         {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
-		"anomaly of memory":                   {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
-		"anomaly of something else":           {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
-		"lmkd without a report of low memory": {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
-		"lmkd by the log alone":               {nil, lmkd, "low_memory", "low watermark"},
+		"memory limiter only in the log": {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
+		"other kills":                    {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
+		"memory anomaly":                 {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
+		"other anomaly":                  {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
+		"lmkd kill without LOW_MEMORY":   {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
+		"lmkd kill only in the log":      {nil, lmkd, "low_memory", "low watermark"},
 		"low memory, in use": {
 			of(100, exit(3, "LOW_MEMORY", "")), lmkd, "low_memory", "LOW_MEMORY",
 		},
@@ -267,23 +269,23 @@ func TestDeathTexts(t *testing.T) {
 		"low memory, cached": {
 			of(400, exit(3, "LOW_MEMORY", "")), "", "kill", "killed while cached, to free memory: LOW_MEMORY",
 		},
-		"low memory, cached by the log": {exit(3, "LOW_MEMORY", ""), cached, "kill", "killed while cached"},
-		"cached, without a report": {
+		"low memory, cached according to the log": {exit(3, "LOW_MEMORY", ""), cached, "kill", "killed while cached"},
+		"cached, without LOW_MEMORY": {
 			of(400, exit(2, "SIGNALED", "")), lmkd, "kill", "killed while cached, to free memory: SIGNALED",
 		},
-		"cached, by the log alone": {
+		"cached, only in the log": {
 			nil, cached, "kill", "killed while cached, to free memory: low watermark",
 		},
-		"home, by the log alone":   {nil, adj("600"), "kill", "killed while cached"},
-		"backup, by the log alone": {nil, adj("599"), "low_memory", "low watermark"},
-		"home, by the log": {
+		"home, only in the log":   {nil, adj("600"), "kill", "killed while cached"},
+		"backup, only in the log": {nil, adj("599"), "low_memory", "low watermark"},
+		"home according to the log": {
 			exit(3, "LOW_MEMORY", ""), adj("600"), "kill", "killed while cached",
 		},
-		"of an unknown importance": {
+		"unknown importance": {
 			of(0, exit(3, "LOW_MEMORY", "")), cached, "kill", "killed while cached",
 		},
-		"without explanation":                       {nil, "", "unknown", "neither exit info nor the log has a reason"},
-		"a kill after an exception that was caught": {exit(10, "USER_REQUESTED", ""), oom, "kill", "USER_REQUESTED"},
+		"without explanation":           {nil, "", "unknown", "neither exit info nor the log has a reason"},
+		"kill after a caught exception": {exit(10, "USER_REQUESTED", ""), oom, "kill", "USER_REQUESTED"},
 		"out of memory in the background": {
 			of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError",
 		},
@@ -324,14 +326,14 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 		"exit info": {
 			map[string]string{"exits": exits}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory",
 		},
-		"too early":       {map[string]string{"exits": exits}, "2026-01-02 10:00:20", 10 * time.Second, ""},
-		"the log":         {map[string]string{"log": log}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
-		"too early in it": {map[string]string{"log": log}, "2026-01-02 10:00:20", 10 * time.Second, ""},
-		"of the new year": {
+		"exit info too early": {map[string]string{"exits": exits}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"log":                 {map[string]string{"log": log}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
+		"log entry too early": {map[string]string{"log": log}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"log entry after New Year": {
 			map[string]string{"log": newYear}, "2026-01-01 00:00:05", 10 * time.Second, "low_memory",
 		},
 		"no clock": {map[string]string{"exits": exits, "log": log}, "", time.Hour, ""},
-		"of another process": {
+		"exit info of another process": {
 			map[string]string{"exits": strings.ReplaceAll(exits, "process=com.shop", "process=com.shop:push")},
 			"2026-01-02 10:00:10", 10 * time.Second, "",
 		},
@@ -415,7 +417,7 @@ func TestMonkeyFaults(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Process, " ", e.PID, " ", e.Reason, " ", e.Text))
 	}
 	if !slices.Equal(got, want) || passed < 4 {
-		t.Errorf("%q, %d lines passed on", got, passed)
+		t.Errorf("got %q, with %d other lines", got, passed)
 	}
 }
 

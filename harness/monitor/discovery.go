@@ -174,7 +174,7 @@ func (d *discovery) endScan(ctx context.Context) {
 		d.recordEvent(record.Event{
 			Event: "probing",
 			Text: fmt.Sprintf(
-				"%d of %d processes are read by status until the device reports how else they can be read", missing,
+				"%d of %d processes are read by status until the device reports better sources", missing,
 				len(l.processes)),
 		})
 	}
@@ -324,7 +324,7 @@ func (d *discovery) recordChildren(found capture.Found) {
 			if x.present && x.Name == p.Name && x.User == p.User && !x.childRecorded {
 				x.childRecorded = true
 				d.recordProcessEvent(x, "error",
-					fmt.Sprintf("pid %d is a child with the name of its parent; it is not watched", p.PID))
+					fmt.Sprintf("pid %d is a child process with the same name as its parent; it is not watched", p.PID))
 			}
 		}
 	}
@@ -341,7 +341,7 @@ func (d *discovery) recordWaiting(similar []string) {
 		Event: "waiting", Similar: similar, Text: fmt.Sprintf("waiting for %s to start", words(d.run.Patterns)),
 	}
 	if len(similar) > 0 {
-		e.Text += "; similar names that run: " + strings.Join(similar, ", ")
+		e.Text += "; running processes with similar names: " + strings.Join(similar, ", ")
 	}
 	d.recordEvent(e)
 }

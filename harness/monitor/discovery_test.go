@@ -72,26 +72,26 @@ func TestFirstSampleWithManyPackages(t *testing.T) {
 				}
 			}
 			if len(first) != maxSubjects {
-				t.Errorf("su asks %v: %d processes have samples, want %d", asks, len(first), maxSubjects)
+				t.Errorf("su prompt %v: %d processes have samples, want %d", asks, len(first), maxSubjects)
 			}
 			for name, at := range first {
 				if at > 2 {
-					t.Fatalf("su asks %v: the first sample of %s came after %v s", asks, name, at)
+					t.Fatalf("su prompt %v: the first sample of %s came after %v s", asks, name, at)
 				}
 			}
 			if dev.su != 1 {
-				t.Errorf("su was asked %d times", dev.su)
+				t.Errorf("su was run %d times, want 1", dev.su)
 			}
 			sources := map[capture.Source]int{}
 			for _, x := range r.Processes {
 				sources[capture.Source(x.Source)]++
 			}
 			if n := sources[capture.RunAs]; n < 200 || n+sources[capture.Status] != maxSubjects {
-				t.Errorf("su asks %v: read by %v", asks, sources)
+				t.Errorf("su prompt %v: processes per source: %v", asks, sources)
 			}
 			if len(r.eventsOf("error", "")) != 1 ||
 				!strings.Contains(r.eventsOf("error", "")[0].Text, "more than 500 processes") {
-				t.Errorf("su asks %v: %+v", asks, r.eventsOf("error", ""))
+				t.Errorf("su prompt %v: %+v", asks, r.eventsOf("error", ""))
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestTwinsAreBothWatched(t *testing.T) {
 				}
 			}
 			if found := r.eventsOf("found", "com.shop#2"); len(found) != 1 ||
-				!strings.Contains(found[0].Text, "runs beside another process with the same name") {
+				!strings.Contains(found[0].Text, "one of several processes with the same name") {
 				t.Errorf("%+v", found)
 			}
 		})
@@ -251,19 +251,19 @@ func TestRunDirectoryMoved(t *testing.T) {
 				t.Errorf("%s: stopped %s, exit %d: %v", name, r.Stopped, r.ExitCode, err)
 			}
 			if took := time.Since(began); took > 31*time.Minute {
-				t.Errorf("%s: it continued for %v", name, took)
+				t.Errorf("%s: the run continued for %v", name, took)
 			}
 			entries, err := os.ReadDir(o.Dir)
 			if name == "replaced" && (err != nil || len(entries) != 1) || name != "replaced" &&
 				!errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s: left there: %v, %v", name, entries, err)
+				t.Errorf("%s: entries at the old path: %v, %v", name, entries, err)
 			}
 			if name != "moved" {
 				return
 			}
 			if rec := readAll(t, o.Dir+"-moved"); len(rec.samples) < 50 ||
 				rec.events[len(rec.events)-1].Event != "stopped" {
-				t.Errorf("at its new place: %d samples, %+v", len(rec.samples), rec.events[len(rec.events)-1])
+				t.Errorf("moved directory: %d samples, last event %+v", len(rec.samples), rec.events[len(rec.events)-1])
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func backwards(t *testing.T, samples []record.Sample) {
 	t.Helper()
 	for i := 1; i < len(samples); i++ {
 		if samples[i].T < samples[i-1].T {
-			t.Errorf("time goes back from %v to %v", samples[i-1].T, samples[i].T)
+			t.Errorf("the time decreased from %v to %v", samples[i-1].T, samples[i].T)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestRunHungFastRead(t *testing.T) {
 		}
 		backwards(t, r.samplesOf("com.shop", false))
 		if d := r.Devices[0].Duration; d < 1190 || d > 1210 {
-			t.Errorf("a run of 1200 s took %v s", d)
+			t.Errorf("got a duration of %v s, want about 1200 s", d)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestRunDetailSaysGone(t *testing.T) {
 		o.Duration = time.Duration(hours) * time.Hour
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("gone", "")) + len(r.eventsOf("back", "")); n > 0 {
-			t.Errorf("%d times gone or back", n)
+			t.Errorf("got %d gone and back events, want none", n)
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Samples < 120*hours-10 || x.Gaps > 0 {
 			t.Errorf("%+v", x)
@@ -212,7 +212,7 @@ func TestRunKeepsEveryMark(t *testing.T) {
 	marks := r.eventsOf("mark", "")
 	skipped, _ := r.skippedIn("marks_skipped")
 	if len(marks)+skipped != 1000 || len(marks) < eventBurst || r.Devices[0].Marks != 1000 {
-		t.Errorf("%d marks and %d skipped of 1000", len(marks), skipped)
+		t.Errorf("got %d marks and %d skipped, want 1000 together", len(marks), skipped)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestRunLevelChangeDuringRound(t *testing.T) {
 		r := perform(t, t.Context(), o)
 		levels := r.eventsOf("level", "com.shop")
 		if len(levels) == 0 {
-			t.Fatalf("no other level: %+v", r.events)
+			t.Fatalf("no level event: %+v", r.events)
 		}
 		text, err := os.ReadFile(filepath.Join(o.Dir, record.SamplesName))
 		if err != nil {
@@ -263,7 +263,7 @@ func TestRunLevelChangeDuringRound(t *testing.T) {
 		}
 		_, after, _ := strings.Cut(string(text), `"event":"level"`)
 		if strings.Contains(after, `"source":"status","pss_kb":null`) {
-			t.Error("a sample of the old level begins the new series")
+			t.Error("the new series starts with a sample of the old level")
 		}
 	})
 }

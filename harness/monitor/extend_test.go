@@ -55,7 +55,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, nil, 12 * minute, 12 * minute, "inconclusive", 5,
 			"duration", false, [2]int{},
 		},
-		"a leak, proved at the end": {
+		"leak proved at the end": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, nil, 29 * minute, 35 * minute,
 			"leak", 1, "duration", true, [2]int{},
 		},
@@ -63,7 +63,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, nil, 20 * minute, 20 * minute,
 			"inconclusive", 5, "duration", true, [2]int{},
 		},
-		"proved before": {
+		"leak proved before the minimum duration": {
 			leaky("com.shop", androidsim.Java, 1200), 45 * time.Minute, 2 * time.Hour, nil, 45 * minute, 45 * minute,
 			"leak", 1, "duration", false, [2]int{},
 		},
@@ -71,28 +71,28 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 			leaky("com.shop", androidsim.Java, 150), 35 * time.Minute, 8 * time.Hour, nil, 40 * minute, 120 * minute,
 			"leak", 1, "duration", true, [2]int{},
 		},
-		"no range": {
+		"no maximum duration": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 0, nil, 12 * minute, 12 * minute,
 			"inconclusive", 5, "duration", false, [2]int{},
 		},
-		"a workload that ends first": {
+		"workload ends first, no suspicion": {
 			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, &timedWork{takes: 8 * time.Minute}, 8 * minute,
 			8 * minute, "inconclusive", 5, "workload", false, [2]int{1, 1},
 		},
-		"which is repeated": {
+		"workload ends first and is repeated": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
 			&timedWork{takes: 8 * time.Minute}, 29 * minute, 35 * minute, "leak", 1, "", true, [2]int{4, 5},
 		},
-		"and fails": {
+		"repeated workload fails": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
 			&timedWork{takes: 8 * time.Minute, failAt: 2}, 16 * minute, 16 * minute, "inconclusive", 4, "workload",
 			true, [2]int{2, 2},
 		},
-		"a workload that ends at once": {
+		"workload ends immediately": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
 			&timedWork{takes: time.Millisecond}, 0, 1, "inconclusive", 5, "workload", false, [2]int{1, 1},
 		},
-		"a workload longer than the longest duration": {
+		"workload exceeds the maximum duration": {
 			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, &timedWork{takes: time.Hour},
 			20 * minute, 20 * minute, "inconclusive", 5, "duration", true, [2]int{1, 1},
 		},
@@ -109,7 +109,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 				x, lasted := r.process(t, "S1", "com.shop"), r.Devices[0].Duration
 				if lasted < c.from || lasted > c.to+1 || x.Gate != c.gate || r.ExitCode != c.exit || c.stopped != "" &&
 					r.Stopped != c.stopped {
-					t.Errorf("ended by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate,
+					t.Errorf("stopped by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate,
 						x.Reason)
 				}
 				if (r.Extended > 0) != c.extended || (r.ExtendedReason != "") != c.extended || c.extended &&

@@ -55,7 +55,7 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 		t.Errorf("%s has %d bytes, %v", record.SamplesName, info.Size(), err)
 	}
 	if got, most := p.printed*(len(line)+1), paceBurst+61*paceRate; got > most {
-		t.Errorf("%d bytes of output were read, more than %d", got, most)
+		t.Errorf("read %d bytes of output, want at most %d", got, most)
 	}
 	return r, p
 }
@@ -77,11 +77,11 @@ func TestRunBoundsMarks(t *testing.T) {
 		r, p := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(*Options) {})
 		marks := len(r.eventsOf("mark", ""))
 		if marks < 590 || marks > 620 {
-			t.Errorf("%d marks in a minute", marks)
+			t.Errorf("got %d marks in a minute, want 590 to 620", marks)
 		}
 		skipped, lines := r.skippedIn("marks_skipped")
 		if lines < 2 || lines > 3 || marks+skipped != p.printed {
-			t.Errorf("%d marks and %d skipped, in %d lines, of %d", marks, skipped, lines, p.printed)
+			t.Errorf("got %d marks and %d skipped (in %d lines), want %d together", marks, skipped, lines, p.printed)
 		}
 		if d := r.Devices[0]; d.Marks != p.printed || d.MarksSkipped != skipped {
 			t.Errorf("%d marks, %d skipped", d.Marks, d.MarksSkipped)
@@ -94,7 +94,7 @@ func TestRunBoundsMarks(t *testing.T) {
 		}
 		// The position of the other marks in a loop is unknown.
 		if n := len(r.eventsOf("collected", "")); n > 1 {
-			t.Errorf("%d collections at marks of a flood", n)
+			t.Errorf("got %d collections at marks of a flood, want at most 1", n)
 		}
 	})
 }
@@ -108,7 +108,8 @@ func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 		})
 		missing := r.eventsOf("missing", "")
 		if len(missing) > 20 || len(r.MissingEvidence) == 0 || r.ExitCode != record.ExitInconclusive {
-			t.Errorf("%d heap dumps are missing, %d in the record, exit code %d", len(missing), len(r.MissingEvidence),
+			t.Errorf("got %d missing events, %d missing heap dumps in the record, exit code %d", len(missing),
+				len(r.MissingEvidence),
 				r.ExitCode)
 		}
 	})
@@ -123,7 +124,7 @@ func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 		faults := len(r.eventsOf("fault", ""))
 		skipped, _ := r.skippedIn("events_skipped")
 		if faults < 590 || faults > 620 || faults+skipped != p.printed {
-			t.Errorf("%d faults and %d skipped of %d", faults, skipped, p.printed)
+			t.Errorf("got %d faults and %d skipped, want %d together", faults, skipped, p.printed)
 		}
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), "events of the workload were skipped") {
 			t.Errorf("warnings %q", r.Warnings)
@@ -155,11 +156,11 @@ func TestRateLimit(t *testing.T) {
 		}
 		l := newRateLimit()
 		if n := count(l, time.Second, 8*time.Hour); n != 8*3600 || l.skipped.Load() > 0 {
-			t.Errorf("%d of %d marks, one a second", n, 8*3600)
+			t.Errorf("got %d marks at one per second, want %d", n, 8*3600)
 		}
 		l = newRateLimit()
 		if n := count(l, 10*time.Millisecond, time.Hour); n < eventQuota+2500 || n > eventQuota+2700 {
-			t.Errorf("%d marks in an hour", n)
+			t.Errorf("got %d marks in an hour, want about 2600 more than the quota", n)
 		}
 	})
 }
@@ -183,14 +184,14 @@ func TestCountsResumeAfterBurst(t *testing.T) {
 		r := perform(t, t.Context(), o)
 		skipped, lines := r.skippedIn("marks_skipped")
 		if skipped != 20 || lines != 1 || r.Devices[0].Marks != 39 || r.Devices[0].MarksSkipped != 20 {
-			t.Errorf("%d skipped in %d lines: %+v", skipped, lines, r.Devices[0])
+			t.Errorf("got %d skipped marks in %d lines: %+v", skipped, lines, r.Devices[0])
 		}
 		at := map[string]bool{}
 		for _, e := range append(r.eventsOf("collected", ""), r.eventsOf("not_collected", "")...) {
 			at[e.Mark] = true
 		}
 		if at["loop 5"] || !at["loop 6"] || !at["loop 9"] {
-			t.Errorf("counted at %v", at)
+			t.Errorf("objects were counted at %v", at)
 		}
 	})
 }
@@ -217,7 +218,7 @@ func TestRunIgnoresMarksWithoutText(t *testing.T) {
 		}
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("mark", "")); n > 0 {
-			t.Errorf("%d empty marks", n)
+			t.Errorf("got %d empty marks, want none", n)
 		}
 		if e := r.eventsOf("error", ""); len(e) != 1 || !strings.Contains(e[0].Text, "marks without a text") {
 			t.Errorf("%+v", e)
@@ -257,7 +258,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("a burst took %v", took)
 		}
 		if took := write(10 * paceRate); took < 9*time.Second || took > 11*time.Second {
-			t.Errorf("ten seconds of output took %v", took)
+			t.Errorf("output of ten seconds took %v", took)
 		}
 		time.Sleep(time.Hour)
 		began = time.Now()

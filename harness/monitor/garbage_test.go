@@ -57,18 +57,18 @@ func TestCollectAtMarks(t *testing.T) {
 		// process; -1 means any number.
 		forced, refused int
 	}{
-		"leak of a debuggable app": {
+		"debuggable app with a leak": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 24,
 			every: 30 * time.Second,
 			gate:  detector.Leak, because: "1 more Activity after each of 23 loops: 1 to 24", exit: record.ExitLeak,
 			forced: 24,
 		},
-		"no leak": {
+		"debuggable app without a leak": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, closes) }, loops: 24,
 			every: 30 * time.Second,
 			gate:  detector.Pass,
 			because: "would have been detected; 23 loops: no Activity, window, context, WebView, Binder proxy, " +
-				"thread or file left behind", exit: record.ExitClean, forced: 24,
+				"thread or file retained", exit: record.ExitClean, forced: 24,
 		},
 		"root shell, native and isolated processes": {
 			phone: func() *simulated {
@@ -99,13 +99,13 @@ func TestCollectAtMarks(t *testing.T) {
 			change: func(o *Options) { o.Collect = CollectNever }, gate: detector.Inconclusive,
 			exit: record.ExitInconclusive,
 		},
-		"a long run": {
+		"long run": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 6,
 			every:  time.Minute,
 			change: func(o *Options) { o.Duration = 2 * time.Hour }, gate: detector.Inconclusive,
 			exit: record.ExitInconclusive,
 		},
-		"a long run with collections requested": {
+		"long run with requested collections": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 8,
 			every:  time.Minute,
 			change: func(o *Options) { o.Duration, o.Collect = 2*time.Hour, CollectAtMarks }, gate: detector.Leak,
@@ -133,11 +133,11 @@ func TestCollectAtMarks(t *testing.T) {
 				forced, refused := len(r.eventsOf("collected", "com.shop")),
 					len(r.eventsOf("not_collected", "com.shop"))
 				if forced != c.forced || refused != c.refused {
-					t.Errorf("%d collections and %d refused", forced, refused)
+					t.Errorf("got %d collections and %d refusals", forced, refused)
 				}
 				for process, pid := range pids {
 					if p.PID(process) != pid {
-						t.Errorf("%s died of the signal", process)
+						t.Errorf("the signal killed %s", process)
 					}
 				}
 				checkBudget(t, r)
@@ -156,7 +156,7 @@ func checkBudget(t *testing.T, r result) {
 		details += p.Details
 	}
 	if most := int(r.Devices[0].Duration/30) + maxBorrowed/2 + 2; details > most {
-		t.Errorf("%d breakdowns in %.0f s, at most %d wanted", details, r.Devices[0].Duration, most)
+		t.Errorf("got %d breakdowns in %.0f s, want at most %d", details, r.Devices[0].Duration, most)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestCollectRules(t *testing.T) {
 		}
 	}
 	if n != maxLoopFamilies {
-		t.Errorf("%d marks not in a loop", n)
+		t.Errorf("got %d marks outside a loop", n)
 	}
 	load := openAndClose(1, time.Minute)
 	for _, c := range []struct {
@@ -205,7 +205,7 @@ func TestRotationBorrow(t *testing.T) {
 	equal(t, turns(r, 0, time.Second), []string{"0s A"})
 	for i, want := range []bool{true, true, true, true, false} {
 		if r.Borrow(20*time.Second) != want {
-			t.Errorf("reading %d out of turn: %v", i, !want)
+			t.Errorf("extra reading %d allowed: %v", i, !want)
 		}
 	}
 	equal(t, turns(r, 20*time.Second, 170*time.Second), []string{"2m30s A"})
@@ -213,7 +213,7 @@ func TestRotationBorrow(t *testing.T) {
 	r.Add(capture.Key{Name: "A"})
 	for now := time.Duration(0); now < time.Hour; now += 30 * time.Second { // once per period, indefinitely
 		if _, ok := r.Turn(now - time.Second); ok && now > 30*time.Second {
-			t.Fatalf("%v: a turn of the round beside the reading", now)
+			t.Fatalf("%v: a regular turn in addition to the extra reading", now)
 		}
 		if !r.Borrow(now) {
 			t.Fatalf("%v: refused", now)

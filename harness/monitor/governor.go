@@ -95,7 +95,7 @@ func (b *breakdowns) govern(now time.Duration) {
 		return
 	}
 	period := time.Duration(factor) * b.run.Detail
-	text := fmt.Sprintf("dumpsys meminfo costs little again: one reading every %v", period)
+	text := fmt.Sprintf("dumpsys meminfo is well within the CPU budget again: one reading every %v", period)
 	if factor > g.factor {
 		text = fmt.Sprintf("dumpsys meminfo costs %s %.1f %% of a core, the budget is %.1f %%: one reading every %v "+
 			"from now on",

@@ -26,17 +26,17 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 		observed func(artifacts string, e record.Event) error
 		says     string
 	}{
-		"no folder can be made": {observed: func(artifacts string, e record.Event) error {
+		"folder cannot be created": {observed: func(artifacts string, e record.Event) error {
 			if e.Event == "start" {
 				return os.WriteFile(artifacts, nil, 0o644)
 			}
 			return nil
 		}, says: "create folder for artifacts: mkdir artifacts"},
-		"the folder disappears while it is filled": {
+		"folder disappears while data is collected": {
 			asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) },
 			says:  "keep meminfo.txt: rename artifacts",
 		},
-		"the folder disappears before it is read": {observed: func(artifacts string, e record.Event) error {
+		"folder disappears before the analysis": {observed: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
 				return moveAway(artifacts, t.TempDir())
 			}
@@ -76,7 +76,7 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n := bytes.Count(text, []byte(filepath.Dir(o.Dir))); n > 0 {
-						t.Errorf("%s has the path %d times", name, n)
+						t.Errorf("%s contains the path %d times", name, n)
 					}
 					if !bytes.Contains(text, []byte(c.says)) {
 						t.Errorf("%s does not say %q", name, c.says)

@@ -319,9 +319,9 @@ func awaitTaken(ctx context.Context, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the run has not taken it: %w", ctx.Err())
+			return fmt.Errorf("the run has not accepted it: %w", ctx.Err())
 		case <-late.C:
-			return fmt.Errorf("the run does not take it; was it killed? %w", errNoRun)
+			return fmt.Errorf("the run does not accept it; was it killed? %w", errNoRun)
 		case <-time.After(inboxPoll / 2):
 		}
 	}

@@ -24,6 +24,6 @@ func TestSendMarkInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(box); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files remain in the inbox: %v, %v", left, err)
 	}
 }

@@ -130,7 +130,7 @@ func TestInstrumentFails(t *testing.T) {
 		want     string
 		outcomes string
 	}{
-		"a test fails": {
+		"failed test": {
 			Instrument{Component: shopTests},
 			[]androidsim.Test{
 				{Name: "a.B#c", Outcome: androidsim.TestFails},
@@ -138,7 +138,7 @@ func TestInstrumentFails(t *testing.T) {
 			},
 			"run tests on S1: 1 of 3 tests failed: a.B#c; its output is in workload.log",
 			"failed assumption_failed passed"},
-		"the process crashes": {
+		"crash of the process": {
 			Instrument{Component: shopTests},
 			[]androidsim.Test{{Name: "a.B#c"}, {Name: "a.B#d", Outcome: androidsim.TestCrashes}, {Name: "a.B#e"}},
 			"the process ended after 2 of 3 tests: Process crashed.; 1 of 2 tests failed: a.B#d", "passed crashed"},
@@ -318,6 +318,6 @@ func TestRestarted(t *testing.T) {
 		}
 	}
 	if testsFailed(instrument.Totals{Seen: 1, Code: new(-1)}, nil) != "" {
-		t.Error("a successful run is an error")
+		t.Error("a successful run counts as failed")
 	}
 }

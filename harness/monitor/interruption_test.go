@@ -61,18 +61,18 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 		from, to  float64 // when the run ends
 		noDropped bool
 	}{
-		"back, with a duration": {
+		"reconnected, with a duration": {
 			healthy("com.shop"), 2 * minute, 40 * minute, record.ExitWorkload, record.StoppedDuration, 2400, 2401,
 			false,
 		},
-		"back, with a leak": {
+		"reconnected, with a leak": {
 			leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, record.ExitLeak, record.StoppedDuration,
 			4800, 4801, false,
 		},
-		"back, without a duration": {
+		"reconnected, without a duration": {
 			healthy("com.shop"), 2 * minute, 0, record.ExitWorkload, record.StoppedWorkload, 720, 740, false,
 		},
-		"away until the end": {
+		"disconnected until the end": {
 			healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitNoDevice, record.StoppedDuration, 720, 721,
 			false,
 		},
@@ -80,13 +80,13 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 			healthy("com.shop"), 24 * time.Hour, 40 * minute, record.ExitNoDevice, record.StoppedDevices, 890, 990,
 			false,
 		},
-		"lost, without a duration": {
+		"device lost, without a duration": {
 			healthy("com.shop"), 24 * time.Hour, 0, record.ExitNoDevice, record.StoppedDevices, 890, 990, false,
 		},
-		"done": {
+		"workload finished": {
 			healthy("com.shop"), 0, 40 * minute, record.ExitClean, record.StoppedWorkload, 600, 601, true,
 		},
-		"ended by the duration": {
+		"end of the duration": {
 			healthy("com.shop"), 2 * minute, 5 * minute, record.ExitClean, record.StoppedDuration, 300, 301, true,
 		},
 	} {
@@ -98,7 +98,7 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 				o.Workload = DeviceCommand{Command: soak}
 				r := perform(t, t.Context(), o)
 				if r.ExitCode != c.exit || r.Stopped != c.stopped || d.begun != 1 {
-					t.Errorf("exit %d, stopped by %s, started %d times, %+v", r.ExitCode, r.Stopped, d.begun,
+					t.Errorf("exit %d, stopped by %s, workload started %d times, %+v", r.ExitCode, r.Stopped, d.begun,
 						r.Workload)
 				}
 				if got := r.Devices[0].Duration; got < c.from || got > c.to {

@@ -37,7 +37,7 @@ func pidsIn(t *testing.T, path string, n int) []int {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("%s does not have %d process ids", path, n)
+	t.Fatalf("%s does not contain %d process IDs", path, n)
 	return nil
 }
 

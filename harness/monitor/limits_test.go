@@ -82,7 +82,8 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 				first := x.Limits[0]
 				if first.TimeLeft == nil || first.T+*first.TimeLeft < 0.8*c.reaches.Seconds() ||
 					first.T+*first.TimeLeft > 1.25*c.reaches.Seconds() || first.T > c.reaches.Seconds()-15*60 {
-					t.Errorf("the first warning at %v s says %v: the limit is reached after %v", first.T,
+					t.Errorf("the first warning at %v s predicts the limit in %v s, but it is reached after %v",
+						first.T,
 						first.TimeLeft, c.reaches)
 				}
 				if s := standing(t, x, resource); !s.Warned || s.Share == nil || *s.Share < 0.7 || s.Rate == nil ||
@@ -91,7 +92,7 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 				}
 				push := r.process(t, "S1", "com.shop:push")
 				if s := standing(t, push, resource); len(push.Limits) > 0 || s.Warned || s.Used <= 0 {
-					t.Errorf("the other process: %+v %+v", s, push.Limits)
+					t.Errorf("com.shop:push: %+v %+v", s, push.Limits)
 				}
 			})
 		})
@@ -116,7 +117,7 @@ func TestHeadroomReportsUnreadableValues(t *testing.T) {
 		}
 		for _, s := range x.Headroom {
 			if s.Resource == "file_descriptors" || s.Resource == "address_space" {
-				t.Errorf("judged without a reading: %+v", s)
+				t.Errorf("a resource without a reading is judged: %+v", s)
 			}
 		}
 		for _, e := range r.eventsOf("headroom", "com.shop") {
@@ -166,7 +167,7 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 				}
 				for _, w := range x.Limits {
 					if w.T > 40*60 {
-						t.Errorf("the new incarnation is warned about with the use of the old one: %+v", w)
+						t.Errorf("the warning about the new incarnation is based on the use by the old one: %+v", w)
 					}
 				}
 				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 ||
@@ -237,11 +238,11 @@ func TestMemoryLimiterKillsALeak(t *testing.T) {
 					t.Fatalf("%+v; the death is at %v s", x.Limits, x.Deaths[0].T)
 				}
 				if in := x.Limits[0].T + *x.Limits[0].TimeLeft; in < 0.75*x.Deaths[0].T || in > 1.25*x.Deaths[0].T {
-					t.Errorf("the warning says %v s, the death is at %v s", in, x.Deaths[0].T)
+					t.Errorf("the warning predicts the limit at %v s, but the process dies at %v s", in, x.Deaths[0].T)
 				}
 				if s := standing(t, r.process(t, "S1", "com.shop:push"), "anonymous_memory"); s.Warned ||
 					s.Limit != 400<<20 || s.Used <= 0 {
-					t.Errorf("the other process: %+v", s)
+					t.Errorf("com.shop:push: %+v", s)
 				}
 			})
 		})

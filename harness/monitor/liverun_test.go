@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		if again, err := window.Close(); err != nil || !reflect.DeepEqual(again, closed) {
-			t.Errorf("closed again: %+v, %v", again, err)
+			t.Errorf("second call of Close: got %+v, %v", again, err)
 		}
 		d, err := w.Diagnose(t.Context(), "", "com.shop:push", "dump")
 		if err != nil || !d.Analyzed || d.Trigger != record.TriggerDemand || len(d.Leaks) != 1 ||
@@ -90,7 +90,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("builds %+v of %+v", b, run.Devices[0])
 		}
 		if !reflect.DeepEqual(run.Windows, closed) {
-			t.Errorf("run.json has %+v", run.Windows)
+			t.Errorf("windows in run.json: %+v", run.Windows)
 		}
 		again, warnings, err := ledger.Rebuild(o.Dir)
 		if err != nil || len(warnings) > 0 || !reflect.DeepEqual(again.Windows, closed) ||
@@ -105,7 +105,7 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		if pauses != 4 {
-			t.Errorf("%d pauses of com.shop:push for its 4 dumps", pauses)
+			t.Errorf("com.shop:push was paused %d times, want once for each of its 4 dumps", pauses)
 		}
 		checkOver(t, w)
 	})
@@ -125,12 +125,12 @@ func checkOver(t *testing.T, w *LiveRun) {
 	_, objectsErr := w.Objects(t.Context(), "", "com.shop")
 	for _, err := range []error{windowErr, markErr, diagnoseErr, objectsErr} {
 		if !errors.Is(err, errRunEnded) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("call after the end: %v", err)
 		}
 	}
 	first, err := w.Stop("again")
 	if second, serr := w.Wait(); !reflect.DeepEqual(first, second) || !errors.Is(serr, err) && err != nil {
-		t.Error("two different ends")
+		t.Error("Stop and Wait return different results")
 	}
 }
 

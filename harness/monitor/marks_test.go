@@ -183,17 +183,17 @@ func TestSnapshots(t *testing.T) {
 		workload          Workload
 		want              []string
 	}{
-		"too short": {4 * time.Minute, 0, nil, nil},
-		"no marks":  {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
-		"marks from 2 minutes on": {
+		"run too short": {4 * time.Minute, 0, nil, nil},
+		"no marks":      {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
+		"marks after 2 minutes": {
 			12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "last 3"},
 		},
-		"a mark after 7 minutes": {
+		"mark after 7 minutes": {
 			12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour},
 			[]string{"first 0", "first 1 at loop 1", "last 1"},
 		},
 		"restarts": {77 * time.Minute, 6 * time.Minute, nil, []string{"first 0", "first 0", "first 0"}},
-		"a mark, then a restart": {
+		"restart after a mark": {
 			13 * time.Minute, 7 * time.Minute, looping{1, 2 * time.Minute, time.Hour},
 			[]string{"first 1 at loop 1", "first 1", "last 1"},
 		},
@@ -324,7 +324,7 @@ func checkOrder(t *testing.T, r result, loops int) {
 		for i, e := range done {
 			if d := e.Diagnosis; d.Mark != marks[i].Text || !d.Settled || e.T < marks[i].T+quietTime.Seconds() ||
 				i+1 < loops && e.T > marks[i+1].T {
-				t.Errorf("%s: dump of %q, settled %v, at %v; mark %q at %v", process, d.Mark, d.Settled, e.T,
+				t.Errorf("%s: dump for mark %q, settled %v, at %v; got mark %q at %v", process, d.Mark, d.Settled, e.T,
 					marks[i].Text, marks[i].T)
 			}
 		}
@@ -383,12 +383,14 @@ func TestMissingDumps(t *testing.T) {
 		"no process at a mark": {
 			func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process of the app was found`,
 		},
-		"gone before the end": {end, rooted(), true, "no heap dump at the end: the process had ended before"},
-		"a dump that is refused": {
+		"process ended before the end": {end, rooted(), true, "no heap dump at the end: the process had ended before"},
+		"dump at a mark refused": {
 			func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark",
 		},
-		"refused at the end": {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
-		"unreadable":         {spoilt, rooted(), false, `no heap dump at mark "loop 1": it could not be analyzed`},
+		"dump at the end refused": {
+			end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end",
+		},
+		"unreadable dump": {spoilt, rooted(), false, `no heap dump at mark "loop 1": it could not be analyzed`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -417,16 +419,16 @@ func TestMissingDumps(t *testing.T) {
 // loses its phone, or does not dump at marks.
 func TestMarkWaitEnds(t *testing.T) {
 	for name, change := range map[string]func(o *Options, p *cabled, interrupt func()){
-		"the run ends": func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
-		"it is interrupted": func(o *Options, p *cabled, interrupt func()) {
+		"end of the run": func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
+		"interruption": func(o *Options, p *cabled, interrupt func()) {
 			time.AfterFunc(9*time.Second, interrupt)
 		},
 		"no dumps at marks": func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak },
-		"the process ends": func(o *Options, p *cabled, _ func()) {
+		"end of the process": func(o *Options, p *cabled, _ func()) {
 			time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") })
 		},
-		"nothing to respond by": func(o *Options, p *cabled, _ func()) { o.Respond = nil },
-		"the phone is unplugged": func(o *Options, p *cabled, _ func()) {
+		"responses disabled": func(o *Options, p *cabled, _ func()) { o.Respond = nil },
+		"phone unplugged": func(o *Options, p *cabled, _ func()) {
 			o.DeviceTimeout = time.Minute
 			time.AfterFunc(8*time.Second, func() { p.unplug(true) })
 		},
@@ -456,7 +458,7 @@ func TestMarkWaitEnds(t *testing.T) {
 					t.Errorf("%q, %v", a.missing, a.err)
 				}
 				if asked := o.Respond != nil && o.Respond.Dump == response.AtMarks; none && !asked {
-					t.Errorf("%v, of a run that does not dump at marks", a.err)
+					t.Errorf("%v, although the run does not dump at marks", a.err)
 				}
 			})
 		})
@@ -473,12 +475,13 @@ func TestMisspelledName(t *testing.T) {
 		waits := r.eventsOf("waiting", "")
 		if len(waits) != 1 ||
 			!strings.HasPrefix(waits[0].Text,
-				"waiting for com.shpo or com.shpo:* to start; similar names that run: com.shop, com.shop:push") {
+				"waiting for com.shpo or com.shpo:* to start; running processes with similar names: com.shop, "+
+					"com.shop:push") {
 			t.Errorf("%+v", waits)
 		}
 		if r.ExitCode != record.ExitNoDevice ||
 			!strings.Contains(r.Warnings[0],
-				"no process com.shpo was seen; similar names that run: com.shop, com.shop:push") {
+				"no process com.shpo was seen; running processes with similar names: com.shop, com.shop:push") {
 			t.Errorf("exit %d, %q", r.ExitCode, r.Warnings)
 		}
 		rebuilt(t, o.Dir, r.Run)

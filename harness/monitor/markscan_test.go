@@ -88,11 +88,11 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 		mark   func(*testing.T) func(context.Context, Env, int)
 		lives  int
 	}{
-		"started once, waits":             {firstOnly, waited, 1},
-		"started once, continues":         {firstOnly, passing, 1},
-		"started in each loop, waits":     {each, waited, 4},
-		"started in each loop, continues": {each, passing, 4},
-		"started after the mark, waits":   {eachSlowly, waited, 4},
+		"app starts once, mark waits":                 {firstOnly, waited, 1},
+		"app starts once, mark does not wait":         {firstOnly, passing, 1},
+		"app starts in each loop, mark waits":         {each, waited, 4},
+		"app starts in each loop, mark does not wait": {each, passing, 4},
+		"app starts after the mark, mark waits":       {eachSlowly, waited, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 						}
 					}
 					if !slices.Equal(at, []string{"loop 1", "loop 2", "loop 3", "loop 4"}) || len(lives) != c.lives {
-						t.Errorf("%s: dumps at %q, of %d incarnations", process, at, len(lives))
+						t.Errorf("%s: got dumps at %q of %d incarnations", process, at, len(lives))
 					}
 				}
 				rebuilt(t, o.Dir, r.Run)
@@ -166,7 +166,7 @@ func TestMarkWithoutTheApp(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		if r := readAll(t, o.Dir); len(r.eventsOf("missing", "")) != 1 {
-			t.Errorf("after a mark that does not wait: %+v", r.eventsOf("missing", ""))
+			t.Errorf("want one missing event after a mark that does not wait, got %+v", r.eventsOf("missing", ""))
 		}
 		time.AfterFunc(time.Second, func() { w.run.workloads.mark("", "continues 2") })
 		began := time.Now()
@@ -185,7 +185,7 @@ func TestMarkWithoutTheApp(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(at, []string{"continues 1", "waits", "continues 2"}) ||
 			run.ExitCode != record.ExitNoDevice {
-			t.Errorf("missing at %q, exit %d, %v", at, run.ExitCode, err)
+			t.Errorf("dumps are missing at %q, exit %d, %v", at, run.ExitCode, err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestMarksShareScans(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		p.listen(nil)
 		if looks < 9 || looks > 13 {
-			t.Errorf("%d scans in 13 s", looks)
+			t.Errorf("got %d scans in 13 s, want 9 to 13", looks)
 		}
 		if run, err := w.Stop("done"); err != nil || run.Devices[0].Marks != 100 {
 			t.Errorf("%+v, %v", run.Devices, err)

@@ -152,7 +152,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	}
 	again, warnings, err := ledger.Rebuild(o.Dir)
 	if err != nil || len(warnings) > 0 || !reflect.DeepEqual(again, onDisk) {
-		t.Errorf("rebuilt from its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, warnings, err)
+		t.Errorf("the run rebuilt from its lines differs:\n%+v\n%+v\n%v %v", again, onDisk, warnings, err)
 	}
 	rec := readAll(t, o.Dir)
 	rec.Run = run
@@ -277,10 +277,10 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		}
 		// plus one round at the end, which finds deaths
 		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
-			t.Errorf("%d fast round trips in 10 min, samples of %d times", n, len(times))
+			t.Errorf("got %d fast round trips in 10 min, with samples at %d times", n, len(times))
 		}
 		if n := p.commands("meminfo"); n < 19 || n > 21 {
-			t.Errorf("%d dumps in 10 min", n)
+			t.Errorf("got %d meminfo dumps in 10 min, want 19 to 21", n)
 		}
 		for _, x := range r.Processes {
 			if x.Samples < 20 {
@@ -319,7 +319,7 @@ func TestRunIntervalsFollowTheDemand(t *testing.T) {
 		slices.SortFunc(dumps, func(a, b record.Sample) int { return int(1000 * (a.T - b.T)) })
 		for i := 1; i < len(dumps); i++ {
 			if step := dumps[i].T - dumps[i-1].T; step < 14 {
-				t.Errorf("two dumps %.1f s apart", step)
+				t.Errorf("got two dumps only %.1f s apart", step)
 			}
 		}
 	})
@@ -385,12 +385,12 @@ func TestRunOnTwoPhonesSeparatesNames(t *testing.T) {
 		}
 		for _, s := range r.samples {
 			if s.Device != "S1" && s.Device != "S2" {
-				t.Fatalf("a sample without a device: %+v", s)
+				t.Fatalf("sample without a known device: %+v", s)
 			}
 		}
 		for _, e := range r.events {
 			if e.Event == "state" && e.Device != "S1" {
-				t.Errorf("a transition on the healthy phone: %+v", e)
+				t.Errorf("state transition on the healthy phone: %+v", e)
 			}
 		}
 		var text strings.Builder
@@ -451,7 +451,7 @@ func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 			t.Errorf("reported %d times", n)
 		}
 		if n := len(r.samplesOf("com.shop", true)); n < 20 {
-			t.Errorf("the other one has %d breakdowns in 20 min", n)
+			t.Errorf("com.shop has %d breakdowns in 20 min, want at least 20", n)
 		}
 	})
 }
@@ -586,7 +586,7 @@ func TestRunDeviceLost(t *testing.T) {
 			last[s.Device] = s.T
 		}
 		if last["S1"] < 500 || last["S2"] < 1700 {
-			t.Errorf("last samples %v", last)
+			t.Errorf("times of the last samples: %v", last)
 		}
 	})
 }
@@ -607,11 +607,11 @@ func TestRunReboot(t *testing.T) {
 		}
 		for i := 1; i < len(r.samples); i++ {
 			if r.samples[i].T < r.samples[i-1].T-31 {
-				t.Errorf("time goes back from %.1f to %.1f", r.samples[i-1].T, r.samples[i].T)
+				t.Errorf("the time decreased from %.1f to %.1f", r.samples[i-1].T, r.samples[i].T)
 			}
 		}
 		if x.Worst != detector.Normal {
-			t.Errorf("a verdict across the reboot: %+v", x)
+			t.Errorf("the reboot affects the state: %+v", x)
 		}
 	})
 }
@@ -639,7 +639,7 @@ func TestRunMonkeyAndMarks(t *testing.T) {
 			t.Errorf("%+v", r.Run)
 		}
 		if d := r.Devices[0].Duration; d < 290 || d > 330 {
-			t.Errorf("a thousand events 300 ms apart take %.0f s", d)
+			t.Errorf("got a duration of %.0f s, want about 300 s for a thousand events 300 ms apart", d)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -705,9 +705,9 @@ func TestAssertLiveByRobust(t *testing.T) {
 			androidsim.CacheFill(400, time.Hour), 3, "inconclusive", true, record.ExitLeak, record.ExitClean,
 			"INCONCLUSIVE",
 		},
-		"a slow leak": {
+		"slow leak": {
 			androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, record.ExitLeak, record.ExitLeak,
-			"LEAK (java leak), proved at the end: no alarm while it ran\n",
+			"LEAK (java leak), proved at the end, without an alarm during the run\n",
 		},
 		"no leak": {
 			androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, record.ExitClean, record.ExitClean,
@@ -731,7 +731,8 @@ func TestAssertLiveByRobust(t *testing.T) {
 			}
 			if end := ledger.ExitCode(r.Run, record.Plan{Assert: record.AssertEnd}); r.ExitCode != c.live ||
 				end != c.end {
-				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)
+				t.Errorf("%s: exit code %d with assert live and %d with assert end, want %d and %d", name, r.ExitCode,
+					end, c.live, c.end)
 			}
 			var text strings.Builder
 			if err := reporters.WriteRun(&text, r.Run); err != nil ||

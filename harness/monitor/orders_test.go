@@ -28,7 +28,8 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 			func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
 		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Duration > r.events[suspicion].T+120 {
-			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
+			t.Errorf("got snapshots %[2]+v, want one soon after the suspicion at %[1]v s", r.events[suspicion].T,
+				snapshots)
 		}
 	})
 }
@@ -110,7 +111,7 @@ func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 			}
 		}
 		if leaks != 2 || told != 1 || r.Stopped != record.StoppedInterrupted {
-			t.Errorf("%d leaks, reported %d times, %s: %+v", leaks, told, r.Stopped, r.events)
+			t.Errorf("got %d leaks, reported %d times, run stopped by %s: %+v", leaks, told, r.Stopped, r.events)
 		}
 	})
 }

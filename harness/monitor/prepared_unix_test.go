@@ -38,8 +38,10 @@ func TestRunInPreparedDirectory(t *testing.T) {
 				syscall.Mkfifo(filepath.Join(dir, inboxName, "a.mark"), 0o600),
 				syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600))
 		},
-		"the inbox is a link": func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, inboxName)) },
-		"the inbox is a file": func(dir string) error {
+		"inbox is a symbolic link": func(dir string) error {
+			return os.Symlink(elsewhere, filepath.Join(dir, inboxName))
+		},
+		"inbox is a file": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, inboxName), nil, 0o600)
 		},
 	} {
@@ -92,7 +94,7 @@ func TestInboxReadsRegularFilesOnly(t *testing.T) {
 		t.Errorf("marks %.100q", got)
 	}
 	if left, err := filepath.Glob(in("*.mark")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files remain in the inbox: %v, %v", left, err)
 	}
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
 		t.Errorf("%q, %v", b, err)
@@ -178,7 +180,7 @@ func TestRunRedactsHostPaths(t *testing.T) {
 				return err
 			})
 			if err != nil || !found {
-				t.Errorf("no file has %q, %v", says, err)
+				t.Errorf("no file contains %q, %v", says, err)
 			}
 		})
 	}

@@ -45,8 +45,8 @@ func TestRunRecordsEveryGap(t *testing.T) {
 		away  time.Duration
 		event string
 	}{
-		"one sample missing": {45 * time.Second, "missed"},
-		"a gap":              {4 * time.Minute, "gap"},
+		"one missing sample": {45 * time.Second, "missed"},
+		"gap":                {4 * time.Minute, "gap"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,13 +63,13 @@ func TestRunRecordsEveryGap(t *testing.T) {
 				told := r.eventsOf(c.event, "com.shop")
 				longest, untold := r.holes("com.shop")
 				if len(told) != 1 {
-					t.Fatalf("holes of %v, events %+v", longest, r.events)
+					t.Fatalf("longest gap %v, events %+v", longest, r.events)
 				}
 				if secondsOf(told[0].Duration) != longest || untold > 45*time.Second {
-					t.Errorf("gap of %v, unexplained %v, events %+v", longest, untold, told)
+					t.Errorf("longest gap %v, longest unexplained gap %v, events %+v", longest, untold, told)
 				}
 				if longest > c.away+time.Minute {
-					t.Errorf("disconnected for %v, no sample for %v", c.away, longest)
+					t.Errorf("disconnected for %v, but no sample for %v", c.away, longest)
 				}
 				x := r.process(t, "S1", "com.shop")
 				if x.Missing != told[0].Duration || x.Missed+x.Gaps != 1 {
@@ -128,7 +128,7 @@ func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 		o.Duration = time.Hour
 		r := perform(t, t.Context(), o)
 		if n := p.commands("exec grep") + bad.refused; n > 200 {
-			t.Errorf("%d rounds in an hour", n)
+			t.Errorf("got %d rounds in an hour, want at most 200", n)
 		}
 		if n := len(r.eventsOf("error", "")); n != 1 {
 			t.Errorf("recorded %d times", n)
@@ -167,7 +167,7 @@ func TestRunLosesDeviceAfterTimeout(t *testing.T) {
 		began := time.Now()
 		r := perform(t, t.Context(), o)
 		if took := time.Since(began); took < 12*time.Minute || took > 13*time.Minute {
-			t.Errorf("ended after %v", took)
+			t.Errorf("the run ended after %v, want 12 to 13 min", took)
 		}
 		if r.ExitCode != record.ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 ||
 			len(r.eventsOf("lost", "")) != 1 {
@@ -199,7 +199,7 @@ func TestRunRebootWithLaterClock(t *testing.T) {
 		}
 		samples := r.samplesOf("com.shop", false)
 		if last := samples[len(samples)-1].T; last < 1170 || last > 1201 {
-			t.Errorf("the time axis is wrong: the last sample of 1200 s is at %v", last)
+			t.Errorf("wrong time axis: the last sample of a run of 1200 s is at %v s", last)
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Restarts != 1 {
 			t.Errorf("%+v", x)
@@ -243,12 +243,12 @@ func TestRunContinuesWhenDeviceReturns(t *testing.T) {
 		for _, s := range r.samplesOf("com.shop", false) {
 			if s.T >= back.Sub(began).Seconds() {
 				if late := s.T - back.Sub(began).Seconds(); late > 1 {
-					t.Errorf("the first sample comes %.1f s after the return", late)
+					t.Errorf("the first sample comes %.1f s after the reconnection", late)
 				}
 				return
 			}
 		}
-		t.Error("no sample after the return")
+		t.Error("no sample after the reconnection")
 	})
 }
 
@@ -382,7 +382,7 @@ func TestMeterSubtractsIdleLoad(t *testing.T) {
 		t.Errorf("all %v, cost %v", *all, *cost)
 	}
 	if m.recent < 5900*time.Millisecond || m.recent > 6300*time.Millisecond {
-		t.Errorf("a dump costs %v", m.recent)
+		t.Errorf("a dump takes %v of CPU time", m.recent)
 	}
 }
 
@@ -436,8 +436,8 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 		wanted   int
 		pause    time.Duration
 	}{
-		"watched":                 {nil, 3, 15 * time.Second},
-		"with a fragile workload": {DeviceCommand{Command: "sleep 3600"}, 1, 2*time.Minute + 30*time.Second},
+		"watched":                  {nil, 3, 15 * time.Second},
+		"running a device command": {DeviceCommand{Command: "sleep 3600"}, 1, 2*time.Minute + 30*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -465,11 +465,11 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 						previous, noticed = d.resets[i-1], 0
 					}
 					if took := at.Sub(previous); took < c.pause || took > c.pause+noticed+20*time.Second {
-						t.Errorf("reset %d after %v, want about %v", i+1, took, c.pause)
+						t.Errorf("reset %d came after %v, want about %v", i+1, took, c.pause)
 					}
 				}
 				if last := r.samplesOf("com.shop", false); last[len(last)-1].T < 2340 {
-					t.Errorf("the last sample is at %v", last[len(last)-1].T)
+					t.Errorf("the last sample is at %v s", last[len(last)-1].T)
 				}
 			})
 		})

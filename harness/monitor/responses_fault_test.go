@@ -84,7 +84,7 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	o.Observer, o.Duration, o.DeviceTimeout = w, f.duration, f.deviceTimeout
 	r := respond(t, ctx, o)
 	if f.n > 0 && len(w.seen) < f.n {
-		t.Fatalf("request %d never came: %q", f.n, w.seen)
+		t.Fatalf("got no request %d, only %q", f.n, w.seen)
 	}
 	return r, p, w.seen
 }
@@ -100,7 +100,7 @@ func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 		_, _, all = none.run(t)
 	})
 	if len(all) < 8 {
-		t.Fatalf("a diagnosis has the requests %q", all)
+		t.Fatalf("got the requests %q of a diagnosis, want at least 8", all)
 	}
 	step := 1
 	if racing {
@@ -148,7 +148,7 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 				// Files that remained on the phone when it was unplugged are
 				// removed when it is back.
 				if left := leftOn(t, p); len(left) > 0 {
-					t.Errorf("left on the phone: %v", left)
+					t.Errorf("files remain on the phone: %v", left)
 				}
 			})
 		})
@@ -187,7 +187,7 @@ func checkSwept(t *testing.T, p *cabled) {
 	t.Helper()
 	before := leftOn(t, p)
 	if len(before) > maxAttempts {
-		t.Errorf("left on the phone: %v", before)
+		t.Errorf("files remain on the phone: %v", before)
 	}
 	o := responding(t, response.Options{}, p)
 	o.Duration = time.Minute
@@ -198,11 +198,11 @@ func checkSwept(t *testing.T, p *cabled) {
 	}
 	for _, name := range before {
 		if !strings.Contains(swept[0].Text, name) {
-			t.Errorf("%s is not recorded in %s", name, swept[0].Text)
+			t.Errorf("file %s is not recorded in %q", name, swept[0].Text)
 		}
 	}
 	if after := leftOn(t, p); len(after) > 0 {
-		t.Errorf("left after the next start: %v", after)
+		t.Errorf("files remain on the phone after the next start: %v", after)
 	}
 }
 
@@ -284,10 +284,10 @@ func TestResponseToDyingProcess(t *testing.T) {
 		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that exists may be pulled
 		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") ||
 			heap.File != "" && f.n <= dump {
-			t.Errorf("dies at %d, dumped at %d: %+v", f.n, dump, heap)
+			t.Errorf("the process dies at request %d, dump at request %d: %+v", f.n, dump, heap)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
-			t.Errorf("left on the phone: %v", left)
+			t.Errorf("files remain on the phone: %v", left)
 		}
 	})
 }
@@ -349,7 +349,7 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 					t.Errorf("the summary does not report it: %q", leaks[0].Summary)
 				}
 				if left := leftOn(t, p); len(left) > 0 {
-					t.Errorf("left on the phone: %v", left)
+					t.Errorf("files remain on the phone: %v", left)
 				}
 			})
 		})
@@ -369,13 +369,13 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 		}}.each(t, func(t *testing.T, f faulty) {
 		r, p, _ := f.run(t)
 		if took := time.Since(from); took > 15*time.Second {
-			t.Errorf("continued for %v", took)
+			t.Errorf("the run continued for %v", took)
 		}
 		if !r.Interrupted || r.ExitCode != record.ExitInterrupted {
 			t.Errorf("exit %d, %s", r.ExitCode, r.Stopped)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
-			t.Errorf("left on the phone: %v", left)
+			t.Errorf("files remain on the phone: %v", left)
 		}
 		for _, d := range r.diagnosesOf("com.shop", record.TriggerLeak) {
 			if d.Outcome != record.DiagnosisInterrupted && f.n < 5 {
@@ -446,7 +446,7 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 			}
 		}
 		if before.Schema != "" && !reflect.DeepEqual(run, before) {
-			t.Errorf("the second time\n%+v\nthe first\n%+v", run.Diagnoses, before.Diagnoses)
+			t.Errorf("second rebuild:\n%+v\nfirst rebuild:\n%+v", run.Diagnoses, before.Diagnoses)
 		}
 		before = run
 	}
@@ -504,10 +504,18 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 		duration time.Duration
 		sweeps   int
 	}{
-		"in the run":          {response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 0},
-		"the sweep fails":     {response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 2},
-		"at the end":          {response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 0},
-		"fails before an end": {response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 1},
+		"removal fails during the run": {
+			response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 0,
+		},
+		"removal and sweep fail during the run": {
+			response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 2,
+		},
+		"removal fails at the end": {
+			response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 0,
+		},
+		"removal and sweep fail at the end": {
+			response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -523,7 +531,8 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 					t.Errorf("left %v, swept %+v", left, swept)
 				}
 				if dev.removals > 0 || dev.sweeps > 0 || len(r.Diagnoses) == 0 || r.Stopped != record.StoppedDuration {
-					t.Errorf("%d removals and %d sweeps did not fail, %s, %+v", dev.removals, dev.sweeps, r.Stopped,
+					t.Errorf("%d removals and %d sweeps that should fail did not occur, stopped by %s, %+v",
+						dev.removals, dev.sweeps, r.Stopped,
 						r.Diagnoses)
 				}
 				complaints := 0
@@ -533,7 +542,7 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 					}
 				}
 				if complaints != min(1, c.sweeps) {
-					t.Errorf("complained %d times", complaints)
+					t.Errorf("got %d errors of the sweep", complaints)
 				}
 			})
 		})
@@ -629,13 +638,13 @@ func TestResponseInterruptsBreakdown(t *testing.T) {
 		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
 		r := respond(t, t.Context(), o)
 		if d.stopped != 1 {
-			t.Fatalf("%d breakdowns were interrupted", d.stopped)
+			t.Fatalf("%d breakdowns were interrupted, want 1", d.stopped)
 		}
 		if n := len(r.eventsOf("unresponsive", "")); n > 0 || len(r.process(t, "", "com.shop").Warnings) > 0 {
 			t.Errorf("%+v", r.eventsOf("unresponsive", ""))
 		}
 		if n := len(r.samplesOf("com.shop", true)); n < 12 {
-			t.Errorf("%d breakdowns in 10 minutes", n)
+			t.Errorf("got %d breakdowns in 10 min, want at least 12", n)
 		}
 	})
 }
@@ -689,7 +698,7 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 		began := time.Now()
 		r := respond(t, ctx, o)
 		if took := time.Since(began); took > 7*time.Minute {
-			t.Errorf("continued for %v", took)
+			t.Errorf("the run continued for %v", took)
 		}
 		var outcomes []string
 		for _, d := range r.Diagnoses {
@@ -700,7 +709,7 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 			t.Errorf("%q, %s, exit %d", outcomes, r.Stopped, r.ExitCode)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
-			t.Errorf("left on the phone: %v", left)
+			t.Errorf("files remain on the phone: %v", left)
 		}
 	})
 }
@@ -711,7 +720,7 @@ func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	for name, c := range map[string]struct {
 		back  time.Duration
 		dumps int
-	}{"away": {time.Hour, 0}, "back just before": {5*time.Minute - 10*time.Millisecond, 2}} {
+	}{"disconnected": {time.Hour, 0}, "reconnected just before the end": {5*time.Minute - 10*time.Millisecond, 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop"), healthy("com.shop:b")))
@@ -723,7 +732,7 @@ func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 				r := respond(t, t.Context(), o)
 				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps ||
 					r.Stopped != record.StoppedDuration {
-					t.Errorf("%d dumps after %v", len(r.Diagnoses), took)
+					t.Errorf("got %d dumps, and the run ended after %v", len(r.Diagnoses), took)
 				}
 				told := slices.ContainsFunc(r.events, func(e record.Event) bool {
 					return strings.Contains(e.Text, "skipping 2 diagnoses")
@@ -757,17 +766,18 @@ func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 			run, warnings, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
 			if err != nil || len(warnings) > 0 || len(run.Diagnoses) < diagnoses ||
 				len(run.Diagnoses) > len(whole.Diagnoses) {
-				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, warnings, err)
+				t.Fatalf("first %d lines: got %d diagnoses, previously %d, %v %v", n, len(run.Diagnoses), diagnoses,
+					warnings, err)
 			}
 			diagnoses = len(run.Diagnoses)
 			for i, d := range run.Diagnoses {
 				if w := whole.Diagnoses[i]; d.Folder != w.Folder || d.T != w.T || d.Outcome != w.Outcome {
-					t.Errorf("%d lines: %+v, in the end %+v", n, d, w)
+					t.Errorf("first %d lines: got %+v, want %+v", n, d, w)
 				}
 			}
 		}
 		if diagnoses != 8 || len(whole.Diagnoses) != 8 {
-			t.Errorf("%d diagnoses, want three snapshots and a leak of two processes", diagnoses)
+			t.Errorf("got %d diagnoses, want three snapshots and one leak for each of two processes", diagnoses)
 		}
 	})
 }
@@ -793,7 +803,7 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 		}
 		for _, e := range r.events {
 			if e.Retry {
-				t.Errorf("marked as retried: %+v", e)
+				t.Errorf("diagnosis is marked as retried: %+v", e)
 			}
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Missing > 0 {
@@ -839,7 +849,7 @@ func TestResponseToAReboot(t *testing.T) {
 					}
 				}
 				if len(r.eventsOf("repeated", "")) > 0 {
-					t.Error("the interrupted diagnosis began a cooldown")
+					t.Error("the interrupted diagnosis started a cooldown")
 				}
 				checkSwept(t, p)
 			})

@@ -79,7 +79,7 @@ func TestResponseOnFillingHostDisk(t *testing.T) {
 		err = filepath.WalkDir(filepath.Join(o.Dir, response.Artifacts),
 			func(path string, e os.DirEntry, err error) error {
 				if err == nil && (strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "heap.hprof")) {
-					t.Errorf("left behind: %s", path)
+					t.Errorf("file remains: %s", path)
 				}
 				return err
 			})
@@ -92,7 +92,7 @@ func TestResponseOnFillingHostDisk(t *testing.T) {
 			}
 		}
 		if left := leftOn(t, p); len(left) > 0 {
-			t.Errorf("left on the phone: %v", left)
+			t.Errorf("files remain on the phone: %v", left)
 		}
 	})
 }

@@ -233,7 +233,7 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 		name = filepath.ToSlash(name)
 		switch base := filepath.Base(name); {
 		case strings.HasPrefix(base, "."):
-			t.Errorf("left behind: %s", name)
+			t.Errorf("temporary file remains: %s", name)
 		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json",
 			base == "heap.summary.json.zst":
 		case !want[name]:
@@ -269,7 +269,7 @@ func checkWhole(t *testing.T, path, keep string) {
 		t.Errorf("%s is not complete: %v", path, err)
 	}
 	if has(t, io.NewSectionReader(f, 0, f.Size()), secret) != (keep == string(response.Raw)) {
-		t.Errorf("%s, which is to be kept %s, has or lacks the typed text", path, keep)
+		t.Errorf("%s, kept in form %s: wrong result of the search for the typed text", path, keep)
 	}
 }
 
@@ -387,7 +387,7 @@ func TestResponseToEachKind(t *testing.T) {
 		checkSnapshots(t, r.diagnosesOf("com.shop:push", ""), 0, 0)
 		if left, err := filepath.Glob(filepath.Join(o.Dir, response.Artifacts, "*push*", "*")); err != nil ||
 			len(left) != 2 {
-			t.Errorf("the healthy process has folders: %v %v", left, err)
+			t.Errorf("want two folders of the healthy process, got %v %v", left, err)
 		}
 		for _, e := range r.events {
 			switch e.Event {
@@ -395,7 +395,7 @@ func TestResponseToEachKind(t *testing.T) {
 				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
 			case "pause":
 				if e.Process != "com.shop" || e.Duration <= 0 {
-					t.Errorf("pause of %s: %v", e.Process, e.Duration)
+					t.Errorf("unexpected pause of %s: %v", e.Process, e.Duration)
 				}
 			}
 		}
@@ -403,7 +403,7 @@ func TestResponseToEachKind(t *testing.T) {
 			t.Errorf("paused for %v s", x.Paused)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
-			t.Errorf("left on the phone: %v", left)
+			t.Errorf("files remain on the phone: %v", left)
 		}
 		checkLeaksTable(t, o.Dir, r.Run)
 	})
@@ -438,7 +438,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 	kind := recipe + "_leak"
 	leaks := r.diagnosesOf(process, record.TriggerLeak)
 	if len(leaks) != 2 {
-		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
+		t.Fatalf("%s: got %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
 	}
 	d := leaks[0]
 	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete ||
@@ -466,18 +466,18 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analysed", by("diagnosed", "leak")),
 	}
 	if !slices.IsSorted(order) {
-		t.Errorf("%s: out of order: %v", process, order)
+		t.Errorf("%s: events are out of order: %v", process, order)
 	}
 	leaking, collected := r.events[order[3]], r.events[order[4]]
 	if late := d.T - leaking.T; late < 0 || late > 1 {
-		t.Errorf("%s: ordered %.1f s after LEAKING", process, late)
+		t.Errorf("%s: diagnosis requested %.1f s after LEAKING", process, late)
 	}
 	if recipe != "java" && collected.T-leaking.T > 6 {
 		t.Errorf("%s: collected %.1f s after LEAKING", process, collected.T-leaking.T)
 	}
 	if normal := r.events[order[5]]; normal.T != collected.T ||
 		!strings.Contains(normal.Text, "the diagnosis is done") {
-		t.Errorf("%s: the diagnosis has not ended the leak: %+v", process, normal)
+		t.Errorf("%s: the diagnosis did not end the state LEAKING: %+v", process, normal)
 	}
 	again := r.eventsOf("repeated", process)
 	if len(again) != 1 || again[0].Kind.String() != kind || again[0].Diagnosis != nil ||
@@ -517,7 +517,7 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 		have = append(have, row[2]+" "+row[7]+" "+row[16])
 	}
 	if !slices.Equal(have, want) || len(want) < 8 {
-		t.Errorf("leaks.csv has\n%q\nrun.json\n%q", have, want)
+		t.Errorf("rows of leaks.csv:\n%q\nwant, from run.json:\n%q", have, want)
 	}
 }
 
@@ -550,7 +550,7 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 		}
 		for _, e := range r.eventsOf("state", "com.shop") {
 			if *e.From == detector.Leaking && !strings.Contains(e.Text, "restarted") {
-				t.Errorf("the diagnosis ends the leak: %+v", e)
+				t.Errorf("the diagnosis ended the state LEAKING: %+v", e)
 			}
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Worst != detector.Leaking || x.State != detector.Leaking ||
@@ -586,7 +586,7 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 		if len(leaks) == 0 || leaks[0].T < third || leaks[0].T > fourth ||
 			leaks[0].Outcome != record.DiagnosisComplete {
-			t.Errorf("deaths at %v and %v, diagnosed %+v", third, fourth, leaks)
+			t.Errorf("got diagnoses %[3]+v, want one between the deaths at %[1]v and %[2]v s", third, fourth, leaks)
 		}
 		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"),
 			func(e record.Event) bool { return *e.To != detector.Leaking })
@@ -594,7 +594,7 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 			t.Errorf("%+v", alarms)
 		}
 		if push := r.process(t, "S1", "com.shop:push"); push.Worst == detector.Leaking {
-			t.Errorf("the neighbor: %+v", push)
+			t.Errorf("com.shop:push is LEAKING: %+v", push)
 		}
 	})
 }
@@ -663,7 +663,7 @@ func TestResponseOneAtATime(t *testing.T) {
 		o.Devices[0].Device, o.Duration = timed{p, went}, 40*time.Minute
 		r := respond(t, t.Context(), o)
 		if !went.apart() || len(went.list) != 4 {
-			t.Errorf("dumps and pulls: %+v", went.list)
+			t.Errorf("dumps and pulls overlap, or are not four: %+v", went.list)
 		}
 		a, b := r.diagnosesOf("com.shop", record.TriggerLeak), r.diagnosesOf("com.shop:b", record.TriggerLeak)
 		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete ||
@@ -671,7 +671,7 @@ func TestResponseOneAtATime(t *testing.T) {
 			t.Fatalf("%+v %+v", a, b)
 		}
 		if apart := b[0].T - a[0].T; apart < -100 || apart > 100 {
-			t.Fatalf("they do not leak at the same time, but %v s apart", apart)
+			t.Fatalf("the leaks are reported %v s apart, want at most 100 s", apart)
 		}
 		pauses := r.eventsOf("pause", "")
 		if len(pauses) != 2 {
@@ -683,7 +683,7 @@ func TestResponseOneAtATime(t *testing.T) {
 			}
 			for _, s := range r.samples {
 				if s.Process == e.Process && s.T > e.T-e.Duration+1 && s.T < e.T-1 {
-					t.Errorf("a sample of %s at %v, while its heap is dumped until %v", s.Process, s.T, e.T)
+					t.Errorf("sample of %s at %v s, while its heap is dumped until %v s", s.Process, s.T, e.T)
 				}
 			}
 		}
@@ -779,11 +779,11 @@ func TestResponseAtTheEnd(t *testing.T) {
 			response.OnLeak, 12 * time.Minute, false,
 			map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first last"},
 		},
-		"suspicious, with dumps": {
+		"suspected, with dumps at the end": {
 			response.AtEnd, 12 * time.Minute, false,
 			map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first end last"},
 		},
-		"diagnosed, and suspicious": {
+		"diagnosed and suspected": {
 			response.OnLeak, 30 * time.Minute, false,
 			map[string]string{"com.shop": "suspicious first leak last", "com.shop:push": "first last"},
 		},
@@ -866,7 +866,7 @@ func TestResponseAtMarks(t *testing.T) {
 				texts = append(texts, d.Mark)
 			}
 			if !slices.Equal(texts, []string{"loop 1", "loop 2", "loop 3", "loop 4"}) {
-				t.Errorf("%s: dumps at %q", process, texts)
+				t.Errorf("%s: got dumps at %q", process, texts)
 			}
 		}
 		grown := r.diagnosesOf("com.shop", record.TriggerMarks)
@@ -877,7 +877,7 @@ func TestResponseAtMarks(t *testing.T) {
 		// The foreground Activity of a healthy process does not change.
 		for _, d := range r.diagnosesOf("com.shop:push", record.TriggerMarks) {
 			if len(d.Findings) > 0 {
-				t.Errorf("the healthy process grows: %+v", d.Findings)
+				t.Errorf("findings about the healthy process: %+v", d.Findings)
 			}
 		}
 		if n := len(r.eventsOf("error", "")); n > 0 {

@@ -150,7 +150,7 @@ func TestRotationIsFair(t *testing.T) {
 	}
 	for name, n := range count {
 		if n != 20 {
-			t.Errorf("process %s had %d turns of 200, want 20", name, n)
+			t.Errorf("process %s had %d of 200 turns, want 20", name, n)
 		}
 	}
 	if len(count) != 10 {
@@ -163,6 +163,6 @@ func TestRotationAddAllocatesNothingPerTurn(t *testing.T) {
 	r.Add(key("A"))
 	now := time.Duration(0)
 	if n := testing.AllocsPerRun(100, func() { now += 15 * time.Second; r.Turn(now) }); n != 0 {
-		t.Errorf("%v allocations a turn", n)
+		t.Errorf("%v allocations per turn", n)
 	}
 }

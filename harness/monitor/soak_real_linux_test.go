@@ -137,6 +137,6 @@ func checkCensus(t *testing.T, before inventory, benches []*bench) {
 	}
 	if !now.within(before) {
 		stacks := make([]byte, 1<<20)
-		t.Errorf("left behind: %+v, before %+v\n%s", now, before, stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("resources after the run: %+v, before: %+v\n%s", now, before, stacks[:runtime.Stack(stacks, true)])
 	}
 }

@@ -213,7 +213,7 @@ func seed(t *testing.T) uint64 {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("LEAKGATE_SEED=%d repeats this", seed)
+	t.Logf("to repeat this run, set LEAKGATE_SEED=%d", seed)
 	return seed
 }
 
@@ -380,10 +380,12 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 			break
 		}
 		holes, n := r.checkHoles(t, b.device.Serial(), name, stalls)
-		t.Logf("%s %s: %d samples, %.0f s in gaps of %.0f s allowed by %d faults of %v%s", b.device.Serial(), name, n,
+		t.Logf("%s %s: %d samples, gaps of %.0f s in total, at most %.0f s allowed by %d faults of %v%s",
+			b.device.Serial(), name, n,
 			holes, allowed, faults, lasted.Round(time.Millisecond), b.history())
 		if holes > allowed {
-			t.Errorf("%s on %s: %.0f s without samples, the faults allow %.0f s: %s", name, b.device.Serial(), holes,
+			t.Errorf("%s on %s: %.0f s without samples, but the faults allow only %.0f s: %s", name, b.device.Serial(),
+				holes,
 				allowed, b.history())
 		}
 		if left := device.Duration - r.latest(b.device.Serial(), name); left > 2*soakInterval+stalls {
@@ -391,13 +393,13 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 		}
 		x := r.process(t, b.device.Serial(), name)
 		if !distorted && (x.Worst != detector.Normal || x.Growth > 1) {
-			t.Errorf("%s on %s: a verdict without a cause: %+v", name, b.device.Serial(), x)
+			t.Errorf("%s on %s: unexpected verdict: %+v", name, b.device.Serial(), x)
 		}
 	}
 	for _, s := range r.samples {
 		at := r.Started.Add(time.Duration(s.T / device.TimeScale * float64(time.Second)))
 		if s.Device == b.device.Serial() && s.PSS != nil && *s.PSS != steadyKB && !b.distorts(at) {
-			t.Errorf("a value that never existed: %+v", s)
+			t.Errorf("sample with a value that the process never had: %+v", s)
 		}
 	}
 }
@@ -455,7 +457,7 @@ func (r result) checkHoles(t *testing.T, device, process string, stalls float64)
 		}
 		hole := s.T - last.T
 		if hole <= 0 {
-			t.Errorf("%s on %s: time stands still at %v", process, device, s.T)
+			t.Errorf("%s on %s: the time does not increase at %v s", process, device, s.T)
 		}
 		if hole > 1.5*soakInterval {
 			sum += hole
@@ -490,11 +492,11 @@ func (r result) explains(device, process string, from, to float64) bool {
 func checkNothingLeft(t *testing.T, benches []*bench) {
 	t.Helper()
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("temporary files remain: %v %v", left, err)
 	}
 	for _, b := range benches {
 		if left, err := b.ReadDir("/data/local/tmp"); err != nil || len(left) > 0 {
-			t.Errorf("left on %s: %v %v", b.device.Serial(), left, err)
+			t.Errorf("files remain on %s: %v %v", b.device.Serial(), left, err)
 		}
 	}
 }

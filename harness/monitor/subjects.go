@@ -166,7 +166,7 @@ func (w *subjects) interval() time.Duration {
 // foundText describes a new process.
 func foundText(p capture.Process, probe capture.Probe) string {
 	if p.Twin > 1 {
-		return fmt.Sprintf("pid %d of uid %d, which runs beside another process with the same name, read by %s", p.PID,
+		return fmt.Sprintf("pid %d of uid %d, one of several processes with the same name, read by %s", p.PID,
 			p.UID, probe.Level.Source)
 	}
 	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)

@@ -30,34 +30,34 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 		exit     int
 		text     string // of the first unjudged process
 	}{
-		"killed by its suite every 6 s": {
+		"process killed every 6 s": {
 			[][]androidsim.ProcessSpec{{dying("com.shop", 6*time.Second, time.Second), healthy("com.shop:ui")}},
 			2 * time.Hour, record.ExitInconclusive, "com.shop restarted ",
 		},
-		"crashes every 10 min": {
+		"crash every 10 min": {
 			[][]androidsim.ProcessSpec{{dying("com.shop", 10*time.Minute, 5*time.Second), healthy("com.shop:ui")}},
 			2 * time.Hour, record.ExitInconclusive, "com.shop restarted 11 times, longest life 1",
 		},
-		"crashes once, early, and does not come back": {
+		"early crash without a restart": {
 			[][]androidsim.ProcessSpec{{early, healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive,
 			"com.shop was running for only 12 min of 2.0 h",
 		},
-		"12 min of one tiny process": {
+		"run of 12 min": {
 			[][]androidsim.ProcessSpec{{healthy("com.shop")}}, 12 * time.Minute, record.ExitInconclusive,
 			"com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer",
 		},
-		"a phone on which the app never runs": {
+		"phone without the app": {
 			[][]androidsim.ProcessSpec{{healthy("com.shop")}, {healthy("com.other")}}, 2 * time.Hour,
 			record.ExitInconclusive, "no process of the app was seen in 2.0 h",
 		},
-		"a helper of 20 s": {
+		"helper process that runs for 20 s": {
 			[][]androidsim.ProcessSpec{{healthy("com.shop"), once}}, 2 * time.Hour, record.ExitClean, "",
 		},
-		"nothing to object to": {
+		"all processes judged": {
 			[][]androidsim.ProcessSpec{{healthy("com.shop"), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitClean,
 			"",
 		},
-		"a leak of another process comes first": {
+		"leak of another process takes precedence": {
 			[][]androidsim.ProcessSpec{
 				{dying("com.shop", 10*time.Minute, 5*time.Second), leaky("com.shop:ui", androidsim.Java, 300)},
 			}, 2 * time.Hour, record.ExitLeak, "com.shop restarted 11 times",
@@ -93,7 +93,7 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 				}
 				for _, p := range r.Processes {
 					if p.Restarts > 0 && !strings.HasPrefix(p.Reason, "restarted ") {
-						t.Errorf("%s: a sentence about the last incarnation only: %s", p.Process, p.Reason)
+						t.Errorf("%s: the reason does not mention the restarts: %s", p.Process, p.Reason)
 					}
 				}
 			})
@@ -111,7 +111,7 @@ func TestHalfAnHourSuffices(t *testing.T) {
 		samples := r.samplesOf("com.shop", false)
 		first, last := samples[0], samples[len(samples)-1]
 		if r.Devices[0].Duration-last.T > 15 || last.T-first.T < 29.5*60 {
-			t.Errorf("a run of %.1f s was sampled from %.1f to %.1f s", r.Devices[0].Duration, first.T, last.T)
+			t.Errorf("a run of %.1f s was sampled only from %.1f to %.1f s", r.Devices[0].Duration, first.T, last.T)
 		}
 		if x.Gate != detector.Leak || r.ExitCode != record.ExitLeak {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)

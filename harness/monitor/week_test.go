@@ -209,7 +209,8 @@ func TestWeek(t *testing.T) {
 		}
 	})
 	perDay := time.Duration(float64(cpuTime()-cpu) * float64(24*time.Hour) / float64(time.Duration(days)*day))
-	t.Logf("live heap before and at the end of each day: %v kB; %v of CPU for a day of %d processes, %.4f %% of a core",
+	t.Logf("live heap before the run and at the end of each day: %v kB; CPU time per day for %[3]d processes: %[2]v, "+
+		"%.4[4]f %% of a core",
 		kilobytes(heap.daily), perDay.Round(time.Millisecond), processes, perDay.Hours()/24*100)
 	// Eight bytes per sample would add up to 230 kB a day.
 	before, first, last := heap.daily[0], heap.daily[1], heap.daily[len(heap.daily)-1]
@@ -217,7 +218,7 @@ func TestWeek(t *testing.T) {
 		t.Errorf("the heap grows: %v kB", kilobytes(heap.daily))
 	}
 	if last > before+processes*64<<10 {
-		t.Errorf("a process takes more than 64 kB: %v kB", kilobytes(heap.daily))
+		t.Errorf("the heap grew by more than 64 kB per process: %v kB", kilobytes(heap.daily))
 	}
 }
 

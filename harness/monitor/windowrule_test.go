@@ -143,7 +143,7 @@ func TestHostCommandWindows(t *testing.T) {
 	}
 	plain := HostCommand{Args: c.Args}
 	if plain.Describe().Digest == c.Describe().Digest {
-		t.Error("the rule is not in the digest")
+		t.Error("the digest does not depend on the rule")
 	}
 }
 
@@ -177,7 +177,7 @@ func TestFoundTestsAreBounded(t *testing.T) {
 		f.addLine("BEGIN x")
 	}
 	if len(f.open) != maxOpenTests {
-		t.Errorf("%d tests are open", len(f.open))
+		t.Errorf("%d tests are open, want the maximum", len(f.open))
 	}
 	for range 2 * maxOpenTests {
 		f.addLine("END x")

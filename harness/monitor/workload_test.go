@@ -120,7 +120,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("killed by us, but reported as %v", err)
+		t.Errorf("stopping the workload returns the error %v", err)
 	}
 	time.Sleep(150 * time.Millisecond)
 	if err := os.Remove(alive); err != nil {
@@ -128,7 +128,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	if _, err := os.Stat(alive); err == nil {
-		t.Error("a child survives")
+		t.Error("a child process is still running")
 	}
 }
 
@@ -215,7 +215,7 @@ func TestInboxTakesMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := SendMark(t.Context(), dir, "x", false); !errors.Is(err, errNoRun) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("SendMark after the end of the run: %v", err)
 	}
 }
 
@@ -235,6 +235,6 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 	})
 	left, err := filepath.Glob(filepath.Join(box.dir, "*.mark"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files remain in the inbox: %v, %v", left, err)
 	}
 }

@@ -66,7 +66,7 @@ func decodeHeader(line []byte) (Header, error) {
 	}
 	if bytes.HasPrefix(head.Plan.Policy, []byte("{")) {
 		return Header{},
-			errors.New("the plan has the form of a leakgate from before its first release, which is no longer " +
+			errors.New("the plan has the format of a leakgate version before the first release, which is no longer " +
 				"supported: record the run again")
 	}
 	h := Header{Plan: &Plan{Assert: AssertEnd}}

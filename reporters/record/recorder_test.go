@@ -131,10 +131,10 @@ func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 			t.Fatalf("truncated at %d: incomplete %v, warnings %v", cut, incomplete, warnings)
 		}
 		if !reflect.DeepEqual(samples, wantSamples[:len(samples):len(samples)]) && len(samples) > 0 {
-			t.Fatalf("truncated at %d: other samples", cut)
+			t.Fatalf("truncated at %d: samples differ", cut)
 		}
 		if len(events) > 0 && !reflect.DeepEqual(events, wantEvents) {
-			t.Fatalf("truncated at %d: other events", cut)
+			t.Fatalf("truncated at %d: events differ", cut)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestReadSamplesErrors(t *testing.T) {
 		"long line":      good + strings.Repeat("x", maxLine+2) + "\n",
 	} {
 		if _, _, _, _, err := read([]byte(text)); err == nil {
-			t.Errorf("%s is accepted", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func FuzzReadSamples(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, samples, events, _, err := read(text)
 		if err == nil && h.Schema != SamplesSchema {
-			t.Errorf("accepted without a header")
+			t.Errorf("no error for a file without a header")
 		}
 		if n := bytes.Count(text, []byte("\n")); len(samples)+len(events) > n {
 			t.Errorf("%d lines out of %d", len(samples)+len(events), n)
@@ -173,11 +173,11 @@ func TestCreateRecorderNeverOverwrites(t *testing.T) {
 	dir := t.TempDir()
 	before := record(t, dir)
 	if _, err := CreateRecorder(dir, header()); err == nil || !strings.Contains(err.Error(), "already holds a run") {
-		t.Errorf("a second run in the same directory: %v", err)
+		t.Errorf("second run in the same directory: got error %v", err)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, "samples.ndjson"))
 	if err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the first run has changed (%v)", err)
+		t.Errorf("the first run was changed (%v)", err)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRecorderKeepsTheFirstError(t *testing.T) {
 	}
 	first := r.AppendSample(Sample{})
 	if first == nil || !errors.Is(r.AppendEvent(Event{}), first) {
-		t.Errorf("first error %v is not kept", first)
+		t.Errorf("the first error %v is not returned again", first)
 	}
 }
 
@@ -212,21 +212,21 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("unexpected files: %v, %v", entries, err)
 	}
 }
 
 func TestReadRunErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ReadRun(dir); err == nil {
-		t.Error("no file is taken")
+		t.Error("no error for a missing file")
 	}
 	for _, text := range []string{"", "{", `{"schema":"other"}`} {
 		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ReadRun(dir); err == nil {
-			t.Errorf("%q is accepted", text)
+			t.Errorf("%q: no error", text)
 		}
 	}
 }

@@ -110,7 +110,7 @@ var _ = inOrder("crashes", func() {
 		shell("input tap 100 100")
 		time.Sleep(time.Second) // a minute of the phone
 	})
-	It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
+	It("is clean at the end", leaks.Check(), func() { visit("CartActivity") })
 })
 
 // gone has a spec in which the app is not running.

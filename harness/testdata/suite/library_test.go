@@ -63,7 +63,7 @@ var _ = inOrder("matchers", func() {
 		Consistently(ctx, process).WithTimeout(time.Second).ShouldNot(harness.BeLeaking())
 		Expect(process).NotTo(harness.BeLeaking())
 	})
-	It("has what was left", func(ctx SpecContext) {
+	It("detects the leaked screen", func(ctx SpecContext) {
 		before, err := leaks.Snapshot(ctx, "com.cart")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(leaks.Process("com.cart")).NotTo(harness.HaveLeaked(before))
@@ -75,15 +75,15 @@ var _ = inOrder("matchers", func() {
 		Expect(dump).To(harness.HaveRetainedBelow("com.cart.CheckoutActivity", 1<<30))
 		Expect(dump).NotTo(harness.HaveRetainedBelow("com.cart.CheckoutActivity", 1000))
 	})
-	It("fails with the words of the matcher", func(ctx SpecContext) {
+	It("fails with the message of the matcher", func(ctx SpecContext) {
 		dump, err := leaks.Dump(ctx, "com.cart")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(dump).NotTo(harness.HaveLeaks())
 	})
-	It("asks for a process that is not there", func(ctx SpecContext) {
+	It("requests a process that does not exist", func(ctx SpecContext) {
 		Eventually(ctx, leaks.Process("com.nothing")).WithTimeout(500 * time.Millisecond).ShouldNot(harness.BeLeaking())
 	})
-	It("asks for several", func(ctx SpecContext) {
+	It("requests several processes", func(ctx SpecContext) {
 		Eventually(ctx, leaks.Process("com.cart*")).WithTimeout(30 * time.Second).ShouldNot(harness.BeLeaking())
 	})
 	It("grows slowly", func(ctx SpecContext) {
@@ -130,7 +130,7 @@ func TestPlainFailure(t *testing.T) {
 func start(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SUITE") != "plain" {
-		t.Skip("the tests of Ginkgo run")
+		t.Skip("this run is for the Ginkgo tests")
 	}
 	drive(t, "am start -W -n com.cart/.MainActivity")
 }

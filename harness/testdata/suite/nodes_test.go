@@ -46,10 +46,10 @@ var _ = scenario("nodes", func() {
 		AfterAll(stop)
 		both()
 	})
-	Describe("started once for what is ordered", leaks.Check(), func() {
+	Describe("started once", leaks.Check(), func() {
 		BeforeEach(func() { stop(); launch() }, OncePerOrdered)
 		AfterEach(stop, OncePerOrdered)
-		Describe("container", Ordered, ContinueOnFailure, both)
+		Describe("ordered container", Ordered, ContinueOnFailure, both)
 	})
 	Describe("driven just before each", leaks.Check(), func() {
 		BeforeEach(launch)
@@ -67,14 +67,14 @@ var _ = scenario("nodes", func() {
 		})
 		It("leaks", func() {})
 	})
-	Describe("of its own", func() {
+	Describe("single spec", func() {
 		BeforeEach(launch)
-		It("has to pass twice and leaks", leaks.Check(), MustPassRepeatedly(2), func() {
+		It("must pass twice and leaks", leaks.Check(), MustPassRepeatedly(2), func() {
 			if attempt() == 2 {
 				visit("CheckoutActivity")
 			}
 		})
-		It("leaks at its first attempt", leaks.Check(), FlakeAttempts(3), func() {
+		It("leaks on its first attempt", leaks.Check(), FlakeAttempts(3), func() {
 			visit("CheckoutActivity")
 			if attempt() == 1 {
 				Fail("the network is slow")
@@ -101,13 +101,14 @@ var _ = scenario("nodes", func() {
 		})
 		It("is clean and has a time limit", leaks.Check(), SpecTimeout(20*time.Second),
 			func(ctx SpecContext) { visit("CartActivity") })
-		It("leaks where nobody looks", leaks.Check(harness.Of("com.cart:sync")), func() { visit("CheckoutActivity") })
-		It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
+		It("leaks in a process that is not checked", leaks.Check(harness.Of("com.cart:sync")),
+			func() { visit("CheckoutActivity") })
+		It("is clean at the end", leaks.Check(), func() { visit("CartActivity") })
 	})
 	DescribeTable("table", leaks.Check(), visit,
 		Entry("leaks", "CheckoutActivity"),
 		Entry("is clean", "CartActivity"),
-		Entry("leaks where it is accepted",
+		Entry("leaks an accepted class",
 			leaks.Known(harness.Class("CheckoutActivity"), "SHOP-12", "anna", harness.Until(2999, 1, 1)),
 			"CheckoutActivity"))
 })

@@ -13,13 +13,13 @@ var _ = scenario("shop", func() {
 	Describe("cart", leaks.Check(), func() {
 		It("opens the cart", func() { visit("CartActivity") })
 		It("opens a product", func() { visit("ProductActivity") })
-		It("ends on one more screen", func() { open("CartActivity") })
+		It("leaves another screen open", func() { open("CartActivity") })
 		It("checks out", func() { visit("CheckoutActivity") })
 		It("opens the cart again", func() { visit("CartActivity") })
 		It("opens an accepted page",
 			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)),
 			func() { visit("LegacyActivity") })
-		It("checks out beside an accepted page",
+		It("checks out after an accepted page",
 			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), func() {
 				visit("LegacyActivity")
 				visit("CheckoutActivity")
@@ -27,11 +27,11 @@ var _ = scenario("shop", func() {
 		It("opens a page that was accepted",
 			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-11", "anna", harness.Until(2020, 1, 1)),
 			func() { visit("CartActivity") })
-		It("fails by itself", func() {
+		It("fails for another reason", func() {
 			visit("CheckoutActivity")
 			Fail("the total is wrong")
 		})
-		It("passes at its third attempt", FlakeAttempts(3), func() {
+		It("passes on its third attempt", FlakeAttempts(3), func() {
 			if attempt() == 1 {
 				visit("CheckoutActivity")
 			}
@@ -40,13 +40,13 @@ var _ = scenario("shop", func() {
 			}
 		})
 		It("is not checked", leaks.Skip("SHOP-13"), func() { visit("CheckoutActivity") })
-		It("opens the cart at last", func() { visit("CartActivity") })
+		It("opens the cart at the end", func() { visit("CartActivity") })
 
 		DescribeTable("item", visit,
 			Entry("of the cart", "CartActivity"),
 			Entry("that leaks", leaks.Check(harness.Heap()), "CheckoutActivity"))
 
-		Describe("in order", Ordered, func() {
+		Describe("order", Ordered, func() {
 			It("is empty", func() { visit("CartActivity") })
 			It("is paid", func() { visit("CheckoutActivity") })
 			It("is sent", func() { visit("CartActivity") })

@@ -24,22 +24,24 @@ func TestException(t *testing.T) {
 		names bool
 		wrong string
 	}{
-		"key":                {Exception{Key: "32554831"}, true, ""},
-		"entire key":         {Exception{Key: l.Key}, true, ""},
-		"other key":          {Exception{Key: "32554832"}, false, ""},
-		"short key":          {Exception{Key: "3255483"}, true, "a key has at least 8 characters"},
-		"class":              {Exception{Class: "com.cart.CheckoutActivity"}, true, ""},
-		"class, no package":  {Exception{Class: "CheckoutActivity"}, true, ""},
-		"second class":       {Exception{Class: "Row"}, true, ""},
-		"end of a name":      {Exception{Class: "Activity"}, false, ""},
-		"other package":      {Exception{Class: "com.other.CheckoutActivity"}, false, ""},
-		"held":               {Exception{Held: "ScreenTracker.sScreens"}, true, ""},
-		"held, with package": {Exception{Held: "com.cart.ScreenTracker.sScreens"}, true, ""},
-		"held on the way":    {Exception{Held: "Session.cart"}, true, ""},
-		"held by another":    {Exception{Held: "Session.cartoon"}, false, ""},
-		"not a reference":    {Exception{Held: "sScreens"}, false, "write a reference as CLASS.FIELD"},
-		"two names":          {Exception{Key: l.Key, Class: "Row"}, true, "exactly one of key, class and reference"},
-		"no name":            {Exception{}, false, "exactly one of key, class and reference"},
+		"key":                              {Exception{Key: "32554831"}, true, ""},
+		"full key":                         {Exception{Key: l.Key}, true, ""},
+		"other key":                        {Exception{Key: "32554832"}, false, ""},
+		"short key":                        {Exception{Key: "3255483"}, true, "a key has at least 8 characters"},
+		"class":                            {Exception{Class: "com.cart.CheckoutActivity"}, true, ""},
+		"class without a package":          {Exception{Class: "CheckoutActivity"}, true, ""},
+		"second class":                     {Exception{Class: "Row"}, true, ""},
+		"end of a class name":              {Exception{Class: "Activity"}, false, ""},
+		"other package":                    {Exception{Class: "com.other.CheckoutActivity"}, false, ""},
+		"holding reference":                {Exception{Held: "ScreenTracker.sScreens"}, true, ""},
+		"holding reference with a package": {Exception{Held: "com.cart.ScreenTracker.sScreens"}, true, ""},
+		"reference elsewhere in the trace": {Exception{Held: "Session.cart"}, true, ""},
+		"other reference":                  {Exception{Held: "Session.cartoon"}, false, ""},
+		"not a reference":                  {Exception{Held: "sScreens"}, false, "write a reference as CLASS.FIELD"},
+		"key and class": {
+			Exception{Key: l.Key, Class: "Row"}, true, "exactly one of key, class and reference",
+		},
+		"neither key, class nor reference": {Exception{}, false, "exactly one of key, class and reference"},
 	} {
 		c.e.Reason, c.e.Owner, c.e.Until = "SHOP-1", "anna", day
 		err := c.e.Validate()
@@ -47,7 +49,7 @@ func TestException(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.wrong)
 		}
 		if err == nil && c.e.Names(l, trace) != c.names {
-			t.Errorf("%s: names it: %v", name, !c.names)
+			t.Errorf("%s: got Names %v", name, !c.names)
 		}
 	}
 	for name, e := range map[string]Exception{
@@ -109,12 +111,12 @@ func FuzzException(f *testing.F) {
 			}
 			switch {
 			case e.Key != "" && !e.Names(l, nil):
-				t.Errorf("%+v does not name its key", e)
+				t.Errorf("%+v does not match its key", e)
 			case e.Class != "" && e.Names(l, nil) != nameOracle(class, e.Class):
 				t.Errorf("%q names %q: %v", e.Class, class, e.Names(l, nil))
 			case e.Held != "" && !strings.ContainsAny(held, " ,\t\r\n\v\f\u0085\u00a0") &&
 				!strings.Contains(class, "held by ") && strings.TrimSpace(held) == held && !e.Names(l, nil):
-				t.Errorf("%q does not name what it holds", e.Held)
+				t.Errorf("%q does not match the holding reference", e.Held)
 			}
 		}
 	})

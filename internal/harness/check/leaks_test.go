@@ -32,7 +32,7 @@ func TestNewAgainstOracle(t *testing.T) {
 				}
 			}
 			if s.Dumped() != (dump > 0) {
-				t.Fatalf("seed %d: dumped %v before dump %d", seed, s.Dumped(), dump)
+				t.Fatalf("seed %d: got Dumped %v before dump %d", seed, s.Dumped(), dump)
 			}
 			var want []string
 			left := slices.Clone(before)
@@ -121,18 +121,22 @@ func TestCounts(t *testing.T) {
 		crowded       bool
 		hidden        int64
 	}{
-		"the same":       {one, one, "", false, 0},
+		"same counts":    {one, one, "", false, 0},
 		"unknown before": {nil, one, "", false, 0},
 		"unknown after":  {one, nil, "", false, 0},
-		"not watched":    {one, map[string]int64{"Assets": 9, "Activities": 1, "ViewRootImpl": 1}, "", false, 0},
-		"one more": {
+		"growth of other counts": {
+			one, map[string]int64{"Assets": 9, "Activities": 1, "ViewRootImpl": 1}, "", false, 0,
+		},
+		"one more Activity": {
 			one, map[string]int64{"Activities": 2, "Views": 75, "ViewRootImpl": 1}, "Activities 1 -> 2, Views 40 -> 75",
 			true, 1,
 		},
-		"a window more": {
+		"one more window": {
 			one, map[string]int64{"Activities": 1, "ViewRootImpl": 2}, "ViewRootImpl 1 -> 2", true, -1,
 		},
-		"one without windows": {map[string]int64{}, map[string]int64{"Activities": 1, "ViewRootImpl": 0}, "", true, 1},
+		"Activity without a window": {
+			map[string]int64{}, map[string]int64{"Activities": 1, "ViewRootImpl": 0}, "", true, 1,
+		},
 	} {
 		if got := Text(Rose(c.before, c.after)); got != c.rose || MayHoldDestroyed(c.after) != c.crowded ||
 			Windowless(c.after) != c.hidden {
@@ -203,7 +207,8 @@ func TestMovedLeaksAreNotNew(t *testing.T) {
 				class := l.Classes[0].Class
 				want := max(0, min(l.Count-keys[l.Key], now[class]-before[class]))
 				if got[l.Key] != want {
-					t.Fatalf("seed %d, dump %d: %s has %d new, want %d", seed, dump, l.Key, got[l.Key], want)
+					t.Fatalf("seed %d, dump %d: got %[4]d new objects of %[3]s, want %[5]d", seed, dump, l.Key,
+						got[l.Key], want)
 				}
 			}
 			before, keys = now, map[string]int64{}

@@ -236,8 +236,8 @@ func TestLives(t *testing.T) {
 		dumps int
 		lives bool
 	}{
-		"one life": {[]int{7, 7, 7}, 3, false}, "a restart": {[]int{7, 8, 8, 8}, 3, false},
-		"each test in its own": {[]int{7, 8, 9}, 3, true}, "one dump": {[]int{7}, 1, false},
+		"one process": {[]int{7, 7, 7}, 3, false}, "one restart": {[]int{7, 8, 8, 8}, 3, false},
+		"one process per dump": {[]int{7, 8, 9}, 3, true}, "single dump": {[]int{7}, 1, false},
 	} {
 		dir := t.TempDir()
 		p := read(t, dir, night(t, dir, c.pids...)).Observations[0].Processes[0]
@@ -254,9 +254,9 @@ func TestLivesOfOnePID(t *testing.T) {
 		dumps int
 		lives bool
 	}{
-		"one life":           {[]float64{10, 10, 10.4}, 3, false},
-		"restarted once":     {[]float64{10, 10, 130}, 2, false},
-		"restarted for each": {[]float64{10, 70, 130}, 3, true},
+		"one process":          {[]float64{10, 10, 10.4}, 3, false},
+		"one restart":          {[]float64{10, 10, 130}, 2, false},
+		"one process per dump": {[]float64{10, 70, 130}, 3, true},
 	} {
 		dir := t.TempDir()
 		run := night(t, dir, 7, 7, 7)
@@ -398,7 +398,8 @@ func TestCheckedBytes(t *testing.T) {
 				})
 		}
 		if l := read(t, dir, run).Observations[0].Processes[0].Places[0]; l.Bytes[0] != 1000*l.Counts[0] {
-			t.Errorf("%d checks: %d objects retain %d bytes", checks, l.Counts[0], l.Bytes[0])
+			t.Errorf("%d checks: got %[3]d bytes retained by %[2]d objects, want 1000 each", checks, l.Counts[0],
+				l.Bytes[0])
 		}
 	}
 }
@@ -506,7 +507,7 @@ func TestTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := read(t, dir, run).Observations[0].Processes[0]; len(p.Measures) != 0 {
-		t.Errorf("the trip of another process: %+v", p.Measures)
+		t.Errorf("measures of another process's trip were used: %+v", p.Measures)
 	}
 }
 
@@ -515,10 +516,10 @@ func TestTrip(t *testing.T) {
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){
-		"a folder above": func(_ string, run *record.Run) {
+		"folder outside the run": func(_ string, run *record.Run) {
 			run.Diagnoses[1].Folder = "artifacts/../../" + filepath.Base(filepath.Dir(outside))
 		},
-		"no artifact": func(_ string, run *record.Run) { run.Diagnoses[1].Folder = "." },
+		"folder without artifacts": func(_ string, run *record.Run) { run.Diagnoses[1].Folder = "." },
 		"a link": func(dir string, run *record.Run) {
 			path := filepath.Join(dir, filepath.FromSlash(run.Diagnoses[1].Folder), "heap.summary.json.zst")
 			if err := errors.Join(os.Remove(path), os.Symlink(outside, path)); err != nil {
@@ -528,7 +529,7 @@ func TestHostileRun(t *testing.T) {
 		"garbage": func(dir string, run *record.Run) {
 			file(t, dir, run.Diagnoses[1].Folder+"/heap.summary.json.zst", []byte("garbage"))
 		},
-		"half of it": func(dir string, run *record.Run) {
+		"half a summary": func(dir string, run *record.Run) {
 			whole := packed(t, shop(t, 3, 0))
 			file(t, dir, run.Diagnoses[1].Folder+"/heap.summary.json.zst", whole[:len(whole)/2])
 		},
@@ -574,7 +575,7 @@ func TestCountsAtMarks(t *testing.T) {
 					},
 				}},
 			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
-		"leak of both": {
+		"leak by counts and trend": {
 			record.Process{
 				Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread,
 				Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
@@ -588,9 +589,9 @@ func TestCountsAtMarks(t *testing.T) {
 		"pass": {
 			record.Process{
 				Gate: detector.Inconclusive, TrendGate: detector.Inconclusive,
-				Reason: "24 loops: no Activity left behind; memory trend not judged: " + trend,
+				Reason: "24 loops: no Activity retained; memory trend not judged: " + trend,
 				CountsAtMarks: []record.CountsAtMarks{
-					{Gate: detector.Pass, Reason: "24 loops: no Activity left behind"},
+					{Gate: detector.Pass, Reason: "24 loops: no Activity retained"},
 				}},
 			"inconclusive", trend},
 	} {

@@ -56,7 +56,7 @@ func TestRefactorings(t *testing.T) {
 	if !recorded.Long() {
 		list = slices.DeleteFunc(list, func(r jvmtest.Refactoring) bool { return !slices.Contains(gateCI, r.Name) })
 		if len(list) != len(gateCI) {
-			t.Fatalf("%d refactorings of %q", len(list), gateCI)
+			t.Fatalf("got %d refactorings, want %q", len(list), gateCI)
 		}
 	}
 	// The first build has no change. A long test runs this build three times
@@ -191,7 +191,7 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 				}
 			}
 			if cmp.Or(row.MovedFrom, row.Key) != keys[before] || row.MovedClass != class {
-				t.Errorf("%s: %s is mistaken for %q of %q", r.Name, screen, row.MovedFrom, row.MovedClass)
+				t.Errorf("%s: %s is wrongly matched with %q, class %q", r.Name, screen, row.MovedFrom, row.MovedClass)
 			}
 		case comparison.New, comparison.Wider, comparison.Grown:
 			if !row.Fails || len(row.Trace) == 0 || len(row.Suspects) == 0 {
@@ -199,16 +199,16 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 			}
 			if row.Status == comparison.Wider &&
 				!strings.Contains(row.StatusReason, marketOf(r.Joins)+" is behind this reference as well") {
-				t.Errorf("%s: %s is not named: %s", r.Name, r.Joins, row.StatusReason)
+				t.Errorf("%s: the reason does not name %s: %s", r.Name, r.Joins, row.StatusReason)
 			}
 		}
 	}
 	want := expected(r, runs)
 	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("%s, %d base runs: %q, want %q", r.Name, runs, got, want)
+		t.Errorf("%s, %d base runs: got %q, want %q", r.Name, runs, got, want)
 	}
 	if len(missing) > 0 {
-		t.Errorf("%s: no row of %v", r.Name, missing)
+		t.Errorf("%s: no row for %v", r.Name, missing)
 	}
 	fails := slices.ContainsFunc(want, func(s string) bool {
 		status, _, _ := strings.Cut(s, " ")
@@ -229,13 +229,13 @@ func marketOf(screen string) string { return market + ".Market$" + screen }
 func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
-		t.Fatal("too few builds with other names")
+		t.Fatal("too few builds with different names")
 	}
 	one, other := builds[0], builds[1]
 	a, b := dumped(t, one, one.Mapping, one.Leaking), dumped(t, other, other.Mapping, other.Leaking)
 	if c := compared(stored(t, 3, a), b); c.Verdict != comparison.Pass || !all(c, comparison.Known) ||
 		len(c.Leaks) != len(one.Leaking) {
-		t.Errorf("each by its own mapping: %s: %+v", c.Verdict, c.Leaks)
+		t.Errorf("each build with its own mapping: %s: %+v", c.Verdict, c.Leaks)
 	}
 	first, second := classNames(t, one), classNames(t, other)
 	sources := map[string]string{}
@@ -260,7 +260,7 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 		unnamed := func(text string) bool { return !strings.Contains(text, "app.mapping") }
 		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) ||
 			slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.StatusReason) }) {
-			t.Errorf("%s: the mapping to give is not named: %q, %+v", name, c.Warnings, c.Leaks)
+			t.Errorf("%s: the texts do not name the missing mapping option: %q, %+v", name, c.Warnings, c.Leaks)
 		}
 	}
 	// A run that was recorded without its mapping does not prevent a comparison

@@ -194,7 +194,7 @@ func (h *Hub) live() (*monitor.LiveRun, error) {
 	case h.failed != nil:
 		return nil, h.failed
 	}
-	return nil, errors.New("the watch has not started: a checked spec starts it, or Start")
+	return nil, errors.New("the watch has not started; a checked spec or Start starts it")
 }
 
 // OpenRequest begins a check.
@@ -407,7 +407,7 @@ func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	i := slices.IndexFunc(devices, func(d monitor.Device) bool { return d.Serial() == serial })
 	if i < 0 {
 		return Executed{},
-			fmt.Errorf("run a command: the run has %d devices, and the spec has none of them", len(devices))
+			fmt.Errorf("run a command: no device of the run (%d in total) is assigned to the spec", len(devices))
 	}
 	var out bounded
 	exit, err := devices[i].Shell(ctx, r.Command, &out, &out)

@@ -120,7 +120,7 @@ func TestHub(t *testing.T) {
 		}
 		drive(t, p, checkout) // outside of any check
 		if got := spec(t, h, p, "after it", "input tap 1 1", record.OutcomePassed); got.Verdict != record.VerdictPass {
-			t.Errorf("after it: %s", got.Text)
+			t.Errorf("spec after the leak: %s", got.Text)
 		}
 		v, err := h.Finish("done", false)
 		if err != nil || !v.Started || len(v.Run.Checks) != 6 {
@@ -148,7 +148,7 @@ func TestHub(t *testing.T) {
 func checkEnded(t *testing.T, h *Hub) {
 	t.Helper()
 	if err := h.Start(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the suite has ended") {
-		t.Errorf("started again: %v", err)
+		t.Errorf("start after the end: %v", err)
 	}
 	if _, err := h.Open(t.Context(), OpenRequest{Name: "late"}); err == nil {
 		t.Error("a check was opened after the end")
@@ -177,10 +177,10 @@ func TestHubWithoutADevice(t *testing.T) {
 		}
 		end()
 		if err := h.Start(t.Context(), false); err == nil {
-			t.Error("a spec has started it")
+			t.Error("a spec started the watch")
 		}
 		if _, err := h.Now(t.Context(), "*"); err == nil {
-			t.Error("there are processes")
+			t.Error("Now returns processes")
 		}
 		if err := h.Start(t.Context(), true); err != nil {
 			t.Error(err)
@@ -214,12 +214,12 @@ func TestHubVerdicts(t *testing.T) {
 		began := time.Now()
 		v, err := h.Finish("interrupted", true)
 		if err != nil || len(v.Failures) != 1 ||
-			v.Failures[0] != "no process matched com.carts; similar names that run: com.cart" ||
+			v.Failures[0] != "no process matched com.carts; running processes with similar names: com.cart" ||
 			v.Run.ExitCode != record.ExitInterrupted {
 			t.Errorf("%+v, exit %d, %v", v.Failures, v.Run.ExitCode, err)
 		}
 		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the suite took %v", took)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func TestHubRequests(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if err := h.Discover(ctx); err == nil {
-			t.Error("it still runs after the end of the context")
+			t.Error("Discover ignores that the context has ended")
 		}
 		if v, err := h.Finish("done", false); err != nil || len(v.Run.Checks) != 0 {
 			t.Errorf("%+v, %v", v.Run.Checks, err)

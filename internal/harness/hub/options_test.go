@@ -52,7 +52,7 @@ func TestPrecedence(t *testing.T) {
 			map[string]string{"LEAKGATE_STRICT": "true", "LEAKGATE_DEVICES_SERIALS": "env"},
 			map[string]string{"strict": "false", "devices.serials": "flag"}, false, "com.yaml", "flag",
 		},
-		"environment of the process": {
+		"process patterns from the environment": {
 			"", map[string]string{"LEAKGATE_APP_PROCESSES": "com.env"}, nil, true, "com.env", "code",
 		},
 	} {
@@ -150,7 +150,7 @@ func FuzzOptionsText(f *testing.F) {
 				t.Errorf("%q: %v", process, err)
 			}
 			if plainName(process) && plainName(device) {
-				t.Errorf("%q and %q are rejected: %v", process, device, err)
+				t.Errorf("plain names %q and %q are rejected: %v", process, device, err)
 			}
 			return
 		}

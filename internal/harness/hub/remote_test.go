@@ -60,7 +60,7 @@ func TestRemoteTurns(t *testing.T) {
 		granted <- turn
 	}()
 	if holder := <-asked; holder != "first" {
-		t.Errorf("the second waits for %q", holder)
+		t.Errorf("the second spec waits for %q, want first", holder)
 	}
 	first.Release()
 	first.Release()
@@ -93,14 +93,14 @@ func TestRemoteTurns(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the socket is left: %v", err)
+		t.Errorf("the socket was not removed: %v", err)
 	}
 	for _, c := range []*Remote{one, NewRemote(path)} {
 		if err := c.Start(t.Context(), false); !errors.Is(err, errNoHub) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("request after the end: %v", err)
 		}
 		if _, err := c.Turn(t.Context(), "late", func(string) {}); !errors.Is(err, errNoHub) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("request after the end: %v", err)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	turn.Release()
 	other.Release()
 	if got := h.turns.deviceOf(-1); got != "" {
-		t.Errorf("a turn that nobody has is for %q", got)
+		t.Errorf("a turn without a holder has the device %q", got)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestConcurrentRemoteTurns(t *testing.T) {
 				mu.Lock()
 				inside++
 				if inside != 1 {
-					t.Errorf("%d specs have the device", inside)
+					t.Errorf("%d specs hold the device at once", inside)
 				}
 				mu.Unlock()
 				mu.Lock()
@@ -307,6 +307,6 @@ func TestSocketPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := SocketPath("x"); err == nil {
-		t.Error("a symbolic link is accepted as the directory")
+		t.Error("a symbolic link is accepted as the socket directory")
 	}
 }

@@ -45,7 +45,7 @@ func TestConcurrentTurns(t *testing.T) {
 					device := lent{turn}.Serial()
 					mu.Lock()
 					if other := holder[device]; other != "" {
-						t.Errorf("%s has %q, which %s has", who, device, other)
+						t.Errorf("%s got device %q, which %s still holds", who, device, other)
 					}
 					holder[device], served = who, served+1
 					mu.Unlock()
@@ -62,7 +62,8 @@ func TestConcurrentTurns(t *testing.T) {
 			slices.Sort(ring.free)
 			if served+gaveUp != 30 || served < 5 || !slices.Equal(ring.free, devices) || len(ring.holders) > 0 ||
 				len(ring.waiting) > 0 {
-				t.Errorf("seed %d: %d served, %d gave up, free %q, %d hold, %d wait", seed, served, gaveUp, ring.free,
+				t.Errorf("seed %d: %d served, %d gave up, free devices %q, %d holders, %d waiting", seed, served,
+					gaveUp, ring.free,
 					len(ring.holders), len(ring.waiting))
 			}
 		})
@@ -75,7 +76,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newTurns()
 		ring.open([]string{"a"})
-		first, err := ring.take(t.Context(), "first", func(string) { t.Error("the first waits") })
+		first, err := ring.take(t.Context(), "first", func(string) { t.Error("the first spec has to wait") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 			wg.Go(func() {
 				turn, err := ring.take(t.Context(), who, func(holder string) {
 					if holder != "first" {
-						t.Errorf("%s waits for %q", who, holder)
+						t.Errorf("%s waits for %q, want first", who, holder)
 					}
 				})
 				if err != nil {
@@ -127,12 +128,12 @@ func TestTurnsBeforeTheRun(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(got) > 0 {
-			t.Error("two specs have the device of a run that has not started")
+			t.Error("a second spec got a device before the run started")
 		}
 		ring.open([]string{"a", "b"})
 		synctest.Wait()
 		if len(got) != 1 || <-got != "b" || (lent{first}).Serial() != "a" || ring.first() != "" {
-			t.Errorf("the first has %q", lent{first}.Serial())
+			t.Errorf("the first spec has device %q, want a", lent{first}.Serial())
 		}
 		first.Release()
 		if device := <-got; device != "a" {
@@ -197,7 +198,7 @@ func FuzzTurns(f *testing.F) {
 						}
 					default:
 						if a.state != "waits" {
-							t.Fatalf("spec %d waits, and %s %q", i, a.state, a.device)
+							t.Fatalf("spec %d still waits, want: %s %q", i, a.state, a.device)
 						}
 					}
 				}

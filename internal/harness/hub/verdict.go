@@ -60,8 +60,8 @@ func (h *Hub) judgePattern(v *SuiteVerdict, p capture.Pattern) {
 	}
 	line := fmt.Sprintf("no process matched %s", text.Head(string(p), 200))
 	for _, w := range v.Run.Warnings {
-		if _, names, ok := strings.Cut(w, "; similar names that run: "); ok {
-			line += "; similar names that run: " + names
+		if _, names, ok := strings.Cut(w, "; running processes with similar names: "); ok {
+			line += "; running processes with similar names: " + names
 			break
 		}
 	}

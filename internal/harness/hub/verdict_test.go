@@ -65,23 +65,25 @@ func TestSuiteMemory(t *testing.T) {
 		accepted []monitor.Exception
 		failures string
 	}{
-		"leak":                {leaking(), nil, "com.shop: leak: +90 MB/h"},
-		"leak, cause unknown": {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known":               {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
-		"of another kind":     {native, []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known, but small": {
+		"leak":                  {leaking(), nil, "com.shop: leak: +90 MB/h"},
+		"leak of unknown cause": {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known":                 {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
+		"leak of another kind":  {native, []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known leak too small": {
 			leaking([]record.DumpLeak{small}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h",
 		},
-		"known until today": {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, ""},
-		"known and another": {
+		"exception valid until today": {
+			leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, "",
+		},
+		"known and unknown leak": {
 			leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)},
 			"com.shop: leak: +90 MB/h",
 		},
-		"another in other dump": {
+		"unknown leak in another dump": {
 			leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}),
 			[]monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h",
 		},
-		"known and a library's": {
+		"known leak and library leak": {
 			leaking([]record.DumpLeak{dumpLeak("Known"), library}), []monitor.Exception{until(1)}, "",
 		},
 		"over": {
@@ -92,7 +94,7 @@ func TestSuiteMemory(t *testing.T) {
 			record.Run{Processes: []record.Process{{Process: "com.shop:push", Gate: detector.Pass}}}, nil, "",
 		},
 		"no process": {record.Run{}, nil, "no process matched com.shop*"},
-		"a lost device": {
+		"lost device": {
 			record.Run{
 				Processes: []record.Process{{Process: "com.shop"}},
 				Devices:   []record.Device{{Device: "S1\x1b", Error: "device is gone"}},
@@ -121,16 +123,20 @@ func TestSuiteChecks(t *testing.T) {
 	}{
 		"passes": {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
 		// the leak fails the spec
-		"leaks":               {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false},
-		"leaks and fails":     {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
-		"leaks, interrupted":  {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},
-		"leaks and skips":     {one(record.VerdictLeak, record.OutcomeIgnored, record.CheckSpec), false, false},
-		"unsure and fails":    {one(record.VerdictInconclusive, record.OutcomeFailed, record.CheckSpec), false, true},
-		"unsure":              {one(record.VerdictInconclusive, record.OutcomePassed, record.CheckSpec), false, false},
-		"unchecked and fails": {one(record.VerdictNotChecked, record.OutcomeFailed, record.CheckSpec), false, true},
-		"test leaks":          {one(record.VerdictLeak, record.OutcomePassed, record.CheckTest), true, true},
-		"known":               {one(record.VerdictKnown, record.OutcomeFailed, record.CheckSpec), false, false},
-		"skipped":             {one(record.VerdictSkipped, record.OutcomeFailed, record.CheckSpec), false, false},
+		"leaks":                    {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false},
+		"leaks and fails":          {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
+		"leaks and is interrupted": {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},
+		"leaks and skips":          {one(record.VerdictLeak, record.OutcomeIgnored, record.CheckSpec), false, false},
+		"inconclusive and fails": {
+			one(record.VerdictInconclusive, record.OutcomeFailed, record.CheckSpec), false, true,
+		},
+		"inconclusive": {
+			one(record.VerdictInconclusive, record.OutcomePassed, record.CheckSpec), false, false,
+		},
+		"not checked and fails":   {one(record.VerdictNotChecked, record.OutcomeFailed, record.CheckSpec), false, true},
+		"instrumented test leaks": {one(record.VerdictLeak, record.OutcomePassed, record.CheckTest), true, true},
+		"known":                   {one(record.VerdictKnown, record.OutcomeFailed, record.CheckSpec), false, false},
+		"skipped":                 {one(record.VerdictSkipped, record.OutcomeFailed, record.CheckSpec), false, false},
 	} {
 		for _, strict := range []bool{false, true} {
 			run := record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: []record.Check{c.check}}
@@ -166,12 +172,12 @@ func TestLeaksOlderThanCheck(t *testing.T) {
 		checks   []record.Check
 		failures int
 	}{
-		"first look":            {[]record.Check{with("S1", 1, true)}, 0},
-		"second look":           {[]record.Check{with("S1", 1, false), with("S1", 1, true)}, 1},
-		"both":                  {[]record.Check{with("S1", 1, true), with("S1", 1, true)}, 1},
-		"first of other device": {[]record.Check{with("S1", 1, false), with("S2", 1, true)}, 0},
-		"after a restart":       {[]record.Check{with("S1", 1, false), with("S1", 2, true)}, 1},
-		"known":                 {[]record.Check{with("S1", 1, false), known}, 0},
+		"first check of a device":       {[]record.Check{with("S1", 1, true)}, 0},
+		"second check of a device":      {[]record.Check{with("S1", 1, false), with("S1", 1, true)}, 1},
+		"both checks":                   {[]record.Check{with("S1", 1, true), with("S1", 1, true)}, 1},
+		"first check of another device": {[]record.Check{with("S1", 1, false), with("S2", 1, true)}, 0},
+		"after a restart":               {[]record.Check{with("S1", 1, false), with("S1", 2, true)}, 1},
+		"known":                         {[]record.Check{with("S1", 1, false), known}, 0},
 	} {
 		v := judged(record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: c.checks}, false)
 		if len(v.Failures) != c.failures {

@@ -131,7 +131,9 @@ func TestStream(t *testing.T) {
 		"output ends": {
 			text: twoTests, want: first + "unfinished the output of the instrumentation ended", code: 9,
 		},
-		"ends in a line": {text: twoTests + strings.TrimSuffix(end("0", ""), "\n"), want: first + "passed", code: 9},
+		"last line truncated": {
+			text: twoTests + strings.TrimSuffix(end("0", ""), "\n"), want: first + "passed", code: 9,
+		},
 		"system crash": {
 			text: twoTests +
 				"onError: commandError=false message=INSTRUMENTATION_ABORTED: System has " +
@@ -139,13 +141,13 @@ func TestStream(t *testing.T) {
 			want:    first + "unfinished INSTRUMENTATION_ABORTED: System has crashed.",
 			problem: "INSTRUMENTATION_ABORTED: System has crashed.", code: 9,
 		},
-		"two at once": {
+		"two tests at the same time": {
 			text: twoTests + strings.ReplaceAll(twoTests[:strings.Index(twoTests, "_CODE: 1")+9], "adds", "third"),
 			want: first +
 				"unfinished the next test began before its end was reported\n1/2 a.CartTest#third\nunfinished the " +
 				"output of the instrumentation ended", code: 9,
 		},
-		"ignored, no start": {
+		"ignored test without a start": {
 			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\n" +
 				"INSTRUMENTATION_STATUS_CODE: -3\n", want: "0/0 a.B#c\nignored", code: 9,
 		},
@@ -173,7 +175,7 @@ func TestStream(t *testing.T) {
 			text: "usage: am [subcommand] [options]\n", errs: "\nError: Bad component name: a\n",
 			problem: "usage: am [subcommand] [options]", code: 9,
 		},
-		"no am": {
+		"am not found": {
 			errs:    "/system/bin/sh: am: inaccessible or not found\n",
 			problem: "/system/bin/sh: am: inaccessible or not found", code: 9,
 		},
@@ -182,7 +184,7 @@ func TestStream(t *testing.T) {
 				"tests\njava.lang.IllegalStateException: x\nINSTRUMENTATION_CODE: -1\n",
 			problem: "Fatal exception when running tests\njava.lang.IllegalStateException: x", code: -1,
 		},
-		"crash before": {
+		"crash before the first test": {
 			text: "INSTRUMENTATION_STATUS: id=AndroidJUnitRunner\nINSTRUMENTATION_STATUS: stack=java.lang.Error: " +
 				"y\n\tat z\nINSTRUMENTATION_STATUS: stream=\nProcess crashed before executing the " +
 				"test(s):\nINSTRUMENTATION_STATUS_CODE: -2\nINSTRUMENTATION_RESULT: shortMsg=Process " +
@@ -453,12 +455,12 @@ func FuzzStream(f *testing.F) {
 		p := &printer{rng: rand.New(rand.NewPCG(seed, 0))}
 		again, sumAgain := collect(t, "", p.pieces(string(text))...)
 		if !reflect.DeepEqual(calls, again) || !reflect.DeepEqual(sum, sumAgain) {
-			t.Fatalf("split differently:\n%v\n%v\n%+v\n%+v", calls, again, sum, sumAgain)
+			t.Fatalf("results depend on how the output is split:\n%v\n%v\n%+v\n%+v", calls, again, sum, sumAgain)
 		}
 		begun, ended := 0, map[Outcome]int{}
 		for i, c := range calls {
 			if c.Begin != (i%2 == 0) {
-				t.Fatalf("call %d is out of turn: %v", i, calls)
+				t.Fatalf("call %d is out of order: %v", i, calls)
 			}
 			if len(c.Test.Class) > 3*MaxName || len(c.Test.Method) > 3*MaxName || len(c.Stack) > 3*MaxStack ||
 				!utf8.ValidString(c.Test.Name()+c.Stack) || c.Test.Class == "" {
@@ -470,14 +472,14 @@ func FuzzStream(f *testing.F) {
 			}
 			ended[c.Outcome]++
 			if c.Test != calls[i-1].Test || c.Outcome == Passed && c.Stack != "" {
-				t.Fatalf("call %d ends another test: %v", i, calls)
+				t.Fatalf("call %d ends a test that did not begin: %v", i, calls)
 			}
 		}
 		if len(calls)%2 != 0 || sum.Seen != begun || !reflect.DeepEqual(sum.Ended, ended) {
 			t.Fatalf("%+v of %v", sum, calls)
 		}
 		if codes := strings.Count(string(text), statusCodePrefix); begun > codes {
-			t.Fatalf("%d tests of %d codes", begun, codes)
+			t.Fatalf("got %d tests, but only %d status codes", begun, codes)
 		}
 	})
 }

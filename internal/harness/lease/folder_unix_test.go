@@ -90,6 +90,6 @@ func TestPipeForALockFile(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	if l, err := Take(t.Context(), mine(folder, "S1")); err == nil {
-		t.Error("a pipe was taken", l.Release())
+		t.Error("a pipe was accepted as a lease file", l.Release())
 	}
 }

@@ -30,7 +30,7 @@ func TestNoteRoundTrip(t *testing.T) {
 			t.Errorf("%q became %+v", text, got)
 		}
 		if !strings.HasPrefix(text, got.Verb) || !strings.HasSuffix(text, strings.TrimPrefix(got.Dir, "...")) {
-			t.Errorf("%.40q is truncated to %+v", text, got)
+			t.Errorf("%.40q was truncated to %+v", text, got)
 		}
 	}
 }

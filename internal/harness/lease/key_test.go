@@ -15,7 +15,7 @@ func TestDeviceKeys(t *testing.T) {
 	same := []string{"127.0.0.1:5037", "localhost:5037", "LOCALHOST:5037", "[::1]:5037", "127.0.0.2:5037", ":5037"}
 	for _, server := range same {
 		if DeviceKey(server, "S1").path("x") != DeviceKey(same[0], "S1").path("x") {
-			t.Errorf("%s is a different server", server)
+			t.Errorf("%s counts as a different server", server)
 		}
 	}
 	seen := map[string]string{}
@@ -44,7 +44,7 @@ func FuzzHostileSerial(f *testing.F) {
 		name := filepath.Base(k.path("folder"))
 		if k.path("folder") != filepath.Join("folder", name) ||
 			strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || len(name) > 60 {
-			t.Errorf("file name %q", name)
+			t.Errorf("invalid file name %q", name)
 		}
 		text := HeldError{k, Holder{Verb: serial, PID: 1, User: serial, Dir: serial}}.Error()
 		for _, r := range text {
@@ -80,12 +80,12 @@ func TestDirectoryKeys(t *testing.T) {
 		"link/new/run", "./real//new/run/", "real/new/other/../run", filepath.Join(root, "link", "new", "run"),
 	} {
 		if key(dir) != before {
-			t.Errorf("%s is a different directory", dir)
+			t.Errorf("%s counts as a different directory", dir)
 		}
 	}
 	for _, dir := range []string{"real/new", "real/new/run2", "new/run", "."} {
 		if key(dir) == before {
-			t.Errorf("%s is the same directory", dir)
+			t.Errorf("%s counts as the same directory", dir)
 		}
 	}
 	// The key stays the same when the directory is created.
@@ -93,12 +93,12 @@ func TestDirectoryKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if key("real/new/run") != before || key("link/new/run") != before {
-		t.Error("the key has changed with the directory")
+		t.Error("the key changed when the directory was created")
 	}
 	if err := os.WriteFile("file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := DirectoryKey("file/run"); err == nil && os.PathSeparator == '/' {
-		t.Error("a directory below a file has a key")
+		t.Error("no error for a directory below a file")
 	}
 }

@@ -85,7 +85,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		}
 		f, err := os.OpenFile(oracle, os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return fmt.Errorf("two holders: %w", err)
+			return fmt.Errorf("two processes hold the lease: %w", err)
 		}
 		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work; does not wait for anything
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
@@ -165,7 +165,7 @@ func empty(t *testing.T, folder string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) > 0 {
-		t.Errorf("left in the folder: %v, %v", entries, err)
+		t.Errorf("files remain in the folder: %v, %v", entries, err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestKilledHolderBlocksNobody(t *testing.T) {
 		got <- err
 	}()
 	if h := <-waiting; h.Holder.PID != cmd.Process.Pid {
-		t.Errorf("reported to wait for %v", h)
+		t.Errorf("reported holder %v, want the child", h)
 	}
 	if err := cmd.Process.Kill(); err != nil { // SIGKILL, TerminateProcess
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestSeveralKeysWithoutDeadlock(t *testing.T) {
 						return
 					}
 					if !using.TryLock() {
-						t.Error("two holders")
+						t.Error("two goroutines hold the lease")
 					} else {
 						time.Sleep(time.Second)
 						using.Unlock()
@@ -328,7 +328,7 @@ func TestReleaseWakesWaiters(t *testing.T) {
 			t.Errorf("reported %v", told)
 		}
 		if after < time.Minute || after > time.Minute+2*pollEvery {
-			t.Errorf("woke after %v", after)
+			t.Errorf("got the lease after %v", after)
 		}
 		empty(t, folder)
 	})
@@ -349,7 +349,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := Take(ctx, mine(folder, "S0")); !errors.Is(err, why) {
-			t.Errorf("an ended context takes: %v", err)
+			t.Errorf("Take with an ended context: %v", err)
 		}
 		release(t, taken(t, mine(folder, "S0")))
 	})

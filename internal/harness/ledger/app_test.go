@@ -82,7 +82,7 @@ func (r *rounds) round(seconds float64) { r.up += time.Duration(seconds * float6
 func (r *rounds) sum(t *testing.T) *AppSum {
 	t.Helper()
 	if len(r.apps.opened) != 1 {
-		t.Fatalf("%d apps are added up", len(r.apps.opened))
+		t.Fatalf("got %d sums of apps, want 1", len(r.apps.opened))
 	}
 	return r.apps.opened[0]
 }
@@ -110,7 +110,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.sample(shop+":sandboxed_process0", 25, 4*time.Second)
 			}
 		}, 5, 175},
-		"one is sampled twice as often": {func(r *rounds) {
+		"one sampled twice as often": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			r.round(15)
@@ -119,7 +119,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 120, 0) // the sum of the half round: 110 + 50
 			r.sample(remote, 60, 0)
 		}, 3, 180},
-		"one fails for a while": {func(r *rounds) {
+		"one unreadable for a short time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			for range 4 { // 2 min: held in the rounds at 30, 60 and 90 s
@@ -127,7 +127,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.sample(shop, 100, 0)
 			}
 		}, 4, 150},
-		"one fails for long": {func(r *rounds) {
+		"one unreadable for a long time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			for range 40 {
@@ -153,7 +153,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)
 		}, 3, 102}, // the sum of the latest round still lacks it
-		"another is seen later": {func(r *rounds) {
+		"second process found later": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.round(30)
 			r.sample(shop, 100, 0)
@@ -161,17 +161,17 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 		}, 1, 150},
-		"never two at a time": {func(r *rounds) {
+		"never two at the same time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.event("gone", shop)
 			r.round(30)
 			r.sample(remote, 50, 0)
 		}, -1, 0},
-		"of two apps": {func(r *rounds) {
+		"processes of two apps": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample("com.shopping:remote", 50, 0)
 		}, -1, 0},
-		"of no bytes": {func(r *rounds) {
+		"process without memory": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 0, 0)
 		}, -1, 0},
@@ -189,7 +189,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.sample(shop, 200, 0)
 		}, 1, 150},
-		"lines are missing, with an end": {func(r *rounds) {
+		"lines are missing, one process ends": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			r.markMissing()
@@ -214,13 +214,13 @@ func TestSumOfAnApp(t *testing.T) {
 		c.lines(r)
 		if c.sums < 0 {
 			if n := len(r.apps.opened); n != 0 {
-				t.Errorf("%s: %d apps are added up", name, n)
+				t.Errorf("%s: got %d sums of apps, want none", name, n)
 			}
 			continue
 		}
 		x := r.sum(t)
 		if got := float64(x.LastBytes) / detector.MB; x.Samples != c.sums || math.Abs(got-c.last) > 0.01 {
-			t.Errorf("%s: %d sums, the last %.1f MB, want %d, %.1f MB", name, x.Samples, got, c.sums, c.last)
+			t.Errorf("%s: got %d sums, the last of %.1f MB, want %d, %.1f MB", name, x.Samples, got, c.sums, c.last)
 		}
 		for _, w := range x.Detector.Verdict().Warnings {
 			if !strings.Contains(w.Error(), "breakdowns") {
@@ -257,17 +257,17 @@ func TestSumRestarts(t *testing.T) {
 			r.pids[remote] = 2
 			r.event("restart", remote)
 		}, ""},
-		"one process dies":                 {func(r *rounds) { r.event("death", remote) }, ""},
-		"another level of the same source": {func(r *rounds) { r.event("level", remote) }, ""},
-		"a gap of one process":             {func(r *rounds) { r.event("gap", remote) }, ""},
-		"a diagnosis of one process":       {func(r *rounds) { r.event("diagnose", remote) }, ""},
+		"one process dies":             {func(r *rounds) { r.event("death", remote) }, ""},
+		"new level of the same source": {func(r *rounds) { r.event("level", remote) }, ""},
+		"a gap of one process":         {func(r *rounds) { r.event("gap", remote) }, ""},
+		"a diagnosis of one process":   {func(r *rounds) { r.event("diagnose", remote) }, ""},
 		"all processes end": {
 			func(r *rounds) { r.event("gone", remote); r.pids[shop] = 2; r.event("restart", shop) }, restarted,
 		},
 		"the device restarts": {
 			func(r *rounds) { r.up = 5 * time.Second; r.device("reboot") }, restarted,
 		},
-		"an end that was not one": {
+		"process wrongly considered ended": {
 			func(r *rounds) { r.event("gone", remote); r.grow(1, shop); r.event("back", remote) }, changed,
 		},
 		"all are read by another source": {
@@ -276,9 +276,9 @@ func TestSumRestarts(t *testing.T) {
 		"all are read as another quantity": {
 			func(r *rounds) { r.source = "status"; r.event("level", remote); r.event("level", shop) }, changed,
 		},
-		"lines are missing":                  {func(r *rounds) { r.markMissing() }, changed},
-		"one fails for less than the policy": {func(r *rounds) { r.grow(30, shop) }, ""},
-		"one fails for longer":               {func(r *rounds) { r.grow(110, shop) }, "nothing was measured for 5"},
+		"lines are missing":            {func(r *rounds) { r.markMissing() }, changed},
+		"short failure of one process": {func(r *rounds) { r.grow(30, shop) }, ""},
+		"long failure of one process":  {func(r *rounds) { r.grow(110, shop) }, "nothing was measured for 5"},
 	} {
 		r := newRounds(t)
 		r.grow(60, shop, remote)
@@ -294,7 +294,7 @@ func TestSumRestarts(t *testing.T) {
 			}
 		}
 		if !strings.HasPrefix(got, c.because) || c.because == "" && got != "" {
-			t.Errorf("%s: restarted because %q, want %q", name, got, c.because)
+			t.Errorf("%s: got reason %q for the restart, want %q", name, got, c.because)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestBreakdownOfASum(t *testing.T) {
 	}
 	x := r.sum(t)
 	if x.details != 240 {
-		t.Errorf("%d breakdowns of the sum, want 240", x.details)
+		t.Errorf("got %d breakdowns of the sum, want 240", x.details)
 	}
 	run := r.of.Run()
 	if a := run.Apps[0]; a.Gate != detector.Leak || len(a.Shares) == 0 || a.Shares[0].Dimension != "Java Heap" ||
@@ -328,7 +328,7 @@ func TestBreakdownOfASum(t *testing.T) {
 		r.breakdown(shop, java, 10)
 	}
 	if x.details != 240 {
-		t.Errorf("%d breakdowns of the sum, want 240", x.details)
+		t.Errorf("got %d breakdowns of the sum, want 240", x.details)
 	}
 }
 
@@ -348,11 +348,11 @@ func TestAddBreakdowns(t *testing.T) {
 	}
 	later := detector.Breakdown{OtherMtrack: kb(1)}
 	if got := keepDriver(a, later); got.EGL != kb(7) || got.OtherMtrack != kb(1) {
-		t.Errorf("a row that is not printed is lost: %+v", got)
+		t.Errorf("the value of a row that was not printed is lost: %+v", got)
 	}
 	later.Dim[detector.Graphics] = kb(0)
 	if got := keepDriver(a, later); got.EGL.Known {
-		t.Errorf("driver memory stays without any graphics memory: %+v", got)
+		t.Errorf("driver memory is kept although there is no graphics memory: %+v", got)
 	}
 }
 
@@ -386,15 +386,15 @@ func TestSumOfMoreProcesses(t *testing.T) {
 		want    []detector.Gate
 		because string
 	}{
-		"one, in the middle": {
+		"one start in the middle": {
 			[]int{480}, 0, []detector.Gate{detector.Pass, detector.Settled, detector.Inconclusive}, "",
 		},
-		"one each hour": {
+		"one start per hour": {
 			[]int{120, 240, 360, 480, 600, 720, 840}, 0, []detector.Gate{detector.Inconclusive},
-			"belong to processes that started meanwhile",
+			"belong to processes that started since",
 		},
-		"one early, and a leak":    {[]int{10}, 60, []detector.Gate{detector.Leak}, ""},
-		"many at once, and a leak": {[]int{5, 5, 5, 5}, 60, []detector.Gate{detector.Leak}, ""},
+		"one early start and a leak":             {[]int{10}, 60, []detector.Gate{detector.Leak}, ""},
+		"several simultaneous starts and a leak": {[]int{5, 5, 5, 5}, 60, []detector.Gate{detector.Leak}, ""},
 	} {
 		r := newRounds(t)
 		chance := rand.New(rand.NewPCG(5, 6))
@@ -428,9 +428,9 @@ func TestSumAndExitCode(t *testing.T) {
 		exit    int
 		leaking []string
 	}{
-		"by the sum alone": {shopping{swing: 200, leak: 50, seed: 3}, record.ExitLeak, []string{}},
-		"no leak":          {shopping{swing: 200, seed: 3}, record.ExitClean, []string{}},
-		"by a process":     {shopping{swing: 10, moved: 40, seed: 3}, record.ExitLeak, []string{remote}},
+		"leak only in the sum": {shopping{swing: 200, leak: 50, seed: 3}, record.ExitLeak, []string{}},
+		"no leak":              {shopping{swing: 200, seed: 3}, record.ExitClean, []string{}},
+		"leak of one process":  {shopping{swing: 10, moved: 40, seed: 3}, record.ExitLeak, []string{remote}},
 	} {
 		r := newRounds(t)
 		c.of.play(r)
@@ -481,7 +481,7 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 	}
 	replica.SetFamilySize(2)
 	if v := replica.Verdict(); *got.MinDetectable == record.Round(v.MinDetectable/detector.MB, 4) {
-		t.Error("the number of series makes no difference")
+		t.Error("the verdict does not depend on the number of series")
 	}
 }
 
@@ -526,12 +526,12 @@ func TestSumOracle(t *testing.T) {
 		of         shopping
 		most, need int
 	}{
-		"a leak of 50 MB/h, swing 80 MB":  {shopping{swing: 80, leak: 50}, seeds, 29},
-		"a leak of 50 MB/h, swing 200 MB": {shopping{swing: 200, leak: 50}, seeds, 29},
-		"no leak, swing 80 MB":            {shopping{swing: 80}, 0, 0},
-		"no leak, swing 200 MB":           {shopping{swing: 200}, 0, 0},
-		"15 MB/h move":                    {shopping{swing: 10, moved: 15}, 0, 0},
-		"40 MB/h move":                    {shopping{swing: 10, moved: 40}, 0, 0},
+		"leak of 50 MB/h, swing 80 MB":     {shopping{swing: 80, leak: 50}, seeds, 29},
+		"leak of 50 MB/h, swing 200 MB":    {shopping{swing: 200, leak: 50}, seeds, 29},
+		"no leak, swing 80 MB":             {shopping{swing: 80}, 0, 0},
+		"no leak, swing 200 MB":            {shopping{swing: 200}, 0, 0},
+		"15 MB/h moving between processes": {shopping{swing: 10, moved: 15}, 0, 0},
+		"40 MB/h moving between processes": {shopping{swing: 10, moved: 40}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -554,15 +554,16 @@ func TestSumOracle(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d leak, %d by the sum alone, %d reported as moved", leaks, seeds, alone, reported)
+			t.Logf("%d of %d runs leak, %d of them only in the sum; %d processes with memory that may have moved",
+				leaks, seeds, alone, reported)
 			if leaks < c.need || leaks > c.most {
-				t.Errorf("the sum leaks in %d of %d, want %d to %d", leaks, seeds, c.need, c.most)
+				t.Errorf("the sum leaks in %d of %d runs, want %d to %d", leaks, seeds, c.need, c.most)
 			}
 			if c.of.moved > 0 && reported < 27 {
-				t.Errorf("%d records say that the memory may have moved", reported)
+				t.Errorf("got %d processes with memory that may have moved, want at least 27", reported)
 			}
 			if c.of.leak > 0 && c.of.swing > 100 && alone < 20 {
-				t.Errorf("%d leaks are found by the sum alone", alone)
+				t.Errorf("got %d leaks only in the sum, want at least 20", alone)
 			}
 		})
 	}

@@ -79,7 +79,8 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 	if out.Gate == detector.Leak && grown > 0 && born >= grown/2 {
 		out.Gate = detector.Inconclusive
 		out.Reason = fmt.Sprintf(
-			"%.0f of %.0f MB belong to processes that started meanwhile: more processes, not a leak of one; %s", born,
+			"%.0f of %.0f MB belong to processes that started since: the number of processes grew, which is not a "+
+				"leak; %s", born,
 			grown, out.Reason)
 	}
 }

@@ -266,16 +266,16 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []st
 		out.Gate, out.Reason, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "),
 			false
 		if n := len(proofs) - shownProofs; n > 0 {
-			out.Reason += fmt.Sprintf(", and %d counts more", n)
+			out.Reason += fmt.Sprintf(", and %d more counts", n)
 		}
 	case len(unproved) > 0:
-		out.Reason = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(unproved))
+		out.Reason = fmt.Sprintf("%s: counts rose, but not provably in every loop: %s", after, first(unproved))
 	case loops < leastCountLoops:
 		out.Reason = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
 	case !out.Collected:
 		out.Reason = fmt.Sprintf("%s: no count rose, but no garbage collection was forced before it", after)
 	default:
-		out.Gate, out.Reason = detector.Pass, fmt.Sprintf("%s: no %s left behind", after, oneOf(clean))
+		out.Gate, out.Reason = detector.Pass, fmt.Sprintf("%s: no %s retained", after, oneOf(clean))
 	}
 }
 

@@ -102,35 +102,39 @@ func TestCountsAtMarks(t *testing.T) {
 		because  string
 		exit     int
 	}{
-		"one more in each": {lines: func(r *loopRun) { steady(r, 25, func(i int) int64 { return int64(3 + i) }) },
+		"one more in each loop": {lines: func(r *loopRun) { steady(r, 25, func(i int) int64 { return int64(3 + i) }) },
 			gate: detector.Leak, kind: detector.Java,
 			because: "1 more Activity after each of 24 loops: 3 to 27; memory trend: ", exit: record.ExitLeak},
-		"two or more in each": {lines: func(r *loopRun) { steady(r, 7, func(i int) int64 { return int64(2*i + i*i) }) },
-			gate: detector.Leak, kind: detector.Java,
+		"two or more in each loop": {
+			lines: func(r *loopRun) { steady(r, 7, func(i int) int64 { return int64(2*i + i*i) }) },
+			gate:  detector.Leak, kind: detector.Java,
 			because: "at least 3 more Activities after each of 6 loops: 0 to 48", exit: record.ExitLeak},
 		"five loops": {lines: func(r *loopRun) { steady(r, 6, func(i int) int64 { return int64(i) }) },
 			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 5 loops: 0 to 5",
 			exit: record.ExitLeak},
 		"four loops": {lines: func(r *loopRun) { steady(r, 5, func(i int) int64 { return int64(i) }) },
 			gate: detector.Inconclusive,
-			because: "4 loops: more left behind, but not proved for every loop: Activities: 0, 1, 2, 3, 4; memory " +
+			because: "4 loops: counts rose, but not provably in every loop: Activities: 0, 1, 2, 3, 4; memory " +
 				"trend not judged: ", exit: record.ExitInconclusive},
-		"nothing left": {lines: func(r *loopRun) { steady(r, 13, func(int) int64 { return 1 }) },
+		"nothing retained": {lines: func(r *loopRun) { steady(r, 13, func(int) int64 { return 1 }) },
 			gate:    detector.Pass,
-			because: "would have been detected; 12 loops: no Activity, context, thread or file left behind",
+			because: "would have been detected; 12 loops: no Activity, context, thread or file retained",
 			exit:    record.ExitClean},
-		"open screen": {lines: func(r *loopRun) { steady(r, 13, func(i int) int64 { return int64(1 + i%2) }) },
+		"screen open at every second mark": {
+			lines:   func(r *loopRun) { steady(r, 13, func(i int) int64 { return int64(1 + i%2) }) },
 			gate:    detector.Pass,
-			because: "would have been detected; 12 loops: no Activity, context, thread or file left behind",
+			because: "would have been detected; 12 loops: no Activity, context, thread or file retained",
 			exit:    record.ExitClean},
-		"walk into the app and back": {
+		"navigation into the app and back": {
 			lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(1 + i%8) }) },
 			gate:  detector.Pass, exit: record.ExitClean},
-		"late": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(max(1, i-18)) }) },
-			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop",
+		"growth only in the last loops": {
+			lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(max(1, i-18)) }) },
+			gate:  detector.Inconclusive, because: "counts rose, but not provably in every loop",
 			exit: record.ExitInconclusive},
-		"one every second loop": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i / 2) }) },
-			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop",
+		"one more in every second loop": {
+			lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i / 2) }) },
+			gate:  detector.Inconclusive, because: "counts rose, but not provably in every loop",
 			exit: record.ExitInconclusive},
 		"threads": {lines: func(r *loopRun) {
 			for i := range 12 {
@@ -138,7 +142,7 @@ func TestCountsAtMarks(t *testing.T) {
 			}
 		}, gate: detector.Leak, kind: detector.Thread, because: "2 more threads after each of 11 loops: 30 to 52",
 			exit: record.ExitLeak},
-		"a pool of threads that fills": {lines: func(r *loopRun) {
+		"filling thread pool": {lines: func(r *loopRun) {
 			for i := range 16 {
 				r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": 1}, new(int64(30+min(i, 8))), nil)
 			}
@@ -149,7 +153,7 @@ func TestCountsAtMarks(t *testing.T) {
 			}
 		}, gate: detector.Leak, kind: detector.Java, because: "1 more file after each of 11 loops: 90 to 101",
 			exit: record.ExitLeak},
-		"readings are missing": {lines: func(r *loopRun) {
+		"missing readings": {lines: func(r *loopRun) {
 			for i := range 24 {
 				objects := map[string]int64{"Activities": int64(i)}
 				if i%3 == 1 {
@@ -175,20 +179,20 @@ func TestCountsAtMarks(t *testing.T) {
 		}, gate: detector.Inconclusive, exit: record.ExitInconclusive},
 		"seven loops without collections": {
 			unforced: true, lines: func(r *loopRun) { steady(r, 8, func(i int) int64 { return int64(i) }) },
-			gate: detector.Inconclusive, because: "7 loops: more left behind, but not proved",
+			gate: detector.Inconclusive, because: "7 loops: counts rose, but not provably",
 			exit: record.ExitInconclusive},
 		"eight loops without collections": {
 			unforced: true, lines: func(r *loopRun) { steady(r, 9, func(i int) int64 { return int64(i) }) },
 			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 8 loops: 0 to 8",
 			exit: record.ExitLeak},
-		"lag without collections": {
+		"counts lag without collections": {
 			unforced: true, lines: func(r *loopRun) { steady(r, 17, func(i int) int64 { return int64(i / 2 * 2) }) },
 			gate: detector.Leak, kind: detector.Java, because: "2 more Activities after 8 of 16 loops: 0 to 16",
 			exit: record.ExitLeak},
-		"fall without collections": {
+		"counts fall without collections": {
 			unforced: true, lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i - i/23*2) }) },
-			gate: detector.Inconclusive, because: "more left behind, but not proved", exit: record.ExitInconclusive},
-		"nothing left without collections": {
+			gate: detector.Inconclusive, because: "counts rose, but not provably", exit: record.ExitInconclusive},
+		"nothing retained without collections": {
 			unforced: true, lines: func(r *loopRun) { steady(r, 24, func(int) int64 { return 1 }) },
 			gate: detector.Inconclusive, exit: record.ExitInconclusive},
 	} {
@@ -207,7 +211,7 @@ func TestCountsAtMarks(t *testing.T) {
 			// does not grow.
 			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") &&
 				p.TrendGate != detector.Inconclusive {
-				t.Errorf("a verdict on counts is mistaken for one on the trend: %s", p.Reason)
+				t.Errorf("the reason of the counts was used for the trend: %s", p.Reason)
 			}
 		})
 	}
@@ -253,7 +257,7 @@ func TestJudgeRandomCounts(t *testing.T) {
 		collected := n%3 != 0
 		got, want := judgeCount(k, known, collected), bruteLeak(known, k.rises, collected)
 		if (got == detector.Leak) != want {
-			t.Fatalf("%s %v, collected %v: %s, the oracle says %v", k.name, known, collected, got, want)
+			t.Fatalf("%s %v, collected %v: got %s, the oracle returns %v", k.name, known, collected, got, want)
 		}
 		switch got {
 		case detector.Leak:
@@ -264,7 +268,7 @@ func TestJudgeRandomCounts(t *testing.T) {
 				t.Fatalf("%v: %s", known, proof)
 			}
 			if judgeCount(k, append(slices.Clone(known), 0), collected) == detector.Leak {
-				t.Fatalf("%v and then none is a leak", known)
+				t.Fatalf("%v followed by 0 counts as a leak", known)
 			}
 		case detector.Pass:
 			passes++
@@ -275,7 +279,7 @@ func TestJudgeRandomCounts(t *testing.T) {
 		}
 	}
 	if leaks < 1000 || passes < 1000 {
-		t.Errorf("%d leaks and %d passes: the property is hardly tested", leaks, passes)
+		t.Errorf("got %d leaks and %d passes, too few to test the property", leaks, passes)
 	}
 }
 
@@ -290,11 +294,13 @@ func TestTwelveMinutes(t *testing.T) {
 		leaks      int
 		atLeast    int // clean runs
 	}{
-		"one more Activity in each loop": {func(_ *rand.Rand, loop int) int64 { return int64(2 + loop) }, runs, 0},
-		"a screen open at some marks": {
+		"one more Activity per loop": {func(_ *rand.Rand, loop int) int64 { return int64(2 + loop) }, runs, 0},
+		"one screen open at some marks": {
 			func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(2) }, 0, runs * 9 / 10,
 		},
-		"screens open at some marks": {func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(4) }, 0, runs * 9 / 10},
+		"several screens open at some marks": {
+			func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(4) }, 0, runs * 9 / 10,
+		},
 	} {
 		leaks, clean := 0, 0
 		for seed := range uint64(runs) {
@@ -320,7 +326,8 @@ func TestTwelveMinutes(t *testing.T) {
 			}
 		}
 		if leaks != c.leaks || clean < c.atLeast {
-			t.Errorf("%s: %d leaks and %d clean of %d runs, want %d and at least %d", name, leaks, clean, runs, c.leaks,
+			t.Errorf("%s: got %d leaks and %d passes in %d runs, want %d and at least %d", name, leaks, clean, runs,
+				c.leaks,
 				c.atLeast)
 		}
 	}
@@ -344,7 +351,7 @@ func TestCountsAreBounded(t *testing.T) {
 	s := p.CountsAtMarks[0]
 	if len(s.Readings) != maxCountReadings || len(s.Counts) != 1 || len(s.Counts[0].Values) != maxCountReadings ||
 		s.Counts[0].Name != "Activities" || *s.Counts[0].Values[0] != 7 {
-		t.Errorf("%d readings, counts %d", len(s.Readings), len(s.Counts))
+		t.Errorf("got %d readings and %d counts", len(s.Readings), len(s.Counts))
 	}
 }
 

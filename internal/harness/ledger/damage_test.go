@@ -177,7 +177,7 @@ func TestRebuildDamagedLine(t *testing.T) {
 			}
 		}
 		if differs < tried/2 {
-			t.Errorf("%s: only %d processes are judged differently than in the complete run", policy.Name, differs)
+			t.Errorf("%s: only %d verdicts on processes differ from the complete run", policy.Name, differs)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 	}
 	if want := fmt.Sprintf("no trend crosses them: %d", number); !slices.ContainsFunc(run.Warnings,
 		func(w string) bool { return strings.HasSuffix(w, want) }) {
-		t.Fatalf("line %d: run.json warns of %q", number, run.Warnings)
+		t.Fatalf("line %d: got the warnings %q in run.json", number, run.Warnings)
 	}
 	if run.Stopped != "duration" || run.ExitCode == record.ExitUnwritten {
 		t.Fatalf("line %d: %s, exit %d", number, run.Stopped, run.ExitCode)
@@ -232,7 +232,8 @@ func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Proces
 		return
 	}
 	if hole := got.Missing - whole.Missing; got.Gaps == whole.Gaps+1 && math.Abs(hole-(after-before)) > 0.01 {
-		t.Errorf("line %d, %s: %g s more are absent, samples at %g and %g", lost+1, got.Process, hole, before, after)
+		t.Errorf("line %d, %s: missing time increased by %g s, but the samples are at %g and %g s", lost+1, got.Process,
+			hole, before, after)
 	}
 }
 
@@ -269,11 +270,12 @@ func TestRebuildWithoutIdentityLines(t *testing.T) {
 			}
 		}
 		if got.Devices[0].Duration != whole.Devices[0].Duration || !got.Ended.Equal(whole.Ended) {
-			t.Errorf("without %sthe run lasts %g s, not %g", l.text, got.Devices[0].Duration, whole.Devices[0].Duration)
+			t.Errorf("without the line %sthe run lasts %g s, want %g s", l.text, got.Devices[0].Duration,
+				whole.Devices[0].Duration)
 		}
 	}
 	if lost["found"] < 2 || lost["restart"] < 2 || lost["reboot"] != 1 {
-		t.Errorf("the run has %v", lost)
+		t.Errorf("too few lost lines of each kind: %v", lost)
 	}
 }
 
@@ -378,7 +380,7 @@ func TestRebuildDamagedExit(t *testing.T) {
 			`{"t_s":2400,"up_s":3400,"device":"","event":"stopped","text":"duration","ended":"2026-01-02T03:44:05Z"}`)
 		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != record.ExitClean ||
 			run.Processes[0].Gate != "pass" {
-			t.Fatalf("complete: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
+			t.Fatalf("complete run: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
 		}
 		for i := 10; i < 80; i += 10 {
 			lines[i] = lines[i][:50]

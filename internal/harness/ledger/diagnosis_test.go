@@ -21,7 +21,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 	}
 	small := []record.Diagnosis{list[0], list[1]}
 	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {
-		t.Errorf("%d of two are shortened", cut)
+		t.Errorf("%d of two diagnoses are shortened", cut)
 	}
 	n := len(list)
 	kept, cut := shorten(list)
@@ -30,7 +30,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 		t.Errorf("%d shortened, %d bytes, %v", cut, len(text), err)
 	}
 	if len(kept) > n || len(kept) < n-cut {
-		t.Errorf("%d of %d are kept", len(kept), n)
+		t.Errorf("%d of %d diagnoses are kept", len(kept), n)
 	}
 	for i, d := range kept {
 		if d.Folder == "" || (len(d.Findings) == 0) != (i >= n-cut) {
@@ -38,7 +38,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 		}
 	}
 	if kept, cut := shorten(nil); kept != nil || cut != 0 {
-		t.Errorf("of none %v are kept, %d cut", kept, cut)
+		t.Errorf("empty list: %v kept, %d shortened", kept, cut)
 	}
 }
 
@@ -51,6 +51,6 @@ func TestDiagnosesAreOmitted(t *testing.T) {
 	kept, cut := shorten(list)
 	text, err := json.Marshal(kept)
 	if err != nil || len(text) > maxDiagnosesText+len(kept)+1 || len(kept) < 10_000 || cut != 20_000-len(kept) {
-		t.Errorf("%d kept, %d cut, %d bytes, %v", len(kept), cut, len(text), err)
+		t.Errorf("%d kept, %d omitted, %d bytes, %v", len(kept), cut, len(text), err)
 	}
 }

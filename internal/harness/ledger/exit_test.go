@@ -33,18 +33,18 @@ func TestExitCodeOrder(t *testing.T) {
 		want int
 	}{
 		"clean": {record.Run{Processes: list(pass)}, strict, record.ExitClean},
-		"disk before all": {
+		"full disk takes precedence": {
 			record.Run{Stopped: record.StoppedDisk, Devices: lost, Interrupted: true, Processes: list(leak)}, end,
 			record.ExitUnwritten,
 		},
-		"interrupted, then leak": {
+		"interruption before leak": {
 			record.Run{Devices: lost, Interrupted: true, Processes: list(leak), Workload: failed}, strict,
 			record.ExitInterrupted,
 		},
-		"leak before a lost device": {
+		"leak before lost device": {
 			record.Run{Devices: lost, Processes: list(leak), Workload: failed}, end, record.ExitLeak,
 		},
-		"lost before the workload": {
+		"lost device before failed workload": {
 			record.Run{Devices: lost, Processes: list(pass), Workload: failed}, strict, record.ExitNoDevice,
 		},
 		"leak": {
@@ -59,26 +59,42 @@ func TestExitCodeOrder(t *testing.T) {
 			record.Run{Processes: list(undecided), Workload: failed, MissingEvidence: missing}, strict,
 			record.ExitWorkload,
 		},
-		"one undecided":           {record.Run{Processes: list(undecided, pass)}, end, record.ExitClean},
-		"one undecided, strict":   {record.Run{Processes: list(undecided, pass)}, strict, record.ExitInconclusive},
-		"one undecided, both":     {record.Run{Processes: list(undecided, pass)}, both, record.ExitInconclusive},
-		"nothing judged":          {record.Run{Processes: list(undecided, undecided)}, end, record.ExitInconclusive},
-		"nothing judged, allowed": {record.Run{Processes: list(undecided, undecided)}, allow, record.ExitClean},
-		"judged by dumps":         {record.Run{Processes: list(undecided, dumped)}, end, record.ExitClean},
-		"judged by dumps, strict": {record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive},
-		"too few dumps":           {record.Run{Processes: list(undecided, tooFew)}, end, record.ExitInconclusive},
-		"rising, not proved":      {record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive},
-		"rising, allowed":         {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
-		"a dump is missing": {
+		"one undecided": {record.Run{Processes: list(undecided, pass)}, end, record.ExitClean},
+		"one undecided, strict": {
+			record.Run{Processes: list(undecided, pass)}, strict, record.ExitInconclusive,
+		},
+		"one undecided, both": {
+			record.Run{Processes: list(undecided, pass)}, both, record.ExitInconclusive,
+		},
+		"nothing judged": {
+			record.Run{Processes: list(undecided, undecided)}, end, record.ExitInconclusive,
+		},
+		"nothing judged, allowed": {
+			record.Run{Processes: list(undecided, undecided)}, allow, record.ExitClean,
+		},
+		"judged by dumps": {
+			record.Run{Processes: list(undecided, dumped)}, end, record.ExitClean,
+		},
+		"judged by dumps, strict": {
+			record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive,
+		},
+		"too few dumps": {
+			record.Run{Processes: list(undecided, tooFew)}, end, record.ExitInconclusive,
+		},
+		"rising counts without a proof": {
+			record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive,
+		},
+		"rising counts without a proof, allowed": {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
+		"missing dump": {
 			record.Run{Processes: list(pass), MissingEvidence: missing}, end, record.ExitInconclusive,
 		},
-		"a dump is missing, allowed": {
+		"missing dump, allowed": {
 			record.Run{Processes: list(pass), MissingEvidence: missing}, allow, record.ExitClean,
 		},
-		"was leaking, end":  {record.Run{Processes: list(once)}, end, record.ExitClean},
-		"was leaking, live": {record.Run{Processes: list(once)}, live, record.ExitLeak},
-		"leak at the end":   {record.Run{Processes: list(late)}, end, record.ExitLeak},
-		"the same, live":    {record.Run{Processes: list(late)}, live, record.ExitLeak},
+		"earlier LEAKING, assert end":         {record.Run{Processes: list(once)}, end, record.ExitClean},
+		"earlier LEAKING, assert live":        {record.Run{Processes: list(once)}, live, record.ExitLeak},
+		"leak proved at the end, assert end":  {record.Run{Processes: list(late)}, end, record.ExitLeak},
+		"leak proved at the end, assert live": {record.Run{Processes: list(late)}, live, record.ExitLeak},
 	} {
 		if got := ExitCode(c.run, c.plan); got != c.want {
 			t.Errorf("%s: exit %d, want %d", name, got, c.want)
@@ -102,10 +118,10 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 		{"the directory cannot be written", 2, func(r *record.Run, _ *record.Plan) { r.Stopped = record.StoppedDisk }},
 		{"interrupted", 130, func(r *record.Run, _ *record.Plan) { r.Interrupted = true }},
 		{"a leak", 1, process(record.Process{Device: "A", Process: "com.shop", Gate: "leak"})},
-		{"a leak that a check has found", 1, func(r *record.Run, _ *record.Plan) {
+		{"a leak found by a check", 1, func(r *record.Run, _ *record.Plan) {
 			r.Checks = append(r.Checks, record.Check{Device: "A", Verdict: "leak"})
 		}},
-		{"was LEAKING, by live", 1, func(r *record.Run, p *record.Plan) {
+		{"earlier LEAKING with assert live", 1, func(r *record.Run, p *record.Plan) {
 			p.Assert = record.AssertLive
 			r.Processes = append(r.Processes,
 				record.Process{Device: "A", Process: "com.shop:b", Gate: "pass", Worst: detector.Leaking})
@@ -149,7 +165,7 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 		{"a device without a verdict", 5, func(r *record.Run, _ *record.Plan) {
 			r.Devices = append(r.Devices, record.Device{Device: "C", Duration: 28800})
 		}},
-		{"undecided, by strict", 5, func(r *record.Run, p *record.Plan) {
+		{"an undecided process with strict", 5, func(r *record.Run, p *record.Plan) {
 			p.Strict = true
 			r.Processes = append(r.Processes,
 				record.Process{

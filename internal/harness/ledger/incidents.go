@@ -57,7 +57,7 @@ func (x *incidents) explain(d record.Death) record.Death {
 	}
 	for _, f := range x.open {
 		if f.pid == d.PID && f.kind != "anr" { // which the process may have survived
-			d.Reason, d.Text = f.kind, "by the workload's report: "+f.text
+			d.Reason, d.Text = f.kind, "reported by the workload: "+f.text
 		}
 	}
 	return d

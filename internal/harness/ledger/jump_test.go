@@ -28,12 +28,12 @@ func TestJumpIsNotATransition(t *testing.T) {
 		}
 	}
 	if len(a.transitions) > 0 || a.firstSuspicious != nil || a.firstLeaking != nil || len(a.jumps) != 4 {
-		t.Errorf("a jump counts as a transition: %+v", a)
+		t.Errorf("a jump was counted as a transition: %+v", a)
 	}
 	out := l.entries(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
 	if len(out) != 1 || out[0].Jump() || len(a.transitions) != 1 || a.firstSuspicious == nil ||
 		*a.firstSuspicious != 70 || len(a.jumps) != 4 {
-		t.Errorf("a transition after jumps: %+v, %+v", out, a)
+		t.Errorf("unexpected result of a transition after jumps: %+v, %+v", out, a)
 	}
 }
 
@@ -98,9 +98,9 @@ func TestRebuildIgnoresJumpLines(t *testing.T) {
 		runs[n] = string(text)
 	}
 	if runs[0] != runs[1] {
-		t.Errorf("with lines of jumps the run differs:\n%s\n%s", runs[0], runs[1])
+		t.Errorf("lines that report jumps change the run:\n%s\n%s", runs[0], runs[1])
 	}
 	if !strings.Contains(runs[0], `"jumps":[]`) || !strings.Contains(runs[0], `"shares":[]`) {
-		t.Errorf("no empty lists: %s", runs[0])
+		t.Errorf("empty lists are missing: %s", runs[0])
 	}
 }

@@ -353,7 +353,7 @@ func (l *Ledger) unseen(patterns []string) []string {
 	}
 	hint := ""
 	if slices.Sort(similar); len(accounts) == 0 && len(similar) > 0 {
-		hint = "; similar names that run: " + strings.Join(slices.Compact(similar), ", ")
+		hint = "; running processes with similar names: " + strings.Join(slices.Compact(similar), ", ")
 	}
 	for _, text := range patterns {
 		p := capture.Pattern(text)

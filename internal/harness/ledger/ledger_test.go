@@ -123,14 +123,16 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: gates %v, %d with holes, another verdict without %v", policy.Name, gates, holes, without)
+		t.Logf("%s: gates %v, %d verdicts with gaps; number of verdicts that differ without an event: %v", policy.Name,
+			gates, holes, without)
 		for _, sort := range []string{"mark", "gap", "level", "restart"} {
 			if (without[sort] > 0) != (sort != c.unused) {
-				t.Errorf("%s: %d of 20 verdicts differ without %s", policy.Name, without[sort], sort)
+				t.Errorf("%s: %d of 20 verdicts differ without %s events", policy.Name, without[sort], sort)
 			}
 		}
 		if len(gates) < 2 || policy.Name == detector.PolicyRobust && holes == 0 {
-			t.Errorf("%s: gates %v, %d with holes: the lives are too much alike", policy.Name, gates, holes)
+			t.Errorf("%s: gates %v, %d verdicts with gaps: the simulated processes are too similar", policy.Name, gates,
+				holes)
 		}
 	}
 }
@@ -193,7 +195,7 @@ func TestFamilySizeOverAllDevices(t *testing.T) {
 		}
 	}
 	if changed == 0 {
-		t.Error("no word depends on how many there are")
+		t.Error("no verdict depends on the number of processes")
 	}
-	t.Logf("%d words differ", changed)
+	t.Logf("%d verdicts differ", changed)
 }

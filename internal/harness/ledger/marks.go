@@ -103,7 +103,8 @@ func (a *Account) seriesOf(pid int) *incarnation {
 		}
 	}
 	if len(a.incarnations) == maxSeries {
-		a.warn(fmt.Sprintf("heap dumps at marks of more than %d incarnations; the others are not compared", maxSeries))
+		a.warn(fmt.Sprintf("more than %d incarnations have heap dumps at marks; the others are not compared",
+			maxSeries))
 		return nil
 	}
 	s := &incarnation{pid: pid, leaks: map[string]*record.LeakSeries{}}
@@ -183,7 +184,7 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, unpr
 	case len(grown) > 0:
 		out.Gate, out.Reason = detector.Leak, first(grown)
 	case n < fewest && out.Rising:
-		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest,
+		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: objects increased: %s", dumpsAtMarks(n), fewest,
 			inUse(settled), first(unproved))
 	case n < fewest:
 		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
@@ -191,7 +192,7 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, unpr
 		out.Reason = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n),
 			text.Count(s.skipped, "leak was", "leaks were"))
 	case len(unproved) > 0:
-		out.Reason = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(unproved))
+		out.Reason = fmt.Sprintf("%s: objects increased, but not at every mark: %s", dumpsAtMarks(n), first(unproved))
 	case s.undecided != "":
 		out.Reason = fmt.Sprintf("%s: leaks cannot be ruled out: %s", dumpsAtMarks(n), s.undecided)
 	default:

@@ -39,7 +39,7 @@ func TestMarksDigest(t *testing.T) {
 		}
 		d := p.device()
 		if d.Marks != len(marks) {
-			t.Errorf("%d marks of %d", d.Marks, len(marks))
+			t.Errorf("got %d marks, want %d", d.Marks, len(marks))
 		}
 		return d.MarksDigest
 	}
@@ -53,7 +53,7 @@ func TestMarksDigest(t *testing.T) {
 		}
 	}
 	if digest() != "" {
-		t.Error("a digest of nothing")
+		t.Error("a run without marks has a digest")
 	}
 }
 
@@ -109,60 +109,60 @@ func TestDumpsAtMarks(t *testing.T) {
 		gate  detector.Gate
 		says  string
 	}{
-		"at every mark": {
+		"more objects at every mark": {
 			dumps(true, 15, 17, 19), detector.Leak,
 			"DetailActivity, held by Tracker.sScreens: 15, 17, 19 objects at marks",
 		},
-		"from none":           {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
-		"not settled, evenly": {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
-		"not settled, too few": {
+		"no objects at the first mark": {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
+		"not settled, even growth":     {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
+		"not settled, too few dumps": {
 			dumps(false, 15, 17, 19, 21), detector.Inconclusive,
-			"4 heap dumps at marks; a verdict needs 5, because the app was in use: more objects of DetailActivity",
+			"4 heap dumps at marks; a verdict needs 5, because the app was in use: objects increased: DetailActivity",
 		},
-		"not settled, unevenly": {
-			dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "more objects, but not at every mark",
+		"not settled, uneven growth": {
+			dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "objects increased, but not at every mark",
 		},
-		"settled, unevenly": {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},
+		"settled, uneven growth": {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},
 		"one dump": {
 			dumps(true, 15), detector.Inconclusive, "1 heap dump at a mark; a verdict needs 3",
 		},
-		"a screen that is held once": {
+		"screen retained once": {
 			dumps(true, -1, 1, 1, 1), detector.Pass, "4 heap dumps at marks: no leak grew",
 		},
-		"steady":  {dumps(true, 5, 5, 5), detector.Pass, "no leak grew"},
-		"nothing": {dumps(true, -1, -1, -1), detector.Pass, "no leak grew"},
-		"it fell": {dumps(true, 9, 5, 1), detector.Pass, "no leak grew"},
-		"one mark without": {
+		"steady":         {dumps(true, 5, 5, 5), detector.Pass, "no leak grew"},
+		"nothing":        {dumps(true, -1, -1, -1), detector.Pass, "no leak grew"},
+		"falling counts": {dumps(true, 9, 5, 1), detector.Pass, "no leak grew"},
+		"one mark without growth": {
 			dumps(true, 2, 4, 6, 6, 8, 10), detector.Inconclusive,
-			"more objects, but not at every mark, of DetailActivity, held by Tracker.sScreens: 2, 4, 6, 6, 8, 10",
+			"objects increased, but not at every mark: DetailActivity, held by Tracker.sScreens: 2, 4, 6, 6, 8, 10",
 		},
-		"a leak of a library":       {library, detector.Pass, "no leak grew"},
-		"leaks that are not listed": {skipped, detector.Inconclusive, "3 leaks were not compared"},
-		"cannot be ruled out": {
+		"library leak":                {library, detector.Pass, "no leak grew"},
+		"leaks omitted from the list": {skipped, detector.Inconclusive, "3 leaks were not compared"},
+		"leaks not ruled out": {
 			undecided, detector.Inconclusive, "leaks cannot be ruled out: the dump is truncated",
 		},
-		"a cache that fills": {
+		"filling cache": {
 			grows, detector.Pass,
 			"no leak grew; ImageCache.map (HashMap) grew in every one of them, consistent with a filling cache",
 		},
-		"one dump reported twice": {again, detector.Inconclusive, "2 heap dumps at marks; a verdict needs 3"},
-		"proved after a restart":  {restarted, detector.Leak, "1, 2, 3 objects"},
-		"some settled and some not": {
+		"dump reported twice":         {again, detector.Inconclusive, "2 heap dumps at marks; a verdict needs 3"},
+		"leak proved after a restart": {restarted, detector.Leak, "1, 2, 3 objects"},
+		"only some dumps settled": {
 			append(dumps(true, 1, 2), dumpAt(7, 9, false, screens(3))), detector.Inconclusive, "needs 5",
 		},
-		"a leak that comes at the end": {dumps(true, -1, -1, -1, -1, 30), detector.Pass, "no leak grew"},
+		"leak only at the last mark": {dumps(true, -1, -1, -1, -1, 30), detector.Pass, "no leak grew"},
 	} {
 		p := accountOf(t, c.lines...).Record(1)
 		last := p.AtMarks[len(p.AtMarks)-1]
 		if last.Gate != c.gate || !strings.Contains(last.Reason, c.says) {
 			t.Errorf("%s: %s: %s", name, last.Gate, last.Reason)
 		}
-		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Reason, "more objects")) {
-			t.Errorf("%s: rising is %v: %s", name, last.Rising, last.Reason)
+		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Reason, "objects increased")) {
+			t.Errorf("%s: got Rising %v: %s", name, last.Rising, last.Reason)
 		}
 		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java ||
 			!strings.Contains(p.Reason, c.says) {
-			t.Errorf("%s: the process is %s, %s: %s", name, p.Gate, p.Kind, p.Reason)
+			t.Errorf("%s: verdict on the process: %s, %s: %s", name, p.Gate, p.Kind, p.Reason)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestProvesRandomCounts(t *testing.T) {
 			expected /= 2
 		}
 		if share := float64(wrong) / draws; share > 1.5*expected+1e-5 || share < 0.5*expected-1e-4 {
-			t.Errorf("%d dumps: %.5f of random series prove a leak, want about %.5f", n, share, expected)
+			t.Errorf("%d dumps: a share of %.5f of random series proves a leak, want about %.5f", n, share, expected)
 		}
 		if n == 5 && float64(wrong)/draws > 0.002 {
 			t.Errorf("5 dumps: %d of %d", wrong, draws)
@@ -225,7 +225,7 @@ func TestProvesRandomCounts(t *testing.T) {
 			counts = append(counts, counts[len(counts)-1]+each)
 		}
 		if !Proves(counts, true) || len(counts) >= fewestUnsettled && !Proves(counts, false) {
-			t.Fatalf("%v is not proved", counts)
+			t.Fatalf("%v does not prove a leak", counts)
 		}
 	}
 }

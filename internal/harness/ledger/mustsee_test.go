@@ -35,7 +35,7 @@ func TestMustSee(t *testing.T) {
 	} {
 		gate, window, because := gates(rate)
 		if gate != want || window != want {
-			t.Errorf("%v MB/h: %s, its window %s, want %s: %s", rate, gate, window, want, because)
+			t.Errorf("%v MB/h: got gate %s, gate of the window %s, want %s: %s", rate, gate, window, want, because)
 		}
 		if want == detector.Inconclusive && !strings.Contains(because, "1.0 MB/h") {
 			t.Errorf("because: %s", because)

@@ -356,7 +356,7 @@ func (p *Part) checkWarnings() []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("device %s: %s only in %s: the record has %d", p.header.Device,
+		fmt.Sprintf("device %s: %s only in %s, because the record is limited to %d", p.header.Device,
 			text.Plural(p.skippedChecks, "check is", "checks are"), record.SamplesName, maxChecks),
 	}
 }

@@ -30,23 +30,23 @@ func TestQuantity(t *testing.T) {
 			"smaps_rollup", []record.Sample{pss("smaps_rollup", new(int64(5))), pss("smaps_rollup", new(int64(5)))},
 			detector.WholeMemory,
 		},
-		"no SwapPss, no swap seen": {"smaps", []record.Sample{bare, bare, bare, bare}, detector.WholeMemory},
+		"no SwapPss, swap unknown": {"smaps", []record.Sample{bare, bare, bare, bare}, detector.WholeMemory},
 		"no SwapPss, and the device swaps": {
 			"smaps", []record.Sample{bare, bare, breakdown(7, false), bare}, detector.WithoutSwap,
 		},
 		"too few readings": {
 			"smaps", []record.Sample{breakdown(7, false), bare, bare}, detector.WholeMemory,
 		},
-		"one reading lacks the line": {
+		"some readings without SwapPss": {
 			"smaps", []record.Sample{pss("smaps", new(int64(5))), bare, bare, bare}, detector.WholeMemory,
 		},
-		"a device that swapped nothing": {
+		"no SwapPss, nothing swapped out": {
 			"smaps", []record.Sample{breakdown(0, false), bare, bare, bare}, detector.WholeMemory,
 		},
-		"RssAnon":                           {"status", []record.Sample{status}, detector.Anonymous},
-		"dumpsys with the swap":             {"dumpsys", []record.Sample{breakdown(7, true)}, detector.WholeMemory},
-		"dumpsys without the swap":          {"dumpsys", []record.Sample{breakdown(7, false)}, detector.WithoutSwap},
-		"dumpsys, where nothing is swapped": {"dumpsys", []record.Sample{breakdown(0, false)}, detector.WholeMemory},
+		"RssAnon":                      {"status", []record.Sample{status}, detector.Anonymous},
+		"dumpsys, total includes swap": {"dumpsys", []record.Sample{breakdown(7, true)}, detector.WholeMemory},
+		"dumpsys, total excludes swap": {"dumpsys", []record.Sample{breakdown(7, false)}, detector.WithoutSwap},
+		"dumpsys, nothing swapped out": {"dumpsys", []record.Sample{breakdown(0, false)}, detector.WholeMemory},
 	} {
 		r := newRounds(t)
 		r.source = c.source
@@ -80,7 +80,7 @@ func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	}
 	a := r.accounts[0]
 	if a.measured != detector.WholeMemory {
-		t.Fatalf("%d before anything is known of swap", a.measured)
+		t.Fatalf("got quantity %d before the swap is known", a.measured)
 	}
 	r.AddSample(record.Sample{
 		T: r.Seconds(r.up), Up: r.up.Seconds(), Process: remote, PID: 1, Start: 1, Source: "status",
@@ -89,11 +89,11 @@ func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r.round(30)
 	bare(shop)
 	if a.measured != detector.WithoutSwap {
-		t.Errorf("%d once another process was swapped out", a.measured)
+		t.Errorf("got quantity %d after another process was swapped out", a.measured)
 	}
 	r.source = "status"
 	r.event("level", shop)
 	if a.measured != detector.Anonymous {
-		t.Errorf("%d after another level", a.measured)
+		t.Errorf("got quantity %d after a change of the level", a.measured)
 	}
 }

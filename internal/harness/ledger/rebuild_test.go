@@ -80,11 +80,12 @@ func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
 		n := min(len(p.Transitions), len(full.Transitions))
 		if p.Process != full.Process || len(p.Transitions) > len(full.Transitions) ||
 			!reflect.DeepEqual(p.Transitions[:n], full.Transitions[:n]) {
-			t.Fatalf("%d bytes: steps %+v, the complete run has %+v", len(text), p.Transitions, full.Transitions)
+			t.Fatalf("%d bytes: got transitions %+v, the complete run has %+v", len(text), p.Transitions,
+				full.Transitions)
 		}
 	}
 	if samples != readings {
-		t.Fatalf("%d bytes: %d samples of %d lines", len(text), samples, readings)
+		t.Fatalf("%d bytes: got %d samples from %d lines", len(text), samples, readings)
 	}
 	if run.Ended.Before(run.Started) || run.Ended.After(whole.Ended.Add(time.Second)) {
 		t.Fatalf("%d bytes: ended %v", len(text), run.Ended)
@@ -117,10 +118,12 @@ func TestRebuildErrors(t *testing.T) {
 		"no plan": {
 			strings.Replace(header, `"plan"`, `"PLAN"`, 1), "has none (missing key plan; unknown key \"PLAN\")",
 		},
-		"a word": {
+		"an invalid word": {
 			strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: invalid word \"END\": want end or live",
 		},
-		"of before": {strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again"},
+		"policy of an old version": {
+			strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again",
+		},
 		"a nameless device": {
 			strings.Replace(header, `"device"`, `"serial"`, 1),
 			"missing key devices[0].device; unknown key \"devices[0].serial\"",
@@ -131,7 +134,7 @@ func TestRebuildErrors(t *testing.T) {
 		}
 	}
 	if _, _, err := Rebuild(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
-		t.Errorf("an empty directory: %v", err)
+		t.Errorf("empty directory: got error %v", err)
 	}
 }
 
@@ -159,7 +162,7 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 		}
 		lasted := time.Duration(40 / c.want * float64(time.Second))
 		if got := run.Devices[0].TimeScale; got != c.want || run.Ended.Sub(run.Started) != lasted {
-			t.Errorf("%s: a scale of %g, %v to %v", scale, got, run.Started, run.Ended)
+			t.Errorf("%s: got time scale %g, run from %v to %v", scale, got, run.Started, run.Ended)
 		}
 		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" &&
 			said != "" {
@@ -182,7 +185,7 @@ func TestRebuildBoundsProcesses(t *testing.T) {
 	text = append(text, `{"t_s":1,"up_s":2,"device":"S1","process":"more","source":"smaps","pss_kb":5}`+"\n"...)
 	if _, _, err := rebuildOf(t, text); err == nil ||
 		!strings.Contains(err.Error(), "more than 10000 processes in samples.ndjson") {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one process too many: got error %v", err)
 	}
 }
 
@@ -216,7 +219,7 @@ func FuzzRebuild(f *testing.F) {
 		before, _ := json.Marshal(run)
 		after, _ := json.Marshal(again)
 		if !bytes.Equal(before, after) {
-			t.Errorf("read back\n%s\nwritten\n%s", after, before)
+			t.Errorf("read back:\n%s\nwritten:\n%s", after, before)
 		}
 	})
 }
@@ -246,14 +249,14 @@ func TestRebuildHostileLines(t *testing.T) {
 			`{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
 	}
 	for name, lines := range map[string]string{
-		"a diagnosis without a process": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
-		"a diagnosis of the past":       `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"duration_s":1e308}}`,
-		"without one":                   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","retry":true}`,
-		"many":                          many.String(),
-		"no folder, twice":              `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
-		"a pause of minus a year":       `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","duration_s":-31536000}`,
-		"headroom":                      `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
-		"a heap without a limit":        `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
+		"a diagnosis of an unknown process": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
+		"a diagnosis before the run":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"duration_s":1e308}}`,
+		"an analysis without a diagnosis":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","retry":true}`,
+		"many diagnoses":                    many.String(),
+		"two diagnoses without a folder":    `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
+		"a negative pause":                  `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","duration_s":-31536000}`,
+		"impossible headroom":               `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
+		"a heap without a limit":            `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			run, _, err := rebuildOf(t, []byte(header+found+lines+"\n"))

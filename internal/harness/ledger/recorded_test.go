@@ -76,5 +76,5 @@ func firstDifference(got, want string) string {
 			return "got  " + a[i] + "\nwant " + b[i]
 		}
 	}
-	return "one ends before the other"
+	return "the files have different numbers of lines"
 }

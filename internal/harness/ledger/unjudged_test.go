@@ -23,12 +23,12 @@ func TestUnjudged(t *testing.T) {
 		seconds float64
 		want    string // parts, with * between
 	}{
-		"restarts all night": {
+		"many restarts": {
 			short(restarted), night,
 			"com.shop restarted 47 times, longest life 9 min; a trend needs 30 min without restart: dump heaps at " +
 				"marks (`diagnose.dump: at_marks`), or keep the process alive for that long",
 		},
-		"killed every 6 s": {
+		"killed after each sample": {
 			short(record.Process{Samples: 900, Restarts: 900, Alive: night}), night,
 			"com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without restart",
 		},
@@ -36,7 +36,7 @@ func TestUnjudged(t *testing.T) {
 			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), 12 * minute,
 			"com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer, or dump heaps at marks",
 		},
-		"gone early": {
+		"early end of the process": {
 			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), night,
 			"com.shop was running for only 12 min of 8.0 h; a trend needs 30 min",
 		},
@@ -44,7 +44,7 @@ func TestUnjudged(t *testing.T) {
 			short(record.Process{Samples: 300, Gaps: 7, Missing: 5 * hour, Alive: night, LongestStretch: 24 * minute}),
 			night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min",
 		},
-		"never read": {
+		"no readings": {
 			short(record.Process{Alive: night}), night,
 			"com.shop was running for 8.0 h and could not be read: `leakgate doctor`",
 		},
@@ -55,32 +55,32 @@ func TestUnjudged(t *testing.T) {
 					record.MarkSeries{Gate: "inconclusive", Reason: "2 heap dumps at marks; a verdict needs 3"}),
 			}), 12 * minute,
 			"com.shop was watched for only 11 min; 2 heap dumps at marks; a verdict needs 3: set more marks"},
-		"judged by dumps": {
+		"verdict from dumps": {
 			short(record.Process{
 				Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute,
 				AtMarks: series(record.MarkSeries{Gate: "pass"}),
 			}), 12 * minute, "",
 		},
-		"judged by pooled lives": {
+		"verdict from pooled lives": {
 			record.Process{Gate: "pass", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, "",
 		},
 		"a leak": {
 			record.Process{Gate: "leak", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, "",
 		},
-		"long, but undecided": {
+		"long enough, but undecided": {
 			short(record.Process{Samples: 900, Alive: night, LongestStretch: night}), night, "",
 		},
-		"30 min, less the first round": {
+		"30 min, without the first round": {
 			short(record.Process{Samples: 60, Alive: 1800, LongestStretch: 1740}), 1800, "",
 		},
-		"a helper of 20 s in a night": {short(record.Process{Samples: 1, Alive: 20, LongestStretch: 20}), night, ""},
-		"5 min of a night":            {short(record.Process{Samples: 9, Alive: 300, LongestStretch: 270}), night, ""},
-		"more than that": {
+		"20 s of 8 h":  {short(record.Process{Samples: 1, Alive: 20, LongestStretch: 20}), night, ""},
+		"5 min of 8 h": {short(record.Process{Samples: 9, Alive: 300, LongestStretch: 270}), night, ""},
+		"more than 5 min of 8 h": {
 			short(record.Process{Samples: 9, Alive: 301, LongestStretch: 270}), night,
 			"com.shop was running for only 5 min of 8.0 h",
 		},
-		"a tenth of 10 min": {short(record.Process{Samples: 2, Alive: 60, LongestStretch: 30}), 600, ""},
-		"more than a tenth": {
+		"1 min of 10 min": {short(record.Process{Samples: 2, Alive: 60, LongestStretch: 30}), 600, ""},
+		"more than 1 min of 10 min": {
 			short(record.Process{Samples: 2, Alive: 61, LongestStretch: 30}), 600, "com.shop was watched for only 30 s",
 		},
 	} {
@@ -120,15 +120,15 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 		text string // parts of what is unjudged; "" for nothing
 		exit int
 	}{
-		"a process crashes all night": {
+		"a process that crashes repeatedly": {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}}, "com.shop restarted 47 times",
 			record.ExitInconclusive,
 		},
-		"judged by a check": {
+		"verdict from a check": {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "pass")}, "",
 			record.ExitClean,
 		},
-		"a check that could not judge": {
+		"a check without a verdict": {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "inconclusive")},
 			"com.shop restarted", record.ExitInconclusive,
 		},
@@ -136,7 +136,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("B", "pass")},
 			"com.shop restarted", record.ExitInconclusive,
 		},
-		"judged by a window": {
+		"verdict from a window": {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("pass")}, "",
 			record.ExitClean,
 		},
@@ -144,7 +144,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("inconclusive")},
 			"com.shop restarted", record.ExitInconclusive,
 		},
-		"a leak comes first": {
+		"a leak takes precedence": {
 			record.Run{Devices: one, Processes: []record.Process{{Gate: "leak"}, crashing}}, "com.shop restarted",
 			record.ExitLeak,
 		},
@@ -156,15 +156,15 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			record.Run{Devices: two, Processes: []record.Process{pass, undecided}},
 			"no process has a verdict; com.shop: grew 90 MB", record.ExitInconclusive,
 		},
-		"a device judged by a check": {
+		"device verdict from a check": {
 			record.Run{Devices: two, Processes: []record.Process{pass, undecided}, Checks: check("B", "pass")}, "",
 			record.ExitClean,
 		},
-		"a lost device has its own code": {
+		"lost device with its own exit code": {
 			record.Run{Devices: lost, Processes: []record.Process{pass}}, "", record.ExitNoDevice,
 		},
-		"no process anywhere": {record.Run{Devices: two}, "", record.ExitNoDevice},
-		"undecided beside one that passes": {
+		"no process on any device": {record.Run{Devices: two}, "", record.ExitNoDevice},
+		"one undecided and one passed process": {
 			record.Run{
 				Devices: one,
 				Processes: []record.Process{
@@ -189,7 +189,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			allowed = record.ExitClean
 		}
 		if got := ExitCode(c.run, record.Plan{AllowUnjudged: true}); got != allowed {
-			t.Errorf("%s, allowed: exit %d, want %d", name, got, allowed)
+			t.Errorf("%s, with allow_unjudged: exit %d, want %d", name, got, allowed)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (a *Account) Record(processes int) record.Process {
 	p.AtMarks, p.CountsAtMarks, p.Objects = a.seriesAtMarks(), a.countsAtMarks(), a.objectCounts()
 	if n := a.part.skippedMarks; n > 0 && len(p.AtMarks)+len(p.CountsAtMarks) > 0 {
 		p.Warnings = append(p.Warnings,
-			fmt.Sprintf("what it left behind at marks is incomplete: %s skipped because they came too fast",
+			fmt.Sprintf("its results at marks are incomplete: %s skipped because they came too fast",
 				text.Count(n, "mark was", "marks were")))
 	}
 	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}

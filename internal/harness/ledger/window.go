@@ -157,7 +157,8 @@ func (p *Part) windowWarnings() []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or more than %d verdicts",
+		fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or there were more than %d "+
+			"verdicts",
 			p.header.Device, p.windows.skipped, MaxOpenWindows, maxVerdicts),
 	}
 }

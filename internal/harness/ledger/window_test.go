@@ -65,7 +65,7 @@ func TestWindowAllocations(t *testing.T) {
 		})
 	}
 	if short, long := allocs(1), allocs(8); long > short+2 {
-		t.Errorf("%.0f allocations after 8 hours, %.0f after one", long, short)
+		t.Errorf("got %.0f allocations after 8 hours, but %.0f after one hour", long, short)
 	}
 }
 
@@ -125,20 +125,30 @@ func TestDeathOfLine(t *testing.T) {
 		"out of memory": {
 			record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, 90500 * time.Millisecond, detector.OutOfMemory,
 		},
-		"memory limiter":     {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, 0, detector.OutOfMemory},
-		"anomaly":            {record.Event{Reason: "anomaly"}, 100 * time.Second, detector.OutOfMemory},
-		"low memory":         {record.Event{Reason: "low_memory"}, 100 * time.Second, detector.LowMemory},
-		"crash":              {record.Event{Reason: "crash"}, 100 * time.Second, detector.Crash},
-		"native crash":       {record.Event{Reason: "native_crash"}, 100 * time.Second, detector.Crash},
-		"ANR":                {record.Event{Reason: "anr"}, 100 * time.Second, detector.NotResponding},
-		"kill":               {record.Event{Reason: "kill"}, 100 * time.Second, detector.Killed},
-		"exit":               {record.Event{Reason: "exit"}, 100 * time.Second, detector.Exited},
-		"reboot":             {record.Event{Reason: "reboot"}, 100 * time.Second, detector.Rebooted},
-		"unknown":            {record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause},
-		"a word of tomorrow": {record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause},
-		"after it was read":  {record.Event{Reason: "crash", EndedUp: new(200.0)}, 100 * time.Second, detector.Crash},
-		"before the boot":    {record.Event{Reason: "crash", EndedUp: new(-1.0)}, 100 * time.Second, detector.Crash},
-		"impossible times":   {record.Event{Reason: "crash", EndedUp: new(1e300)}, 100 * time.Second, detector.Crash},
+		"memory limiter": {
+			record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, 0, detector.OutOfMemory,
+		},
+		"anomaly": {record.Event{Reason: "anomaly"}, 100 * time.Second, detector.OutOfMemory},
+		"low memory": {
+			record.Event{Reason: "low_memory"}, 100 * time.Second, detector.LowMemory,
+		},
+		"crash":        {record.Event{Reason: "crash"}, 100 * time.Second, detector.Crash},
+		"native crash": {record.Event{Reason: "native_crash"}, 100 * time.Second, detector.Crash},
+		"ANR":          {record.Event{Reason: "anr"}, 100 * time.Second, detector.NotResponding},
+		"kill":         {record.Event{Reason: "kill"}, 100 * time.Second, detector.Killed},
+		"exit":         {record.Event{Reason: "exit"}, 100 * time.Second, detector.Exited},
+		"reboot":       {record.Event{Reason: "reboot"}, 100 * time.Second, detector.Rebooted},
+		"unknown": {
+			record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause,
+		},
+		"unknown reason of a later version": {
+			record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause,
+		},
+		"end after the reading": {
+			record.Event{Reason: "crash", EndedUp: new(200.0)}, 100 * time.Second, detector.Crash,
+		},
+		"end before the boot": {record.Event{Reason: "crash", EndedUp: new(-1.0)}, 100 * time.Second, detector.Crash},
+		"impossible times":    {record.Event{Reason: "crash", EndedUp: new(1e300)}, 100 * time.Second, detector.Crash},
 	} {
 		if at, got := endOf(c.event, 100*time.Second); at != c.at || got != c.want {
 			t.Errorf("%s: %v at %v, want %v at %v", name, got, at, c.want, c.at)
@@ -155,7 +165,7 @@ func TestDeathsInWindows(t *testing.T) {
 	p.eachWindow(func(inner *Part) {
 		for _, a := range inner.accounts {
 			if want := map[bool]int{true: 1}[a.Name == "com.x:1"]; a.reasonsOfDeath["out_of_memory"] != want {
-				t.Errorf("%s: %v in the window", a.Name, a.reasonsOfDeath)
+				t.Errorf("%s: deaths in the window by reason: %v", a.Name, a.reasonsOfDeath)
 			}
 		}
 	})
@@ -181,29 +191,30 @@ func TestIncidents(t *testing.T) {
 		deaths map[string]int
 	}{
 		"none": {want: []record.Incident{}, deaths: map[string]int{}},
-		"one failure": {[]record.Event{fault(1, 7, "crash", "java.lang.Error"), death(3, 7, "crash", "CRASH")},
+		"crash and the death it caused": {
+			[]record.Event{fault(1, 7, "crash", "java.lang.Error"), death(3, 7, "crash", "CRASH")},
 			[]record.Incident{{Kind: "crash", Count: 1, First: 3, Last: 3, Text: "CRASH"}}, map[string]int{"crash": 1}},
-		"which was one of memory": {
+		"crash that was out of memory": {
 			[]record.Event{
 				fault(1, 7, "crash", "x"), death(3, 7, "out_of_memory", "y"), death(9, 8, "out_of_memory", "z"),
 			},
 			[]record.Incident{{Kind: "out_of_memory", Count: 2, First: 3, Last: 9, Text: "z"}},
 			map[string]int{"out_of_memory": 2}},
-		"an ANR that was survived": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "kill", "y")},
+		"ANR that the process survived": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "kill", "y")},
 			[]record.Incident{{Kind: "anr", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"kill": 1}},
-		"an ANR that was not": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "anr", "y")},
+		"ANR that killed the process": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "anr", "y")},
 			[]record.Incident{{Kind: "anr", Count: 1, First: 3, Last: 3, Text: "y"}}, map[string]int{"anr": 1}},
-		"a death that only the workload explains": {
+		"death explained only by the workload": {
 			[]record.Event{fault(1, 7, "crash", "java.lang.OutOfMemoryError"), death(3, 7, "unknown", "?")},
 			[]record.Incident{
 				{
 					Kind: "out_of_memory", Count: 1, First: 3, Last: 3,
-					Text: "by the workload's report: java.lang.OutOfMemoryError",
+					Text: "reported by the workload: java.lang.OutOfMemoryError",
 				},
 			}, map[string]int{"out_of_memory": 1}},
-		"of another pid": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 8, "unknown", "?")},
+		"crash of another pid": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 8, "unknown", "?")},
 			[]record.Incident{{Kind: "crash", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"unknown": 1}},
-		"in the order of their kinds": {
+		"incidents in the order of their kinds": {
 			[]record.Event{
 				death(1, 7, "low_memory", ""), death(2, 8, "memory_limiter", ""), death(3, 9, "native_crash", ""),
 				death(4, 10, "exit", ""), death(5, 11, "anomaly", ""),
@@ -244,10 +255,10 @@ func TestAnonymousMemoryOfSamples(t *testing.T) {
 		swap    *int64
 		used    int64
 	}{
-		"a limit":        {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
-		"an assumed one": {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
-		"none":           {},
-		"no limit":       {limit: new(int64(0))},
+		"a limit":          {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
+		"an assumed limit": {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
+		"no reading":       {},
+		"a limit of zero":  {limit: new(int64(0))},
 	} {
 		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
 			detector.DefaultPolicy())

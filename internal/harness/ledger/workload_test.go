@@ -15,26 +15,26 @@ func TestWorkloadEnded(t *testing.T) {
 		lines   func(*rounds)
 		want    float64
 	}{
-		"no line": {false, func(r *rounds) {}, -1},
-		"it runs": {false, func(r *rounds) { r.device("workload_begin") }, -1},
-		"it ended": {
+		"no workload event": {false, func(r *rounds) {}, -1},
+		"workload running":  {false, func(r *rounds) { r.device("workload_begin") }, -1},
+		"workload ended": {
 			true, func(r *rounds) { r.device("workload_begin"); r.grow(10, shop); r.device("workload_end") }, 300,
 		},
-		"another one began": {
+		"second workload after the first": {
 			false, func(r *rounds) { r.device("workload_begin"); r.device("workload_end"); r.device("workload_begin") },
 			-1,
 		},
-		"another one runs": {
+		"second workload still running": {
 			false, func(r *rounds) { r.device("workload_begin"); r.device("workload_begin"); r.device("workload_end") },
 			-1,
 		},
-		"an end without a begin":          {false, func(r *rounds) { r.device("workload_end") }, -1},
-		"words of monkey":                 {false, func(r *rounds) { r.device("workload") }, -1},
-		"beside the run, earlier version": {false, func(r *rounds) { r.grow(10, shop); r.ended(beside) }, 300},
-		"twice, earlier version": {
+		"end without a begin":                  {false, func(r *rounds) { r.device("workload_end") }, -1},
+		"output of monkey":                     {false, func(r *rounds) { r.device("workload") }, -1},
+		"additional workload, earlier version": {false, func(r *rounds) { r.grow(10, shop); r.ended(beside) }, 300},
+		"two additional workloads, earlier version": {
 			false, func(r *rounds) { r.ended(beside); r.grow(10, shop); r.ended(beside) }, 300,
 		},
-		"beside a workload, earlier verson": {true, func(r *rounds) { r.ended(beside) }, -1},
+		"additional to a planned workload, earlier version": {true, func(r *rounds) { r.ended(beside) }, -1},
 	} {
 		r := newRounds(t)
 		if c.planned {
@@ -43,7 +43,7 @@ func TestWorkloadEnded(t *testing.T) {
 		c.lines(r)
 		r.grow(2, shop)
 		if at := r.workloadEnded(); at != nil {
-			t.Errorf("%s: ended at %.0f s, too close to the end of the run to matter", name, *at)
+			t.Errorf("%s: got end at %.0f s, although the run ended soon after it", name, *at)
 		}
 		r.grow(10, shop)
 		got := -1.0
@@ -51,7 +51,7 @@ func TestWorkloadEnded(t *testing.T) {
 			got = *at
 		}
 		if got != c.want {
-			t.Errorf("%s: ended at %.0f s, want %.0f", name, got, c.want)
+			t.Errorf("%s: got end at %.0f s, want %.0f s", name, got, c.want)
 		}
 	}
 }
@@ -76,9 +76,9 @@ func TestWorkloadOfAWindow(t *testing.T) {
 	open(2)
 	r.grow(10, shop)
 	if at := r.windows.open[0].part.workloadEnded(); at == nil || *at != 300 {
-		t.Errorf("the window has its end at %v", at)
+		t.Errorf("got end of the workload at %v in the first window, want 300 s", at)
 	}
 	if at := r.windows.open[1].part.workloadEnded(); at != nil {
-		t.Errorf("the later window has its end at %v", *at)
+		t.Errorf("got end of the workload at %v s in the second window, want none", *at)
 	}
 }

@@ -18,21 +18,25 @@ func TestFileCannotJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, want, refused string
 	}{
-		"12 min":          {monkey + "duration: 12m\n", least, ""},
-		"12 min, strict":  {monkey + "duration: 12m\nstrict: true\n", least, "x.yaml:4:11: duration: " + least},
-		"12 min, allowed": {monkey + "duration: 12m\nallow_unjudged: true\n", "", ""},
-		"allowed, and strict": {
+		"12 min": {monkey + "duration: 12m\n", least, ""},
+		"12 min with strict": {
+			monkey + "duration: 12m\nstrict: true\n", least, "x.yaml:4:11: duration: " + least,
+		},
+		"12 min with allow_unjudged": {monkey + "duration: 12m\nallow_unjudged: true\n", "", ""},
+		"12 min with allow_unjudged and strict": {
 			monkey + "duration: 12m\nallow_unjudged: true\nstrict: true\n", least, "x.yaml:4:11: duration: " + least,
 		},
-		"30 min, strict":         {monkey + "duration: 30m\nstrict: true\n", "", ""},
-		"until the workload":     {monkey, "", ""},
-		"dumps at marks":         {monkey + "duration: 12m\nstrict: true\ndiagnose: { dump: at_marks }\n", "", ""},
-		"dumps at the end":       {monkey + "duration: 12m\ndiagnose: { dump: at_end }\n", least, ""},
-		"which the gate reads":   {monkey + "duration: 12m\ndiagnose: { dump: at_end }\ngate: {}\n", "", ""},
-		"the gate without dumps": {monkey + "duration: 12m\ngate: {}\n", least, ""},
-		"instrumented tests":     {"workload: { instrument: com.shop.test/R }\nduration: 12m\n", "", ""},
-		"a command":              {"workload: { command: [a] }\nduration: 12m\n", least, ""},
-		"tests of a command": {
+		"30 min with strict":      {monkey + "duration: 30m\nstrict: true\n", "", ""},
+		"until the workload ends": {monkey, "", ""},
+		"dumps at marks": {
+			monkey + "duration: 12m\nstrict: true\ndiagnose: { dump: at_marks }\n", "", "",
+		},
+		"dumps at the end":                {monkey + "duration: 12m\ndiagnose: { dump: at_end }\n", least, ""},
+		"dumps at the end, with the gate": {monkey + "duration: 12m\ndiagnose: { dump: at_end }\ngate: {}\n", "", ""},
+		"gate without dumps":              {monkey + "duration: 12m\ngate: {}\n", least, ""},
+		"instrumented tests":              {"workload: { instrument: com.shop.test/R }\nduration: 12m\n", "", ""},
+		"a command":                       {"workload: { command: [a] }\nduration: 12m\n", least, ""},
+		"command with test windows": {
 			"workload: { command: [a], windows: { begin: B, end: E } }\nduration: 12m\n", "", "",
 		},
 	} {
@@ -100,6 +104,6 @@ func TestMustSeeOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o, err := Of(cfg, t.TempDir()); err != nil || o.MustSee != 50<<20 {
-		t.Errorf("%v bytes per hour, %v", o.MustSee, err)
+		t.Errorf("got MustSee %v bytes/h, %v", o.MustSee, err)
 	}
 }

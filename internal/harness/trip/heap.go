@@ -91,7 +91,7 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		return record.VerdictInconclusive, nil,
 			fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
 	case h.report.Found == 0:
-		return record.VerdictPass, nil, fmt.Sprintf("no place grows, in %d heap dumps", h.taken)
+		return record.VerdictPass, nil, fmt.Sprintf("no place grows in %d heap dumps", h.taken)
 	}
 	var doubt string
 	settling := 0
@@ -115,7 +115,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 	case v == record.VerdictLeak:
 		more := ""
 		if n := h.report.Found - len(growing); n > 0 {
-			more = fmt.Sprintf("; %s that may fill up", text.Count(n, "place", "places"))
+			more = fmt.Sprintf("; %s",
+				text.Count(n, "other place may be a filling cache", "other places may be filling caches"))
 		}
 		return v, growing,
 			fmt.Sprintf("%s in each of %d heap dumps%s", text.Count(len(growing), "place grows", "places grow"),

@@ -212,7 +212,7 @@ func (r rule) perLoop(rate float64) string {
 	if r.unit == record.UnitKB {
 		return text.SignedKB(int64(math.Round(rate))) + " a loop"
 	}
-	return fmt.Sprintf("%+.2g a loop", rate)
+	return fmt.Sprintf("%+.2g per loop", rate)
 }
 
 // level formats a rate without its sign.
@@ -220,5 +220,5 @@ func (r rule) level(rate float64) string {
 	if r.unit == record.UnitKB {
 		return text.KB(int64(math.Ceil(rate))) + " a loop"
 	}
-	return fmt.Sprintf("%.2g a loop", rate)
+	return fmt.Sprintf("%.2g per loop", rate)
 }

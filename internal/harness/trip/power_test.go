@@ -99,7 +99,7 @@ func TestSteadyTripsPass(t *testing.T) {
 		{"native cache of 2 MB", with(usual, func(s *simulated) { s.native = saturating(2000, 3) }), 0.002, 0.1},
 		{"cache full after 4 loops", with(usual, func(s *simulated) { s.native = filling(400, 4) }), 0.001, 0.05},
 		{"pool of 8 threads", with(usual, func(s *simulated) { s.threads = filling(1, 6) }), 0.001, 0.05},
-		{"pool that fills fast", with(usual, func(s *simulated) { s.threads = filling(3, 3) }), 0.001, 0.01},
+		{"quickly filled pool", with(usual, func(s *simulated) { s.threads = filling(3, 3) }), 0.001, 0.01},
 		{"files opened once", with(usual, func(s *simulated) { s.files = jump(3, 12) }), 0.001, 0.01},
 		{"loaded once", with(usual, func(s *simulated) { s.native = jump(3, 1500) }), 0.001, 0.05},
 	} {
@@ -107,10 +107,11 @@ func TestSteadyTripsPass(t *testing.T) {
 			got := simulate(t, trips(), c.process, "")
 			t.Log(got)
 			if got.leak > got.most(c.alarms) {
-				t.Errorf("alarms in %.2f %% of trips, want at most %.2f", 100*got.share(got.leak), 100*c.alarms)
+				t.Errorf("alarms in %.2f %% of trips, want at most %.2f %%", 100*got.share(got.leak), 100*c.alarms)
 			}
 			if got.inconclusive > got.most(c.doubts) {
-				t.Errorf("inconclusive: %.2f %%, want at most %.2f", 100*got.share(got.inconclusive), 100*c.doubts)
+				t.Errorf("%.2f %% of trips are inconclusive, want at most %.2f %%", 100*got.share(got.inconclusive),
+					100*c.doubts)
 			}
 		})
 	}
@@ -155,7 +156,7 @@ func TestLeaksAreFound(t *testing.T) {
 			got := simulate(t, trips(), c.process, c.leaks)
 			t.Log(got)
 			if got.trips-got.named > got.most(1-c.power) {
-				t.Errorf("found in %.2f %% of trips, want %.0f", 100*got.share(got.named), 100*c.power)
+				t.Errorf("leak found in %.2f %% of trips, want %.0f %%", 100*got.share(got.named), 100*c.power)
 			}
 		})
 	}
@@ -179,10 +180,12 @@ func TestSmallestFound(t *testing.T) {
 				}
 			}
 			share := float64(passed) / float64(trips())
-			t.Logf("noise of %.0f kB: %.2f %% of trips pass with a leak of %.0f kB a loop and claim otherwise", sigma,
+			t.Logf("noise of %.0f kB: %.2f %% of trips pass despite a leak of %.0f kB per loop that they claim to "+
+				"detect", sigma,
 				100*share, perLoop)
 			if passed > (cell{trips: trips()}).most(0.05) {
-				t.Errorf("noise of %.0f kB: %.1f %% of trips pass with a leak of %.0f kB a loop", sigma, 100*share,
+				t.Errorf("noise of %.0f kB: %.1f %% of trips pass despite a leak of %.0f kB per loop that they claim "+
+					"to detect", sigma, 100*share,
 					perLoop)
 			}
 		}
@@ -215,9 +218,9 @@ func TestIntervalContainsRate(t *testing.T) {
 			}
 		}
 		share := float64(inside) / float64(trips())
-		t.Logf("noise of %.0f kB: %.1f %%", sigma, 100*share)
+		t.Logf("noise of %.0f kB: the interval contains the rate in %.1f %% of trips", sigma, 100*share)
 		if share < 0.945-1.5/math.Sqrt(float64(trips())) {
-			t.Errorf("noise of %.0f kB: the rate is in %.1f %% of the intervals", sigma, 100*share)
+			t.Errorf("noise of %.0f kB: the interval contains the rate in only %.1f %% of trips", sigma, 100*share)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	case j.readings == 0:
 		return record.VerdictNotChecked, "not read"
 	case j.rule.shown:
-		return record.VerdictNotChecked, "not judged: others share it"
+		return record.VerdictNotChecked, "not judged: depends on other processes"
 	case j.overruled:
 		return record.VerdictPass, "heap dumps show no growth"
 	case j.state == unread:
@@ -178,7 +178,7 @@ func conclude(r *record.Trip) {
 		r.Verdict, r.Text = record.VerdictInconclusive, "nothing could be read"
 	default:
 		r.Verdict, r.Text = record.VerdictPass,
-			fmt.Sprintf("nothing grows after %s; would have found %s", after, detectable(r))
+			fmt.Sprintf("nothing grows after %s%s", after, detectable(r))
 	}
 }
 
@@ -206,7 +206,7 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 		if *m.PerLoop == 1 {
 			objects = "object"
 		}
-		return fmt.Sprintf("%s%s: %+.3g %s a loop", first.Name, more, *m.PerLoop, objects)
+		return fmt.Sprintf("%s%s: %+.3g %s per loop", first.Name, more, *m.PerLoop, objects)
 	}
 	return fmt.Sprintf("%s %s", m.Name, perLoopText(m.Unit, *m.PerLoop))
 }
@@ -232,7 +232,7 @@ func detectable(r *record.Trip) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "nothing slower"
+		return ""
 	}
-	return listed(parts, ", ") + " a loop"
+	return "; would have detected " + listed(parts, ", ") + " per loop"
 }

@@ -70,7 +70,7 @@ func TestListOfOneObjectPerLoop(t *testing.T) {
 		len(f.Trace) == 0 || !strings.HasSuffix(f.Trace[len(f.Trace)-1], "com.shop.Cache.all -> java.util.ArrayList") {
 		t.Errorf("%+v", f)
 	}
-	if want := "Cache.all (ArrayList): +1 object a loop"; r.Text != want {
+	if want := "Cache.all (ArrayList): +1 object per loop"; r.Text != want {
 		t.Errorf("%q, want %q", r.Text, want)
 	}
 	if s.opened != s.closed || s.opened != 7 {
@@ -85,11 +85,11 @@ func TestFlatHeapStopsEarly(t *testing.T) {
 		items func(int) int
 		dumps int
 	}{
-		"steady":                    {func(int) int { return 9 }, 3},
-		"garbage that differs":      {func(n int) int { return 9 + n%3 }, 3},
-		"less than one per loop":    {func(n int) int { return n / 2 }, 3},
-		"a cache full after loop 6": {func(n int) int { return min(n, 6) }, 5},
-		"filled by the warm-up":     {func(n int) int { return 10 * min(n, 2) }, 3},
+		"steady":                        {func(int) int { return 9 }, 3},
+		"varying garbage":               {func(n int) int { return 9 + n%3 }, 3},
+		"less than one object per loop": {func(n int) int { return n / 2 }, 3},
+		"cache full after loop 6":       {func(n int) int { return min(n, 6) }, 5},
+		"filled during the warm-up":     {func(n int) int { return 10 * min(n, 2) }, 3},
 	} {
 		s := heap(c.items)
 		r, err := Run(t.Context(), s, s.loop, Options{})
@@ -107,9 +107,9 @@ func TestSlowingHeapGrowth(t *testing.T) {
 		items []int // after 2, 4, ... loops
 		want  record.CheckVerdict
 	}{
-		"nearly full":  {[]int{0, 40, 60, 70, 75, 78}, record.VerdictPass},
-		"half as fast": {[]int{0, 10, 19, 27, 33, 38}, record.VerdictInconclusive},
-		"as fast":      {[]int{0, 10, 20, 30, 39, 48}, record.VerdictLeak},
+		"cache nearly full":               {[]int{0, 40, 60, 70, 75, 78}, record.VerdictPass},
+		"growth half as fast as at first": {[]int{0, 10, 19, 27, 33, 38}, record.VerdictInconclusive},
+		"growth as fast as at first":      {[]int{0, 10, 20, 30, 39, 48}, record.VerdictLeak},
 	} {
 		s := heap(func(n int) int { return c.items[max(n-2, 0)/2] })
 		r, err := Run(t.Context(), s, s.loop, Options{})
@@ -133,7 +133,7 @@ func TestDumpsOverruleJavaMemory(t *testing.T) {
 	r, err = Run(t.Context(), s, s.loop, Options{NoDumps: true})
 	if java = measureOf(r, "java_heap"); err != nil || !java.Grows ||
 		measureOf(r, "heap").Verdict != record.VerdictNotChecked {
-		t.Errorf("without dumps: %+v, %v", r, err)
+		t.Errorf("trip without dumps: %+v, %v", r, err)
 	}
 }
 
@@ -350,12 +350,12 @@ func TestScreensThatStay(t *testing.T) {
 		want       record.CheckVerdict
 		loops      int
 	}{
-		"one a loop":       {[]int64{1, 3, 5, 7, 9, 11}, record.VerdictLeak, 10},
-		"one in two loops": {[]int64{1, 2, 3, 4, 5, 6}, record.VerdictLeak, 10},
-		"still open":       {[]int64{1, 2, 2, 2, 2, 2}, record.VerdictPass, 6},
-		"kept for a while": {[]int64{1, 3, 5, 5, 5, 5}, record.VerdictPass, 6},
-		"closed late":      {[]int64{1, 3, 1, 3, 1, 3}, record.VerdictPass, 8},
-		"opened at last":   {[]int64{1, 2, 3, 4, 4, 4}, record.VerdictPass, 8},
+		"one per loop":            {[]int64{1, 3, 5, 7, 9, 11}, record.VerdictLeak, 10},
+		"one per two loops":       {[]int64{1, 2, 3, 4, 5, 6}, record.VerdictLeak, 10},
+		"still open":              {[]int64{1, 2, 2, 2, 2, 2}, record.VerdictPass, 6},
+		"retained, then steady":   {[]int64{1, 3, 5, 5, 5, 5}, record.VerdictPass, 6},
+		"closed in the next loop": {[]int64{1, 3, 1, 3, 1, 3}, record.VerdictPass, 8},
+		"last screens still open": {[]int64{1, 2, 3, 4, 4, 4}, record.VerdictPass, 8},
 	} {
 		h := &hostile{simulated: steady(1, usual), reading: func(n int) Measured {
 			return Measured{
