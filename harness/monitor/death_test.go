@@ -190,7 +190,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 		t.Fatal("no exit record")
 	}
 	for name, d := range map[string]record.Death{
-		"both": reasonOf(exit, scanned), "the log alone": reasonOf(nil, scanned),
+		"both": reasonOf(exit, scanned), "log only": reasonOf(nil, scanned),
 	} {
 		if d.Reason != "crash" || !strings.Contains(d.Text, "java.lang.IllegalStateException") ||
 			strings.Contains(d.Text+strings.Join(d.Lines, ""), "erika") {

@@ -226,7 +226,7 @@ func (m *marks) recordSkips(all bool) {
 			r.evidence = true
 			m.recordEvent(record.Event{
 				Event: "missing",
-				Text: fmt.Sprintf("no heap dump at marks that came faster than %.0f a second; %s", eventRate,
+				Text: fmt.Sprintf("no heap dump at marks that came faster than %.0f per second; %s", eventRate,
 					k.advice),
 			})
 		}

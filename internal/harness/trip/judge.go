@@ -210,7 +210,7 @@ func scatterOf(x, y []float64, noise float64) float64 {
 // perLoop formats a rate.
 func (r rule) perLoop(rate float64) string {
 	if r.unit == record.UnitKB {
-		return text.SignedKB(int64(math.Round(rate))) + " a loop"
+		return text.SignedKB(int64(math.Round(rate))) + " per loop"
 	}
 	return fmt.Sprintf("%+.2g per loop", rate)
 }
@@ -218,7 +218,7 @@ func (r rule) perLoop(rate float64) string {
 // level formats a rate without its sign.
 func (r rule) level(rate float64) string {
 	if r.unit == record.UnitKB {
-		return text.KB(int64(math.Ceil(rate))) + " a loop"
+		return text.KB(int64(math.Ceil(rate))) + " per loop"
 	}
 	return fmt.Sprintf("%.2g per loop", rate)
 }

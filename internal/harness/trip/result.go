@@ -35,7 +35,7 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 		t.warn(fmt.Sprintf("the process did not settle before %d of %d readings", t.unsettled, r.Readings))
 	}
 	if n := t.series.swapped(); n > 0 {
-		t.warn(fmt.Sprintf("%s were swapped out meanwhile: the dimensions do not include them", text.KB(n)))
+		t.warn(fmt.Sprintf("%s were swapped out during the trip: the dimensions do not include them", text.KB(n)))
 	}
 	r.Warnings = append(r.Warnings, t.warnings...)
 	r.Reason = t.reason(&r, err)
