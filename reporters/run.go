@@ -166,8 +166,8 @@ func (out *page) faults(p record.Process) {
 	}
 }
 
-// deaths writes how often the process ended, the reasons, and the evidence of
-// the latest end.
+// deaths writes how many times the process ended, the reasons, and the evidence
+// of the latest end.
 func (out *page) deaths(p record.Process) {
 	if len(p.Deaths) == 0 {
 		return
@@ -259,8 +259,8 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 	out.more(len(m.Leaks) - shownAtMarks)
 }
 
-// countsAtMarks writes how often the objects of an incarnation were counted at
-// marks, and the counts that changed.
+// countsAtMarks writes how many times the objects of an incarnation were
+// counted at marks, and the counts that changed.
 func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 	who, how := "", "without forced collections"
 	if several {
@@ -402,9 +402,9 @@ func headline(p record.Process, policy string) string {
 	return line
 }
 
-// lifeWords describes how often a process restarted and why it ended, such as
-// "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It returns "" if the
-// process neither restarted nor ended.
+// lifeWords describes how many times a process restarted and why it ended, such
+// as "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It returns "" if
+// the process neither restarted nor ended.
 func lifeWords(p record.Process) string {
 	why, ends := record.DescribeDeaths(p.DeathsByReason), 0
 	if why != "" {

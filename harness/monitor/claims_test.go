@@ -306,8 +306,8 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span returns how often a result occurred, and the range of times at which it
-// first occurred.
+// span returns how many times a result occurred, and the range of times at
+// which it first occurred.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)

@@ -16,7 +16,7 @@ import (
 )
 
 // cutting interrupts the command of a workload after a time and stays
-// disconnected for another.
+// disconnected for another period.
 type cutting struct {
 	*simulated
 	at, away time.Duration

@@ -28,7 +28,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 			func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
 		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Duration > r.events[suspicion].T+120 {
-			t.Errorf("got snapshots %[2]+v, want one soon after the suspicion at %[1]v s", r.events[suspicion].T,
+			t.Errorf("got snapshots %+[2]v, want one soon after the suspicion at %[1]v s", r.events[suspicion].T,
 				snapshots)
 		}
 	})

@@ -277,7 +277,7 @@ func TestMonkeyContinuesAfterDisconnect(t *testing.T) {
 }
 
 // dropping interrupts the first monkey after a time and stays disconnected for
-// another.
+// another period.
 type dropping struct {
 	*simulated
 	at, away time.Duration

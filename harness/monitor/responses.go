@@ -22,7 +22,7 @@ const (
 	// snapshotEvery is the minimum device time between two snapshots of one
 	// process.
 	snapshotEvery = 30 * time.Minute
-	// maxAttempts bounds how often a diagnosis is started again after the
+	// maxAttempts bounds how many times a diagnosis is started again after the
 	// device interrupted it.
 	maxAttempts = 3
 )

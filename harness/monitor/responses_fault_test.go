@@ -207,8 +207,8 @@ func checkSwept(t *testing.T, p *cabled) {
 }
 
 // A phone that never comes back ends its part of the run within the device
-// timeout, at whatever request it was unplugged, and whether the request fails
-// or hangs.
+// timeout, whichever request was interrupted, and whether the request fails or
+// hangs.
 func TestResponseOfLostPhone(t *testing.T) {
 	for name, do := range map[string]func(*cabled, context.CancelFunc){
 		"unplugged": func(p *cabled, _ context.CancelFunc) { p.unplug(true) },

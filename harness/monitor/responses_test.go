@@ -586,7 +586,7 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 		if len(leaks) == 0 || leaks[0].T < third || leaks[0].T > fourth ||
 			leaks[0].Outcome != record.DiagnosisComplete {
-			t.Errorf("got diagnoses %[3]+v, want one between the deaths at %[1]v and %[2]v s", third, fourth, leaks)
+			t.Errorf("got diagnoses %+[3]v, want one between the deaths at %[1]v and %[2]v s", third, fourth, leaks)
 		}
 		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"),
 			func(e record.Event) bool { return *e.To != detector.Leaking })

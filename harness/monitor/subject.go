@@ -21,7 +21,8 @@ type subject struct {
 	// absent.
 	foundAt time.Time
 
-	// returns counts how often the same incarnation disappeared and came back.
+	// returns counts how many times the same incarnation disappeared and came
+	// back.
 	returns int
 	// childRecorded is set once a child with the same name is recorded.
 	childRecorded bool

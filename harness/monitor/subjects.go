@@ -13,9 +13,9 @@ import (
 const (
 	// maxSubjects bounds the number of watched processes of one device.
 	maxSubjects = 500
-	// maxBacks bounds how often it is recorded that one incarnation disappeared
-	// and came back: the answers of a device may contradict each other all
-	// night.
+	// maxBacks bounds how many times it is recorded that one incarnation
+	// disappeared and came back: the answers of a device may contradict each
+	// other all night.
 	maxBacks = 3
 )
 

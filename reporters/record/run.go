@@ -128,9 +128,9 @@ type Workload struct {
 	// seed and the number of events of monkey.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
-	// Repeats is how often the workload was started again because a suspicion
-	// extended the run. Pass is how long the first pass took, in seconds of
-	// device time.
+	// Repeats is the number of times that the workload was started again
+	// because a suspicion extended the run. Pass is how long the first pass
+	// took, in seconds of device time.
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
@@ -213,8 +213,8 @@ type Usage struct {
 	// the device.
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
 	// DetailPeriod is the present time between two breakdowns in seconds. It is
-	// longer than configured if sampling was reduced; Thinned is how often it
-	// was reduced so far.
+	// longer than configured if sampling was reduced; Thinned is the number of
+	// reductions so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
 	// Apps are the watched processes; in run.json these values are stored with

@@ -29,8 +29,8 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	}
 }
 
-// Marks have the same digest whatever their numbers and however often they were
-// set, and a different digest if other marks were set.
+// Marks have the same digest whatever their numbers and however many times they
+// were set, and a different digest if other marks were set.
 func TestMarksDigest(t *testing.T) {
 	digest := func(marks ...string) string {
 		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})

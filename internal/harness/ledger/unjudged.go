@@ -22,7 +22,8 @@ const (
 	stretchSlack = time.Minute
 	// A run without a verdict on a process is unjudged if that process was
 	// present for at least materialShare of the run, or for materialTime if
-	// that is less. A helper process that runs for 20 s does not fail a night.
+	// that is less. A helper process that runs for 20 s does not fail a run of
+	// a night.
 	materialShare = 0.1
 	materialTime  = 5 * time.Minute
 	// maxUnjudged bounds the number of processes without a verdict in run.json.

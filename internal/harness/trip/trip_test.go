@@ -233,7 +233,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 		}
 		var restart *RestartError
 		if err == nil {
-			// The reason was no longer waited for.
+			// The trip no longer waited for the reason.
 			if r.Verdict != record.VerdictLeak {
 				t.Fatalf("call %d: %+v", at, r)
 			}
@@ -341,9 +341,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Screens that stay are found by their counts alone, even at a rate of one in
-// two loops. A screen that is open now, or that was opened and closed, is not a
-// leak.
+// Screens that are retained are found by their counts alone, even at a rate of
+// one in two loops. A screen that is open now, or that was opened and closed,
+// is not a leak.
 func TestScreensThatStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		activities []int64 // at each reading
