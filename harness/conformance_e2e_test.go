@@ -588,7 +588,7 @@ func TestNotDebuggable(t *testing.T) {
 		r := newBench(t, androidsim.New(o)).run(t, c)
 		e := entry(t, r.spec(t, "leaks"))
 		has(t, "the entry", e.Text,
-			"no heap dump could show whether something leaks: com.cart is not debuggable: take a debuggable build",
+			"no heap dump could show whether something leaks: com.cart is not debuggable: use a debuggable build",
 			"Activities 1 -> 2")
 		if e.Verdict != record.VerdictInconclusive || r.spec(t, "leaks").Failed() != strict || (r.code == 1) != strict {
 			t.Errorf("strict %v: exit %d, %s", strict, r.code, e.Verdict)
@@ -747,8 +747,8 @@ func TestInstrument(t *testing.T) {
 func TestMatchers(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t, child{scenario: "matchers"})
 	want := []string{
-		"app requests a process that does not exist", "app requests several processes",
-		"app fails with the message of the matcher",
+		"app fails with the message of the matcher", "app requests a process that does not exist",
+		"app requests several processes",
 	}
 	if got := r.failures(); !slices.Equal(got, want) || r.code != 1 {
 		t.Errorf("exit %d, failed %q", r.code, got)
