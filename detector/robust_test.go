@@ -94,6 +94,8 @@ func verdictFault(v detector.Verdict) error {
 		numbers = append(numbers, s.Rate, s.Share)
 		sum += s.Share
 		wrong(s.Growth <= 0 || i > 0 && s.Growth > v.Shares[i-1].Growth, "order of shares")
+		wrong(v.Duration > 0 && v.Restarts == 0 && float64(s.Growth) > s.Rate*(v.Duration+3*time.Minute).Hours()+1,
+			"share that grew for longer than the process was watched")
 	}
 	wrong(len(v.Shares) > 0 && math.Abs(sum-1) > 1e-9, "sum of shares")
 	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }),

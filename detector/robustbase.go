@@ -77,7 +77,7 @@ func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 		}
 	}
 	v.Gate, v.Because = j.gate, j.because
-	v.Shares, v.Kind = j.shares.list, m.kind
+	v.Shares, v.Kind = j.shares.measured(), m.kind
 	if j.gate == Leak {
 		v.Kind = j.shares.kind()
 	}

@@ -381,7 +381,7 @@ func (m *robustMachine) verdict() Verdict {
 	v := Verdict{
 		State: m.state, Worst: m.worst, Kind: m.kind, Gate: j.gate, Because: j.because,
 		Samples: m.samples, FirstSuspicious: m.firstSuspicious, FirstLeaking: m.firstLeaking, Restarts: m.restarts,
-		Jumps: append([]Jump(nil), m.jumps.list...), Shares: j.shares.list, Warnings: m.warnings(&j),
+		Jumps: append([]Jump(nil), m.jumps.list...), Shares: j.shares.measured(), Warnings: m.warnings(&j),
 	}
 	if j.gate == Leak {
 		v.Kind = j.shares.kind()

@@ -22,6 +22,19 @@ type shares struct {
 	graphicsT float64
 	// readings is the number of breakdowns in the window.
 	readings int
+	// excess is the part of the window before the beginning of the stretch, in
+	// which nothing was measured.
+	excess float64
+}
+
+// measured returns the dimensions with their growth in the measured part of the
+// window.
+func (s shares) measured() []Share {
+	list := slices.Clone(s.list)
+	for i := range list {
+		list[i].Growth -= int64(float64(list[i].Growth) * s.excess)
+	}
+	return list
 }
 
 const (
@@ -51,7 +64,7 @@ func (m *robustMachine) sharesOver(window time.Duration) shares {
 	// process that is read every 10 min has few readings in less than half an
 	// hour.
 	window = max(window+10*time.Minute, 40*time.Minute)
-	var out shares
+	out := shares{excess: max(0, 1-m.axis.length().Hours()/window.Hours())}
 	var best, second, bestSE, secondSE float64
 	for i := javaTrack; i < wholeTrack; i++ {
 		slope, se, n := m.lineOf(m.tracks[i], window)

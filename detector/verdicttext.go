@@ -200,8 +200,11 @@ func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 
 // sinceText formats a point in time of a stretch.
 func sinceText(since time.Duration) string {
-	if since <= 15*time.Minute {
+	switch {
+	case since < 2*time.Minute:
 		return "the start"
+	case since < 10*time.Minute:
+		return fmt.Sprintf("about %.0f min after the start", since.Minutes())
 	}
 	return "about " + minutesText(since) + " after the start"
 }
