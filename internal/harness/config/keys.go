@@ -199,8 +199,8 @@ func schema(c *Config) []key {
 		}},
 		githubKey(&c.GitHub),
 		{name: "profiles", read: readProfiles,
-			about: "Named sets of changes to this file. Each may have any of the keys above except version; the chosen " +
-				"one is applied to the file."},
+			about: "Named sets of changes to this file. Each may have any of the keys above except version; the " +
+				"chosen one is applied to the file."},
 	}
 }
 

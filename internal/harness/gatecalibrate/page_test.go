@@ -101,7 +101,7 @@ func unchanged(pairs []*pair) string {
 	}
 	all := sum(pairs, func(p *pair) bool { return p.head.change == nothing })
 	row(all, "**all**", "", "")
-	return fmt.Sprintf("%s\nOf %d pairs %d fail; with 95 %% confidence the rate is below %.2g %%.\n", markdown(rows...),
+	return fmt.Sprintf("%s\nOf %d pairs, %d fail; with 95 %% confidence the rate is below %.2g %%.\n", markdown(rows...),
 		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
@@ -113,7 +113,7 @@ func byBase(pairs []*pair) string {
 		for _, long := range []bool{false, true} {
 			t := sum(pairs,
 				func(p *pair) bool { return p.head.change == nothing && len(p.base) == n && p.head.long == long })
-			length := map[bool]string{false: "as long as the base", true: "half as long again"}[long]
+			length := map[bool]string{false: "as long as the base", true: "1.5 times as long"}[long]
 			rows = append(rows,
 				[]string{
 					fmt.Sprint(n), length, fmt.Sprint(t.pairs), ofAll(t.failed, t.pairs), ofAll(t.rejected, t.pairs),

@@ -193,7 +193,7 @@ func (p *page) fit() string {
 
 // omissions lists what is not on the page and where to find it.
 func (p *page) omissions() string {
-	p.omit(p.c.LeaksOmitted, "leaks that exceed the limit of gate.json")
+	p.omit(p.c.LeaksOmitted, "leaks that do not fit in gate.json")
 	if len(p.omitted) == 0 {
 		return ""
 	}
@@ -208,7 +208,7 @@ func (p *page) omissions() string {
 	for i, what := range kinds {
 		kinds[i] = text.Grouped(int64(sum[what])) + " " + what
 	}
-	where := "`gate.json` of the run directory has all of them"
+	where := "See `gate.json` in the run directory"
 	if to := address(p.o.RunURL); to != "" {
 		where += ", from [the run](" + to + ")"
 	}
@@ -287,7 +287,8 @@ func (c *Comparison) baseRuns(m markup) string {
 		more = append(more, behind(*c.Base.Behind))
 	}
 	if n := c.Base.Observed; n > 0 {
-		more = append(more, fmt.Sprintf("%s failed and only excuse their own leaks", text.Grouped(int64(n))))
+		more = append(more, text.Count(n, "failed run only excuses its own leaks",
+			"failed runs only excuse their own leaks"))
 	}
 	if len(more) > 0 {
 		out += " (" + strings.Join(more, ", ") + ")"
@@ -559,8 +560,8 @@ func (p *page) table(shown []*Row) string {
 	if p.c.ofLeakCanary() {
 		after = ""
 	}
-	b.WriteString("\n<sub>each: retained bytes ÷ objects, which is what freeing one object would release; memory that " +
-		"other objects also hold is not included. now: what all of them retain" + after +
+	b.WriteString("\n<sub>each: retained bytes ÷ objects, which is what freeing one object would release; memory " +
+		"that other objects also hold is not included. now: what all of them retain" + after +
 		". A single value: no noticeable difference.</sub>\n")
 	return b.String()
 }

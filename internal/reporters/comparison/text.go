@@ -168,7 +168,7 @@ func (l *lines) leaks(c *Comparison) {
 		}
 	}
 	if c.LeaksOmitted > 0 {
-		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" that exceed the limit of "+FileName)
+		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" that do not fit in "+FileName)
 	}
 	if len(parts) > 0 {
 		l.blank()

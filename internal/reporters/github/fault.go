@@ -98,7 +98,8 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 		return s.newFault(r, said+": unlock the conversation", ErrReadOnly, false)
 	case status == http.StatusForbidden:
 		return s.newFault(r,
-			fmt.Sprintf("%s: the token lacks a permission: give the job `permissions: { %s }`", said, r.need), ErrReadOnly,
+			fmt.Sprintf("%s: the token lacks a permission: give the job `permissions: { %s }`",
+				said, r.need), ErrReadOnly,
 			false)
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return s.newFault(r,
