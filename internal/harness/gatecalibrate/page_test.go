@@ -101,7 +101,8 @@ func unchanged(pairs []*pair) string {
 	}
 	all := sum(pairs, func(p *pair) bool { return p.head.change == nothing })
 	row(all, "**all**", "", "")
-	return fmt.Sprintf("%s\nOf %d pairs, %d fail; with 95 %% confidence the rate is below %.2g %%.\n", markdown(rows...),
+	return fmt.Sprintf("%s\nOf %d pairs, %d fail; with 95 %% confidence the rate is below %.2g %%.\n",
+		markdown(rows...),
 		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
