@@ -25,7 +25,7 @@ const systemServer = "system_server"
 type Found struct {
 	// Processes are the processes that match a pattern, sorted by user, name
 	// and start. Several may have the same name: any app may name a process as
-	// it likes, and an earlier incarnation may be stuck while dying.
+	// it likes, and an earlier life may be stuck while dying.
 	Processes []Process
 	// Children were forked by one of Processes and still have its name: they
 	// are about to execute a program of their own, or are workers that keep the

@@ -61,7 +61,7 @@ func TestTwinsAndChildren(t *testing.T) {
 		{301, 300, 10123, 960, "com.shop"},      // forked by the previous one
 		{302, 4321, 10124, 970, "com.shop"},     // an isolated process is not a fork
 		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
-		{5000, 800, 10123, 990, "com.shop"},     // an incarnation that overlaps with the first
+		{5000, 800, 10123, 990, "com.shop"},     // a life that overlaps with the first
 	}
 	for _, uuids := range []bool{true, false} {
 		found, err := FindProcesses(t.Context(), table(rows, uuids), []Pattern{"com.shop*"})

@@ -125,7 +125,7 @@ type bounds struct {
 	reasons []string
 }
 
-// traits are the constant properties of one incarnation of a process.
+// traits are the constant properties of one life of a process.
 type traits struct {
 	parent    string // the parent process's name
 	pidsMax   known.Int

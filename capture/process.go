@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Process is one incarnation of a process of an app. Name and user identify the
-// process, pid and start time the incarnation: a pid alone may be reused.
+// Process is one life of a process of an app. Name and user identify the
+// process, pid and start time the life: a pid alone may be reused.
 type Process struct {
 	Name string
 	// User is the Android user, 0 for the owner.
@@ -63,7 +63,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s (user %d)", k.Name, k.User)
 }
 
-// Same reports whether two readings are of the same incarnation.
+// Same reports whether two readings are of the same life.
 func (p Process) Same(q Process) bool {
 	return p.PID == q.PID && p.Start == q.Start
 }

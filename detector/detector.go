@@ -99,8 +99,8 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 // "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
-// AddDeath records the cause of death of the incarnation that was last seen at
-// the given time of the device's clock. It may be called before or after the
+// AddDeath records the cause of death of the life that was last seen at the
+// given time of the device's clock. It may be called before or after the
 // Restart that follows. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 

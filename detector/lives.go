@@ -49,8 +49,8 @@ const (
 	Anonymous
 )
 
-// lives keeps the data of the incarnations of a process, so that incarnations
-// that are too short to be judged alone are judged together.
+// lives keeps the data of the lives of a process, so that lives that are too
+// short to be judged alone are judged together.
 type lives struct {
 	list []pastLife
 	// count is the number of lives that ended; levels is the number of levels
@@ -67,7 +67,7 @@ type lives struct {
 	changed  bool
 }
 
-// pastLife is one incarnation that ended.
+// pastLife is one life that ended.
 type pastLife struct {
 	// began is the device's clock at its first sample; length is the time it
 	// was watched.
@@ -122,7 +122,7 @@ const (
 	leastMemoryDeaths = 3
 )
 
-// lifeOf returns the incarnation that ends now.
+// lifeOf returns the life that ends now.
 func (m *robustMachine) lifeOf() (pastLife, bool) {
 	t := m.tracks[totalTrack]
 	n := min(m.axis.closed/lifeSlots, lifeLevels)
@@ -173,7 +173,7 @@ func (l *lives) add(x pastLife) {
 	}
 }
 
-// end records the incarnation that ends.
+// end records the life that ends.
 func (l *lives) end(m *robustMachine) {
 	l.changed = true
 	l.count++
@@ -187,9 +187,9 @@ func (l *lives) end(m *robustMachine) {
 	}
 }
 
-// death adds the cause of an end. If the present incarnation began before that
-// time, its restart is still to come; otherwise the cause belongs to the
-// incarnation that ended at that time, if it was ever sampled.
+// death adds the cause of an end. If the present life began before that time,
+// its restart is still to come; otherwise the cause belongs to the life that
+// ended at that time, if it was ever sampled.
 func (m *robustMachine) death(at time.Duration, c Cause) {
 	l := &m.lives
 	if c > Rebooted {
@@ -245,9 +245,9 @@ func newRates(rates []float64) ratesOfLives {
 	return r
 }
 
-// poolLives judges the incarnations together, aligned by age. For lives of 20
-// min and more it also judges a later part: a leak grows evenly once the
-// warm-up is over.
+// poolLives judges the lives together, aligned by age. For lives of 20 min and
+// more it also judges a later part: a leak grows evenly once the warm-up is
+// over.
 func (m *robustMachine) poolLives() (pool, bool) {
 	age := pooledAge(m.livesOf(0))
 	if age < leastLife {
@@ -539,7 +539,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", restarts, minutesText(longest),
 			minutesText(30*time.Minute))
 		if longest == 0 {
-			j.because = fmt.Sprintf("%s; no incarnation was sampled twice, a trend needs %s", restarts,
+			j.because = fmt.Sprintf("%s; no life was sampled twice, a trend needs %s", restarts,
 				minutesText(30*time.Minute))
 		}
 		if ok {

@@ -425,7 +425,7 @@ func TestLivesBetweenSamples(t *testing.T) {
 		d.AddSample(detector.Sample{At: at, Bytes: 100 * detector.MB})
 	}
 	if v := d.Verdict(); v.Gate != detector.Inconclusive ||
-		v.Because != "restarted 5 times; no incarnation was sampled twice, a trend needs 30 min" {
+		v.Because != "restarted 5 times; no life was sampled twice, a trend needs 30 min" {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
 }

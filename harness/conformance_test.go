@@ -67,7 +67,8 @@ func checkShop(t *testing.T, r result) {
 		t.Errorf("got verdicts %v\nwant %v", got, want)
 	}
 	failed := []string{
-		"cart checks out", "cart checks out after an accepted page", "cart fails for another reason", "cart item that leaks",
+		"cart checks out", "cart checks out after an accepted page", "cart fails for another reason",
+		"cart item that leaks",
 		"cart opens a page that was accepted", "cart order is paid", "cart passes on its third attempt",
 	}
 	if got := r.failures(); !slices.Equal(got, failed) || r.code != 1 {

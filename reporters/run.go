@@ -141,7 +141,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 }
 
 // samplesWords returns the number of samples and the time that they cover. If a
-// process restarted, only the time of its present incarnation is known.
+// process restarted, only the time of its present life is known.
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
@@ -231,7 +231,7 @@ func (out *page) objectCounts(counts []record.ObjectCount) {
 // shownAtMarks bounds the printed leaks of one series of dumps.
 const shownAtMarks = 10
 
-// atMarks writes the result of the heap dumps at marks for one incarnation.
+// atMarks writes the result of the heap dumps at marks for one life.
 func (out *page) atMarks(m record.MarkSeries, several bool) {
 	settled := 0
 	for _, d := range m.Dumps {
@@ -259,8 +259,8 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 	out.more(len(m.Leaks) - shownAtMarks)
 }
 
-// countsAtMarks writes how many times the objects of an incarnation were
-// counted at marks, and the counts that changed.
+// countsAtMarks writes how many times the objects of a life were counted at
+// marks, and the counts that changed.
 func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 	who, how := "", "without forced collections"
 	if several {
@@ -414,10 +414,10 @@ func lifeWords(p record.Process) string {
 		ends += n
 	}
 	switch {
-	// an incarnation may start and end between two samples
+	// a life may start and end between two samples
 	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1):
 		return "restarted at least " + times(p.Restarts) + why
-	case p.Restarts > 0 && ends > p.Restarts: // the last incarnation ended without a restart
+	case p.Restarts > 0 && ends > p.Restarts: // the last life ended without a restart
 		return "restarted " + times(p.Restarts) + ", ended " + times(ends) + why
 	case p.Restarts > 0:
 		return "restarted " + times(p.Restarts) + why

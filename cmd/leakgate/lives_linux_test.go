@@ -24,7 +24,7 @@ workload:
 duration: DURATION
 `
 
-// An incarnation lives for 20 minutes of device time, which takes 20 seconds.
+// A life lives for 20 minutes of device time, which takes 20 seconds.
 const livesScale = 60
 
 func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload string) watching {
@@ -36,7 +36,7 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 
 // A process grows until it dies of an OutOfMemoryError, each time too early for
 // a trend. The leak is still found: by the deaths, and by the growth that all
-// incarnations have in common.
+// lives have in common.
 func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -63,7 +63,7 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 		fmt.Sprintf("%d deaths from lack of memory", died),
 		fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
 		"held by Leaky.OPEN_SESSIONS")
-	// After three deaths the next incarnation is diagnosed before it dies.
+	// After three deaths the next life is diagnosed before it dies.
 	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T ||
 		leaks[0].T > p.Deaths[3].T {
 		t.Errorf("deaths %+v, diagnosed %+v", p.Deaths, leaks)
@@ -81,13 +81,12 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		restarts   int
 		times, why string
 	}{
-		// Each incarnation lives for two minutes of device time, with a few
-		// samples.
+		// Each life lives for two minutes of device time, with a few samples.
 		"two minutes": {20, "25m", 8, "restarted %d times", `longest life [0-9.]+ min, a trend needs 30 min`},
 		// Between two samples the process was killed several times.
 		"six seconds": {
 			1, "100s", 2, "restarted at least %d times",
-			`(?:no incarnation was sampled twice|longest life .*), a trend needs 30 min`,
+			`(?:no life was sampled twice|longest life .*), a trend needs 30 min`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -238,7 +238,7 @@ func (s textContext) event(e record.Event) string {
 	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a text such as "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", cmp.Or(shownEvents[e.Event], e.Event))
 	}
-	if e.Event == "death" && e.PID != 0 { // the next incarnation may have been found before the reason was read
+	if e.Event == "death" && e.PID != 0 { // the next life may have been found before the reason was read
 		fmt.Fprintf(&b, "pid %d, ", e.PID)
 	}
 	b.WriteString(e.Text)

@@ -51,8 +51,8 @@ type CheckOptions struct {
 	Known []Exception
 }
 
-// incarnation identifies one incarnation of a process.
-type incarnation struct {
+// life identifies one life of a process.
+type life struct {
 	device string
 	user   int
 	name   string
@@ -85,30 +85,28 @@ type OpenCheck struct {
 	closeErr error
 }
 
-// objectChanges has the object counts of each incarnation and their changes.
+// objectChanges has the object counts of each life and their changes.
 type objectChanges struct {
 	// before has the counts before the body; uncounted has the errors of counts
 	// that failed.
-	before    map[incarnation]map[string]int64
-	uncounted map[incarnation]error
-	// body has the incarnations that ran right before the body of the present
-	// attempt.
-	body map[incarnation]bool
+	before    map[life]map[string]int64
+	uncounted map[life]error
+	// body has the lives that ran right before the body of the present attempt.
+	body map[life]bool
 	// opened is set if the counts at the beginning of the check are known.
 	opened bool
 	// older has the leaks that existed before the check. hidden is the reason
 	// why older leaks could not be determined although the counts suggest some.
-	older  map[incarnation][]record.CheckedLeak
-	hidden map[incarnation]string
-	// there has the incarnations that ran at the beginning of the check or
-	// later.
-	there map[incarnation]bool
+	older  map[life][]record.CheckedLeak
+	hidden map[life]string
+	// there has the lives that ran at the beginning of the check or later.
+	there map[life]bool
 }
 
 func newObjectChanges() objectChanges {
 	return objectChanges{
-		before: map[incarnation]map[string]int64{}, uncounted: map[incarnation]error{},
-		older: map[incarnation][]record.CheckedLeak{}, hidden: map[incarnation]string{}, there: map[incarnation]bool{},
+		before: map[life]map[string]int64{}, uncounted: map[life]error{},
+		older: map[life][]record.CheckedLeak{}, hidden: map[life]string{}, there: map[life]bool{},
 	}
 }
 
@@ -176,9 +174,9 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.objects.body = map[incarnation]bool{}
+	c.objects.body = map[life]bool{}
 	for i, counts := range c.count(ctx, rows) {
-		of := incarnationOf(rows[i])
+		of := lifeOf(rows[i])
 		c.objects.body[of] = true
 		c.objects.before[of] = counts.objects
 		delete(c.objects.uncounted, of)
@@ -196,7 +194,7 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 // hold destroyed screens that no earlier check has examined. Leaks in this dump
 // must be recorded, but not attributed to this check.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
-	of := incarnationOf(r)
+	of := lifeOf(r)
 	latest, checked := c.live.latestCounts(of)
 	hidden := check.Windowless(counts)
 	if hidden <= 0 || checked && hidden <= check.Windowless(latest) {
@@ -236,7 +234,7 @@ func (c *OpenCheck) findProcesses(ctx context.Context) ([]Row, error) {
 		}
 	})
 	for _, r := range out {
-		c.objects.there[incarnationOf(r)] = true
+		c.objects.there[lifeOf(r)] = true
 	}
 	return out, err
 }
@@ -246,8 +244,8 @@ func (c *OpenCheck) watches(name string) bool {
 		slices.ContainsFunc(c.options.Patterns, func(p capture.Pattern) bool { return p.Match(name) })
 }
 
-func incarnationOf(r Row) incarnation {
-	return incarnation{r.Device, r.User, r.Name, r.PID, r.Start}
+func lifeOf(r Row) life {
+	return life{r.Device, r.User, r.Name, r.PID, r.Start}
 }
 
 // objectCount is the result of counting the objects of one process.
@@ -336,7 +334,7 @@ func leakVerb(v record.CheckVerdict) string {
 
 // collect judges one process after the body.
 func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) record.CheckedProcess {
-	of := incarnationOf(r)
+	of := lifeOf(r)
 	before, known := c.objects.before[of]
 	if !known { // the body did not run, or the device did not respond before it
 		before, known = c.live.latestCounts(of)
@@ -378,7 +376,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 
 // withoutDump returns the verdict on a process that does not need a dump.
 func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string) {
-	of := incarnationOf(r)
+	of := lifeOf(r)
 	switch err := c.objects.uncounted[of]; {
 	case c.objects.hidden[of] != "":
 		return record.VerdictInconclusive, c.objects.hidden[of]
@@ -395,9 +393,9 @@ func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string)
 	return record.VerdictPass, r.Name + ": not counted before the body; it has at most one screen"
 }
 
-// restarted returns the pid of the incarnation that ran before the body and was
+// restarted returns the pid of the life that ran before the body and was
 // replaced by another; 0 if there is none.
-func (c *objectChanges) restarted(now incarnation) int {
+func (c *objectChanges) restarted(now life) int {
 	if c.body[now] {
 		return 0
 	}
@@ -444,7 +442,7 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 				text.Head(err.Error(), maxReason), rose)
 		return
 	}
-	seen := c.live.seenOf(incarnationOf(r))
+	seen := c.live.seenOf(lifeOf(r))
 	first := !seen.Dumped()
 	p.Leaks = seen.New(d.Leaks)
 	p.Verdict = check.Judge(p.Leaks, c.options.Known, c.live.traces(d))
@@ -494,16 +492,15 @@ func dumpError(d record.Diagnosis) error {
 	return errors.New("the device returned none")
 }
 
-// latestCounts returns the counts of an incarnation at the end of the latest
-// check.
-func (w *LiveRun) latestCounts(of incarnation) (map[string]int64, bool) {
+// latestCounts returns the counts of a life at the end of the latest check.
+func (w *LiveRun) latestCounts(of life) (map[string]int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	counts, ok := w.latest[of]
 	return counts, ok
 }
 
-func (w *LiveRun) setLatestCounts(of incarnation, counts map[string]int64) {
+func (w *LiveRun) setLatestCounts(of life, counts map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.latest) >= maxSeen {
@@ -512,11 +509,11 @@ func (w *LiveRun) setLatestCounts(of incarnation, counts map[string]int64) {
 	w.latest[of] = counts
 }
 
-// maxSeen bounds the number of incarnations whose dumps are remembered.
+// maxSeen bounds the number of lives whose dumps are remembered.
 const maxSeen = 10_000
 
-// seenOf returns what heap dumps of an incarnation have shown.
-func (w *LiveRun) seenOf(of incarnation) *check.Seen {
+// seenOf returns what heap dumps of a life have shown.
+func (w *LiveRun) seenOf(of life) *check.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen[of] == nil {
@@ -786,8 +783,8 @@ func (c *OpenCheck) addEnds(from, to float64) {
 	}
 }
 
-// ran reports whether an incarnation of a process ran within the check. The
-// death of an earlier incarnation may be read late.
+// ran reports whether a life of a process ran within the check. The death of an
+// earlier life may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.there {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {

@@ -33,7 +33,7 @@ const (
 	// may be this much earlier than the last time the process was seen, or
 	// later than the first time it was missing.
 	deathSlack = time.Minute
-	// maxPast bounds the number of ended incarnations whose log lines are kept.
+	// maxPast bounds the number of ended lives whose log lines are kept.
 	maxPast = 100
 	// maxDeathLines bounds the log lines recorded for a death.
 	maxDeathLines = 6

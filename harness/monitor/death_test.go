@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The death of each incarnation has its reason: from exit info where it exists,
-// and from the log on older phones.
+// The death of each life has its reason: from exit info where it exists, and
+// from the log on older phones.
 func TestDeaths(t *testing.T) {
 	for _, api := range []int{23, 29, 30, 34} {
 		for name, c := range map[string]struct {
@@ -64,8 +64,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// An app that repeatedly dies of low memory has a death for each incarnation,
-// and is still sampled.
+// An app that repeatedly dies of low memory has a death for each life, and is
+// still sampled.
 func TestDeathsInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := healthy("com.shop")
@@ -301,8 +301,8 @@ func TestDeathTexts(t *testing.T) {
 	}
 }
 
-// An incarnation without a recorded reason gets the reason of the latest death
-// with that name since it was last seen, not of an earlier death.
+// A life without a recorded reason gets the reason of the latest death with
+// that name since it was last seen, not of an earlier death.
 func TestDeathReasonFromOtherPid(t *testing.T) {
 	const exits = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
@@ -351,8 +351,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// If an app dies every few seconds, each observed incarnation has a death with
-// a time. A death in the last seconds of the run also has a reason.
+// If an app dies every few seconds, each observed life has a death with a time.
+// A death in the last seconds of the run also has a reason.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 type deaths struct {
 	*port
 	call call[record.Death]
-	// queue are the incarnations whose reasons are still to be read; current is
-	// the one being read.
+	// queue are the lives whose reasons are still to be read; current is the
+	// one being read.
 	queue   []endedProcess
 	current endedProcess
-	// past are the incarnations that ended most recently.
+	// past are the lives that ended most recently.
 	past []pastProcess
 }
 
@@ -36,7 +36,7 @@ func (q *deaths) nextWake(next time.Duration) time.Duration {
 	return next
 }
 
-// endedProcess is an incarnation whose reason is not known yet.
+// endedProcess is a life whose reason is not known yet.
 type endedProcess struct {
 	subject *subject
 	process capture.Process
@@ -56,14 +56,13 @@ type endedProcess struct {
 	boots int
 }
 
-// pastProcess is an incarnation that has ended, and the number of reboots up to
-// then.
+// pastProcess is a life that has ended, and the number of reboots up to then.
 type pastProcess struct {
 	diagnose.KnownProcess
 	boots int
 }
 
-// note queues an incarnation that has ended.
+// note queues a life that has ended.
 func (q *deaths) note(x *subject, p capture.Process) {
 	now := q.clock.now()
 	seen := now
@@ -83,7 +82,7 @@ func (q *deaths) note(x *subject, p capture.Process) {
 	q.queue = append(q.queue, e)
 }
 
-// undo removes an incarnation that turned out not to have ended.
+// undo removes a life that turned out not to have ended.
 func (q *deaths) undo(p capture.Process) {
 	q.queue = slices.DeleteFunc(q.queue,
 		func(e endedProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
@@ -174,22 +173,22 @@ func (q *deaths) findLost(ctx context.Context) {
 	}
 }
 
-// record records the end of an incarnation.
+// record records the end of a life.
 func (q *deaths) record(e endedProcess, d record.Death) {
 	d.Text = withLimit(d, e.subject.limits.headroom)
 	event := q.processEvent(e.subject.Account, "death", text.Head(d.Text, maxReason))
 	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
 	if !e.rebooted && e.boots == q.boots {
-		// The reason is read seconds later, when the next incarnation may have
-		// ended as well.
+		// The reason is read seconds later, when the next life may have ended
+		// as well.
 		event.EndedUp = new(record.Round(q.part.At(e.seen).Seconds(), 3))
 	}
 	q.recordEvent(event)
 }
 
-// incarnationsOfApp returns the known incarnations of all processes of an app,
-// except those of the process itself.
-func (q *deaths) incarnationsOfApp(x *subject) []diagnose.KnownProcess {
+// livesOfApp returns the known lives of all processes of an app, except those
+// of the process itself.
+func (q *deaths) livesOfApp(x *subject) []diagnose.KnownProcess {
 	var out []diagnose.KnownProcess
 	same := func(p capture.Process) bool {
 		return p.User == x.User && p.Package() == x.Package() && !p.Same(x.Process)

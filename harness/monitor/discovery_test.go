@@ -139,8 +139,8 @@ func TestTwinsAreBothWatched(t *testing.T) {
 	}
 }
 
-// A process that restarts while a scan sees both incarnations is one series,
-// and a twin that restarts remains the same twin.
+// A process that restarts while a scan sees both lives is one series, and a
+// twin that restarts remains the same twin.
 func TestTwinKeepsNumberAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crashing := healthy("com.shop")

@@ -183,11 +183,11 @@ type testChecks struct {
 	*checkQueue
 	orchestratorRecorded bool // the warning about the orchestrator
 
-	// first has the incarnations that ran before the tests; delayCounts has the
-	// counts in the latest delay that no other test has affected.
-	first       map[incarnation]bool
-	delayCounts map[incarnation]map[string]int64
-	latest      map[incarnation]bool // the incarnations that ran at the end of the latest test
+	// first has the lives that ran before the tests; delayCounts has the counts
+	// in the latest delay that no other test has affected.
+	first       map[life]bool
+	delayCounts map[life]map[string]int64
+	latest      map[life]bool // the lives that ran at the end of the latest test
 
 	current *checkedTest
 	failed  []string
@@ -195,8 +195,8 @@ type testChecks struct {
 
 // begin prepares the checks and returns the device's time scale.
 func (c *testChecks) begin() (scale float64) {
-	c.first, c.delayCounts, c.latest = map[incarnation]bool{}, map[incarnation]map[string]int64{},
-		map[incarnation]bool{}
+	c.first, c.delayCounts, c.latest = map[life]bool{}, map[life]map[string]int64{},
+		map[life]bool{}
 	if c.session == nil {
 		return 1
 	}
@@ -205,7 +205,7 @@ func (c *testChecks) begin() (scale float64) {
 	_ = s.ask(func() {
 		for _, x := range s.subjects.order {
 			if x.present {
-				c.first[incarnationOf(s.row(x, s.clock.now()))] = true
+				c.first[lifeOf(s.row(x, s.clock.now()))] = true
 			}
 		}
 	})
@@ -242,8 +242,8 @@ func (c *testChecks) findProcesses(t *checkedTest) {
 }
 
 // restarted reports whether a process that ran at the end of one test has a new
-// incarnation at the next.
-func restarted(before, now map[incarnation]bool) bool {
+// life at the next.
+func restarted(before, now map[life]bool) bool {
 	for of := range before {
 		if now[of] {
 			continue
@@ -315,7 +315,7 @@ const raiseDelay = ": increase it (" + delayArgument + ")"
 // before returns the counts of a process before a test: the counts in the delay
 // before that test. A process that started after the tests began had no screen
 // at first.
-func (c *testChecks) before(of incarnation) map[string]int64 {
+func (c *testChecks) before(of life) map[string]int64 {
 	if counts := c.delayCounts[of]; counts != nil {
 		return counts
 	}

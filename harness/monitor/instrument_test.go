@@ -300,17 +300,17 @@ func TestTestsFailed(t *testing.T) {
 	}
 }
 
-// A process with another incarnation at the next test has restarted.
+// A process with another life at the next test has restarted.
 func TestRestarted(t *testing.T) {
-	of := func(name string, pid int) incarnation { return incarnation{name: name, pid: pid} }
-	before := map[incarnation]bool{of("a", 1): true, of("b", 2): true}
+	of := func(name string, pid int) life { return life{name: name, pid: pid} }
+	before := map[life]bool{of("a", 1): true, of("b", 2): true}
 	for _, c := range []struct {
-		now  map[incarnation]bool
+		now  map[life]bool
 		want bool
 	}{
-		{map[incarnation]bool{of("a", 1): true, of("b", 2): true}, false},
-		{map[incarnation]bool{of("a", 3): true, of("b", 2): true}, true},
-		{map[incarnation]bool{of("b", 2): true, of("c", 4): true}, false},
+		{map[life]bool{of("a", 1): true, of("b", 2): true}, false},
+		{map[life]bool{of("a", 3): true, of("b", 2): true}, true},
+		{map[life]bool{of("b", 2): true, of("c", 4): true}, false},
 		{nil, false},
 	} {
 		if got := restarted(before, c.now); got != c.want {

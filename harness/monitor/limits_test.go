@@ -145,9 +145,9 @@ func TestHeadroomOff(t *testing.T) {
 	})
 }
 
-// A new incarnation starts with no history: the use of the old incarnation, its
-// growth and its warnings are discarded, also when the device's clock restarts.
-func TestHeadroomOfANewIncarnation(t *testing.T) {
+// A new life starts with no history: the use of the old life, its growth and
+// its warnings are discarded, also when the device's clock restarts.
+func TestHeadroomOfANewLife(t *testing.T) {
 	for name, do := range map[string]func(*simulated){
 		"restart": func(p *simulated) { p.Restart("com.shop") },
 		"reboot":  func(p *simulated) { p.Reboot() },
@@ -167,7 +167,7 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 				}
 				for _, w := range x.Limits {
 					if w.T > 40*60 {
-						t.Errorf("the warning about the new incarnation is based on the use by the old one: %+v", w)
+						t.Errorf("the warning about the new life is based on the use by the old one: %+v", w)
 					}
 				}
 				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 ||

@@ -29,11 +29,10 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen has the leaks that heap dumps of checks have shown in each
-	// incarnation.
-	seen map[incarnation]*check.Seen
-	// latest has the counts of each incarnation at the end of its latest check.
-	latest map[incarnation]map[string]int64
+	// seen has the leaks that heap dumps of checks have shown in each life.
+	seen map[life]*check.Seen
+	// latest has the counts of each life at the end of its latest check.
+	latest map[life]map[string]int64
 }
 
 // carryOut executes the run to its end.

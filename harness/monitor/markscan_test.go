@@ -115,7 +115,7 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 						}
 					}
 					if !slices.Equal(at, []string{"loop 1", "loop 2", "loop 3", "loop 4"}) || len(lives) != c.lives {
-						t.Errorf("%s: got dumps at %q of %d incarnations", process, at, len(lives))
+						t.Errorf("%s: got dumps at %q of %d lives", process, at, len(lives))
 					}
 				}
 				rebuilt(t, o.Dir, r.Run)

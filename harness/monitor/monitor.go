@@ -96,8 +96,8 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 		m.sessions = append(m.sessions, newSession(m, d))
 	}
 	w := &LiveRun{
-		run: m, ended: make(chan struct{}), seen: map[incarnation]*check.Seen{},
-		latest: map[incarnation]map[string]int64{},
+		run: m, ended: make(chan struct{}), seen: map[life]*check.Seen{},
+		latest: map[life]map[string]int64{},
 	}
 	m.live = w
 	going, stop := context.WithCancelCause(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// order is a requested diagnosis of one incarnation of a process.
+// order is a requested diagnosis of one life of a process.
 type order struct {
 	subject *subject
 	process capture.Process
@@ -150,7 +150,7 @@ func (r *responses) orderFinal() {
 		}
 		v := x.Detector.Verdict()
 		cold := x.Account.Diagnosed == 0 || r.part.Up()-x.Account.Diagnosed >= r.run.responder.Options().Cooldown
-		// A diagnosed leak may belong to an earlier incarnation.
+		// A diagnosed leak may belong to an earlier life.
 		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.Account.Diagnosed == 0
 		dumped := false
 		if suspect && cold && !x.response.ordered {

@@ -51,7 +51,7 @@ func TestDumpsOfManyProcessesAtEnd(t *testing.T) {
 }
 
 // A process that keeps restarting has a snapshot every half hour, not in each
-// incarnation.
+// life.
 func TestSnapshotsOverRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300)))
@@ -118,7 +118,7 @@ func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 
 // A process that was diagnosed and is normal now is not diagnosed again at the
 // end.
-func TestDiagnosedLeakOfEarlierIncarnation(t *testing.T) {
+func TestDiagnosedLeakOfEarlierLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 		o := responding(t, response.Options{}, p)

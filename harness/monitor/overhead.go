@@ -72,8 +72,7 @@ func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 // while dumpsys runs.
 type meter struct {
 	// at and used are the latest reading; total and over are sums, over all
-	// incarnations, of the CPU time used and the device time between their
-	// readings.
+	// lives, of the CPU time used and the device time between their readings.
 	at          time.Duration
 	used        known.Duration
 	total, over time.Duration

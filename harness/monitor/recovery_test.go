@@ -386,7 +386,7 @@ func TestMeterSubtractsIdleLoad(t *testing.T) {
 	}
 }
 
-func TestMeterAcrossIncarnations(t *testing.T) {
+func TestMeterAcrossLives(t *testing.T) {
 	var m meter
 	m.read(time.Minute, known.OfDuration(60*time.Second))
 	m.read(2*time.Minute, known.OfDuration(90*time.Second))

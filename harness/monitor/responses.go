@@ -62,7 +62,7 @@ func (r *responses) end() { r.ending = true }
 // busy reports whether a diagnosis is being collected.
 func (r *responses) busy() bool { return r.call.inFlight }
 
-// responseState is the state of responses for one incarnation of a process.
+// responseState is the state of responses for one life of a process.
 type responseState struct {
 	// ordered is set if the diagnosis that the detector demands is queued or in
 	// progress.
@@ -80,7 +80,7 @@ type responseState struct {
 	// settled reports that the first snapshot after startup was ordered, marked
 	// that the first one at a mark was ordered; first is the later of the two.
 	// startupSnapshotAt is when the latest snapshot without a mark was ordered,
-	// for this or an earlier incarnation, 0 if there was none.
+	// for this or an earlier life, 0 if there was none.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot
@@ -181,7 +181,7 @@ func (r *responses) collect(ctx context.Context, o order) {
 	ask := response.Order{
 		Process: o.process, Level: x.probe.Level, Findings: x.probe.Findings, Recipe: o.recipe, Kind: o.kind,
 		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory,
-		Expect: x.response.java.N * 3 / 2, Before: x.response.latest, App: r.deaths.incarnationsOfApp(x),
+		Expect: x.response.java.N * 3 / 2, Before: x.response.latest, App: r.deaths.livesOfApp(x),
 		Paused: func(on bool) {
 			select {
 			case pauses <- on:
@@ -266,7 +266,7 @@ func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 		return false
 	}
 	if !o.subject.Same(o.process) {
-		return err != nil && ctx.Err() == nil // retried for the next leak of the new incarnation
+		return err != nil && ctx.Err() == nil // retried for the next leak of the new life
 	}
 	to := &o.subject.response
 	to.ordered = false

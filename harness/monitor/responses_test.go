@@ -562,8 +562,8 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 }
 
 // A process that Android's memory limiter kills repeatedly, each time before a
-// trend is visible, becomes LEAKING in its fourth incarnation and is diagnosed
-// before that incarnation ends. A run can fail because of this alarm.
+// trend is visible, becomes LEAKING in its fourth life and is diagnosed before
+// that life ends. A run can fail because of this alarm.
 func TestResponseToMemoryDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phoneOf := smallDumps(rooted())

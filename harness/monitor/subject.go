@@ -21,8 +21,7 @@ type subject struct {
 	// absent.
 	foundAt time.Time
 
-	// returns counts how many times the same incarnation disappeared and came
-	// back.
+	// returns counts how many times the same life disappeared and came back.
 	returns int
 	// childRecorded is set once a child with the same name is recorded.
 	childRecorded bool

@@ -13,9 +13,9 @@ import (
 const (
 	// maxSubjects bounds the number of watched processes of one device.
 	maxSubjects = 500
-	// maxBacks bounds how many times it is recorded that one incarnation
-	// disappeared and came back: the answers of a device may contradict each
-	// other all night.
+	// maxBacks bounds how many times it is recorded that one life disappeared
+	// and came back: the answers of a device may contradict each other all
+	// night.
 	maxBacks = 3
 )
 
@@ -43,15 +43,15 @@ func (w *subjects) targets() []capture.Target {
 	return out
 }
 
-// watched reports whether this incarnation is watched.
+// watched reports whether this life is watched.
 func (w *subjects) watched(p capture.Process) bool {
 	x := w.byKey[p.Key()]
 	return x != nil && x.present && x.Same(p)
 }
 
-// incarnation returns the subject of a process that is or was watched, nil if
-// there is none.
-func (w *subjects) incarnation(p capture.Process) *subject {
+// life returns the subject of a process that is or was watched, nil if there is
+// none.
+func (w *subjects) life(p capture.Process) *subject {
 	for _, x := range w.order {
 		if x.User == p.User && x.Name == p.Name && x.Same(p) {
 			return x
@@ -61,7 +61,7 @@ func (w *subjects) incarnation(p capture.Process) *subject {
 }
 
 // reconcile updates the subjects with a process that a scan found: a new
-// process, a new incarnation, or a process that is watched already.
+// process, a new life, or a process that is watched already.
 func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 	x := w.byKey[p.Key()]
 	switch {
@@ -76,7 +76,7 @@ func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 		w.recordEvent(w.identity(x, "found", foundText(p, probe)))
 	case !x.Same(p):
 		old := x.PID
-		if x.present { // the end of the old incarnation was not detected
+		if x.present { // the end of the old life was not detected
 			w.deaths.note(x, x.Process)
 		}
 		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
@@ -132,8 +132,8 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	}
 }
 
-// identity returns an event that records which incarnation a process is from
-// now on and how it is read.
+// identity returns an event that records which life a process is from now on
+// and how it is read.
 func (w *subjects) identity(x *subject, event, text string) record.Event {
 	e := w.processEvent(x.Account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()
@@ -172,7 +172,7 @@ func foundText(p capture.Process, probe capture.Probe) string {
 	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)
 }
 
-// goneText describes the incarnation that has ended; the event itself names the
+// goneText describes the life that has ended; the event itself names the
 // process.
 func goneText(pid int, err error) string {
 	if errors.Is(err, capture.ErrGone) {

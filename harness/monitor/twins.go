@@ -21,8 +21,8 @@ type twins struct {
 // time, so that each has its own series. A process keeps its number as long as
 // it lives. The next process with the same name gets a free number, preferably
 // that of a process with the same uid. If a process with the same name is
-// already running, the new one must be seen twice: an incarnation that is about
-// to end is not a twin.
+// already running, the new one must be seen twice: a life that is about to end
+// is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -53,7 +53,7 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 	var out, fresh []capture.Process
 	taken := map[int]bool{}
 	for _, p := range group {
-		if x := t.subjects.incarnation(p); x != nil {
+		if x := t.subjects.life(p); x != nil {
 			p.Twin = x.Twin
 			taken[p.Twin] = true
 			out = append(out, p)
@@ -61,8 +61,7 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several new processes, the latest one is the present incarnation of
-	// the app.
+	// Of several new processes, the latest one is the present life of the app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})

@@ -28,11 +28,11 @@
 // # Truth
 //
 // The memory of a process is a function of the seed, the name and user of the
-// process, its incarnation, the device time, and what was done to it (a signal
-// for a GC, a freeze, tests). Two readings at one time agree whatever their
-// source: the Pss and SwapPss lines of smaps, smaps_rollup and showmap, and the
-// TOTAL of dumpsys meminfo less EGL and GL mtrack, are the same number.
-// Phone.Memory returns it without any text.
+// process, its life, the device time, and what was done to it (a signal for a
+// GC, a freeze, tests). Two readings at one time agree whatever their source:
+// the Pss and SwapPss lines of smaps, smaps_rollup and showmap, and the TOTAL
+// of dumpsys meminfo less EGL and GL mtrack, are the same number. Phone.Memory
+// returns it without any text.
 //
 // # Heap dumps
 //

@@ -98,8 +98,8 @@ type testRun struct {
 	*Instrumentation
 	tests []Test
 	steps []testStep
-	// proc is the process under test, in the incarnation instance; 0 while it
-	// does not run.
+	// proc is the process under test, in the life instance; 0 while it does not
+	// run.
 	proc     *process
 	instance int
 	// current is the running test, or -1.

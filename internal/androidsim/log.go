@@ -15,17 +15,17 @@ import (
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is the process that must still run, in the given incarnation, at the
-	// time of the entry.
+	// by is the process that must still run, in the given life, at the time of
+	// the entry.
 	by       *process
 	instance int
 }
 
-// life is an incarnation of a Java process, whose collections are logged.
+// life is a life of a Java process, whose collections are logged.
 type life struct {
 	proc *process
 	view view
-	// until is the end, or never for the current incarnation.
+	// until is the end, or never for the current life.
 	until time.Duration
 }
 
@@ -58,7 +58,7 @@ func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte
 	}})
 }
 
-// startLife records a new incarnation. The caller holds the lock.
+// startLife records a new life. The caller holds the lock.
 func (p *Phone) startLife(proc *process) {
 	if proc.native || proc.kernel || proc.isZygote() {
 		return

@@ -37,7 +37,7 @@ const (
 )
 
 // Model is one component of the memory of a process. Models of one process add
-// up. Time counts from the start of the incarnation and does not pass while the
+// up. Time counts from the start of the life and does not pass while the
 // process is frozen.
 type Model struct {
 	add     func(*levels, moment)
@@ -46,7 +46,7 @@ type Model struct {
 	crashes bool
 }
 
-// moment is the time and the incarnation for which a model is evaluated.
+// moment is the time and the life for which a model is evaluated.
 type moment struct {
 	age time.Duration
 	// gc is the age at the last forced garbage collection, negative without
@@ -279,7 +279,7 @@ func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }
 
-// evaluate adds up the models of a process for one incarnation.
+// evaluate adds up the models of a process for one life.
 func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 	var l levels
 	for i, m := range models {

@@ -32,8 +32,8 @@ type ProcessSpec struct {
 	Models []Model
 	// StartAfter is the time of its first start after New or Reboot.
 	StartAfter time.Duration
-	// CrashAfter is the age at which every incarnation dies; 0 for never. Less
-	// than a second counts as a second.
+	// CrashAfter is the age at which every life dies; 0 for never. Less than a
+	// second counts as a second.
 	CrashAfter time.Duration
 	// RestartAfter is how long it stays down after it died by CrashAfter or a
 	// signal; 0 means until it is started explicitly.
@@ -107,8 +107,8 @@ type process struct {
 	frozenAt  time.Duration
 	frozenFor time.Duration
 
-	// run is the test run of this incarnation, or nil; testing means that a
-	// test is running, and held contains the leaks of the tests so far.
+	// run is the test run of this life, or nil; testing means that a test is
+	// running, and held contains the leaks of the tests so far.
 	run     *testRun
 	testing bool
 	held    []LeakedActivities
@@ -205,7 +205,7 @@ func (v view) memory() memory {
 
 func (p *process) alive() bool { return p.pid != 0 }
 
-// age returns the age of the incarnation at a time, without frozen time.
+// age returns the age of the life at a time, without frozen time.
 func (p *process) age(at time.Duration) time.Duration {
 	if p.frozen {
 		at = p.frozenAt
@@ -254,8 +254,8 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the incarnation; the process restarts after the given time, or with
-// never only when it is started.
+// die ends the life; the process restarts after the given time, or with never
+// only when it is started.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
 	p.run, p.testing, p.held, p.stack = nil, false, nil, empty()

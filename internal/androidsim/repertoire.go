@@ -24,8 +24,8 @@ const (
 // called at any time, again after the end, and during other faults; it does not
 // wait. end may be called repeatedly. Soon after it the phone is as before,
 // except for processes that have died: those of apps that ran at the start run
-// again, in a new incarnation. A fault that happens once, such as a cut line,
-// may be over before its end. An adb server recovers in about a second.
+// again, in a new life. A fault that happens once, such as a cut line, may be
+// over before its end. An adb server recovers in about a second.
 type Fault struct {
 	// Name is a unique text for people.
 	Name   string

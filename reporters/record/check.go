@@ -87,8 +87,8 @@ type CheckedProcess struct {
 	// Older are leaks that existed before the check but were not found by an
 	// earlier check.
 	Older []CheckedLeak `json:"older_leaks,omitempty"`
-	// Deaths are the ends of its incarnations during the check; Faults are the
-	// crashes and ANRs that a workload reported.
+	// Deaths are the ends of its lives during the check; Faults are the crashes
+	// and ANRs that a workload reported.
 	Deaths []Death `json:"deaths,omitempty"`
 	Faults []Death `json:"faults,omitempty"`
 }

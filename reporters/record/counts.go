@@ -2,9 +2,9 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// CountsAtMarks is what one incarnation of a process left behind in the loops
-// of a suite: counts of its objects, threads and files at marks whose texts
-// differ only in their numbers.
+// CountsAtMarks is what one life of a process left behind in the loops of a
+// suite: counts of its objects, threads and files at marks whose texts differ
+// only in their numbers.
 type CountsAtMarks struct {
 	PID int `json:"pid"`
 	// Marks is the text of the marks, with # in place of each number.

@@ -24,8 +24,8 @@ type ClassCount struct {
 	Count int64  `json:"count"`
 }
 
-// MarkSeries is the combined result of the heap dumps of one incarnation of a
-// process that were taken at marks.
+// MarkSeries is the combined result of the heap dumps of one life of a process
+// that were taken at marks.
 type MarkSeries struct {
 	PID int `json:"pid"`
 	// Gate is leak, pass or inconclusive, and Reason explains it.

@@ -307,8 +307,7 @@ type Process struct {
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	// Deaths are the latest 100 ends of incarnations; DeathsByReason counts all
-	// ends.
+	// Deaths are the latest 100 ends of lives; DeathsByReason counts all ends.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
 	// Faults are the latest 100 crashes and ANRs that the workload reported;
@@ -321,18 +320,17 @@ type Process struct {
 	Findings []Incident `json:"findings"`
 	// Objects are the object counts of dumpsys meminfo, by name.
 	Objects []ObjectCount `json:"objects"`
-	// AtMarks is the result of the heap dumps at marks, for each incarnation
-	// that has such dumps.
+	// AtMarks is the result of the heap dumps at marks, for each life that has
+	// such dumps.
 	AtMarks []MarkSeries `json:"at_marks"`
 	// CountsAtMarks is what the process left behind in the loops of a suite, as
-	// counts of its objects, threads and files, for each incarnation and each
-	// kind of mark with at least two readings.
+	// counts of its objects, threads and files, for each life and each kind of
+	// mark with at least two readings.
 	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
 
-// Death is the end of one incarnation of a process, or a fault that it may
-// survive.
+// Death is the end of one life of a process, or a fault that it may survive.
 type Death struct {
 	T   float64 `json:"t_s"`
 	PID int     `json:"pid"`
@@ -347,8 +345,8 @@ type Death struct {
 	Lines  []string `json:"lines,omitempty"`
 }
 
-// ObjectCount is the number of objects of one kind in the present incarnation
-// of a process: at the first count, the maximum, and at the end.
+// ObjectCount is the number of objects of one kind in the present life of a
+// process: at the first count, the maximum, and at the end.
 type ObjectCount struct {
 	// Name is the name that dumpsys meminfo uses, such as "Activities".
 	Name  string `json:"name"`

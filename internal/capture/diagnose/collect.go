@@ -33,8 +33,8 @@ const (
 // (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF)
 // and profile save"). The signal kills any other program. It is therefore sent
 // by the same command line that checks three conditions: the process is the
-// expected incarnation (start time), it is a child of a zygote, and it blocks
-// or catches the signal. The error is a device that did not answer.
+// expected life (start time), it is a child of a zygote, and it blocks or
+// catches the signal. The error is a device that did not answer.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()

@@ -66,8 +66,7 @@ type Request struct {
 	Findings []capture.ProbeResult
 	// Dir is the existing folder on the host for the artifacts.
 	Dir string
-	// App lists other incarnations of processes of the app, both running and
-	// ended.
+	// App lists other lives of processes of the app, both running and ended.
 	App []KnownProcess
 	// Logcat selects what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
@@ -84,8 +83,8 @@ type Request struct {
 	Paused func(bool)
 }
 
-// KnownProcess is an incarnation of a process that was seen. Until is the
-// device's clock when it was found missing, time since boot; 0 while it runs.
+// KnownProcess is a life of a process that was seen. Until is the device's
+// clock when it was found missing, time since boot; 0 while it runs.
 type KnownProcess struct {
 	capture.Process
 	Until time.Duration

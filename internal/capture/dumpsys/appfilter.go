@@ -15,7 +15,7 @@ type AppFilter struct {
 	Lifetimes []Lifetime
 }
 
-// Lifetime is one incarnation of a process.
+// Lifetime is one life of a process.
 type Lifetime struct {
 	PID  int64
 	Name string
@@ -145,8 +145,8 @@ func (f *logFilter) life(pid int64, name, stamp string) bool {
 	return false
 }
 
-// within reports whether a time of the log is in the lifetime of an
-// incarnation. An invalid time counts as inside.
+// within reports whether a time of the log is in the lifetime of an life. An
+// invalid time counts as inside.
 func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if f.now.IsZero() {
 		return true

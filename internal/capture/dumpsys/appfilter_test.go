@@ -82,7 +82,7 @@ const logLines = `+--------- beginning of main
 +03-01 14:10:07.000  8888  8888 E AndroidRuntime: FATAL EXCEPTION: main
 +03-01 14:10:07.000  8888  8888 E AndroidRuntime: Process: com.shop, PID: 8888
 +03-01 14:10:07.000  8888  8888 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate
--03-01 14:10:07.000  8888  8888 I Shop    : of an incarnation that nobody has seen
+-03-01 14:10:07.000  8888  8888 I Shop    : of a life that nobody has seen
 -03-01 14:10:08.000  8889  8889 E AndroidRuntime: FATAL EXCEPTION: main
 -03-01 14:10:08.000  8889  8889 E AndroidRuntime: Process: com.mail, PID: 8889
 -03-01 14:10:08.000  8889  8889 E AndroidRuntime: java.lang.IllegalStateException: alice@example.org
@@ -122,8 +122,8 @@ func TestFilterLogcat(t *testing.T) {
 	if strings.Contains(string(got.Text), "SECRET") || strings.Contains(string(got.Text), "alice") {
 		t.Error("another app's secret is kept")
 	}
-	// Without the device's clock only the pid decides, and without an
-	// incarnation only the name.
+	// Without the device's clock only the pid decides, and without an life only
+	// the name.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock: %v", got)
 	}

@@ -271,7 +271,7 @@ func TestLineOwner(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
-	// If only the name is given: a new incarnation has a different pid.
+	// If only the name is given: a new life has a different pid.
 	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
 		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
 		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+

@@ -51,7 +51,7 @@ func (r *reading) matches(key, name string, classes []record.ClassCount, grows b
 	return true
 }
 
-// process identifies one incarnation of a process.
+// process identifies one life of a process.
 type process struct {
 	device  string
 	user    int
@@ -127,9 +127,8 @@ func skippedLeaks(n int) string {
 	return fmt.Sprintf("the record lacks %s", text.Count(n, "leak", "leaks"))
 }
 
-// counted judges a leak by the number of its objects in the dumps of one
-// incarnation, if these dumps do not prove the leak in the way that dumps at
-// marks do.
+// counted judges a leak by the number of its objects in the dumps of one life,
+// if these dumps do not prove the leak in the way that dumps at marks do.
 func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	fewest := fewestUnsettled
 	if settled {
@@ -188,7 +187,7 @@ func (r *reading) check(c *record.Check) judgment {
 	return absent("no check found the leak")
 }
 
-// dumps judges each incarnation without dumps at marks by its other heap dumps.
+// dumps judges each life without dumps at marks by its other heap dumps.
 func (r *reading) dumps() []judgment {
 	atMarks := map[process]bool{}
 	for i := range r.run.Processes {
@@ -211,7 +210,7 @@ func (r *reading) dumps() []judgment {
 	}
 	var out []judgment
 	for _, id := range order {
-		out = append(out, r.incarnation(id, of[id]))
+		out = append(out, r.life(id, of[id]))
 	}
 	return out
 }
@@ -221,7 +220,7 @@ func takesHeap(d *record.Diagnosis) bool {
 	return d.Leaks != nil || slices.ContainsFunc(d.Steps, func(c record.Collected) bool { return c.Step == heapStep })
 }
 
-func (r *reading) incarnation(id process, list []*record.Diagnosis) judgment {
+func (r *reading) life(id process, list []*record.Diagnosis) judgment {
 	slices.SortStableFunc(list, func(a, b *record.Diagnosis) int { return cmp.Compare(a.T, b.T) })
 	var counts []int64
 	settled, missing := true, ""

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Seen holds the leaks of the latest heap dump of one incarnation of a process.
+// Seen holds the leaks of the latest heap dump of one life of a process.
 type Seen struct {
 	dumped bool
 	// byKey counts the objects of each leak; byClass counts the leaking objects

@@ -228,8 +228,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// The dumps that are compared are those of the incarnation that has the most
-// dumps, or one dump of each incarnation.
+// The dumps that are compared are those of the life that has the most dumps, or
+// one dump of each life.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		pids  []int
@@ -247,7 +247,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// If a process begins later under the same PID, it is a new incarnation.
+// If a process begins later under the same PID, it is a new life.
 func TestLivesOfOnePID(t *testing.T) {
 	for name, c := range map[string]struct {
 		began []float64

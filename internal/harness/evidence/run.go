@@ -296,12 +296,12 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 }
 
 // dumpsOf selects the heap dumps of a process that are compared. These are the
-// dumps at marks of the incarnation that has the most dumps; or one dump of
-// each incarnation if each has only one, like instrumented tests that each run
-// in their own process; or the last dump of the run.
+// dumps at marks of the life that has the most dumps; or one dump of each life
+// if each has only one, like instrumented tests that each run in their own
+// process; or the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
-	var all [][]*record.Diagnosis // dumps of each incarnation
-	latest := map[int]int{}       // index of the last incarnation with this PID
+	var all [][]*record.Diagnosis // dumps of each life
+	latest := map[int]int{}       // index of the last life with this PID
 	var last *record.Diagnosis
 	for i := range r.run.Diagnoses {
 		d := &r.run.Diagnoses[i]
@@ -341,8 +341,8 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 	return nil, false
 }
 
-// anotherLife reports whether d and before are of different incarnations. A PID
-// can be used again, certainly after a reboot of the device.
+// anotherLife reports whether d and before are of different lives. A PID can be
+// used again, certainly after a reboot of the device.
 func anotherLife(before, d *record.Diagnosis) bool {
 	const slack = 1 // one second, for rounding
 	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack

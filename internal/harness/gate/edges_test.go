@@ -58,8 +58,8 @@ func TestCreepOfAnotherSubject(t *testing.T) {
 	}
 }
 
-// Objects counted per incarnation, or per event, are not compared with objects
-// counted per loop.
+// Objects counted per life, or per event, are not compared with objects counted
+// per loop.
 func TestOtherUnits(t *testing.T) {
 	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
 	lives.Processes[0].Heap.SeparateLives = true

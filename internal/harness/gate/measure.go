@@ -56,7 +56,7 @@ func measured(p *Place, s Timeline) (m measure, ok bool) {
 }
 
 // intervals returns how many objects each interval added, and how many loops it
-// had. Each incarnation counts as an interval of one loop.
+// had. Each life counts as an interval of one loop.
 func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 	if s.SeparateLives {
 		loops = make([]float64, len(counts))

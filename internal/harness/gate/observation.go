@@ -152,7 +152,7 @@ type Timeline struct {
 	Exposure []float64 `json:"exposure"`
 	// Settled reports that the app was idle before each time.
 	Settled bool `json:"settled,omitempty"`
-	// Lives: each moment belongs to a different incarnation of the process.
+	// Lives: each moment belongs to a different life of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 

@@ -30,9 +30,9 @@ type Account struct {
 	// ended; 0 if there was none since the device booted.
 	Diagnosed time.Duration
 
-	part   *Part
-	life   life
-	source capture.Source
+	part     *Part
+	presence presence
+	source   capture.Source
 	// measured is the quantity that its detector judges.
 	measured detector.Quantity
 	swap     swapless
@@ -75,8 +75,8 @@ type Account struct {
 	faults     []record.Death
 	faultCount int
 	incidents  incidents
-	// incarnations have the heap dumps at marks.
-	incarnations []*incarnation
+	// lives have the heap dumps at marks.
+	atMarks []*markedDumps
 	// counts are those at marks of a loop; reading is the reading of the latest
 	// mark.
 	counts  []*countSeries
@@ -121,7 +121,7 @@ func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
 func (a *Account) Limits() []record.LimitWarning { return a.limits.warnings }
 
 func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transition {
-	a.life.arrive(s.T)
+	a.presence.arrive(s.T)
 	if s.Breakdown != nil {
 		a.limits.addBreakdown(*s.Breakdown, a.part.bounds, up, a.part.Seconds)
 	}
@@ -169,7 +169,7 @@ func (a *Account) count(t float64, up time.Duration, bytes int64) {
 		a.First = t
 	}
 	a.Samples++
-	a.life.sample(t, a.part.of.policy.MaxGap.Seconds())
+	a.presence.sample(t, a.part.of.policy.MaxGap.Seconds())
 	a.Last, a.LastUp, a.LastBytes = t, up, bytes
 }
 
@@ -177,12 +177,12 @@ func (a *Account) count(t float64, up time.Duration, bytes int64) {
 func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transition {
 	switch e.Event {
 	case "found":
-		a.life.arrive(e.T)
+		a.presence.arrive(e.T)
 		a.readBy(e)
 	case "back":
-		a.life.arrive(e.T)
+		a.presence.arrive(e.T)
 	case "gone":
-		a.life.depart(e.T)
+		a.presence.depart(e.T)
 		a.leaveApp()
 	case "probed":
 		a.readBy(e)
@@ -193,13 +193,13 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
 		}
-		a.life.open = false
+		a.presence.open = false
 		a.readBy(e)
 		return a.Detector.ChangeQuantity(up)
 	case "restart":
 		a.missingLines = false
-		a.life.depart(e.T)
-		a.life.arrive(e.T)
+		a.presence.depart(e.T)
+		a.presence.arrive(e.T)
 		a.restart(e.PID, e.Start)
 		a.readBy(e)
 		a.limits.watch.Restart(up)
@@ -307,7 +307,7 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
-// Deaths returns the latest deaths of incarnations.
+// Deaths returns the latest deaths of lives.
 func (a *Account) Deaths() []record.Death { return a.deaths }
 
 // Faults returns the latest crashes and ANRs that a workload reported.
@@ -344,8 +344,8 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the death of an incarnation, whose reason was read at a time of
-// the device's clock.
+// addDeath adds the death of a life, whose reason was read at a time of the
+// device's clock.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))
 	e.Reason = d.Reason
@@ -400,7 +400,7 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 	return a.Detector.DiagnosisFinished(up)
 }
 
-// restart sets the identity of the process's next incarnation.
+// restart sets the identity of the process's next life.
 func (a *Account) restart(pid int, start uint64) {
 	a.leaveApp()
 	a.PID, a.Start = pid, start

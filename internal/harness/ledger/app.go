@@ -61,11 +61,11 @@ type member struct {
 	bytes int64
 	// step is the time between its two latest values.
 	step time.Duration
-	// pid and start are those of the incarnation that the value belongs to.
+	// pid and start are those of the life that the value belongs to.
 	pid   int
 	start uint64
-	// since is t_s of the first value of the incarnation; early is the maximum
-	// of the values in the minutes after it.
+	// since is t_s of the first value of the life; early is the maximum of the
+	// values in the minutes after it.
 	since float64
 	early int64
 	// cells are the part of this process in the growth.
@@ -137,7 +137,7 @@ func (x *AppSum) sameRound(m *member, at time.Duration) bool {
 	return x.step == 0 || at-m.at <= x.step/2
 }
 
-// leaveApp removes the memory of an incarnation that has ended from the sum.
+// leaveApp removes the memory of a life that has ended from the sum.
 func (a *Account) leaveApp() {
 	if a.app == nil {
 		return

@@ -148,7 +148,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.pids[remote] = 2
 			r.event("restart", remote)
-			r.sample(shop, 101, 0) // alone: the new incarnation has no value yet
+			r.sample(shop, 101, 0) // alone: the new life has no value yet
 			r.round(30)
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)

@@ -24,8 +24,7 @@ const (
 	countsWithin = 20 * time.Second
 
 	// maxCountReadings bounds the number of readings of a series, of which the
-	// latest are kept; maxFamilies bounds the number of series of one
-	// incarnation.
+	// latest are kept; maxFamilies bounds the number of series of one life.
 	maxCountReadings = 500
 	maxFamilies      = 8
 
@@ -70,7 +69,7 @@ const (
 	fileCount   = "files"
 )
 
-// countSeries holds the counts of one incarnation at marks of one family.
+// countSeries holds the counts of one life at marks of one family.
 type countSeries struct {
 	pid      int
 	family   string
@@ -115,8 +114,8 @@ func (a *Account) openCounts(e record.Event, up time.Duration) {
 	a.reading = &openReading{of: s, up: up}
 }
 
-// countsOf returns the series of an incarnation and a family of marks, which it
-// creates if needed; nil if there are too many.
+// countsOf returns the series of a life and a family of marks, which it creates
+// if needed; nil if there are too many.
 func (a *Account) countsOf(pid int, family string) *countSeries {
 	families := 0
 	for _, s := range a.counts {

@@ -117,14 +117,14 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 		}
 	}
 	if ends {
-		a.life.open = false
+		a.presence.open = false
 	}
 	switch {
 	case !ends || a.Samples+a.details == 0:
 		return nil
 	case a.PID != s.PID || a.Start != s.Start:
-		a.life.depart(s.T)
-		a.life.arrive(s.T)
+		a.presence.depart(s.T)
+		a.presence.arrive(s.T)
 		a.restart(s.PID, s.Start)
 		a.limits.watch.Restart(up)
 		return a.Detector.Restart(up)

@@ -26,13 +26,13 @@ const (
 	maxMarkDumps      = 500
 	maxLeaksAtMarks   = 1000
 	shownLeaksAtMarks = 100
-	// maxSeries bounds the number of incarnations of one process that have
-	// dumps at marks.
+	// maxSeries bounds the number of lives of one process that have dumps at
+	// marks.
 	maxSeries = 100
 )
 
-// incarnation holds the dumps of one incarnation that were taken at marks.
-type incarnation struct {
+// markedDumps holds the dumps of one life that were taken at marks.
+type markedDumps struct {
 	pid   int
 	dumps []record.MarkDump
 	// leaks holds the leaks by their keys.
@@ -49,7 +49,7 @@ type incarnation struct {
 
 // closeSeries ends all series.
 func (a *Account) closeSeries() {
-	for _, s := range a.incarnations {
+	for _, s := range a.atMarks {
 		s.closed = true
 	}
 }
@@ -87,34 +87,34 @@ func (a *Account) addDump(d record.Diagnosis) {
 // addGrowth adds what grew in every dump of a series. It is not a verdict: a
 // cache that fills grows like a leak.
 func (a *Account) addGrowth(d record.Diagnosis) {
-	for _, s := range a.incarnations {
+	for _, s := range a.atMarks {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
 			s.growing = text.Head(d.Findings[0].Name, maxText)
 		}
 	}
 }
 
-// seriesOf returns the series of an incarnation, which it creates if needed;
-// nil if there are too many.
-func (a *Account) seriesOf(pid int) *incarnation {
-	for _, s := range a.incarnations {
+// seriesOf returns the series of a life, which it creates if needed; nil if
+// there are too many.
+func (a *Account) seriesOf(pid int) *markedDumps {
+	for _, s := range a.atMarks {
 		if s.pid == pid && !s.closed {
 			return s
 		}
 	}
-	if len(a.incarnations) == maxSeries {
-		a.warn(fmt.Sprintf("more than %d incarnations have heap dumps at marks; the others are not compared",
+	if len(a.atMarks) == maxSeries {
+		a.warn(fmt.Sprintf("more than %d lives have heap dumps at marks; the others are not compared",
 			maxSeries))
 		return nil
 	}
-	s := &incarnation{pid: pid, leaks: map[string]*record.LeakSeries{}}
-	a.incarnations = append(a.incarnations, s)
+	s := &markedDumps{pid: pid, leaks: map[string]*record.LeakSeries{}}
+	a.atMarks = append(a.atMarks, s)
 	return s
 }
 
 // add adds a leak of the dump with that number. It returns false if the limit
 // is reached.
-func (s *incarnation) add(at int, found record.DumpLeak) bool {
+func (s *markedDumps) add(at int, found record.DumpLeak) bool {
 	l := s.leaks[found.Key]
 	if l == nil {
 		if len(s.leaks) == maxLeaksAtMarks {
@@ -145,7 +145,7 @@ func bounded(l record.DumpLeak) record.DumpLeak {
 const maxClasses = 10
 
 // record judges the series.
-func (s *incarnation) record() record.MarkSeries {
+func (s *markedDumps) record() record.MarkSeries {
 	out := record.MarkSeries{PID: s.pid, Dumps: slices.Clone(s.dumps), Leaks: []record.LeakSeries{}}
 	settled := !slices.ContainsFunc(s.dumps, func(d record.MarkDump) bool { return !d.Settled })
 	grown, unproved := []string{}, []string{}
@@ -176,7 +176,7 @@ func (s *incarnation) record() record.MarkSeries {
 }
 
 // conclude sets the gate of a series and its reason.
-func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, unproved []string) {
+func (s *markedDumps) conclude(out *record.MarkSeries, settled bool, grown, unproved []string) {
 	fewest := FewestDumps(settled)
 	n := len(s.dumps)
 	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(unproved) > 0
@@ -273,7 +273,7 @@ func compareBool(a, b bool) int {
 // seriesAtMarks returns the series of the account for run.json.
 func (a *Account) seriesAtMarks() []record.MarkSeries {
 	out := []record.MarkSeries{}
-	for _, s := range a.incarnations {
+	for _, s := range a.atMarks {
 		out = append(out, s.record())
 	}
 	return out
@@ -306,7 +306,7 @@ func judgeAtMarks(p *record.Process) {
 // Proofs returns the leaks that the dumps at marks prove, one per line.
 func (a *Account) Proofs() []string {
 	var out []string
-	for _, s := range a.incarnations {
+	for _, s := range a.atMarks {
 		if r := s.record(); r.Gate == detector.Leak {
 			out = append(out, fmt.Sprintf("%s: %s", dumpsAtMarks(len(r.Dumps)), r.Reason))
 		}

@@ -320,7 +320,7 @@ func TestMissingEvidence(t *testing.T) {
 	}
 }
 
-// The counts of objects are those of the present incarnation.
+// The counts of objects are those of the present life.
 func TestObjectCounts(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})

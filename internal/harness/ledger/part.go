@@ -232,7 +232,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	var out []Entry
 	for _, a := range p.accounts {
 		a.LastUp, a.Diagnosed = 0, 0
-		a.life.depart(t)
+		a.presence.depart(t)
 		a.closeSeries()
 		a.closeCounts()
 		a.limits.watch.Restart(up)

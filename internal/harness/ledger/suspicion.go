@@ -15,7 +15,7 @@ const leastSuspicion = 20.0
 // and why; "" if there is none. proved reports that a leak is certain.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
-		if a.life.since == nil {
+		if a.presence.since == nil {
 			continue
 		}
 		r := a.Record(len(p.accounts))

@@ -30,10 +30,11 @@ const (
 	maxUnjudged = 1000
 )
 
-// life is how long a process has been present, and the stretches of its series.
-type life struct {
-	// since is t_s at which the present incarnation appeared, nil if there is
-	// none; before is the time of earlier incarnations in seconds.
+// presence is how long a process has been present, and the stretches of its
+// series.
+type presence struct {
+	// since is t_s at which the present life appeared, nil if there is none;
+	// before is the time of earlier lives in seconds.
 	since  *float64
 	before float64
 	// begun and last are t_s of the first and the latest sample of the present
@@ -45,14 +46,14 @@ type life struct {
 }
 
 // arrive records that the process is present.
-func (l *life) arrive(t float64) {
+func (l *presence) arrive(t float64) {
 	if l.since == nil {
 		l.since = &t
 	}
 }
 
 // depart records that the process has ended.
-func (l *life) depart(t float64) {
+func (l *presence) depart(t float64) {
 	if l.since != nil {
 		l.before += max(0, t-*l.since)
 	}
@@ -61,7 +62,7 @@ func (l *life) depart(t float64) {
 
 // sample adds a sample to the present stretch, which does not cross a hole
 // longer than gap seconds.
-func (l *life) sample(t, gap float64) {
+func (l *presence) sample(t, gap float64) {
 	if !l.open || t-l.last > gap {
 		l.open, l.begun = true, t
 	}
@@ -71,7 +72,7 @@ func (l *life) sample(t, gap float64) {
 
 // alive returns how long the process was present until a time of the run, in
 // seconds.
-func (l *life) alive(until float64) float64 {
+func (l *presence) alive(until float64) float64 {
 	if l.since == nil {
 		return l.before
 	}
@@ -108,7 +109,7 @@ func Unjudged(p record.Process, seconds float64) string {
 // tooShort reports whether no stretch of a process is long enough for a trend.
 func tooShort(p record.Process) bool { return p.LongestStretch < (TrendNeeds - stretchSlack).Seconds() }
 
-// describeLives describes how long the incarnations of a process without a long
+// describeLives describes how long the lives of a process without a long
 // stretch lasted, in a run of the given length in seconds.
 func describeLives(p record.Process, seconds float64) string {
 	switch {

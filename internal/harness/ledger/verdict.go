@@ -40,7 +40,7 @@ func (a *Account) Record(processes int) record.Process {
 	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
 	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
 	p.Findings = a.incidents.list()
-	p.Alive, p.LongestStretch = record.Round(a.life.alive(a.part.last), 3), record.Round(a.life.longest, 3)
+	p.Alive, p.LongestStretch = record.Round(a.presence.alive(a.part.last), 3), record.Round(a.presence.longest, 3)
 	if v.Gate == detector.Inconclusive && p.Restarts == 0 && p.Gaps > 0 && tooShort(p) {
 		v.Because = runReason(p, v, a.watched())
 	}
@@ -73,7 +73,7 @@ func (a *Account) Record(processes int) record.Process {
 
 // AliveUntil returns how long the process was present until a time of the run,
 // in seconds.
-func (a *Account) AliveUntil(t float64) float64 { return a.life.alive(t) }
+func (a *Account) AliveUntil(t float64) float64 { return a.presence.alive(t) }
 
 // watched returns how long the device has been watched, in seconds.
 func (a *Account) watched() float64 { return a.part.last - a.part.since }

@@ -727,7 +727,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 }
 
 // A table may record why a process ended. The rows after that belong to another
-// incarnation, with or without a pid.
+// life, with or without a pid.
 func TestDeathsOfTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string

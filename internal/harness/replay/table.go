@@ -422,10 +422,10 @@ func (t *tableReader) observe(x *track, r *reading) {
 	}
 }
 
-// restarted checks whether the row is of another incarnation of the process.
+// restarted checks whether the row is of another life of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
-	// A row after a death belongs to another incarnation, even without a pid.
+	// A row after a death belongs to another life, even without a pid.
 	another = another || x.dead && (r.kb > 0 || r.detailed)
 	t.family.take(x, r.pid)
 	if r.start != 0 || another {

@@ -331,8 +331,8 @@ func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []by
 	return c
 }
 
-// What grew in every dump at a mark is reported at the end, for each
-// incarnation of a process.
+// What grew in every dump at a mark is reported at the end, for each life of a
+// process.
 func TestSeries(t *testing.T) {
 	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77},
 		capture.Process{Name: "com.shop", PID: 4321, Start: 99}

@@ -32,7 +32,7 @@ type Responder struct {
 
 	mu sync.Mutex
 	// series are the dumps at marks of each process; grown are the results of
-	// series whose incarnation has ended.
+	// series whose life has ended.
 	series map[place]*series
 	grown  []record.Diagnosis
 }
@@ -79,11 +79,10 @@ type Order struct {
 	Settled bool
 	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64
-	// Before is an earlier snapshot of the same incarnation; nil if there is
-	// none.
+	// Before is an earlier snapshot of the same life; nil if there is none.
 	Before *MemorySnapshot
-	// App lists other incarnations of processes of the app; their log lines are
-	// kept, too.
+	// App lists other lives of processes of the app; their log lines are kept,
+	// too.
 	App []diagnose.KnownProcess
 	// Paused, if not nil, is called when the process is about to be stopped,
 	// and when it continues.

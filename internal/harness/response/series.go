@@ -18,8 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// series are the dumps of one incarnation of a process that were taken at
-// marks.
+// series are the dumps of one life of a process that were taken at marks.
 type series struct {
 	process capture.Process
 	device  string
@@ -73,8 +72,8 @@ func (r *Responder) keptName(c *Case, file string) string {
 }
 
 // Growth reports what grew in every dump that was taken at a mark, for each
-// process with at least two dumps of one incarnation. It is called after all
-// cases are analysed.
+// process with at least two dumps of one life. It is called after all cases are
+// analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MemorySnapshot is what was read from one incarnation of a process at one
-// time, for later comparison. Missing readings are nil, or unknown.
+// MemorySnapshot is what was read from one life of a process at one time, for
+// later comparison. Missing readings are nil, or unknown.
 type MemorySnapshot struct {
 	// smaps and showmap are the same mappings from two sources, whose sums
 	// differ slightly.

@@ -42,15 +42,15 @@ type Live struct {
 }
 
 // Alive implements Subject.
-func (l *Live) Alive(ctx context.Context) (Incarnation, error) {
+func (l *Live) Alive(ctx context.Context) (Life, error) {
 	if err := l.Run.Discover(ctx); err != nil {
-		return Incarnation{}, err
+		return Life{}, err
 	}
 	row, ok := l.row()
 	if !ok {
-		return Incarnation{}, fmt.Errorf("%s: %w", text.Printable(l.Process), ErrGone)
+		return Life{}, fmt.Errorf("%s: %w", text.Printable(l.Process), ErrGone)
 	}
-	return Incarnation{row.PID, row.Start}, nil
+	return Life{row.PID, row.Start}, nil
 }
 
 // row returns the process if it is running.
@@ -92,7 +92,7 @@ func (l *Live) Snapshot(ctx context.Context) (Measured, error) {
 		return Measured{}, l.gone(ctx, err)
 	}
 	return Measured{
-		Incarnation: Incarnation{s.PID, s.Start}, User: s.User, Objects: s.Objects, Threads: s.Threads, Files: s.Files,
+		Life: Life{s.PID, s.Start}, User: s.User, Objects: s.Objects, Threads: s.Threads, Files: s.Files,
 		Breakdown: s.Breakdown, PSS: s.PSS, Reasons: s.Reasons,
 	}, nil
 }

@@ -67,7 +67,7 @@ func steady(seed uint64, n noise) *simulated {
 
 func (s *simulated) loop(context.Context) error { s.loops++; return nil }
 
-func (s *simulated) Alive(context.Context) (Incarnation, error) { return Incarnation{100, 1}, nil }
+func (s *simulated) Alive(context.Context) (Life, error) { return Life{100, 1}, nil }
 
 func (s *simulated) Settle(context.Context) (bool, error) { return true, nil }
 
@@ -87,7 +87,7 @@ func (s *simulated) Snapshot(context.Context) (Measured, error) {
 	native := 60_000 + s.native(x) + s.state
 	code, stack, gpu, other := 44_000+little(20), 2000+little(10), 36_000+s.graphics(x)+little(100), 28_000+little(80)
 	r := Measured{
-		Incarnation: Incarnation{100, 1},
+		Life: Life{100, 1},
 		Objects: map[string]int64{
 			"Activities": 1, "Views": 40 + int64(s.random.IntN(3)), "ViewRootImpl": 1, "AppContexts": 4,
 			"Local Binders": 20 + int64(s.random.IntN(4)), "Parcel memory": int64(s.random.IntN(50)) + 2*int64(x),

@@ -11,9 +11,8 @@ import (
 
 // Subject is the process of a trip.
 type Subject interface {
-	// Alive returns the running incarnation; ErrGone if the process is not
-	// running.
-	Alive(ctx context.Context) (Incarnation, error)
+	// Alive returns the running life; ErrGone if the process is not running.
+	Alive(ctx context.Context) (Life, error)
 	// Settle waits until the unfinished work of the last loop is released. It
 	// returns false if the process does not settle.
 	Settle(ctx context.Context) (settled bool, err error)
@@ -28,8 +27,8 @@ type Subject interface {
 // ErrGone is the error of a process that is not running.
 var ErrGone = errors.New("the process is not running")
 
-// Incarnation identifies a process from its start to its end.
-type Incarnation struct {
+// Life identifies a process from its start to its end.
+type Life struct {
 	PID int
 	// Start is when the process started, in clock ticks of the device.
 	Start uint64
@@ -38,7 +37,7 @@ type Incarnation struct {
 // Measured is what a process holds at one point in time. Values that could not
 // be read are nil or missing; Reasons says why.
 type Measured struct {
-	Incarnation
+	Life
 	User int
 	// Objects counts objects by the names of dumpsys meminfo.
 	Objects        map[string]int64

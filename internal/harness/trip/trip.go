@@ -62,9 +62,9 @@ type RestartError struct {
 	// Loop is the number of the loop in which the process restarted or ended.
 	Loop   int
 	WarmUp bool
-	// Old is the previous incarnation, New the current one; the PID of New is 0
-	// if the process is not running.
-	Old, New Incarnation
+	// Old is the previous life, New the current one; the PID of New is 0 if the
+	// process is not running.
+	Old, New Life
 	// Reason is the reason why the process ended, "" if it is unknown.
 	Reason string
 }
@@ -125,7 +125,7 @@ type trip struct {
 	warmUp  int
 
 	warmedUp, done int
-	process        *Incarnation
+	process        *Life
 	user           int
 	series         series
 	heaps          *heaps
@@ -224,7 +224,7 @@ func (t *trip) repeat(ctx context.Context, n int, warmUp bool) error {
 	return t.check(ctx, n, warmUp)
 }
 
-// check compares the running incarnation with the previous one.
+// check compares the running life with the previous one.
 func (t *trip) check(ctx context.Context, n int, warmUp bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -233,7 +233,7 @@ func (t *trip) check(ctx context.Context, n int, warmUp bool) error {
 	return t.compare(ctx, now, err, n, warmUp)
 }
 
-func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, warmUp bool) error {
+func (t *trip) compare(ctx context.Context, now Life, err error, n int, warmUp bool) error {
 	if err != nil && t.process != nil && ctx.Err() == nil {
 		now, err = t.lookAgain(ctx, err)
 	}
@@ -253,7 +253,7 @@ func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, w
 	restart := &RestartError{Process: t.Process, Loop: n, WarmUp: warmUp, Old: *t.process, New: now}
 	t.stopped = record.TripStoppedRestart
 	if err != nil {
-		restart.New = Incarnation{}
+		restart.New = Life{}
 		t.stopped = record.TripStoppedGone
 	}
 	if t.Death != nil {
@@ -264,7 +264,7 @@ func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, w
 
 // lookAgain checks after an error whether the process is still running: reading
 // a process that restarts at that moment can fail in many ways.
-func (t *trip) lookAgain(ctx context.Context, err error) (Incarnation, error) {
+func (t *trip) lookAgain(ctx context.Context, err error) (Life, error) {
 	now, aerr := t.subject.Alive(ctx)
 	switch {
 	case aerr == nil && now != *t.process:
@@ -288,7 +288,7 @@ func (t *trip) settle(ctx context.Context) (rests bool, err error) {
 	rests, err = t.subject.Settle(ctx)
 	if err != nil || ctx.Err() != nil {
 		last, warmUp := t.at()
-		return false, t.compare(ctx, Incarnation{}, err, last, warmUp)
+		return false, t.compare(ctx, Life{}, err, last, warmUp)
 	}
 	return rests, nil
 }
@@ -304,7 +304,7 @@ func (t *trip) read(ctx context.Context) error {
 	}
 	last, warmUp := t.at()
 	r, err := t.subject.Snapshot(ctx)
-	if err := t.compare(ctx, r.Incarnation, err, last, warmUp); err != nil {
+	if err := t.compare(ctx, r.Life, err, last, warmUp); err != nil {
 		return err
 	}
 	t.user = r.User

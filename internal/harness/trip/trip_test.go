@@ -171,11 +171,11 @@ type failing struct {
 	fail      func(*failing)
 
 	err error
-	now Incarnation
+	now Life
 }
 
 func failAt(at int, fail func(*failing)) *failing {
-	return &failing{dumped: heap(func(n int) int { return n }), at: at, fail: fail, now: Incarnation{100, 1}}
+	return &failing{dumped: heap(func(n int) int { return n }), at: at, fail: fail, now: Life{100, 1}}
 }
 
 func (f *failing) call() error {
@@ -185,7 +185,7 @@ func (f *failing) call() error {
 	return f.err
 }
 
-func (f *failing) Alive(context.Context) (Incarnation, error) {
+func (f *failing) Alive(context.Context) (Life, error) {
 	err := f.call()
 	return f.now, err
 }
@@ -195,7 +195,7 @@ func (f *failing) Settle(context.Context) (bool, error) { return true, f.call() 
 func (f *failing) Snapshot(ctx context.Context) (Measured, error) {
 	err := f.call()
 	r, _ := f.simulated.Snapshot(ctx)
-	r.Incarnation = f.now
+	r.Life = f.now
 	return r, err
 }
 
@@ -221,7 +221,7 @@ const allCalls = 70
 func TestRestartAtAnyTime(t *testing.T) {
 	restarts := 0
 	for at := 2; at < allCalls; at++ {
-		s := failAt(at, func(f *failing) { f.now = Incarnation{200, 9} })
+		s := failAt(at, func(f *failing) { f.now = Life{200, 9} })
 		r, err := Run(t.Context(),
 			s, s.once,
 			Options{
@@ -381,7 +381,7 @@ type hostile struct {
 func (h *hostile) Snapshot(context.Context) (Measured, error) {
 	h.n++
 	r := h.reading(h.n)
-	r.Incarnation = Incarnation{100, 1}
+	r.Life = Life{100, 1}
 	return r, nil
 }
 

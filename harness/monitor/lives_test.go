@@ -13,7 +13,7 @@ import (
 // The log of a diagnosis includes all known processes of the app, running and
 // ended. It excludes processes from before a reboot and those of another app or
 // user.
-func TestIncarnationsOfTheApp(t *testing.T) {
+func TestLivesOfTheApp(t *testing.T) {
 	process := func(name string, user, pid int) capture.Process {
 		return capture.Process{Name: name, User: user, PID: pid, Start: uint64(pid)}
 	}
@@ -33,7 +33,7 @@ func TestIncarnationsOfTheApp(t *testing.T) {
 		ended(x.Process, 1),
 	}}
 	var pids []int
-	for _, p := range q.incarnationsOfApp(x) {
+	for _, p := range q.livesOfApp(x) {
 		pids = append(pids, p.PID)
 		if (p.Until > 0) != (p.PID == 6) {
 			t.Errorf("%+v", p)
