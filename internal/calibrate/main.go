@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -106,7 +108,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var b bars
 	texts := map[string]string{}
 	for _, t := range tables {
-		texts[t.name] = t.markdown(&b)
+		texts[t.name] = text.WrapMarkdown(t.markdown(&b), pageColumns)
 		fmt.Fprintf(stdout, "### %s\n\n%s\n", t.name, texts[t.name])
 	}
 	fmt.Fprintf(stderr, "calibrate: took %v\n", time.Since(began).Round(time.Second))
@@ -142,8 +144,8 @@ func writePage(path string, texts map[string]string) error {
 		return fmt.Errorf("write tables: %w", err)
 	}
 	was := page
-	for name, text := range texts {
-		if page, err = replace(page, name, text); err != nil {
+	for name, s := range texts {
+		if page, err = replace(page, name, s); err != nil {
 			return fmt.Errorf("write tables into %s: %w", path, err)
 		}
 	}

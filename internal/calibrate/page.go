@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// pageColumns is the width of the pages of docs.
+const pageColumns = 120
+
 // markers returns the lines that enclose the named text of a page.
 func markers(name string) (from, to []byte) {
 	return fmt.Appendf(nil, "<!-- calibrate:%s -->\n", name), fmt.Appendf(nil, "<!-- /calibrate:%s -->", name)

@@ -238,7 +238,7 @@ func TestTables(t *testing.T) {
 		"| mid | leakgate | 83.00 | dominators | 2.00 | ? |",
 		"| phone | Shark 2.14 | 3 | 0.200 | 0.100 | 0.000 | 20 |",
 		"* big, hprof-analyzer 0.3.2: not done in 10m0s\n",
-		"mid: 497 MB, 9.37 million objects",
+		"\n* mid: 497 MB, 9.37 million objects\n",
 		"| mid: time at most a quarter of hprof-analyzer's | 0.937 s of 9.37 s = 0.10 | met |",
 		"| big: time at most a third of hprof-analyzer's | hprof-analyzer: not done in 10m0s | open |",
 		"| 1M | 1.00 | 0.100 | 100 | 1.00 |",

@@ -91,7 +91,7 @@ func (p *plan) writeMade(t *text) {
 	}
 	about := "The last column is the peak memory divided by the number of objects, in bytes."
 	if len(sizes) > 0 {
-		about += " " + strings.Join(sizes, "; ") + "."
+		about += "\n\n* " + strings.Join(sizes, "\n* ")
 	}
 	t.heading("Dumps of a Java virtual machine", about)
 	t.table(append(slices.Clone(head), "bytes/object"), rows)
