@@ -77,18 +77,18 @@ type look struct {
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// spike is the height above the floor. spikeArmed reports that the previous
-	// spike is over.
+	// spike is the height above the floor. spikeArmed reports whether the
+	// previous spike is over.
 	spike      spike
 	spikeArmed bool
 	// Breakdowns from before gpuSince (in seconds) have already been used.
-	// gpuDue reports that the GPU path has new data.
+	// gpuDue reports whether the GPU path has new data.
 	gpuSince float64
 	gpuDue   bool
-	// event reports that this leak is reported without a diagnosis; pending
+	// event reports whether this leak is reported without a diagnosis; pending
 	// reports that a diagnosis was requested.
 	event, pending bool
-	// unconfirmed reports that CONFIRMING ended for lack of breakdowns.
+	// unconfirmed reports whether CONFIRMING ended for lack of breakdowns.
 	unconfirmed bool
 }
 

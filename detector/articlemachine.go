@@ -20,7 +20,7 @@ type articleMachine struct {
 	// evidence is the evidence for the last leak; because is its sentence.
 	evidence []Evidence
 
-	// now is the latest time stamp received; readings older than epoch do not
+	// now is the latest timestamp received; readings older than epoch do not
 	// count.
 	now, epoch                time.Duration
 	lastSample, lastBreakdown known.Duration

@@ -2,7 +2,7 @@
 //
 // A [Detector] is a state machine for one process. Its caller adds what was
 // measured: samples of the fast channel, breakdowns of dumpsys meminfo,
-// restarts, gaps and finished diagnoses, with the device's own time stamps. It
+// restarts, gaps and finished diagnoses, with the device's own timestamps. It
 // returns the resulting transitions ([Transition]), what it wants next
 // ([Demand]) and the present verdict ([Verdict]). The rules are a [Policy].
 // "robust", the default, evaluates the data every five minutes during a run and

@@ -224,9 +224,9 @@ type pool struct {
 	all, late ratesOfLives
 	// growth from skip to age, in MB.
 	growth float64
-	// grows reports that the rate is significant. straight reports that the
-	// growth exceeds leastGrowth and does not slow down like a warm-up. pace is
-	// the rate of the second half relative to the first.
+	// grows reports whether the rate is significant. straight reports whether
+	// the growth exceeds leastGrowth and does not slow down like a warm-up.
+	// pace is the rate of the second half relative to the first.
 	grows, straight bool
 	pace            float64
 	// shares are the dimensions that grow.

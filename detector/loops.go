@@ -14,8 +14,8 @@ import (
 // same memory, so these floors do not contain the load and the sawtooth that
 // floors by time contain.
 type loops struct {
-	// family is the text of the marks without digits. known reports that there
-	// is a family.
+	// family is the text of the marks without digits. known reports whether
+	// there is a family.
 	family string
 	known  bool
 	// others are the families of marks that came before a family repeated.

@@ -858,7 +858,7 @@ func TestGuardsOfLooks(t *testing.T) {
 		{reason: holes, window: time.Hour}: "memory over 60 min has too many gaps",
 		{
 			reason: noise, window: time.Hour, blocks: 24, growth: 5,
-		}: "memory over 60 min: 5.0 MB (a leak needs 0.0 MB), " +
+		}: "memory over 60 min: +5.0 MB (a leak needs 0.0 MB), " +
 			"5.0 MB/h, t-value 0.0: does not grow beyond the noise",
 	} {
 		if got := s.text("memory"); got != want {

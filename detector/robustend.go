@@ -32,7 +32,7 @@ type finding struct {
 	// detected.
 	detectable, lately float64
 	// higher is by how much the last sixth of the levels is above the first, in
-	// MB. rises reports that this exceeds the noise.
+	// MB. rises reports whether this exceeds the noise.
 	higher float64
 	rises  bool
 	// levels are the judged levels; apart is the time between two adjacent
@@ -282,7 +282,7 @@ func (f *finding) interval(y []float64, each float64) {
 // ratchet counts the rises of a series that rises in steps and hardly ever
 // falls, like an activity that keeps its pictures each time it is opened.
 // Adjacent rises count as one. The count is 0 if the falls exceed a tenth of
-// the rises. even reports that each third of the series has a rise.
+// the rises. even reports whether each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
 	noise := max(leastRise, ratchetSigmas*math.Sqrt2*noiseOf(y))
 	var thirds [3]int

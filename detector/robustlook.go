@@ -98,7 +98,7 @@ func (s lookResult) text(series string) string {
 		return fmt.Sprintf("%s over %s %s", series, minutesText(s.window), reasonTexts[s.reason])
 	}
 	return fmt.Sprintf("%s over %s: %s MB (a leak needs %s MB), %s MB/h, t-value %s: %s", series, minutesText(s.window),
-		number(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
+		signed(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
 }
 
 // stage is the number of consecutive looks that fired before this one.

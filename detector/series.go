@@ -138,7 +138,7 @@ type driverMemory struct {
 	// offset is the difference between a sample and the total, in bytes.
 	offset float64
 	known  bool
-	// rows reports that a row of graphics memory was seen; sourceChanged
+	// rows reports whether a row of graphics memory was seen; sourceChanged
 	// reports that the latest breakdown was the first one with such a row.
 	rows, sourceChanged bool
 }

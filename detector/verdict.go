@@ -138,7 +138,7 @@ type Look struct {
 	Series string
 	// Window is the length of the window that decided the look.
 	Window time.Duration
-	// Fired reports that the window shows a leak.
+	// Fired reports whether the window shows a leak.
 	Fired bool
 	// Text is the reason in one sentence with the numbers.
 	Text string
@@ -221,6 +221,6 @@ type Jump struct {
 	At time.Duration
 	// Bytes is the height above the floor of the minutes before the jump.
 	Bytes int64
-	// Stayed reports that the level did not fall back within half an hour.
+	// Stayed reports whether the level did not fall back within half an hour.
 	Stayed bool
 }

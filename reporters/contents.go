@@ -28,7 +28,7 @@ func (out *page) app(m *android.Metadata) {
 		parts = append(parts, fmt.Sprintf("API %d", m.SDK))
 	}
 	for _, text := range []string{m.Manufacturer, m.Model} {
-		if text != "" {
+		if text != "" && text != "unknown" { // android.os.Build.UNKNOWN
 			parts = append(parts, text)
 		}
 	}
@@ -56,8 +56,8 @@ func (out *page) bitmaps(m *android.Bitmaps) {
 			"does")
 	}
 	for _, d := range firstOf(m.Duplicates) {
-		out.line("%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height,
-			d.Copies, text.Grouped(d.BytesEach))
+		out.line("%14s wasted  %d x %d, %d copies of %s bytes%s", text.Grouped(d.WastedBytes), d.Width, d.Height,
+			d.Copies, text.Grouped(d.BytesEach), reachableOf(d))
 	}
 	for _, l := range firstOf(m.List) {
 		owner := ""
@@ -183,4 +183,12 @@ func (out *page) limits(e *android.Exhaustion) {
 		}
 		out.line("  %s: %s", c.Cause, c.Note)
 	}
+}
+
+// reachableOf returns how many of several copies are still in use, if not all.
+func reachableOf(d android.DuplicateBitmap) string {
+	if d.Reachable == d.Copies {
+		return ""
+	}
+	return fmt.Sprintf(", %d reachable", d.Reachable)
 }

@@ -3,6 +3,9 @@ package reporters
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
@@ -34,9 +37,33 @@ func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	for _, text := range d.Warnings {
 		out.line("  warning: %s", text)
 	}
-	for _, line := range d.Summary {
+	for _, line := range out.summary(d.Summary) {
 		out.line("  %s", line)
 	}
+}
+
+// keyEnd is the end of the line before the trace of a leak.
+var keyEnd = regexp.MustCompile(`, key ([0-9a-f]+)$`)
+
+// summary returns the lines of a diagnosis. A trace that is printed already, of
+// the same leak in an earlier diagnosis, is replaced by one line.
+func (out *page) summary(lines []string) []string {
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") })
+	if at < 1 {
+		return lines
+	}
+	key := keyEnd.FindStringSubmatch(lines[at-1])
+	if key == nil {
+		return lines
+	}
+	if out.traced[key[1]] {
+		return append(slices.Clone(lines[:at]), "the trace is printed above, with the same key")
+	}
+	if out.traced == nil {
+		out.traced = map[string]bool{}
+	}
+	out.traced[key[1]] = true
+	return lines
 }
 
 // diagnosisWhen returns the reason for a diagnosis, and its time.

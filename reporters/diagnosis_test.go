@@ -108,6 +108,41 @@ func TestWriteDiagnosisHostile(t *testing.T) {
 	}
 }
 
+// A second diagnosis of the same leak does not repeat the trace; another leak
+// has its own.
+func TestTraceOnce(t *testing.T) {
+	diagnosis := func(at float64, key string) record.Diagnosis {
+		return record.Diagnosis{
+			Process: "com.shop", T: at, Trigger: "leak", Recipe: "java",
+			Summary: []string{"2.0 MB retained, fingerprint 0123, key " + key, "┬───", "╰→ trace of " + key},
+		}
+	}
+	var b strings.Builder
+	err := WriteRun(&b, record.Run{
+		Processes: []record.Process{{Process: "com.shop"}},
+		Diagnoses: []record.Diagnosis{diagnosis(60, "aaaa"), diagnosis(120, "bbbb"), diagnosis(180, "aaaa")},
+	})
+	got := b.String()
+	if err != nil || strings.Count(got, "trace of aaaa") != 1 || strings.Count(got, "trace of bbbb") != 1 ||
+		strings.Count(got, "key aaaa\n  the trace is printed above") != 1 {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+func TestDensityWords(t *testing.T) {
+	for want, list := range map[string][]record.Transition{
+		"":                                    nil,
+		" (more per minute while SUSPICIOUS)": {{To: detector.Suspicious}, {From: detector.Suspicious}},
+		" (more per minute while SUSPICIOUS, fewer while LEAKING)": {
+			{To: detector.Suspicious}, {To: detector.Confirming}, {To: detector.Leaking}, {To: detector.Normal},
+		},
+	} {
+		if got := densityWords(list); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // leakOf is a leak with a trace of three objects.
 func leakOf() analysis.Leak {
 	return analysis.Leak{

@@ -61,6 +61,7 @@ func ExampleWriteRun() {
 	// com.shop: LEAK (java leak)
 	//   why      memory grows 120 MB/h
 	//   series   240 samples over 2h0m, by smaps_rollup; 60 dumpsys meminfo readings; no restart
+	//   gaps     none
 }
 
 func ExampleWriteDiagnosis() {

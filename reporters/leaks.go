@@ -116,7 +116,7 @@ func (out *page) index(leaks []analysis.Leak) {
 	}
 	for i := range leaks[:min(len(leaks), indexed)] {
 		l := &leaks[i]
-		out.line("%14s  %s: %s, key %s", text.Grouped(l.RetainedBytes), objects(l.Instances, simpleName(l.Class)),
+		out.line("%14s bytes  %s: %s, key %s", text.Grouped(l.RetainedBytes), objects(l.Instances, simpleName(l.Class)),
 			leakHeadline(l), shortID(l.Key))
 	}
 	out.more(len(leaks) - indexed)
@@ -348,7 +348,7 @@ func (out *page) garbage(list []analysis.Garbage) {
 		return
 	}
 	out.blank()
-	out.line("NOT HELD, not a leak: waits for a garbage collection; am dumpheap -g runs one before the dump")
+	out.line("NOT HELD, not a leak: the next garbage collection frees it (am dumpheap -g collects before the dump)")
 	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {

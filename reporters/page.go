@@ -16,6 +16,9 @@ type page struct {
 	rows int
 	// advised are the long texts of inspectors that are printed already.
 	advised map[string]bool
+	// traced has the keys of the leaks of diagnoses whose traces are printed
+	// already.
+	traced map[string]bool
 }
 
 // line adds one line and makes it Printable, whatever the arguments contain.

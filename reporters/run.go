@@ -88,8 +88,8 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.wrapped("  series   ", fmt.Sprintf("%s, by %s; %s; %s", samplesWords(p), p.Source,
 		text.Plural(p.Details, "dumpsys meminfo reading", "dumpsys meminfo readings"), restarts(p.Restarts)))
-	if gaps := gapsText(p); gaps != "" {
-		out.line("  gaps     %s", gaps)
+	if p.Samples > 0 {
+		out.line("  gaps     %s", gapsText(p))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		out.line("  cpu      %.1f %% of a core, %.1f %% caused by dumpsys meminfo", *p.CPU, *p.CostCPU)
@@ -144,12 +144,29 @@ func (out *page) process(p record.Process, policy string, several bool) {
 // process restarted, only the time of its present life is known.
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
-		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
+		return fmt.Sprintf("%s over %s%s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration),
+			densityWords(p.Transitions))
 	}
 	return fmt.Sprintf("%s of %d successive processes, the last running for %s",
 		text.Plural(p.Samples, "sample", "samples"),
 		p.Restarts+1,
 		text.Span(p.Duration))
+}
+
+// densityWords explains the number of samples of a process whose state changed,
+// and with it the time between two samples.
+func densityWords(list []record.Transition) string {
+	reached := detector.Normal
+	for _, t := range list {
+		reached = max(reached, t.To)
+	}
+	switch {
+	case reached == detector.Leaking:
+		return " (more per minute while SUSPICIOUS, fewer while LEAKING)"
+	case reached > detector.Normal:
+		return " (more per minute while SUSPICIOUS)"
+	}
+	return ""
 }
 
 // shownFaults bounds the printed faults; the latest are printed.
@@ -351,7 +368,7 @@ func (out *page) unjudged(list []record.Unjudged) {
 }
 
 // gapsText returns, for example, "2 gaps and 1 short gap, 50m without samples;
-// 7s paused for heap dumps"; "" if nothing is missing.
+// 7s paused for heap dumps", or "none".
 func gapsText(p record.Process) string {
 	var kinds, parts []string
 	if p.Gaps > 0 {
@@ -365,6 +382,9 @@ func gapsText(p record.Process) string {
 	}
 	if p.Paused > 0 {
 		parts = append(parts, text.Span(p.Paused)+" paused for heap dumps")
+	}
+	if len(parts) == 0 {
+		return "none"
 	}
 	return strings.Join(parts, "; ")
 }
@@ -518,7 +538,8 @@ func restarts(n int) string {
 
 func (out *page) device(d record.Device) {
 	var b strings.Builder
-	out.line("device %s (%s, API %d): watched %s", name(d.Device), name(d.Model), d.API, text.Span(d.Duration))
+	out.line("device %s (%s, API %d): %s in all, diagnoses included", name(d.Device), name(d.Model), d.API,
+		text.Span(d.Duration))
 	fmt.Fprintf(&b, "sampling: %s, mean %.1f ms, at most %.1f ms; dumpsys meminfo: %s, mean %.0f ms",
 		text.Plural(d.Fast.Rounds, "round", "rounds"), d.Fast.MeanMS, d.Fast.MaxMS,
 		text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)

@@ -32,8 +32,8 @@ type command struct {
 	// probing means that all output is dropped and that the command is
 	// abandoned as soon as its process id is known.
 	probing bool
-	// ended reports that the connection has ended, so that its command can no
-	// longer be reached.
+	// ended reports whether the connection has ended, so that its command can
+	// no longer be reached.
 	ended bool
 }
 

@@ -30,7 +30,7 @@ type conn struct {
 	stop  func() bool
 	wait  time.Duration // for one answer
 	phase phase
-	// hungUp reports that the connection ended where an answer should begin.
+	// hungUp reports whether the connection ended where an answer should begin.
 	hungUp bool
 }
 

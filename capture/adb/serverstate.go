@@ -53,8 +53,8 @@ func serverStateAt(addr string) *serverState {
 
 // presence is what recent dials and starts have shown about a server.
 type presence struct {
-	// seen reports that a server was found since the last start, or at any time
-	// if no server was started.
+	// seen reports whether a server was found since the last start, or at any
+	// time if no server was started.
 	seen bool
 	// gone is the time of the first of the consecutive dials that found
 	// nothing, refused the time of the latest.
@@ -93,7 +93,7 @@ const (
 )
 
 // next returns the step for the call that holds turn, just after a dial failed.
-// mayStart reports that the address is on this machine and that the call is
+// mayStart reports whether the address is on this machine and the call is
 // allowed to start a server.
 func (s *serverState) next(now time.Time, mayStart bool) step {
 	s.mu.Lock()

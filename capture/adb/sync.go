@@ -339,7 +339,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// upload sends r in DATA packets, then DONE. early reports that the device
+// upload sends r in DATA packets, then DONE. early reports whether the device
 // answered before the end; err is then that answer.
 func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
 	packet := make([]byte, syncHead+syncData)

@@ -73,10 +73,10 @@ type header struct {
 	trace trace
 	// pid is the shell's process id, 0 before it is known.
 	pid int
-	// crlf reports that the line ended with \r\n: a terminal that rewrites line
-	// ends.
+	// crlf reports whether the line ended with \r\n: a terminal that rewrites
+	// line ends.
 	crlf bool
-	// done reports that the line was found, or is no longer expected.
+	// done reports whether the line was found, or is no longer expected.
 	done bool
 	held []byte
 }

@@ -77,10 +77,10 @@ type responseState struct {
 	// firstSampleAt is the device time of the first sample since the start of
 	// the run, 0 before it.
 	firstSampleAt time.Duration
-	// settled reports that the first snapshot after startup was ordered, marked
-	// that the first one at a mark was ordered; first is the later of the two.
-	// startupSnapshotAt is when the latest snapshot without a mark was ordered,
-	// for this or an earlier life, 0 if there was none.
+	// settled reports whether the first snapshot after startup was ordered,
+	// marked that the first one at a mark was ordered; first is the later of
+	// the two. startupSnapshotAt is when the latest snapshot without a mark was
+	// ordered, for this or an earlier life, 0 if there was none.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot

@@ -26,7 +26,7 @@ import (
 // Daemon, answers of the smart socket for a Server. Times are real, even if the
 // phone's clock is faster.
 type Line struct {
-	// faulty reports that a fault is active.
+	// faulty reports whether a fault is active.
 	faulty atomic.Bool
 
 	mu    sync.Mutex

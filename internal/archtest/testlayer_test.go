@@ -48,8 +48,8 @@ type TestFile struct {
 	// of each; Excused contains the kinds that the file declares.
 	Does    map[string]string
 	Excused []string
-	// Bubbles reports that the file imports testing/synctest, so its sleeps are
-	// assumed to be virtual.
+	// Bubbles reports whether the file imports testing/synctest, so its sleeps
+	// are assumed to be virtual.
 	Bubbles bool
 }
 

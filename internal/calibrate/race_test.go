@@ -2,5 +2,5 @@
 
 package main
 
-// racing reports that the race detector is on, which makes everything slow.
+// racing reports whether the race detector is on, which makes everything slow.
 const racing = true

@@ -38,7 +38,8 @@ type ending struct {
 	suspicious, leaking float64
 }
 
-// found reports that there was an alarm, either during the run or at the end.
+// found reports whether there was an alarm, either during the run or at the
+// end.
 func (e ending) found() bool { return e.gate == detector.Leak || e.worst == detector.Leaking }
 
 // play watches a path and returns the detector.

@@ -13,7 +13,7 @@ import (
 type Night struct {
 	Name    string
 	Watched Conditions
-	// Leaks reports that the process leaks 20 MB/h or more.
+	// Leaks reports whether the process leaks 20 MB/h or more.
 	Leaks bool
 	Draw  func(r *rand.Rand) Scenario
 }

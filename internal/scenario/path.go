@@ -148,8 +148,8 @@ func (m *maker) grow() {
 	}
 }
 
-// newborn reports that a point is the first of a life other than the first one
-// of the run.
+// newborn reports whether a point is the first of a life other than the first
+// one of the run.
 func (m *maker) newborn(i int) bool { return i > 0 && m.age[i] < m.age[i-1] }
 
 func (m *maker) noise(d Dim) {

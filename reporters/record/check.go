@@ -77,7 +77,7 @@ type CheckedProcess struct {
 	// start of the process.
 	Before map[string]int64 `json:"objects_before"`
 	After  map[string]int64 `json:"objects_after"`
-	// Settled reports that the app was idle before the last count.
+	// Settled reports whether the app was idle before the last count.
 	Settled bool `json:"settled,omitempty"`
 	// Folder contains the heap dump, relative to the run directory; "" if none
 	// was taken.

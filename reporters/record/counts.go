@@ -9,15 +9,15 @@ type CountsAtMarks struct {
 	PID int `json:"pid"`
 	// Marks is the text of the marks, with # in place of each number.
 	Marks string `json:"marks"`
-	// Collected reports that the judged counts were taken after forced garbage
-	// collections.
+	// Collected reports whether the judged counts were taken after forced
+	// garbage collections.
 	Collected bool `json:"collected"`
 	// Gate is leak, pass or inconclusive, and Reason explains it; Kind is the
 	// kind of leak.
 	Gate   detector.Gate     `json:"gate"`
 	Kind   detector.LeakKind `json:"kind"`
 	Reason string            `json:"reason"`
-	// Rising reports that a count grows, but not provably in every loop.
+	// Rising reports whether a count grows, but not provably in every loop.
 	Rising bool `json:"rising"`
 	// Readings are the latest 500 readings.
 	Readings []CountReading `json:"readings"`
@@ -28,7 +28,7 @@ type CountsAtMarks struct {
 type CountReading struct {
 	T    float64 `json:"t_s"`
 	Mark string  `json:"mark"`
-	// Collected reports that a garbage collection was forced before the
+	// Collected reports whether a garbage collection was forced before the
 	// reading.
 	Collected bool `json:"collected"`
 }

@@ -36,14 +36,14 @@ type Diagnosis struct {
 	// incomplete), nothing, or interrupted.
 	Outcome string `json:"outcome"`
 	// Keep is the form in which a heap dump is kept: stripped, raw or none.
-	// Analysed reports that the analysis was reached.
+	// Analysed reports whether the analysis was reached.
 	Keep     string      `json:"keep"`
 	Analyzed bool        `json:"analyzed"`
 	Steps    []Collected `json:"steps"`
 	Findings []Finding   `json:"findings"`
 	Summary  []string    `json:"summary"`
 	Warnings []string    `json:"warnings"`
-	// Settled reports that the app was idle before its heap was dumped.
+	// Settled reports whether the app was idle before its heap was dumped.
 	Settled bool `json:"settled,omitempty"`
 	// Leaks are the leaks in the heap dump, at most 100, sorted by retained
 	// size; nil if no dump was analyzed. LeaksOmitted counts the others.

@@ -18,8 +18,8 @@ type Headroom struct {
 	Bits int `json:"bits"`
 	// Anonymous is the sum of RssAnon and VmSwap in bytes; AnonymousLimit is
 	// the maximum that the memory limiter of Android 17 allows.
-	// AnonymousAssumed reports that the device does not show its limits, so the
-	// limit is the value that Android recommends for the device's RAM.
+	// AnonymousAssumed reports whether the device does not show its limits, so
+	// the limit is the value that Android recommends for the device's RAM.
 	Anonymous        *int64 `json:"anonymous_bytes"`
 	AnonymousLimit   *int64 `json:"anonymous_limit_bytes"`
 	AnonymousAssumed bool   `json:"anonymous_limit_assumed,omitempty"`
@@ -45,7 +45,7 @@ type LimitWarning struct {
 	// growth rate, null if there is no steady growth.
 	TimeLeft *float64 `json:"time_left_s"`
 	Urgent   bool     `json:"urgent"`
-	// Assumed reports that the device does not show its limit.
+	// Assumed reports whether the device does not show its limit.
 	Assumed bool   `json:"assumed,omitempty"`
 	Text    string `json:"text"`
 }
@@ -61,7 +61,7 @@ type Standing struct {
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`
-	// Exceeded reports that the use exceeded the limit, so that it cannot be
+	// Exceeded reports whether the use exceeded the limit, so that it cannot be
 	// the real limit.
 	Exceeded bool `json:"exceeded,omitempty"`
 	// Assumed has the same meaning as in LimitWarning.

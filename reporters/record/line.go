@@ -85,8 +85,8 @@ type Event struct {
 	// Similar are names of processes that resemble the watched ones.
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing, or at which a
-	// garbage collection was forced. Unreadable reports that the dump was taken
-	// but could not be analyzed.
+	// garbage collection was forced. Unreadable reports whether the dump was
+	// taken but could not be analyzed.
 	Mark       string `json:"mark,omitempty"`
 	Unreadable bool   `json:"unreadable,omitempty"`
 	// Count is the number of skipped marks or workload events.
@@ -113,7 +113,7 @@ type Event struct {
 	// Ended is the time on the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
 	// Diagnosis is what was collected and, after the analysis, its findings.
-	// Again reports that it could not finish and will be retried.
+	// Again reports whether it could not finish and will be retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`
 	// Check is the result of a check that ends here.

@@ -31,7 +31,7 @@ type MarkSeries struct {
 	// Gate is leak, pass or inconclusive, and Reason explains it.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports that a leak grows but is not proved.
+	// Rising reports whether a leak grows but is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks are sorted by their bytes in the last dump, at most 100;
@@ -44,7 +44,7 @@ type MarkSeries struct {
 type MarkDump struct {
 	T    float64 `json:"t_s"`
 	Mark string  `json:"mark"`
-	// Settled reports that the dump was taken while the app was idle.
+	// Settled reports whether the dump was taken while the app was idle.
 	Settled bool   `json:"settled"`
 	Folder  string `json:"folder"`
 }
@@ -52,7 +52,7 @@ type MarkDump struct {
 // LeakSeries is one leak over the dumps of a MarkSeries.
 type LeakSeries struct {
 	DumpLeak
-	// Proved reports that the leak has more objects at every mark.
+	// Proved reports whether the leak has more objects at every mark.
 	Proved bool `json:"proved"`
 	// Counts and AllBytes have a number for each dump: 0 if the dump does not
 	// contain the leak.
@@ -69,6 +69,6 @@ type MissingEvidence struct {
 	// Mark is the mark of the dump, "" for a dump at the end of the run.
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
-	// Unreadable reports that the dump was taken but could not be analyzed.
+	// Unreadable reports whether the dump was taken but could not be analyzed.
 	Unreadable bool `json:"unreadable,omitempty"`
 }

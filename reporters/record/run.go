@@ -150,7 +150,7 @@ type Revision struct {
 	Branch  string `json:"branch,omitempty"`
 	// PullRequest is its number, 0 if there is none.
 	PullRequest int `json:"pull_request,omitempty"`
-	// Modified reports that files differed from the commit.
+	// Modified reports whether files differed from the commit.
 	Modified bool `json:"modified,omitempty"`
 }
 
@@ -370,7 +370,8 @@ type Share struct {
 type Jump struct {
 	T    float64 `json:"t_s"`
 	Size float64 `json:"size_mb"`
-	// Sustained reports that the memory was still as high half an hour later.
+	// Sustained reports whether the memory was still as high half an hour
+	// later.
 	Sustained bool `json:"sustained"`
 }
 

@@ -37,7 +37,7 @@ type Trip struct {
 	Stopped string `json:"stopped"`
 	Reason  string `json:"reason"`
 	// Verdict is leak, pass or inconclusive; Text explains it in one line.
-	// Judged reports that at least one measure was judged.
+	// Judged reports whether at least one measure was judged.
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
 	Judged  bool         `json:"judged"`

@@ -15,7 +15,7 @@ type JudgedWindow struct {
 	// clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
-	// Open reports that the window was not closed and ended with the run.
+	// Open reports whether the window was not closed and ended with the run.
 	Open      bool            `json:"open,omitempty"`
 	Processes []WindowProcess `json:"processes"`
 	Apps      []WindowApp     `json:"apps"`

@@ -73,7 +73,7 @@ type heapDump struct {
 	// free is the lowest free space seen on the device; unknown if it was never
 	// read.
 	free known.Int
-	// settled reports that the dump was finished when the command ended.
+	// settled reports whether the dump was finished when the command ended.
 	settled bool
 	// size is the size of the file at the last poll.
 	size int64

@@ -156,8 +156,8 @@ func (h *heapDump) empty() error {
 	return h.full(errors.New("the dump is empty: see the process's log for the reason"))
 }
 
-// pull copies the file and keeps it if it is complete. early reports that this
-// is everything the device has written so far, and that more may follow.
+// pull copies the file and keeps it if it is complete. early reports whether
+// this is everything the device has written so far, and that more may follow.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	a, early, err := h.receive(ctx, file)
 	if err != nil {

@@ -17,7 +17,7 @@ type ExitInfo struct {
 	// since boot.
 	Persisted field.Text
 	Exits     []Exit
-	// Truncated reports that the text is visibly truncated.
+	// Truncated reports whether the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }

@@ -13,7 +13,7 @@ type Gfxinfo struct {
 	// Interrupted contains the device's message if the service failed after it
 	// had begun to answer.
 	Interrupted *DeviceError
-	// Truncated reports that the text is visibly truncated.
+	// Truncated reports whether the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -146,7 +146,7 @@ func after(line, sep string) string {
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory
-	// Truncated reports that the text is visibly truncated.
+	// Truncated reports whether the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -274,8 +274,8 @@ type SurfaceFlinger struct {
 	// those of the windows. The buffers of the windows are allocated by the
 	// apps since Android 12.
 	Imported []Buffer `json:"imported"`
-	// Truncated reports that the text is visibly truncated. If only the list of
-	// imported buffers is truncated, Truncated is false, and the number of
+	// Truncated reports whether the text is visibly truncated. If only the list
+	// of imported buffers is truncated, Truncated is false, and the number of
 	// imported buffers is unknown.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`

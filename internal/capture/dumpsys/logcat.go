@@ -62,7 +62,7 @@ type Logcat struct {
 	Mentions map[LogKind]Mention
 	GC       GC
 	LogEnd
-	// Truncated reports that the last line has no line end; that line is not
+	// Truncated reports whether the last line has no line end; that line is not
 	// counted.
 	Truncated bool
 	Warnings  []error

@@ -66,11 +66,11 @@ type Block struct {
 	// missing.
 	Objects map[string]int64 `json:"objects"`
 	Rows    []Row            `json:"-"`
-	// Computed reports that there was no App Summary, and that the dimensions
-	// were derived from the rows in the same way.
+	// Computed reports whether there was no App Summary and the dimensions were
+	// derived from the rows instead.
 	Computed bool `json:"computed"`
 
-	// Truncated reports that this block is visibly truncated.
+	// Truncated reports whether this block is visibly truncated.
 	Truncated bool    `json:"truncated"`
 	Warnings  []error `json:"-"`
 }

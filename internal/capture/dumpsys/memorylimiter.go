@@ -11,9 +11,9 @@ import (
 // later: how much anonymous memory and swap an app's process may have. Sizes
 // are in bytes.
 type MemoryLimiter struct {
-	// Enabled reports that the device has limits. Kills reports that a process
-	// that exceeds them is killed. Limits, monitoring and killing can each be
-	// disabled at run time.
+	// Enabled reports whether the device has limits. Kills reports whether a
+	// process that exceeds them is killed. Limits, monitoring and killing can
+	// each be disabled at run time.
 	Enabled, Kills bool
 	// Ignored is the uid that is exempt, or all; it is absent if there is none.
 	Ignored string

@@ -58,8 +58,8 @@ func number(s string) (int64, bool) {
 
 // kiloBytes parses a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
 // (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. A size
-// without its complete unit may be truncated. coarse reports that digits were
-// rounded away.
+// without its complete unit may be truncated. coarse reports whether digits
+// were rounded away.
 func kiloBytes(s string) (n int64, coarse, ok bool) {
 	s = strings.TrimSpace(s)
 	digits, found := strings.CutSuffix(s, "KiB")

@@ -16,7 +16,7 @@ type Limits struct {
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit
-	// Truncated reports that the text ends in the middle of a line.
+	// Truncated reports whether the text ends in the middle of a line.
 	Truncated bool
 	Warnings  []error
 }
@@ -24,7 +24,7 @@ type Limits struct {
 // Limit is one row with its soft limit, which is the effective one.
 type Limit struct {
 	Soft known.Int
-	// Unlimited reports that the kernel sets no limit; Soft is then unknown.
+	// Unlimited reports whether the kernel sets no limit; Soft is then unknown.
 	Unlimited bool
 }
 

@@ -16,8 +16,8 @@ type Showmap struct {
 	// ends before this row. With showmap -t it includes more than the printed
 	// rows.
 	Total ShowmapRow
-	// Truncated reports that TOTAL is missing, and therefore other rows may be
-	// missing too.
+	// Truncated reports whether TOTAL is missing, and therefore other rows may
+	// be missing too.
 	Truncated bool
 	Warnings  []error
 }

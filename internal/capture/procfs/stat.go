@@ -26,7 +26,7 @@ type Stat struct {
 	// boot. Together with the pid it identifies a process: a pid may be reused,
 	// but not with the same start time.
 	StartTicks known.Int `json:"start_ticks"`
-	// Truncated reports that the text ends before StartTicks.
+	// Truncated reports whether the text ends before StartTicks.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }

@@ -24,8 +24,9 @@ type Memory struct {
 	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
 	// for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
-	// Truncated reports that the text is visibly truncated. The sums of smaps
-	// are then unknown; values that are present in smaps_rollup remain valid.
+	// Truncated reports whether the text is visibly truncated. The sums of
+	// smaps are then unknown; values that are present in smaps_rollup remain
+	// valid.
 	Truncated bool `json:"-"`
 	// Warnings name the fields that are present but invalid, and therefore
 	// unknown.

@@ -31,7 +31,7 @@ func (c *climb) add(used int64) (fell bool) {
 	return fell
 }
 
-// steady reports that a Java heap has grown by more than the garbage that it
+// steady reports whether a Java heap has grown by more than the garbage that it
 // can contain, although there were collections: each freed less than was
 // allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
@@ -43,7 +43,7 @@ type block struct {
 	least int64
 	at    time.Duration
 	n     int
-	// fell reports that a reading was below the one before it: the Java heap
+	// fell reports whether a reading was below the one before it: the Java heap
 	// was collected.
 	fell bool
 }
@@ -183,7 +183,7 @@ func (s *series) outlook(sh shape) outlook {
 	return o
 }
 
-// withGarbage reports that the blocks may contain garbage that a collection
+// withGarbage reports whether the blocks may contain garbage that a collection
 // would free.
 func (s *series) withGarbage(sh shape) bool {
 	return sh.garbage > 0 && (!sh.falls || slices.ContainsFunc(s.blocks, func(b block) bool { return !b.fell }))
@@ -200,7 +200,7 @@ type recent struct {
 type minute struct {
 	from time.Duration
 	used int64
-	// fell reports that a reading was below the one before it.
+	// fell reports whether a reading was below the one before it.
 	fell bool
 }
 

@@ -12,7 +12,7 @@ type Use struct {
 	// heap could free. 0 means unknown; the value of the largest phones is used
 	// then.
 	Garbage int64
-	// Assumed reports that the limit was not read from the device.
+	// Assumed reports whether the limit was not read from the device.
 	Assumed bool
 }
 
@@ -31,7 +31,7 @@ type Warning struct {
 	// TimeKnown.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Urgent reports that 95 % of the limit is used.
+	// Urgent reports whether 95 % of the limit is used.
 	Urgent bool
 	// Assumed is as in Use.
 	Assumed bool
@@ -55,10 +55,10 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports that the use was above the limit. So this is not the
+	// Exceeded reports whether the use was above the limit. So this is not the
 	// real limit, and nothing is judged by it.
 	Exceeded bool
-	// Warned reports that a warning is active.
+	// Warned reports whether a warning is active.
 	Warned bool
 	// Assumed is as in Use.
 	Assumed bool

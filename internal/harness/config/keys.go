@@ -24,8 +24,8 @@ type key struct {
 	// texts of a list, the single text of a value, or nothing if there is no
 	// value.
 	shown func() []string
-	// hidden reports that a mapping is absent; if hidden is nil, the mapping is
-	// always present. If unset is set, a comment is written in place of an
+	// hidden reports whether a mapping is absent; if hidden is nil, the mapping
+	// is always present. If unset is set, a comment is written in place of an
 	// absent mapping.
 	hidden func() bool
 	// entries returns the keys of each entry of a list of mappings, from the

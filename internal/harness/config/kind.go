@@ -23,7 +23,8 @@ type form struct {
 	// reference. They accept everything that the parser accepts, so that an
 	// editor never marks a valid file as invalid.
 	accepts []object
-	// plain reports that the text needs no quotes, because it is not free text.
+	// plain reports whether the text needs no quotes, because it is not free
+	// text.
 	plain bool
 }
 

@@ -39,8 +39,8 @@ func cutReference(text string) (reference, *fault) {
 	return r, nil
 }
 
-// value looks up the variable. own reports that the value is a default in the
-// file itself, which is not a secret.
+// value looks up the variable. own reports whether the value is a default in
+// the file itself, which is not a secret.
 func (r reference) value(getenv func(string) (string, bool)) (text string, own bool, f *fault) {
 	v, set := getenv(r.name)
 	switch {

@@ -183,8 +183,11 @@ func (e *examination) absent(at string, err error) {
 	case e.report.Host.ADB.Path == "":
 		e.book.note("server", Bad, text, "install adb, then run `adb start-server`")
 	default:
-		e.book.note("server", Warn, text+", so no device was checked",
-			"run `adb start-server`, then `leakgate doctor` again")
+		start := "run `adb start-server`, "
+		if from := e.report.Host.Server.From; from != defaultAddress {
+			start = "run `adb start-server`, or correct " + variable(from) + ", "
+		}
+		e.book.note("server", Warn, text+", so no device was checked", start+"then `leakgate doctor` again")
 	}
 }
 

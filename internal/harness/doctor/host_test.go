@@ -84,7 +84,10 @@ func TestListenersAtThePort(t *testing.T) {
 		// A port that was just free may be taken by now.
 		"nobody": {
 			"127.0.0.1:1", patient, Absent, Warn,
-			[]string{"no adb server at", "ANDROID_ADB_SERVER_PORT", "no device was checked", "`adb start-server`"},
+			[]string{
+				"no adb server at", "no device was checked",
+				"run `adb start-server`, or correct ANDROID_ADB_SERVER_PORT",
+			},
 		},
 		"web server": {
 			web.Listener.Addr().String(), unanswered, Foreign, Bad,

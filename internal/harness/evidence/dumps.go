@@ -29,7 +29,7 @@ type DumpOptions struct {
 	// Spool bounds the temporary file of a compressed dump, in bytes; 0 means
 	// the default.
 	Spool int64
-	// InUse reports that the app was not idle before each dump.
+	// InUse reports whether the app was not idle before each dump.
 	InUse bool
 	// App is the package under test. Variant and Test identify the dumps that
 	// can be compared with each other.

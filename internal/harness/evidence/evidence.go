@@ -26,7 +26,7 @@ type Evidence struct {
 	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
 	// RunExit is the exit code of the run itself, or 0 if there are only heap
-	// dumps. WorkloadFailed reports that the workload failed, whatever else
+	// dumps. WorkloadFailed reports whether the workload failed, whatever else
 	// decided the exit code.
 	RunExit        int
 	WorkloadFailed bool

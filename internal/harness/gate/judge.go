@@ -18,7 +18,7 @@ import (
 type Input struct {
 	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
-	// Configured reports that there is a baseline, which may still be empty.
+	// Configured reports whether there is a baseline, which may still be empty.
 	// Without a baseline every proved leak counts.
 	Configured bool
 	// Base holds the runs of the baseline; Pinned holds the runs of a release
@@ -95,8 +95,8 @@ func Compare(in Input) *comparison.Comparison {
 type judgement struct {
 	in  *Input
 	out *comparison.Comparison
-	// compared reports that some process has base runs; unjudged reports that
-	// some process has no verdict.
+	// compared reports whether some process has base runs; unjudged reports
+	// that some process has no verdict.
 	compared, unjudged bool
 	// lacking lists the processes and devices that have no verdict although
 	// they were present for a long time.

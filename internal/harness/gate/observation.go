@@ -130,14 +130,15 @@ type Observed struct {
 	// Deaths counts the deaths of the process by reason: memory, crash,
 	// native_crash, anr, kill, exit, reboot, unknown.
 	Deaths map[string]int `json:"deaths,omitempty"`
-	// Checked reports that checks of specs have judged the process.
+	// Checked reports whether checks of specs have judged the process.
 	Checked bool `json:"checked,omitempty"`
 	// Gate and Reason are the verdict of the run on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Together marks an entry for all processes of an app together, whose
-	// Process is not a process name. Explained reports that one of them leaks
-	// by itself; in that case the sum is only used as a base for later runs.
+	// Process is not a process name. Explained reports whether one of them
+	// leaks by itself; in that case the sum is only used as a base for later
+	// runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
 	// Unjudged is why the run itself has no verdict on the process; "" if it
@@ -150,7 +151,7 @@ type Timeline struct {
 	// Exposure is the exposure at each time: how many loops were done, or
 	// events sent.
 	Exposure []float64 `json:"exposure"`
-	// Settled reports that the app was idle before each time.
+	// Settled reports whether the app was idle before each time.
 	Settled bool `json:"settled,omitempty"`
 	// Lives: each moment belongs to a different life of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
@@ -193,7 +194,7 @@ type Measure struct {
 	PerLoop *float64 `json:"per_loop"`
 	Lower   *float64 `json:"lower"`
 	Upper   *float64 `json:"upper"`
-	// Grows reports that the trip has proved its growth.
+	// Grows reports whether the trip has proved its growth.
 	Grows bool `json:"grows"`
 }
 

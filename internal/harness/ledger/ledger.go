@@ -21,7 +21,7 @@ type Ledger struct {
 	// OpenedApp, if not nil, is called with each app whose processes are added
 	// up, before its first sum.
 	OpenedApp func(*AppSum)
-	// Table reports that the devices are the processes of one table, on one
+	// Table reports whether the devices are the processes of one table, on one
 	// clock. Its rows may be in any order, and it does not record ends of
 	// processes. Table must be set before the first device is added.
 	Table bool

@@ -19,7 +19,7 @@ type limits struct {
 	// javaGarbage is the largest part of the heap that a collection could free.
 	javaLimit, javaGarbage int64
 	// anonymousLimit is the limit of anonymous memory and swap in bytes; 0
-	// means no limit. anonymousAssumed reports that it was not read from the
+	// means no limit. anonymousAssumed reports whether it was not read from the
 	// device.
 	anonymousLimit   int64
 	anonymousAssumed bool

@@ -12,7 +12,7 @@ import (
 const leastSuspicion = 20.0
 
 // Suspicion returns which present process looks like a leak and is undecided,
-// and why; "" if there is none. proved reports that a leak is certain.
+// and why; "" if there is none. proved reports whether a leak is certain.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.presence.since == nil {

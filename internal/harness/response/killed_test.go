@@ -355,7 +355,7 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	for name, x := range map[string]struct {
 		packed []byte
 		warned string
-		// stays reports that a part is kept when dumps are stripped.
+		// stays reports whether a part is kept when dumps are stripped.
 		stays bool
 	}{
 		"truncated": {whole[:len(whole)-100], "its zstd data end early", true},

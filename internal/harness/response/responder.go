@@ -75,7 +75,7 @@ type Order struct {
 	T           float64
 	Marks       int
 	Age, Memory *float64
-	// Settled reports that the app is idle and has no requests in flight.
+	// Settled reports whether the app is idle and has no requests in flight.
 	Settled bool
 	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64

@@ -25,8 +25,8 @@ type MemorySnapshot struct {
 	// threads are the threads whose names were read. nameless are the threads
 	// for which only ids were read, if that reading is newer.
 	threads, nameless []footprint.Thread
-	// hidden reports that the names of threads come from a run directory, where
-	// they are hidden.
+	// hidden reports whether the names of threads come from a run directory,
+	// where they are hidden.
 	hidden   bool
 	meminfo  *dumpsys.Block
 	graphics graphicsState

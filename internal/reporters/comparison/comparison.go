@@ -15,7 +15,7 @@ type Comparison struct {
 	// Verdict is pass, fail or neutral; Text explains it in one sentence.
 	Verdict Result `json:"verdict"`
 	Text    string `json:"text"`
-	// Judged reports that the run has enough evidence to be judged;
+	// Judged reports whether the run has enough evidence to be judged;
 	// Informational that the rules are only reported and never fail the gate.
 	Judged        bool `json:"judged"`
 	Informational bool `json:"informational,omitempty"`
@@ -168,7 +168,7 @@ type Row struct {
 	// Evidence describes the measurements that show the leak.
 	Evidence string `json:"evidence"`
 	Status   Status `json:"status"`
-	// Fails reports that the leak is a reason of the verdict; StatusReason
+	// Fails reports whether the leak is a reason of the verdict; StatusReason
 	// explains its status.
 	Fails        bool   `json:"fails"`
 	StatusReason string `json:"status_reason,omitempty"`

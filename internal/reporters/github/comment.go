@@ -108,7 +108,7 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent reports that a creation was sent that no list has shown yet.
+	// sent reports whether a creation was sent that no list has shown yet.
 	sent bool
 	// looks counts how often the list was read since the creation was sent.
 	looks    int

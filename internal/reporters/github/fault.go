@@ -45,10 +45,10 @@ type fault struct {
 	kind error
 	// status is the status of the response, 0 if there was none.
 	status int
-	// unknown reports that the request may have had its effect.
+	// unknown reports whether the request may have had its effect.
 	unknown bool
-	// limited reports that GitHub rejected the request because of a rate limit;
-	// wait is how long GitHub asks to wait, 0 if unknown.
+	// limited reports whether GitHub rejected the request because of a rate
+	// limit; wait is how long GitHub asks to wait, 0 if unknown.
 	limited bool
 	wait    time.Duration
 }

@@ -39,8 +39,8 @@ type Trigger struct {
 	// DefaultBranch is the default branch of the repository, empty if the event
 	// does not contain it.
 	DefaultBranch string
-	// Fork reports that the head is in another repository, so that the token of
-	// a pull_request workflow is read-only.
+	// Fork reports whether the head is in another repository, so that the token
+	// of a pull_request workflow is read-only.
 	Fork bool
 	// Ref is the value of GITHUB_REF.
 	Ref string
