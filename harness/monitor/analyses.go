@@ -13,8 +13,8 @@ import (
 type analyses struct {
 	*port
 	call call[*response.Case]
-	// cases are the cases that are not analyzed yet; answer belongs to the case
-	// being analyzed, and is nil if no caller waits for its result.
+	// cases are the cases that are not analyzed yet. answer receives the result
+	// of the case being analyzed; it is nil if no caller waits for that result.
 	cases  []collectedCase
 	answer func(record.Diagnosis, error)
 
@@ -29,14 +29,15 @@ func (q *analyses) busy() bool { return q.call.inFlight }
 // add adds a case to the queue.
 func (q *analyses) add(c collectedCase) { q.cases = append(q.cases, c) }
 
-// collectedCase is a case to be analyzed, and where to send the result.
+// collectedCase is a case to be analyzed, with the function that receives the
+// result.
 type collectedCase struct {
 	*response.Case
 	answer func(record.Diagnosis, error)
 }
 
 // send starts the next analysis. Only one runs at a time, for all devices
-// together: the graph of one heap dump can fill the memory of a host.
+// together, because the graph of one heap dump can fill the memory of a host.
 func (q *analyses) send(ctx context.Context) {
 	if q.call.inFlight || len(q.cases) == 0 {
 		return
@@ -58,7 +59,7 @@ func (q *analyses) take(a answer[*response.Case]) {
 	c := a.value
 	x := q.subjects.byKey[c.Process.Key()]
 	if a.err != nil {
-		// The run continues: only new lines must be written.
+		// The run continues, because only a failure to write lines must end it.
 		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of the collected data: %v", a.err))
 	}
 	if c.Unread && q.responses.dumpRequested(c.Trigger) {
@@ -87,5 +88,5 @@ func (r *responses) dumpRequested(trigger string) bool {
 		r.run.atEnd()
 }
 
-// diagnosedText returns the most important line of a case.
+// diagnosedText returns the headline of a case.
 func diagnosedText(c *response.Case) string { return c.Headline() }

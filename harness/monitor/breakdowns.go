@@ -18,7 +18,8 @@ type breakdowns struct {
 	call     call[detail.Detail]
 	rotation *rotation
 	governor governor
-	// reading is the process that is being read, zero if no process is.
+	// reading identifies the process that is being read; it is zero if no
+	// process is being read.
 	reading capture.Key
 	// disturbed is set if a heap dump has suspended the process that is being
 	// read.
@@ -32,8 +33,8 @@ func newBreakdowns(p *port, o *overhead) *breakdowns {
 	return &breakdowns{port: p, call: newCall[detail.Detail](), rotation: newRotation(p.run.Detail), overhead: o}
 }
 
-// nextWake returns the earliest device time at which a reading is due, at most
-// next.
+// nextWake returns the earliest device time at which a reading is due, or next
+// if that is earlier.
 func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	next = min(next, align(now, b.rotation.Slot()))
 	if b.call.inFlight {
@@ -47,8 +48,8 @@ func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// round returns the device time in which each process is read once; period
-// returns the time between two readings.
+// round returns the device time within which each process is read once; period
+// returns the device time between two readings.
 func (b *breakdowns) round() time.Duration  { return b.rotation.Round() }
 func (b *breakdowns) period() time.Duration { return b.rotation.Period() }
 
@@ -56,7 +57,7 @@ func (b *breakdowns) period() time.Duration { return b.rotation.Period() }
 // the budget.
 func (b *breakdowns) thinned() int { return b.governor.thinned }
 
-// paused notes that a heap dump suspends a process.
+// paused records that a heap dump suspends a process.
 func (b *breakdowns) paused(k capture.Key) { b.disturbed = b.disturbed || b.reading == k }
 
 // want schedules extra readings of a process when its detector demands them.
@@ -92,10 +93,10 @@ func (b *breakdowns) send(ctx context.Context, now time.Duration) {
 }
 
 // countsTurn returns the process whose objects are due to be counted because a
-// collection has settled. If there are several, it returns the one whose last
-// count is oldest. Such a reading takes the slot of a regular reading, so that
-// the total number of readings does not grow. If too many slots are borrowed
-// already, the count is skipped.
+// forced collection has settled. If there are several, it returns the one whose
+// last count is oldest. A count takes the slot of a regular reading, which
+// keeps the total number of readings constant. If too many slots have been
+// taken already, the count is skipped.
 func (b *breakdowns) countsTurn(now time.Duration) (capture.Key, bool) {
 	var next *subject
 	for _, x := range b.subjects.order {
@@ -134,7 +135,7 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 		b.silence.advance(ctx, d.Up, a.after)
 		b.record(x, d)
 	case errors.Is(a.err, capture.ErrGone):
-		// The next scan or round confirms that the process has ended.
+		// The next scan or round will confirm that the process has ended.
 		b.rotation.Skip(b.clock.now())
 		b.loop.scanBy(b.clock.now() + rescanDelay)
 	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):

@@ -20,8 +20,8 @@ import (
 type builds struct {
 	*port
 	call call[*record.AppBuild]
-	// packages are the apps that were found; queue has the apps whose builds
-	// are still to be read.
+	// packages are the apps that were found; queue lists those whose builds
+	// have not been read yet.
 	packages, queue []string
 }
 
@@ -35,8 +35,8 @@ const (
 	maxPackages = 100
 )
 
-// want queues the app of a process, once per app and run: to compare runs, the
-// record must contain which build was tested.
+// want queues the app of a process, once per app and run. The record must
+// identify the tested build so that runs can be compared.
 func (q *builds) want(p capture.Process) {
 	pkg := p.Package()
 	if !p.Installed() || slices.Contains(q.packages, pkg) || len(q.packages) == maxPackages {
@@ -71,7 +71,8 @@ func (q *builds) take(a answer[*record.AppBuild]) {
 	q.recordEvent(record.Event{Event: "build", Build: b, Text: words})
 }
 
-// readBuild reads the build of an app, nil if it is not installed.
+// readBuild reads the build of an app. It returns nil if the app is not
+// installed.
 func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, error) {
 	a, err := shell.Ask(ctx, dev, buildTimeout, "dumpsys package "+text.ShellQuote(pkg)+" </dev/null")
 	if err != nil {
@@ -88,10 +89,10 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 	}, nil
 }
 
-// digestOfAPK returns the SHA-256 of the base APK in a folder, "" if the device
-// cannot compute it: toybox has sha256sum since Android 8. Before Android 5 the
-// path is the APK itself. The command runs with the lowest priority and takes
-// at most one second.
+// digestOfAPK returns the SHA-256 of the base APK in a folder, or "" if the
+// device cannot compute it. toybox provides sha256sum since Android 8. Before
+// Android 5 the path is the APK itself. The command runs with the lowest
+// priority and takes at most one second.
 func digestOfAPK(ctx context.Context, dev Device, path string) string {
 	if path == "" {
 		return ""

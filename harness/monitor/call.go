@@ -2,7 +2,8 @@ package monitor
 
 import "time"
 
-// call is one kind of request to the device. At most one is in flight.
+// call sends one kind of request to the device. At most one such request is in
+// flight.
 type call[T any] struct {
 	done     chan answer[T]
 	inFlight bool
@@ -17,7 +18,8 @@ type answer[T any] struct {
 	boot  int
 }
 
-// requestKind names a kind of request, so that a fault is recorded once.
+// requestKind names a kind of request. It is used to record each fault only
+// once.
 type requestKind string
 
 const (
@@ -29,8 +31,8 @@ const (
 	requestHeadroom requestKind = "headroom"
 	requestCollect  requestKind = "collect"
 	requestGarbage  requestKind = "garbage"
-	// Two other kinds of faults are recorded once: too many processes, and
-	// processes with unusable names.
+	// These are not requests, but faults that are also recorded only once: too
+	// many processes, and processes with unusable names.
 	faultCrowd requestKind = "crowd"
 	faultNames requestKind = "names"
 )

@@ -35,7 +35,8 @@ type CheckOptions struct {
 	// Device is the device on which the spec or test runs. It may be "" if
 	// there is only one.
 	Device string
-	// Patterns select among the watched processes; nil selects all.
+	// Patterns select among the watched processes. If nil, all of them are
+	// checked.
 	Patterns []capture.Pattern
 	// Heap takes a heap dump even if no object counts grew.
 	Heap bool
@@ -71,13 +72,13 @@ type OpenCheck struct {
 	began   float64
 
 	objects objectChanges
-	// skipped is the reason why the check is not judged, "" if it is judged.
+	// skipped is the reason why the check is not judged, or "" if it is judged.
 	skipped string
 	// found are the processes in the order in which they were read.
 	found    []*record.CheckedProcess
 	readings int
 	took     time.Duration
-	// unread is the reason why nothing was read, if the caller knows it.
+	// unread is the reason why no process was read, or "" if it is not known.
 	unread string
 
 	mu       sync.Mutex
@@ -85,21 +86,23 @@ type OpenCheck struct {
 	closeErr error
 }
 
-// objectChanges has the object counts of each life and their changes.
+// objectChanges holds the object counts of each life and how they changed.
 type objectChanges struct {
-	// before has the counts before the body; uncounted has the errors of counts
-	// that failed.
+	// before holds the counts before the body; uncounted holds the errors of
+	// the counts that failed.
 	before    map[life]map[string]int64
 	uncounted map[life]error
-	// body has the lives that ran right before the body of the present attempt.
+	// body lists the lives that were running right before the current attempt
+	// of the body.
 	body map[life]bool
-	// opened is set if the counts at the beginning of the check are known.
+	// opened is set once the counts at the beginning of the check are known.
 	opened bool
-	// older has the leaks that existed before the check. hidden is the reason
-	// why older leaks could not be determined although the counts suggest some.
+	// older holds the leaks that existed before the check. hidden holds the
+	// reasons why older leaks could not be determined although the counts
+	// suggest that some exist.
 	older  map[life][]record.CheckedLeak
 	hidden map[life]string
-	// there has the lives that ran at the beginning of the check or later.
+	// there holds the lives that were running at any time during the check.
 	there map[life]bool
 }
 
@@ -110,9 +113,10 @@ func newObjectChanges() objectChanges {
 	}
 }
 
-// Check opens a check: it opens a window on the device and counts the objects
-// of each running process. If a process cannot be counted, the result says so.
-// Check returns an error if the device does not respond or the run has ended.
+// Check opens a window on the device and counts the objects of each running
+// process. If a process cannot be counted, the result of the check reports
+// this. Check returns an error if the device does not respond or the run has
+// ended.
 func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error) {
 	c, err := w.openCheck(o)
 	if err != nil {
@@ -152,8 +156,8 @@ func (w *LiveRun) openCheck(o CheckOptions) (*OpenCheck, error) {
 	return c, nil
 }
 
-// Amend extends the options of the check: Heap, Trend, Live and Known are added
-// to the present ones; Patterns and Location replace them, if set.
+// Amend changes the options of the check: Heap, Trend, Live and Known are added
+// to the present options; Patterns and Location, if set, replace them.
 func (c *OpenCheck) Amend(o CheckOptions) {
 	have := &c.options
 	have.Heap, have.Trend, have.Live = have.Heap || o.Heap, have.Trend || o.Trend, have.Live || o.Live
@@ -190,9 +194,9 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	return nil
 }
 
-// findOlder dumps the heap of a process before the body if the process seems to
-// hold destroyed screens that no earlier check has examined. Leaks in this dump
-// must be recorded, but not attributed to this check.
+// findOlder dumps the heap of a process before the body if the counts suggest
+// destroyed screens that no earlier check has examined. The leaks in this dump
+// are recorded, but not attributed to this check.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := lifeOf(r)
 	latest, checked := c.live.latestCounts(of)
@@ -218,7 +222,7 @@ func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int6
 		r.Process, text.Count(int(hidden), "Activity", "Activities"), text.Head(why, maxReason))
 }
 
-// findProcesses returns the running processes of the check.
+// findProcesses returns the running processes that the check selects.
 func (c *OpenCheck) findProcesses(ctx context.Context) ([]Row, error) {
 	c.readings++
 	if err := c.live.discover(ctx, []*session{c.session}); err != nil {
@@ -275,11 +279,11 @@ func (c *OpenCheck) count(ctx context.Context, rows []Row) []objectCount {
 	return out
 }
 
-// Collect reads the processes after the body. It counts objects. If the counts
-// grew, or if CheckOptions.Heap is set, it lets the app settle, counts again,
-// and dumps the heap. It is called right after the body, before the suite tears
-// anything down. It may be called again for another attempt of the body;
-// findings of earlier attempts are kept.
+// Collect reads the processes after the body. It counts their objects. If the
+// counts grew, or if CheckOptions.Heap is set, it waits for the app to settle,
+// counts again, and dumps the heap. Call it right after the body, before the
+// suite tears anything down. It may be called again after another attempt of
+// the body; findings of earlier attempts are kept.
 func (c *OpenCheck) Collect(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
@@ -324,7 +328,7 @@ func (c *OpenCheck) merge(p record.CheckedProcess) {
 	*have = p
 }
 
-// leakVerb begins the text about a process that leaks.
+// leakVerb is the beginning of the text about a process that leaks.
 func leakVerb(v record.CheckVerdict) string {
 	if v == record.VerdictKnown {
 		return "only accepted leaks: "
@@ -374,7 +378,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 	return p
 }
 
-// withoutDump returns the verdict on a process that does not need a dump.
+// withoutDump returns the verdict on a process whose heap need not be dumped.
 func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string) {
 	of := lifeOf(r)
 	switch err := c.objects.uncounted[of]; {
@@ -393,8 +397,8 @@ func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string)
 	return record.VerdictPass, r.Name + ": not counted before the body; it has at most one screen"
 }
 
-// restarted returns the pid of the life that ran before the body and was
-// replaced by another; 0 if there is none.
+// restarted returns the pid of the life that was running before the body and
+// was replaced by this one, or 0 if there is none.
 func (c *objectChanges) restarted(now life) int {
 	if c.body[now] {
 		return 0
@@ -420,7 +424,7 @@ func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[st
 	return check.MayHoldDestroyed(after)
 }
 
-// dump judges a process by its heap.
+// dump judges a process by a heap dump.
 func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, before map[string]int64) {
 	rose := ""
 	switch rises := check.Rose(before, p.After); {
@@ -473,8 +477,8 @@ func (c *OpenCheck) dumpText(p *record.CheckedProcess, d record.Diagnosis, rose 
 	return "no leak in its heap: everything found is in use" + rose
 }
 
-// dumpError returns why a diagnosis has no analyzed heap dump, nil if it has
-// one.
+// dumpError returns the reason why a diagnosis has no analyzed heap dump, or
+// nil if it has one.
 func dumpError(d record.Diagnosis) error {
 	if d.Heap != nil {
 		return nil
@@ -492,7 +496,8 @@ func dumpError(d record.Diagnosis) error {
 	return errors.New("the device returned none")
 }
 
-// latestCounts returns the counts of a life at the end of the latest check.
+// latestCounts returns the object counts of a life at the end of the latest
+// check.
 func (w *LiveRun) latestCounts(of life) (map[string]int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -512,7 +517,7 @@ func (w *LiveRun) setLatestCounts(of life, counts map[string]int64) {
 // maxSeen bounds the number of lives whose dumps are remembered.
 const maxSeen = 10_000
 
-// seenOf returns what heap dumps of a life have shown.
+// seenOf returns what earlier heap dumps of a life have shown.
 func (w *LiveRun) seenOf(of life) *check.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -529,8 +534,9 @@ func (w *LiveRun) seenOf(of life) *check.Seen {
 // bytes.
 const maxAnalysis = 64 << 20
 
-// traces returns a function from keys of leaks to their leak traces: from the
-// record, which has the first ten, or else from the analysis file.
+// traces returns a function that maps the key of a leak to its leak trace. The
+// trace comes from the record, which contains the first ten, or else from the
+// analysis file.
 func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	byKey := map[string][]string{}
 	for _, f := range d.Findings {
@@ -571,7 +577,7 @@ func readTraces(path string) map[string][]string {
 	return out
 }
 
-// Skip excludes the check from judgment. Its findings are recorded, so that a
+// Skip excludes the check from judgment. Its findings are still recorded, so a
 // later check does not report them as its own.
 func (c *OpenCheck) Skip(reason string) { c.skipped = text.Head(reason, maxReason) }
 
@@ -631,7 +637,7 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 	return out, c.closeErr
 }
 
-// truncateStack truncates a stack after a whole line.
+// truncateStack truncates a stack at the end of a line.
 func truncateStack(stack string) string {
 	if len(stack) <= maxStack {
 		return stack
@@ -639,7 +645,8 @@ func truncateStack(stack string) string {
 	return stack[:strings.LastIndexByte(stack[:maxStack], '\n')+1] + "[truncated]"
 }
 
-// overallVerdict returns the verdict of a check from those of its processes.
+// overallVerdict derives the verdict of a check from the verdicts of its
+// processes.
 func overallVerdict(processes []record.CheckedProcess) (record.CheckVerdict, string) {
 	if len(processes) == 0 {
 		return record.VerdictNotChecked, "not checked: no process was running"
@@ -657,7 +664,8 @@ func overallVerdict(processes []record.CheckedProcess) (record.CheckVerdict, str
 	return verdict, strings.Join(lines, "; ")
 }
 
-// judgeWindow adds the verdicts on the memory of the span, if requested.
+// judgeWindow adds the verdicts on the memory growth within the span, if they
+// were requested.
 func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 	if !c.options.Trend && !c.options.Live {
 		return
@@ -681,8 +689,8 @@ func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 	}
 }
 
-// addLeaking adds the processes that were LEAKING at any time of the check, if
-// requested. The session's goroutine calls it.
+// addLeaking adds the processes that were LEAKING at any time during the check,
+// if this was requested. It runs on the session's goroutine.
 func (c *OpenCheck) addLeaking(from, to float64) {
 	if !c.options.Live {
 		return
@@ -694,7 +702,8 @@ func (c *OpenCheck) addLeaking(from, to float64) {
 	}
 }
 
-// trend returns the verdict on the memory of one process in the span.
+// trend returns the verdict on the memory growth of one process within the
+// span.
 func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) {
 	switch {
 	case !c.options.Trend:
@@ -710,11 +719,11 @@ func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) 
 	return record.VerdictPass, ""
 }
 
-// minTrendSpan is the shortest span whose memory can be judged.
+// minTrendSpan is the shortest span for which a trend can be judged.
 const minTrendSpan = 30 * time.Minute
 
-// addVerdict adds a verdict to a process of the check, which may not have been
-// counted.
+// addVerdict adds a verdict on a process to the check, even if the process was
+// not counted.
 func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.CheckVerdict, words string) {
 	for _, p := range c.found {
 		if p.User != user || p.Process != name {
@@ -734,8 +743,8 @@ func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.Ch
 		})
 }
 
-// awaitDeaths waits until the reasons are known why processes of the check have
-// ended; a device needs some seconds to provide them.
+// awaitDeaths waits until it is known why processes of the check have ended,
+// which takes a device some seconds.
 func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
 	for end := time.Now().Add(c.session.clock.real(deathDelay) + deathTimeout); time.Now().Before(end); {
@@ -752,7 +761,7 @@ func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 }
 
 // addEnds adds the deaths and faults of processes within the span, including
-// processes that were not read.
+// those of processes that were not read.
 func (c *OpenCheck) addEnds(from, to float64) {
 	within := func(list []record.Death) []record.Death {
 		var out []record.Death
@@ -783,8 +792,8 @@ func (c *OpenCheck) addEnds(from, to float64) {
 	}
 }
 
-// ran reports whether a life of a process ran within the check. The death of an
-// earlier life may be read late.
+// ran reports whether a life of a process was running during the check. The
+// death of an earlier life may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.there {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {

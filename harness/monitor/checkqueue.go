@@ -26,7 +26,7 @@ type checkQueue struct {
 	ended chan struct{}
 
 	mu              sync.Mutex
-	failureRecorded bool // whether it is recorded that tests are not checked
+	failureRecorded bool // whether the record already states that tests are not checked
 }
 
 // maxQueued bounds the queue, and therefore the number of open windows.
@@ -61,14 +61,14 @@ func (q *checkQueue) finish() {
 // checkedTest is a test and its check.
 type checkedTest struct {
 	name  string
-	check *OpenCheck // nil if no check could be opened
+	check *OpenCheck // nil if opening the check failed
 	mu    sync.Mutex
-	// delayEnded is when the delay after the test ended: when the next test
-	// began, or the tests ended. It is zero before that.
+	// delayEnded is the time when the delay after the test ended, because the
+	// next test began or the tests ended. It is zero until then.
 	delayEnded time.Time
 }
 
-// endDelay notes the end of the delay after a test.
+// endDelay records the end of the delay after a test.
 func (t *checkedTest) endDelay() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,13 +121,13 @@ func (q *checkQueue) recordFailure(err error) {
 	}
 }
 
-// suspendTime is the real time within which a process is suspended after its
-// dump was ordered (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
+// suspendTime is the real time between the order of a dump and the suspension
+// of the process (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond
 
 // checkTiming adjusts the results of a check if the delay after the test ended
 // early. A leak in a heap dump belongs to the test only if the process was
-// suspended before the delay ended. In this case own is called, because the
+// suspended before the delay ended. In that case own is called, because the
 // counts before the dump belong to the test as well.
 func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead string, own func(p *record.CheckedProcess)) {
 	_ = q.session.ask(func() {
@@ -149,7 +149,7 @@ func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead strin
 }
 
 // dumpedAt returns the host's time at which the heap dump of a process began,
-// if a dump exists. The session's goroutine calls it.
+// and whether there is a dump. It runs on the session's goroutine.
 func (q *checkQueue) dumpedAt(p *record.CheckedProcess) (at time.Time, known bool) {
 	s := q.session
 	for _, x := range s.subjects.order {

@@ -19,24 +19,25 @@ func (c clock) now() time.Duration {
 	return time.Duration(float64(time.Since(c.started)) * c.scale)
 }
 
-// until returns the real time to wait until a device time since the start.
+// until returns the real time to wait until the given device time since the
+// start.
 func (c clock) until(at time.Duration) time.Duration {
 	return max(0, c.real(at-c.now()))
 }
 
 // real returns the real time that corresponds to a device time.
 func (c clock) real(d time.Duration) time.Duration {
-	// Rounded up: waking too early would lead to busy waiting.
+	// Round up, because waking too early would lead to busy waiting.
 	return time.Duration(math.Ceil(float64(d) / c.scale))
 }
 
-// align returns the first multiple of step after at, so that processes with the
+// align returns the first multiple of step after at. It lets processes with the
 // same interval share a round.
 func align(at, step time.Duration) time.Duration {
 	return at - at%step + step
 }
 
-// sleep waits for a real time, or until ctx ends.
+// sleep waits for the given real time, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

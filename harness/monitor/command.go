@@ -19,14 +19,14 @@ import (
 
 // HostCommand is a workload that runs one command on the host, once for the
 // entire run. When the command ends, the remaining processes of its process
-// group are killed. On Linux, processes that have left the group are named in
-// the record. The command's environment has the run directory in LEAKGATE_RUN,
-// the devices in LEAKGATE_DEVICES (comma separated), and a single device also
-// in ANDROID_SERIAL.
+// group are killed. On Linux, the record names the processes that have left the
+// group. The environment of the command contains the run directory as
+// LEAKGATE_RUN and the devices as LEAKGATE_DEVICES (comma separated). If there
+// is only one device, ANDROID_SERIAL is set as well.
 type HostCommand struct {
 	Args []string
-	// Windows finds tests in the output; each test is checked on every device.
-	// It may be nil.
+	// Windows finds tests in the output of the command; each test is checked on
+	// every device. It may be nil.
 	Windows *WindowRule
 }
 
@@ -40,14 +40,13 @@ func (c HostCommand) Describe() record.Workload {
 	}
 }
 
-// digestOf returns the SHA-256 of a workload's description, in hexadecimal
-// digits.
+// digestOf returns the SHA-256 of a workload's description, in hexadecimal.
 func digestOf(kind string, words ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q", kind, words)))
 }
 
-// tokenVariable names the environment variable with the token that leakgate
-// uses to read baselines and post comments. The workload is the code of a pull
+// tokenVariable is the environment variable with the token that leakgate uses
+// to read baselines and post comments. The workload is the code of a pull
 // request and must not have access to the token.
 const tokenVariable = "LEAKGATE_GITHUB_TOKEN"
 
@@ -84,7 +83,7 @@ func (c HostCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, exec.ErrWaitDelay):
-		// The command succeeded; processes that kept its output open were
+		// The command succeeded; only processes that kept its output open were
 		// killed.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
@@ -96,8 +95,8 @@ func (c HostCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return rec, nil
 }
 
-// causeOf returns why a program could not be started. It omits the program's
-// path on the host, which must not be recorded.
+// causeOf returns why a program could not be started. The result omits the
+// program's path on the host, which must not be recorded.
 func causeOf(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -108,8 +107,9 @@ func causeOf(err error) error {
 	return err
 }
 
-// runGroup runs a command to its end and kills the remaining processes of its
-// group. An interrupted command gets its grace period, unless force is closed.
+// runGroup runs a command until it exits and kills the remaining processes of
+// its group. An interrupted command gets its grace period, unless force is
+// closed.
 func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -130,8 +130,8 @@ func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	return err
 }
 
-// runVariable is the prefix of the environment entry with the path of the run
-// directory.
+// runVariable is the beginning of the environment entry that contains the path
+// of the run directory.
 const runVariable = "LEAKGATE_RUN="
 
 // runPath returns the absolute path of the run directory.

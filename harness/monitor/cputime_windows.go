@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time of this process so far, user and kernel. Both
-// values are durations in units of 100 ns, not dates.
+// cpuTime returns the CPU time used by this process so far, user and kernel.
+// Windows reports both as durations in units of 100 ns, not as dates.
 func cpuTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

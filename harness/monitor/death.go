@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// deathDelay is the device time between the end of a process and the
-	// reading of its reason: system_server writes exit info after it has
-	// cleaned up.
+	// deathDelay is the device time to wait after the end of a process before
+	// its reason is read: system_server writes exit info after it has cleaned
+	// up.
 	deathDelay = 2 * time.Second
 	// maxUnread bounds the number of ended processes whose reasons are still to
 	// be read.
@@ -33,16 +33,16 @@ const (
 	// may be this much earlier than the last time the process was seen, or
 	// later than the first time it was missing.
 	deathSlack = time.Minute
-	// maxPast bounds the number of ended lives whose log lines are kept.
+	// maxPast bounds the number of ended lives for which log lines are kept.
 	maxPast = 100
 	// maxDeathLines bounds the log lines recorded for a death.
 	maxDeathLines = 6
 )
 
-// readDeath reads how a process ended. since is the device time that has passed
-// since the process was last seen. It reads exit info (Android 11 and later)
-// and the log. Exit info survives a reboot and takes precedence: an app may
-// have crashed just before the reboot.
+// readDeath reads how a process ended, from exit info (Android 11 and later)
+// and from the log. since is the device time since the process was last seen.
+// Exit info survives a reboot and takes precedence, because an app may have
+// crashed just before the reboot.
 func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Duration) (record.Death, error) {
 	p, m := e.process, shell.NewMarker()
 	parts := []shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}}
@@ -76,8 +76,8 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	return d, nil
 }
 
-// reasonOfName returns the reason of the latest death, since the process was
-// last seen, of a process with the same name and another pid: a process that
+// reasonOfName returns the reason of the latest death of a process with the
+// same name and another pid, since the process was last seen. A process that
 // ends every few seconds may have died several times.
 func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death,
 	bool) {
@@ -107,13 +107,13 @@ func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, s
 	return d, true
 }
 
-// exitTime is the format of times in exit info; fractions of a second may
+// exitTime is the layout of times in exit info; fractions of a second may
 // follow.
 const exitTime = "2006-01-02 15:04:05"
 
 // logSince returns the lines of a log in threadtime format that are not earlier
-// than the given time of the device's wall clock. The timestamps of the lines
-// have no year.
+// than the given time of the device's wall clock. The timestamps in the log
+// contain no year.
 func logSince(log []byte, from time.Time) []byte {
 	var out []byte
 	for line := range bytes.Lines(log) {
@@ -140,17 +140,17 @@ const restartSlack = 5 * time.Second
 
 // restartedSince reports whether the device has rebooted within the last ago.
 // uptime is the present content of /proc/uptime, and then is the uptime at the
-// beginning of that time. Both comparisons are needed: a device that rebooted
-// twice within minutes may have an uptime longer than then.
+// beginning of that period. Both comparisons are needed, because after two
+// reboots within minutes the uptime may exceed then.
 func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
 	return err == nil && seconds >= 0 && (seconds < then.Seconds() || seconds < (ago+restartSlack).Seconds())
 }
 
-// exitOf returns the exit record of a process, nil if there is none. It
+// exitOf returns the exit record of a process, or nil if there is none. It
 // compares times, because an earlier process may have had the same pid and
-// name. The times are readings of the device's wall clock.
+// name. All times are readings of the device's wall clock.
 func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duration) *dumpsys.Exit {
 	info, err := dumpsys.ParseExitInfo(answer)
 	if err != nil {
@@ -167,8 +167,8 @@ func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duratio
 	return nil
 }
 
-// exitWords translates the reasons of exit info (ApplicationExitInfo.java); any
-// other reason is a kill by the system.
+// exitWords translates the reasons in exit info (ApplicationExitInfo.java). All
+// other reasons mean that the system killed the process.
 var exitWords = map[string]string{
 	"EXIT_SELF": "exit", "LOW_MEMORY": "low_memory", "CRASH": "crash", "CRASH_NATIVE": "native_crash", "ANR": "anr",
 	"INITIALIZATION_FAILURE": "crash", "UNKNOWN": "",
@@ -219,8 +219,8 @@ const (
 	cachedText = "killed while cached, to free memory: "
 	// cachedImportance is
 	// ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which the home
-	// app and the previous app also have (procStateToImportance); cachedAdj is
-	// their lowest oom_score_adj (ProcessList.HOME_APP_ADJ).
+	// app and the previous app also have (procStateToImportance). cachedAdj is
+	// the lowest oom_score_adj of these processes (ProcessList.HOME_APP_ADJ).
 	cachedImportance, cachedAdj = 400, 600
 )
 
@@ -232,8 +232,8 @@ func cached(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
 	return log.KillAdj.Known && log.KillAdj.N >= cachedAdj
 }
 
-// wordOf returns the reason in an exit record; byLog is the reason found in the
-// log.
+// wordOf returns the event word for the reason in an exit record; byLog is the
+// reason found in the log.
 func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	word, known := exitWords[string(exit.ReasonName)]
 	switch {
@@ -257,8 +257,8 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 }
 
 // withLimit returns the text of a death. If the memory limiter killed the
-// process and the log does not contain the limit, the limit from the latest
-// reading is added.
+// process and the log does not contain the limit, withLimit adds the limit from
+// the latest reading.
 func withLimit(d record.Death, headroom capture.Headroom) string {
 	rest, ok := strings.CutPrefix(d.Text, limiterName)
 	if d.Reason != "memory_limiter" || !ok || strings.HasPrefix(rest, ", limit") || !headroom.AnonymousLimit.Known {
@@ -273,7 +273,8 @@ func withLimit(d record.Death, headroom capture.Headroom) string {
 
 const limiterName = "memory limiter"
 
-// limiterText names the memory limiter, with its limit if the log contains it.
+// limiterText describes a kill by the memory limiter, with the limit if the log
+// contains it.
 func limiterText(l dumpsys.Logcat) string {
 	if !l.MemoryLimit.Known {
 		return limiterName
@@ -301,8 +302,8 @@ func reasonOfLog(l dumpsys.Logcat) string {
 	return "unknown"
 }
 
-// textOfLog returns the cause in the log, "" if there is none. The message of
-// an exception may contain personal data, so only the class is kept.
+// textOfLog returns the cause found in the log, or "" if there is none. The
+// message of an exception may contain personal data, so only its class is kept.
 func textOfLog(l dumpsys.Logcat) string {
 	if l.MemoryLimiter() {
 		return limiterText(l)

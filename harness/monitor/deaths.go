@@ -16,17 +16,17 @@ import (
 type deaths struct {
 	*port
 	call call[record.Death]
-	// queue are the lives whose reasons are still to be read; current is the
-	// one being read.
+	// queue lists the lives whose reasons have not been read yet; current is
+	// the one being read.
 	queue   []endedProcess
 	current endedProcess
-	// past are the lives that ended most recently.
+	// past lists the lives that ended most recently.
 	past []pastProcess
 }
 
 func newDeaths(p *port) *deaths { return &deaths{port: p, call: newCall[record.Death]()} }
 
-// open reports whether reasons are still to be read.
+// open reports whether there are reasons left to read.
 func (q *deaths) open() bool { return q.call.inFlight || len(q.queue) > 0 }
 
 func (q *deaths) nextWake(next time.Duration) time.Duration {
@@ -36,27 +36,28 @@ func (q *deaths) nextWake(next time.Duration) time.Duration {
 	return next
 }
 
-// endedProcess is a life whose reason is not known yet.
+// endedProcess is a life that has ended for a reason that is not known yet.
 type endedProcess struct {
 	subject *subject
 	process capture.Process
-	// seen is when the process was last seen; missed is when it was first
-	// missing. Both are times of the session's clock.
+	// seen is when the process was last seen, and missed is when it was first
+	// found missing. Both are times of the session's clock.
 	seen, missed time.Duration
-	// up is the device's uptime when the process was last seen, 0 if it is
+	// up is the device's uptime when the process was last seen, or 0 if it is
 	// unknown.
 	up time.Duration
-	// rebooted is set if the device has rebooted since.
+	// rebooted is set if the device has rebooted since then.
 	rebooted bool
 	// retried is set if the device did not respond to the first attempt,
 	// possibly because it was about to reboot.
 	retried bool
-	// boots is the number of reboots when the end was noted; the times refer to
-	// the clock of that boot.
+	// boots is the number of reboots recorded when the end was detected; the
+	// times refer to the clock of that boot.
 	boots int
 }
 
-// pastProcess is a life that has ended, and the number of reboots up to then.
+// pastProcess is a life that has ended, with the number of reboots recorded by
+// then.
 type pastProcess struct {
 	diagnose.KnownProcess
 	boots int
@@ -82,14 +83,15 @@ func (q *deaths) note(x *subject, p capture.Process) {
 	q.queue = append(q.queue, e)
 }
 
-// undo removes a life that turned out not to have ended.
+// undo removes a life from the queue if it turned out not to have ended.
 func (q *deaths) undo(p capture.Process) {
 	q.queue = slices.DeleteFunc(q.queue,
 		func(e endedProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
 	q.past = slices.DeleteFunc(q.past, func(e pastProcess) bool { return e.Same(p) })
 }
 
-// send reads why the next process has ended, one at a time.
+// send reads why the next process in the queue has ended. Only one is read at a
+// time.
 func (q *deaths) send(ctx context.Context, after time.Duration) {
 	if q.call.inFlight || len(q.queue) == 0 || q.clock.now() < q.queue[0].missed+after {
 		return
@@ -133,7 +135,7 @@ func (q *deaths) readAll(ctx context.Context) {
 			return
 		}
 		if !q.call.inFlight {
-			// The last death of a run also needs the delay for system_server.
+			// system_server also needs the delay for the last death of a run.
 			_ = sleep(ctx, q.clock.until(q.queue[0].missed+deathDelay))
 		}
 		q.send(ctx, 0)
@@ -158,7 +160,7 @@ func (q *deaths) findLost(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deathTimeout)
 	defer cancel()
-	// an earlier round may still be using the session's Fast
+	// An earlier round may still be using the session's Fast.
 	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets))
 	if err != nil {
 		return // nothing is known, so no end is recorded
@@ -187,7 +189,7 @@ func (q *deaths) record(e endedProcess, d record.Death) {
 }
 
 // livesOfApp returns the known lives of all processes of an app, except those
-// of the process itself.
+// of the given process.
 func (q *deaths) livesOfApp(x *subject) []diagnose.KnownProcess {
 	var out []diagnose.KnownProcess
 	same := func(p capture.Process) bool {

@@ -14,16 +14,16 @@ import (
 const (
 	// probeWait is the real time for which a scan waits until the device has
 	// reported how each process can be read. Processes without an answer are
-	// then read by their status, which every build allows, and are probed in
-	// the background. Otherwise a thousand processes, or an su that waits for a
-	// confirmation, would delay the first sample.
+	// then read from their status file, which every build allows, and are
+	// probed in the background. Otherwise a thousand processes, or an su that
+	// waits for a confirmation, would delay the first sample.
 	probeWait = time.Second
-	// probesPerTrip bounds the number of processes that one request probes, so
-	// that answers arrive early.
+	// probesPerTrip bounds the number of processes that one request probes,
+	// which makes answers arrive early.
 	probesPerTrip = 50
 	// childAfter is the device time after which a child process that still has
-	// the name of its parent is not expected to become another program: a heap
-	// dump of Perfetto forks for a minute.
+	// its parent's name is expected to keep it. A heap dump of Perfetto forks
+	// for a minute.
 	childAfter = 5 * time.Minute
 	// unlistedAfter is the device time after which a failing process list
 	// counts as an error: a phone that is out of memory sometimes fails a scan.
@@ -33,8 +33,8 @@ const (
 // scan is the result of one search for processes.
 type scan struct {
 	found capture.Found
-	// similar are names of running processes that resemble the watched names;
-	// it is set if the first scans found no process.
+	// similar lists the names of running processes that resemble the watched
+	// names. It is set if the first scans found no process.
 	similar []string
 }
 
@@ -44,8 +44,8 @@ type openScan struct {
 	// processes are the processes found, with their twin numbers.
 	processes []capture.Process
 	probes    map[capture.Process]capture.Probe
-	// until is the host's time at which the scan ends without the missing
-	// probes.
+	// until is the host's time at which the scan ends even if probes are
+	// missing.
 	until time.Time
 }
 
@@ -56,13 +56,14 @@ type discovery struct {
 	open *openScan
 	// due is the time of the next scan on the session's clock.
 	due time.Duration
-	// waiters wait for the next scan, currentWaiters for the scan in progress.
+	// waiters wait for the next scan; currentWaiters wait for the scan in
+	// progress.
 	waiters, currentWaiters []chan<- error
-	// waitingRecorded is set once it is recorded that no watched process is
+	// waitingRecorded is set once the record states that no watched process is
 	// running yet.
 	waitingRecorded bool
-	// listed is set if a scan has succeeded. failing is the time of the first
-	// failure since then, failure is its error.
+	// listed is set once a scan has succeeded. failing is the time of the first
+	// failure since the latest success, and failure is its error.
 	listed  bool
 	failing time.Duration
 	failure error
@@ -80,7 +81,8 @@ func newDiscovery(p *port, m *marks) *discovery {
 	}
 }
 
-// scanBy schedules a scan by a time on the session's clock.
+// scanBy schedules a scan for the given time on the session's clock at the
+// latest.
 func (d *discovery) scanBy(at time.Duration) { d.due = min(d.due, at) }
 
 // scanning reports whether a scan is in progress.
@@ -108,7 +110,8 @@ func (d *discovery) send(ctx context.Context) {
 	})
 }
 
-// take takes the processes that were found and probes the new ones.
+// take handles the result of a scan: it notes the processes and probes the new
+// ones.
 func (d *discovery) take(ctx context.Context, a answer[scan]) {
 	d.call.inFlight = false
 	if stale(d.port, a) {
@@ -245,8 +248,8 @@ func (d *discovery) request(answer chan<- error) {
 }
 
 // finishScan ends the scan in progress with the results so far, so that every
-// process that was found is recorded. It is called when ctx has ended or the
-// session sends no other requests.
+// process found is recorded. Call it when ctx is done or the session sends no
+// other requests.
 func (d *discovery) finishScan(ctx context.Context) {
 	for d.open != nil && d.probing.busy() {
 		l := d.open
@@ -263,7 +266,7 @@ func (d *discovery) finishScan(ctx context.Context) {
 	}
 }
 
-// awaitScan waits for the scan and probes in flight, whose context has ended.
+// awaitScan waits for the scan and the probes in flight, whose context is done.
 func (d *discovery) awaitScan() {
 	if d.call.inFlight {
 		a := <-d.call.done
@@ -273,8 +276,8 @@ func (d *discovery) awaitScan() {
 	d.probing.awaitAnswer()
 }
 
-// nextWake returns the device time at which a scan is due or ends, at most
-// next.
+// nextWake returns the earliest device time at which a scan is due or ends, or
+// next if that is earlier.
 func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 	switch {
 	case d.open != nil:
@@ -286,9 +289,9 @@ func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// listingError returns an error if the device never listed its processes. It
-// also returns an error if no watched process is left and listing has failed
-// since then: it is unknown which processes are running now.
+// listingError returns an error if the device has never listed its processes.
+// It also returns an error if no watched process is left and listing has failed
+// since then, because it is unknown which processes are running now.
 func (d *discovery) listingError() error {
 	since := d.clock.now() - d.failing
 	switch {
@@ -314,7 +317,7 @@ func (d *discovery) recordUnnamed(found capture.Found) {
 }
 
 // recordChildren records that a process has a long-lived child with the same
-// name as itself. The memory of that child is not sampled.
+// name. The memory of that child is not sampled.
 func (d *discovery) recordChildren(found capture.Found) {
 	for _, p := range found.Children {
 		if d.twins.seenFor(p) < childAfter {

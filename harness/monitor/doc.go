@@ -1,6 +1,6 @@
-// Package monitor runs and records a run: one session per device with its
-// watched processes, and a workload that exercises the app. It decides when
-// each process is read, according to its detector and on the device's clock.
+// Package monitor executes and records a run: it has one session per device for
+// the watched processes, and a workload that exercises the app. A process is
+// read when its detector demands it, on the device's clock.
 //
 // Every sample and event is written to samples.ndjson as it arrives; the
 // verdicts are derived from these lines (package ledger).

@@ -13,14 +13,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// dumpWait collects the heap dumps of one mark for a caller that waits for
-// them. It is nil if no caller waits.
+// dumpWait collects the results of the heap dumps of one mark for a caller that
+// waits for them. It is nil if no caller waits.
 type dumpWait struct {
 	mu      sync.Mutex
 	pending int
 	missing []string
-	// requested is set if the run dumps at marks; taken is the number of dumps
-	// that were taken.
+	// requested is set if the run dumps heaps at marks; taken is the number of
+	// dumps that were taken.
 	requested bool
 	taken     int
 	// done is called once, with the result.
@@ -29,13 +29,14 @@ type dumpWait struct {
 
 // markDumps is the result of the heap dumps of one mark.
 type markDumps struct {
-	// missing has a line for each dump that was not taken.
+	// missing contains one line for each dump that was not taken.
 	missing []string
-	// none is set if the run dumps at marks and no process could be dumped.
+	// none is set if the run dumps heaps at marks and no process could be
+	// dumped.
 	none bool
 }
 
-// add adds n dumps to wait for.
+// add increases the number of dumps to wait for by n.
 func (a *dumpWait) add(n int) {
 	if a == nil {
 		return
@@ -55,7 +56,7 @@ func (a *dumpWait) addMissing(why string) {
 	a.missing = append(a.missing, why)
 }
 
-// addTaken notes a dump that was taken.
+// addTaken counts a dump that was taken.
 func (a *dumpWait) addTaken() {
 	if a == nil {
 		return
@@ -78,9 +79,10 @@ func (a *dumpWait) finishOne() {
 	}
 }
 
-// takeMark records a mark that another process sent on the time axis of every
-// device. If answer is not nil, it is called when every process has been
-// dumped, or immediately if the run does not dump at marks.
+// takeMark records a mark that another process sent. The mark is set on the
+// time axis of every device. If answer is not nil, it is called when every
+// process has been dumped, or immediately if the run does not dump heaps at
+// marks.
 func (m *run) takeMark(text string, answer func(markDumps) error) {
 	if text == "" {
 		m.workloads.mark("", text)
@@ -105,7 +107,7 @@ func (m *run) takeMark(text string, answer func(markDumps) error) {
 }
 
 // atMarks reports whether the run dumps heaps at marks; atEnd reports whether
-// it dumps them at the end.
+// it dumps them at its end.
 func (m *run) atMarks() bool {
 	return m.responder != nil && m.responder.Options().Dump == response.AtMarks
 }
@@ -114,7 +116,7 @@ func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().
 
 const (
 	// quietTime is the device time for which an app is left alone before its
-	// heap is dumped, as LeakCanary waits before it considers an object
+	// heap is dumped. LeakCanary waits as long before it considers an object
 	// retained (leakcanary AppWatcher.kt, retainedDelayMillis).
 	quietTime = 5 * time.Second
 	// maxSettleTime is the device time within which the object counts must
@@ -130,8 +132,8 @@ const (
 var settlingCounts = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
 // settle waits until an app that has been left alone since the given time has
-// released the objects of its unfinished work. It returns false if the object
-// counts did not become stable.
+// released the objects of its unfinished work. It reports whether the object
+// counts became stable.
 func settle(ctx context.Context, dev Device, c clock, p capture.Process, since time.Time) bool {
 	before, err := countObjects(ctx, dev, p)
 	if err != nil {
@@ -163,7 +165,8 @@ func countObjects(ctx context.Context, dev Device, p capture.Process) (counts ob
 	return counts, err
 }
 
-// readObjects returns the object counts of dumpsys meminfo for a process.
+// readObjects returns the object counts that dumpsys meminfo prints for a
+// process.
 func readObjects(ctx context.Context, dev Device, p capture.Process) (map[string]int64, error) {
 	d, err := detail.Read(ctx, dev, dev.Facts, p, 0)
 	if err != nil {
@@ -172,7 +175,8 @@ func readObjects(ctx context.Context, dev Device, p capture.Process) (map[string
 	return d.Block.Objects, nil
 }
 
-// heapError returns why a case has no heap dump, nil if it has one.
+// heapError returns the reason why a case has no heap dump, or nil if it has
+// one.
 func heapError(c *response.Case) error {
 	for _, step := range c.Record.Steps {
 		switch {

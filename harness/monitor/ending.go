@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// end ends the device's part of the run, after ctx has ended or the device is
+// end ends the device's part of the run, after ctx is done or the device is
 // lost.
 func (s *session) end(ctx, responding context.Context, giveUp func()) {
 	s.discovery.finishScan(ctx)
@@ -21,7 +21,8 @@ func (s *session) end(ctx, responding context.Context, giveUp func()) {
 	} else {
 		s.silence.finalProbe(responding)
 	}
-	// From here on nothing is sampled; the remaining diagnoses are completed.
+	// From here on nothing is sampled, and the remaining diagnoses are
+	// completed.
 	for _, x := range s.subjects.order {
 		s.sampling.recordTrailingGap(x)
 	}
@@ -77,7 +78,7 @@ func (s *session) finishResponses(ctx context.Context, over error) {
 }
 
 // orderLastMarks orders the dumps for the marks that are pending at the end of
-// the run. One more scan finds the processes to dump; if the device does not
+// the run. One more scan finds the processes to dump. If the device does not
 // respond, the result of the previous scan is used.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
 	if s.marks.waiting() && s.silence.available() && completed(over) && ctx.Err() == nil {
@@ -89,13 +90,13 @@ func (s *session) orderLastMarks(ctx context.Context, over error) {
 	s.marks.orderAll()
 }
 
-// completed reports whether a run has ended regularly rather than by an abort.
+// completed reports whether a run ended regularly rather than by an abort.
 func completed(over error) bool {
 	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
 }
 
-// sendResponses starts the next sweep, diagnosis and analysis. No request is
-// sent to a device that does not respond.
+// sendResponses starts the next sweep, diagnosis and analysis. It sends no
+// request to a device that does not respond.
 func (s *session) sendResponses(ctx context.Context) {
 	if !s.silence.on() {
 		if !s.responses.busy() {

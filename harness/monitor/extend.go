@@ -13,20 +13,20 @@ const (
 	// repeated workload.
 	minRepeatInterval = 5 * time.Second
 	// decidedAfter is the device time after which a process without a suspicion
-	// counts as decided. It spans more than one evaluation, because one may
-	// miss what the next one detects.
+	// counts as decided. It covers more than one evaluation, because one
+	// evaluation may miss what the next one detects.
 	decidedAfter = time.Minute
 )
 
-// extension extends a run while processes look like leaks and are undecided.
+// extension extends a run while a process looks like a leak and is undecided.
 type extension struct {
 	run *run
-	// extended is set if the run has been extended.
+	// extended is set once the run has been extended.
 	extended atomic.Bool
 }
 
-// longest returns the maximum duration of an extended run, 0 if it is not
-// extended.
+// longest returns the maximum duration of an extended run, or 0 if the run may
+// not be extended.
 func (e *extension) longest() time.Duration {
 	if e.run.LongestDuration <= e.run.Duration {
 		return 0
@@ -35,7 +35,7 @@ func (e *extension) longest() time.Duration {
 }
 
 // extend waits at the end of the duration while a process looks like a leak and
-// is undecided, at most until the longest duration.
+// is undecided. It waits at most until the longest duration.
 func (e *extension) extend(ctx context.Context) {
 	if e.longest() == 0 || !e.suspicious(ctx) {
 		return
@@ -84,8 +84,8 @@ func (e *extension) suspicious(ctx context.Context) bool {
 	return why != ""
 }
 
-// suspicion describes what looks like a leak and is undecided, "" if nothing
-// does. It also returns whether a leak is proved.
+// suspicion describes what looks like a leak and is undecided, or returns "" if
+// nothing does. It also reports whether a leak is proved.
 func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	for _, s := range e.run.sessions {
 		text, leak := s.suspicion(ctx)
@@ -97,7 +97,7 @@ func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion returns the suspicion on one device; it is empty if the device is
+// suspicion returns the suspicion on one device. It is empty if the device is
 // lost.
 func (s *session) suspicion(ctx context.Context) (string, bool) {
 	type answer struct {

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// maxFinalAge is the maximum age in device time of a sample that counts as
-	// the final one of a run.
+	// maxFinalAge is the maximum age, in device time, of a sample that counts
+	// as the final one of a run.
 	maxFinalAge = 5 * time.Second
 	// finalTimeout is the real time that the final samples of a run may take.
 	finalTimeout = 10 * time.Second
 )
 
-// takeFinalSamples samples every process at the end of the run. Otherwise a run
-// would end up to one interval after its last sample, and a run whose duration
-// is exactly what a verdict needs would have no verdict.
+// takeFinalSamples samples every process at the end of the run. Without it, a
+// run would end up to one interval after its last sample, and a run that lasts
+// exactly as long as a verdict requires would have no verdict.
 func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {

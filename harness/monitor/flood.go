@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// eventBurst is the number of events of a kind that may occur at the same
-	// time, eventRate the number per second of real time. Each line uses CPU
-	// time, disk space and a line of progress output; a loop of a suite takes
-	// longer than 100 ms.
+	// eventBurst is the number of events of one kind that may occur at the same
+	// time, and eventRate is the number per second of real time. Each event
+	// uses CPU time, disk space and a line of progress output. A loop of a
+	// suite takes longer than 100 ms.
 	eventBurst = 10
 	eventRate  = 10.0
-	// After eventQuota events the rate is limited to slowEventRate per second.
+	// After eventQuota events, the rate is limited to slowEventRate per second.
 	// The marks of one night then stay below 10 MB, and the loops of a suite
 	// are still recorded completely if each takes a second or more.
 	eventQuota    = 10_000
 	slowEventRate = 1.0
-	// skippedEvery is the real time between two records of the number of
-	// skipped events.
+	// skippedEvery is the real time between two events that record the number
+	// of skipped events.
 	skippedEvery = time.Minute
 )
 
-// rateLimit limits the events of a kind that a workload may put on the time
-// axis of a device, and counts the skipped events. It uses the host's real
-// time, even if the time of a simulated phone runs faster: the load is on the
-// host.
+// rateLimit limits the events of one kind that a workload may put on the time
+// axis of a device, and counts the skipped events. It uses the host's real time
+// even if a simulated phone runs faster than real time, because the load is on
+// the host.
 type rateLimit struct {
 	began time.Time
-	// fullUntil is the time since began until which events are rejected;
+	// fullUntil is the time, since began, until which events are rejected;
 	// skipped is the number of rejected events. Both are read without a lock,
 	// because they are read for each line of a workload that prints only marks.
 	fullUntil, skipped atomic.Int64
@@ -43,8 +43,8 @@ type rateLimit struct {
 
 func newRateLimit() *rateLimit { return &rateLimit{began: time.Now(), tokens: eventBurst} }
 
-// allow reports whether an event is within the limit. If it is not, allow
-// counts it as skipped.
+// allow reports whether an event is within the limit. If it is not, the event
+// is counted as skipped.
 func (l *rateLimit) allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,27 +69,27 @@ func (l *rateLimit) allow() bool {
 func (l *rateLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.fullUntil.Load() }
 
 const (
-	// paceBurst is the number of output bytes that are read at full speed,
-	// which is as many as workload.log keeps. paceRate is the number of bytes
-	// per second of real time after that.
+	// paceBurst is the number of output bytes that are read at full speed.
+	// workload.log keeps the same number. paceRate is the number of bytes per
+	// second of real time after that.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
-	// maxPacePause bounds one pause; later writes wait for the rest of the
-	// time.
+	// maxPacePause bounds one pause; the rest of the time is added to the
+	// pauses of later writes.
 	maxPacePause = time.Second
 )
 
 // pace slows down a writer that exceeds paceRate for a long time. Otherwise the
 // host would spend its time searching endless workload output for marks instead
 // of sampling. A pause blocks the workload in its write, as a slow terminal
-// does, without losing output.
+// does, and no output is lost.
 type pace struct {
 	mu   sync.Mutex
 	at   time.Time
 	debt float64 // bytes
 }
 
-// wait pauses after n bytes if necessary.
+// wait pauses after n bytes if they exceed the rate.
 func (p *pace) wait(n int) {
 	p.mu.Lock()
 	now := time.Now()
@@ -105,7 +105,7 @@ func (p *pace) wait(n int) {
 	}
 }
 
-// pacedWriter is a writer with a pace.
+// pacedWriter is a writer whose rate is limited by a pace.
 type pacedWriter struct {
 	w io.Writer
 	pace
@@ -117,7 +117,7 @@ func (p *pacedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the underlying writer if it can be closed.
+// Close closes the underlying writer if it is an io.Closer.
 func (p *pacedWriter) Close() error {
 	if c, ok := p.w.(io.Closer); ok {
 		return c.Close()

@@ -12,9 +12,10 @@ import (
 // counts the remaining objects.
 type Collect string
 
-// The values of Collect. CollectAuto, the default, collects at the marks of a
-// loop, at most every 10 s, in three kinds of runs: those shorter than 2 h,
-// those that end with their workload, and those that dump heaps at marks.
+// The values of Collect. CollectAuto, the default, collects garbage at the
+// marks of a loop, at most every 10 s, in three kinds of runs: those shorter
+// than 2 h, those that end with their workload, and those that dump heaps at
+// marks.
 const (
 	CollectAuto    Collect = "auto"
 	CollectAtMarks Collect = "at_marks"
@@ -31,13 +32,14 @@ const (
 	// collections: an app that spends most of its time collecting no longer
 	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration above which a run has a trend even without
+	// collectShort is the duration from which on a run has a trend even without
 	// forced collections.
 	collectShort = 2 * time.Hour
-	// maxLoopFamilies bounds the number of mark families that are considered
-	// for a loop.
+	// maxLoopFamilies bounds the number of mark families that are examined for
+	// a loop.
 	maxLoopFamilies = 8
-	// collectDeadline bounds the real time for forcing the collections.
+	// collectDeadline is the real time within which the collections must be
+	// forced.
 	collectDeadline = 10 * time.Second
 )
 
@@ -49,9 +51,10 @@ type garbage struct {
 	// those that occurred before a loop was recognized.
 	loopFamily string
 	families   map[string]bool
-	// wanted is the mark of a pending collection, "" if there is none.
+	// wanted is the mark of a pending collection, or "" if no collection is
+	// pending.
 	wanted string
-	// latest is the device time of the latest collection since the start,
+	// latest is the device time of the latest collection since the start. It is
 	// negative if there was none.
 	latest time.Duration
 
@@ -62,14 +65,14 @@ func newGarbage(p *port, l *limits) *garbage {
 	return &garbage{port: p, call: newCall[collection](), families: map[string]bool{}, latest: -1, limits: l}
 }
 
-// collection is the result of one collection in all processes.
+// collection is the result of one forced collection in all processes.
 type collection struct {
 	mark string
 	up   time.Duration
 	done []diagnose.CollectResult
 }
 
-// requestAt requests a collection at a mark, if the run collects at this mark.
+// requestAt requests a collection at a mark if the run forces one at this mark.
 func (g *garbage) requestAt(mark string) {
 	loop := g.addMark(ledger.MarkFamily(mark))
 	now := g.clock.now()
@@ -80,7 +83,7 @@ func (g *garbage) requestAt(mark string) {
 	}
 }
 
-// addMark notes a mark and reports whether it may begin a loop. It may if its
+// addMark counts a mark and reports whether it may begin a loop. It may if its
 // family is the first that occurred twice, or if no family has occurred twice
 // yet and its family is new.
 func (g *garbage) addMark(family string) bool {
@@ -137,7 +140,7 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	}
 	g.silence.requestSucceeded(requestGarbage)
 	g.silence.advance(ctx, a.value.up, a.after)
-	if stale(g.port, a) { // the clock has shown the reboot only after the request was sent
+	if stale(g.port, a) { // the clock revealed the reboot only after the request was sent
 		return
 	}
 	settled := g.clock.now() + collectSettle
@@ -157,8 +160,8 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.limits.readBy(settled)
 }
 
-// nextDue returns when the next sample is due, which is at the latest when a
-// forced collection has settled.
+// nextDue returns when the next sample is due. This is no later than the time
+// when a forced collection has settled.
 func (x *subject) nextDue(due, now time.Duration) time.Duration {
 	if x.sampling.settlesAt > now {
 		return min(due, x.sampling.settlesAt)
@@ -169,8 +172,8 @@ func (x *subject) nextDue(due, now time.Duration) time.Duration {
 // cancel cancels the pending collection.
 func (g *garbage) cancel() { g.wanted = "" }
 
-// nextWake returns the earliest device time at which a collection is due, at
-// most next.
+// nextWake returns the earliest device time at which a collection is due, or
+// next if that is earlier.
 func (g *garbage) nextWake(now, next time.Duration) time.Duration {
 	if g.wanted != "" && !g.call.inFlight {
 		return min(now, next)

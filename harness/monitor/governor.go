@@ -9,19 +9,18 @@ import (
 
 const (
 	// minWeighed is the minimum number of readings between two changes of the
-	// period: CPU time has a resolution of 10 ms, and a single reading may
-	// coincide with other work. If there are more processes than minWeighed,
-	// each must have been read once, because their costs differ.
+	// period. CPU time has a resolution of 10 ms, and other work may distort a
+	// single reading. If there are more processes than minWeighed, each must
+	// have been read once, because their costs differ.
 	minWeighed = 4
 	// smoothing is the weight of the latest reading in the moving average of
 	// costs.
 	smoothing = 0.3
 	// thickenBelow is the share of the budget below which a lengthened period
-	// is halved again. Halving the period doubles the cost, so with a share of
-	// one half the period would oscillate.
+	// is halved again. Halving the period doubles the cost, so a share of one
+	// half would make the period oscillate.
 	thickenBelow = 1.0 / 3
-	// maxThinning is the maximum length of the period, as a multiple of the
-	// configured one.
+	// maxThinning bounds the period, as a multiple of the configured one.
 	maxThinning = 16
 )
 
@@ -29,15 +28,15 @@ const (
 // while readings cost more than the budget allows, and halves it when they cost
 // little.
 type governor struct {
-	factor  int // multiple of the configured period; 0 counts as 1
+	factor  int // multiple of the configured period; 0 means 1
 	thinned int
-	// dumps is the number of readings since the latest change; server is their
-	// cost in system_server.
+	// dumps is the number of readings since the latest change of the period;
+	// server is what they cost system_server.
 	dumps  int
 	server time.Duration
 }
 
-// dumpCost is the largest cost of readings in one process, and the budget for
+// dumpCost is the load that readings cause in one process, and the budget of
 // that process.
 type dumpCost struct {
 	who             string
@@ -46,9 +45,9 @@ type dumpCost struct {
 
 func (l dumpCost) ratio() float64 { return l.percent / l.budget }
 
-// weigh returns the largest cost of readings at the present period, relative to
-// its budget. It compares the cost in system_server per period and the cost in
-// each process per round. It returns zero without a budget.
+// weigh returns the largest load at the present period, relative to its budget.
+// It compares the cost in system_server per period and the cost in each process
+// per round. It returns zero if there is no budget.
 func (b *breakdowns) weigh() dumpCost {
 	worst := dumpCost{budget: 1}
 	consider := func(who string, cost, every time.Duration, budget float64) {

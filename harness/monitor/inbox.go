@@ -18,33 +18,34 @@ import (
 )
 
 // inbox receives marks that other processes send. It is a folder in the run
-// directory with one file per mark, which the run takes and removes. Files work
-// the same on every system and need no port.
+// directory that contains one file per mark. The run reads and removes these
+// files. Files work the same on every system and need no port.
 //
 // A mark whose sender waits for its dumps is named ID.wait. The run renames it
 // to ID.taken, updates its modification time regularly, and writes ID.done when
-// every process is dumped.
+// every process has been dumped.
 //
-// The run directory may have been prepared by another account. The folder is
-// recreated so that only its owner can use it, and only regular files in it are
-// opened: a link could lead elsewhere, and a pipe would block.
+// The run directory may have been prepared by another account. Therefore the
+// folder is recreated with access for its owner only, and only regular files
+// in it are opened: a link could point elsewhere, and reading a pipe would
+// block.
 type inbox struct {
 	// dir is the path of the folder; run is the opened run directory and files
 	// is the opened folder.
 	dir        string
 	run, files *os.Root
-	// folder is the folder itself: its modification time is read five times a
-	// second.
+	// folder describes the folder itself: its modification time is read five
+	// times a second.
 	folder *os.File
 
 	mu sync.Mutex
-	// taken has the marks whose senders are waiting.
+	// taken holds the marks whose senders are waiting.
 	taken map[string]bool
 	stop  func()
 }
 
 // inboxName is the name of the folder, which exists only during the run. The
-// folder also holds the reserve.
+// folder also contains the reserve.
 const inboxName = ".live"
 
 // reserveBytes is the disk space reserved so that run.json can still be written
@@ -53,22 +54,22 @@ const reserveBytes = 2 << 20
 
 const (
 	inboxPoll = 200 * time.Millisecond
-	// inboxScan is how often the folder is read even if it looks unchanged: two
-	// changes within one tick of the file system's clock have the same
-	// modification time.
+	// inboxScan is the interval at which the folder is read even if it looks
+	// unchanged: two changes within one tick of the file system's clock lead to
+	// the same modification time.
 	inboxScan = 2 * time.Second
 	// maxMark bounds the text of a mark, in characters.
 	maxMark = 500
-	// inboxFresh is how often the run updates the time of a mark whose sender
-	// waits. A sender considers the run killed after inboxTimeout without an
-	// update. Both are real time.
+	// inboxFresh is the interval at which the run updates the modification time
+	// of a mark whose sender waits. After inboxTimeout without an update, a
+	// sender assumes that the run was killed. Both are real time.
 	inboxFresh   = 2 * time.Second
 	inboxTimeout = 60 * time.Second
 	// inboxTake is the real time within which a run must take a mark.
 	inboxTake = 5 * time.Second
 )
 
-// The extensions of marks in an inbox.
+// The file name extensions of marks in an inbox.
 const (
 	markFile  = ".mark"
 	waitFile  = ".wait"
@@ -93,8 +94,8 @@ func openInbox(run string) (*inbox, error) {
 }
 
 // open creates the folder in a run directory and opens it. An existing file or
-// folder at this path is a leftover, because a directory with a run in progress
-// has samples.ndjson and is rejected.
+// folder at this path is a leftover, because the directory of a run in progress
+// contains samples.ndjson and would have been rejected.
 func (b *inbox) open(run string) (err error) {
 	if b.run, err = os.OpenRoot(run); err != nil {
 		return fmt.Errorf("create inbox: %w", err)
@@ -126,8 +127,8 @@ func (b *inbox) writeNew(name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// maxMarkFile bounds the bytes read of a mark: maxMark characters of at most
-// four bytes.
+// maxMarkFile bounds how many bytes of a mark are read: maxMark characters of
+// at most four bytes.
 const maxMarkFile = 4 * maxMark
 
 // read reads the text of a mark.
@@ -148,7 +149,7 @@ func (b *inbox) read(file string) (string, error) {
 	return cleanMark(string(text)), err
 }
 
-// keepFresh updates the marks whose senders wait.
+// keepFresh updates the modification times of the marks whose senders wait.
 func (b *inbox) keepFresh(ctx context.Context) {
 	every := time.NewTicker(inboxFresh)
 	defer every.Stop()
@@ -167,7 +168,7 @@ func (b *inbox) keepFresh(ctx context.Context) {
 	}
 }
 
-// watch calls mark for each mark until ctx ends. answer is nil if the sender
+// watch calls mark for each mark until ctx is done. answer is nil if the sender
 // does not wait.
 func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(markDumps) error)) {
 	poll := time.NewTicker(inboxPoll)
@@ -224,15 +225,15 @@ func (b *inbox) take(mark func(text string, answer func(markDumps) error)) {
 	}
 }
 
-// The answer to a sender begins with one of these lines, followed by the
-// missing dumps.
+// The answer to a sender begins with one of these lines. The missing dumps
+// follow.
 const (
 	answerDone = "done"
 	answerNone = "no dump"
 )
 
 // answer reports to the sender of a mark that its dumps are complete, or which
-// of them are missing.
+// dumps are missing.
 func (b *inbox) answer(id string, d markDumps) error {
 	lines := []string{answerDone}
 	if d.none {
@@ -255,16 +256,16 @@ func (b *inbox) answer(id string, d markDumps) error {
 // cleanMark returns a mark as one printable line of at most maxMark characters.
 func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
-// errNoRun is the error for a directory without a run in progress.
+// errNoRun is returned for a directory without a run in progress.
 var errNoRun = errors.New("no run in progress in that directory")
 
-// errNoDump is the error for a mark with a waiting sender at which no process
-// was dumped.
+// errNoDump is returned for a mark with a waiting sender if no process was
+// dumped.
 var errNoDump = errors.New("no process was dumped")
 
 // SendMark sends a mark to the run in progress in dir and waits until the run
-// takes it. If wait is set and the run dumps at marks, it returns when every
-// process has settled and is dumped; the result lists the missing dumps. An
+// takes it. If wait is set and the run dumps heaps at marks, it waits until
+// every process has settled and been dumped, and returns the missing dumps. An
 // error with missing dumps means that the mark is recorded and no process was
 // dumped. An error without missing dumps means that the run did not take the
 // mark or did not answer.
@@ -330,7 +331,7 @@ func awaitTaken(ctx context.Context, name string) error {
 // awaitDumps waits until the run reports that the dumps of a mark are complete.
 func awaitDumps(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // modification time of the mark in the inbox
-	seen := time.Now()  // local time at which that modification time was first seen
+	seen := time.Now()  // local time when that modification time was first seen
 	for {
 		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {

@@ -27,27 +27,29 @@ type Instrument struct {
 	// Component is the runner, such as
 	// com.shop.test/androidx.test.runner.AndroidJUnitRunner.
 	Component string
-	// Arguments are the values of -e, except delay_msec, which is Delay.
+	// Arguments are the arguments that `am instrument` receives with -e. They
+	// exclude delay_msec, which is set by Delay.
 	Arguments map[string]string
-	// Delay is the device time after each test. If it is zero, the delay is
-	// DefaultDelay plus the time that the host needs.
+	// Delay is the device time to wait after each test. If it is zero, the
+	// delay is DefaultDelay plus the time that the host needs.
 	Delay time.Duration
-	// Options are the options for the check of each test; the workload sets the
+	// Options are the options for the check of each test. The workload sets the
 	// name and the device.
 	Options CheckOptions
 }
 
 const (
-	// DefaultDelay is the device time that is needed after a test to count
-	// objects, let the app settle (5 s) and start its heap dump. While the dump
-	// is written, the process is suspended.
+	// DefaultDelay is the device time needed after a test to count objects, let
+	// the app settle (5 s) and start its heap dump. While the dump is written,
+	// the process is suspended.
 	DefaultDelay = 10 * time.Second
 	// hostDelay is the real time that the host needs within the delay. On a
-	// device whose time runs faster, it corresponds to more device time.
+	// device that runs faster than real time, it corresponds to more device
+	// time.
 	hostDelay = 2 * time.Second
-	// finishDelay is the device time in which activities are finished after the
-	// end of a test is reported. An object count that was taken before they are
-	// finished is repeated.
+	// finishDelay is the device time within which activities are finished after
+	// the end of a test is reported. An object count that was taken before they
+	// are finished is repeated.
 	finishDelay = 500 * time.Millisecond
 )
 
@@ -73,7 +75,7 @@ func (i Instrument) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return rec, err
 }
 
-// delayOn returns the delay on a device with a time scale.
+// delayOn returns the delay on a device with the given time scale.
 func (i Instrument) delayOn(scale float64) time.Duration {
 	if i.Delay > 0 {
 		return i.Delay
@@ -92,13 +94,13 @@ func (i Instrument) command(delay time.Duration) string {
 	return strings.Join(append(words, text.ShellQuote(i.Component)), " ")
 }
 
-// warnings describes the parts of the checks that do not work because of the
+// warnings lists the parts of the checks that do not work with the given
 // arguments.
 func (i Instrument) warnings() []string {
 	var out []string
 	if strings.EqualFold(i.Arguments[newOrderArgument], "true") {
-		// AndroidJUnitRunner.addListenersNewOrder: the delay comes before the
-		// end of the test is reported.
+		// AndroidJUnitRunner.addListenersNewOrder: the delay takes place before
+		// the end of the test is reported.
 		out = append(out, "with "+newOrderArgument+
 			" the runner waits before it reports the end of a test, and leaves no time to check it: remove that "+
 			"argument")
@@ -109,7 +111,7 @@ func (i Instrument) warnings() []string {
 	return out
 }
 
-// orchestrated reports whether a component is Android Test Orchestrator.
+// orchestrated reports whether a component is the Android Test Orchestrator.
 func orchestrated(component string) bool {
 	pkg, _, _ := strings.Cut(component, "/")
 	return strings.HasSuffix(pkg, ".test.orchestrator")
@@ -149,10 +151,11 @@ func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int
 	return st.resultOf(dev, exit, nil)
 }
 
-// maxFailedShown bounds the names of failed tests in an error.
+// maxFailedShown bounds the number of failed tests that an error names.
 const maxFailedShown = 5
 
-// testsFailed describes the failures of a test run, "" if there are none.
+// testsFailed describes the failures of a test run, or returns "" if there are
+// none.
 func testsFailed(sum instrument.Totals, failed []string) string {
 	var why []string
 	switch total := sum.Seen + sum.Missing(); {
@@ -183,11 +186,12 @@ type testChecks struct {
 	*checkQueue
 	orchestratorRecorded bool // the warning about the orchestrator
 
-	// first has the lives that ran before the tests; delayCounts has the counts
-	// in the latest delay that no other test has affected.
+	// first holds the lives that were present before the tests. delayCounts
+	// holds the object counts from the latest delay that was not affected by
+	// another test.
 	first       map[life]bool
 	delayCounts map[life]map[string]int64
-	latest      map[life]bool // the lives that ran at the end of the latest test
+	latest      map[life]bool // the lives that were running at the end of the latest test
 
 	current *checkedTest
 	failed  []string
@@ -212,7 +216,7 @@ func (c *testChecks) begin() (scale float64) {
 	return s.clock.scale
 }
 
-// endDelay notes the end of the delay after the latest test.
+// endDelay records the end of the delay after the latest test.
 func (c *testChecks) endDelay() {
 	if c.current != nil {
 		c.current.endDelay()
@@ -241,8 +245,8 @@ func (c *testChecks) findProcesses(t *checkedTest) {
 	}
 }
 
-// restarted reports whether a process that ran at the end of one test has a new
-// life at the next.
+// restarted reports whether a process that was running at the end of one test
+// has a new life at the beginning of the next.
 func restarted(before, now map[life]bool) bool {
 	for of := range before {
 		if now[of] {
@@ -257,7 +261,7 @@ func restarted(before, now map[life]bool) bool {
 	return false
 }
 
-// testEnded queues the check of a test, in the delay after it.
+// testEnded queues the check of a test during the delay after it.
 func (c *testChecks) testEnded(test instrument.Test, outcome instrument.Outcome, stack string) {
 	t := c.current
 	switch outcome {
@@ -281,13 +285,13 @@ func (c *testChecks) check(t *checkedTest, outcome instrument.Outcome, stack str
 		t.check.unread = "not checked: the test is ignored"
 	default:
 		t.check.unread = "not checked: the process did not outlive the test"
-		_, _ = t.check.findProcesses(c.ctx) // this notes the end of the test now
+		_, _ = t.check.findProcesses(c.ctx) // this records the end of the test now
 	}
 	c.close(t, string(outcome), stack)
 }
 
-// collect reads the processes after a test, shortly after its activities are
-// finished.
+// collect reads the processes after a test, shortly after its activities have
+// been finished.
 func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 	if sleep(c.ctx, time.Until(ended.Add(c.session.clock.real(finishDelay)))) != nil {
 		return
@@ -312,9 +316,9 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 
 const raiseDelay = ": increase it (" + delayArgument + ")"
 
-// before returns the counts of a process before a test: the counts in the delay
-// before that test. A process that started after the tests began had no screen
-// at first.
+// before returns the object counts of a process before a test, which are those
+// from the delay before that test. A process that started after the tests began
+// initially had no screen.
 func (c *testChecks) before(of life) map[string]int64 {
 	if counts := c.delayCounts[of]; counts != nil {
 		return counts

@@ -16,7 +16,7 @@ type journal struct {
 	clock  clock
 	part   *ledger.Part
 	loop   loop
-	// faults has the error last recorded for each kind of request.
+	// faults holds the latest recorded error for each kind of request.
 	faults map[requestKind]string
 }
 
@@ -50,13 +50,13 @@ func (j *journal) recordProcessEvent(x *subject, event, text string) {
 	j.recordEvent(j.processEvent(x.Account, event, text))
 }
 
-// recordEvent records an event at the present time.
+// recordEvent records an event with the present time.
 func (j *journal) recordEvent(e record.Event) {
 	j.recordEventAt(e, max(j.part.Up(), j.part.At(j.clock.now())))
 }
 
-// recordEventAt records an event at a time of the device's clock, and the
-// transitions that it causes.
+// recordEventAt records an event with the given time of the device's clock, and
+// the transitions that the event causes.
 func (j *journal) recordEventAt(e record.Event, up time.Duration) {
 	e.T, e.Up = j.part.Seconds(up), record.Round(up.Seconds(), 3)
 	if j.write(e) {
@@ -64,7 +64,7 @@ func (j *journal) recordEventAt(e record.Event, up time.Duration) {
 	}
 }
 
-// write writes an event and shows it. It returns false if the event could not
+// write writes and displays an event. It returns false if the event could not
 // be written. Such an event is not judged, because the result of a run is
 // derived from the lines that were written.
 func (j *journal) write(e record.Event) bool {
@@ -84,7 +84,8 @@ func (j *journal) write(e record.Event) bool {
 	return true
 }
 
-// row returns a process as a row of a table, at a time on the session's clock.
+// row returns the table row of a process at the given time on the session's
+// clock.
 func (s *session) row(x *subject, now time.Duration) Row {
 	r := x.row(s.dev.Serial(), now)
 	r.Answers, r.Age = s.silence.available(), -1
@@ -113,5 +114,6 @@ func (j *journal) recordFault(kind requestKind, err error) {
 	j.recordEvent(record.Event{Event: "error", Text: err.Error()})
 }
 
-// clearFault notes that a request succeeded.
+// clearFault notes that a request has succeeded, so that its next error is
+// recorded.
 func (j *journal) clearFault(kind requestKind) { delete(j.faults, kind) }

@@ -22,10 +22,10 @@ const (
 // callers by design, such as the adb server and the daemons of build tools.
 var daemons = []string{"fork-server", "GradleDaemon", "KotlinCompileDaemon"}
 
-// leftRunning names the processes that a workload has left running outside of
-// its process group; the group itself is killed when the workload ends. A
-// process in another session can only be attributed by its environment; CI
-// servers find leftover processes of a build in the same way (Jenkins,
+// leftRunning returns the names of the processes outside its process group that
+// a workload has left running; the group itself is killed when the workload
+// ends. A process in another session can be recognized only by its environment.
+// CI servers find the leftover processes of a build in the same way (Jenkins,
 // hudson.util.ProcessTree).
 func leftRunning(variable string, group int) []string {
 	entries, err := os.ReadDir("/proc")
@@ -51,8 +51,8 @@ func leftRunning(variable string, group int) []string {
 	return out
 }
 
-// hasVariable reports whether a process was started with a variable in its
-// environment. The environment of other users' processes cannot be read.
+// hasVariable reports whether a process was started with the given environment
+// variable. The environment of other users' processes cannot be read.
 func hasVariable(pid int, variable string) bool {
 	environ, err := procFile(pid, "environ")
 	return err == nil &&

@@ -2,6 +2,6 @@
 
 package monitor
 
-// leftRunning returns nil: this system does not show the environment of
+// leftRunning returns nil: this system does not expose the environment of
 // processes.
 func leftRunning(string, int) []string { return nil }

@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// limits reads how close processes are to their limits and records warnings.
+// limits reads how close processes are to their resource limits and records
+// warnings.
 type limits struct {
 	*port
 	call      call[[]capture.Headroom]
@@ -18,7 +19,7 @@ type limits struct {
 	// due is the time of the next reading on the session's clock.
 	due time.Duration
 
-	// requested has the callers of a LiveRun that wait for a reading;
+	// requested holds the callers of a LiveRun that wait for a reading;
 	// requestedMu guards it.
 	requestedMu sync.Mutex
 	requested   *capture.Headrooms
@@ -33,11 +34,12 @@ func newLimits(p *port) *limits {
 	return l
 }
 
-// reset discards the state that depends on the boot and on the user of the
-// shell.
+// reset discards the state that depends on the boot and on the user that the
+// shell runs as.
 func (l *limits) reset() { l.headrooms = capture.NewHeadrooms(l.dev, l.dev.Facts) }
 
-// readBy schedules a reading by a time on the session's clock.
+// readBy schedules a reading for the given time on the session's clock at the
+// latest.
 func (l *limits) readBy(at time.Duration) { l.due = min(l.due, at) }
 
 func (l *limits) nextWake(next time.Duration) time.Duration {
@@ -114,8 +116,9 @@ func (l *limits) record(x *subject, h capture.Headroom) {
 	l.recordWarnings(x)
 }
 
-// recordWarnings records the warnings that are not recorded yet. Warnings are
-// derived from other lines, so a rebuild of the run ignores the recorded ones.
+// recordWarnings records the warnings that have not been recorded yet. Warnings
+// can be derived from other lines, so the recorded ones are ignored when a run
+// is rebuilt.
 func (l *limits) recordWarnings(x *subject) {
 	limits := x.Limits()
 	for _, w := range limits[min(x.limits.recorded, len(limits)):] {

@@ -18,9 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// LiveRun is a run in progress. Its methods may be called by several
-// goroutines. After the end of the run, methods that need a device return an
-// error.
+// LiveRun is a run in progress. Its methods may be called concurrently. After
+// the run has ended, methods that need a device return an error.
 type LiveRun struct {
 	run    *run
 	ended  chan struct{}
@@ -29,9 +28,11 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen has the leaks that heap dumps of checks have shown in each life.
+	// seen holds the leaks that the heap dumps of checks have shown in each
+	// life.
 	seen map[life]*check.Seen
-	// latest has the counts of each life at the end of its latest check.
+	// latest holds the object counts of each life at the end of its latest
+	// check.
 	latest map[life]map[string]int64
 }
 
@@ -39,8 +40,8 @@ type LiveRun struct {
 func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
-	// The inbox is removed first: on a full disk, its reserve frees space for
-	// the last lines.
+	// The inbox is removed first, because on a full disk its reserve frees
+	// space for the last lines.
 	berr := box.close()
 	displaced := !m.checkWrite(m.recorder.Check())
 	if displaced {
@@ -53,7 +54,7 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
 		// Nothing is written if the directory was moved: a run.json without
-		// samples looks like a run.
+		// samples would look like a run.
 		w.err = fmt.Errorf("write run: %w; if %s was moved, finish it with `leakgate report` at its new place", w.err,
 			filepath.Base(m.Dir))
 	} else {
@@ -68,8 +69,8 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 func (w *LiveRun) Done() <-chan struct{} { return w.ended }
 
 // Wait waits for the end of the run and returns its record. It returns an error
-// if the run could not be written; if the run failed, the reason is in the
-// record.
+// if the run could not be written. If the run failed, the record contains the
+// reason.
 func (w *LiveRun) Wait() (record.Run, error) {
 	<-w.ended
 	return w.result, w.err
@@ -79,10 +80,10 @@ func (w *LiveRun) Wait() (record.Run, error) {
 const maxReason = 500
 
 // Stop stops the run and waits for its end, like [LiveRun.Wait]. As at the end
-// of a duration, requested heap dumps are taken and analyzed, including those
-// at the end of the run. The reason is written to run.json. If the context has
-// ended, the run counts as interrupted and takes no final dumps. If Stop is
-// called more than once, the reason of the first call is used.
+// of the duration, requested heap dumps are taken and analyzed, including those
+// at the end of the run. The reason is written to run.json. If ctx is done, the
+// run counts as interrupted and takes no final dumps. If Stop is called more
+// than once, the reason of the first call is used.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
@@ -114,10 +115,10 @@ func (w *LiveRun) Now(process string) []Row {
 
 // Mark sets a mark on the time axis of every device, for example at the end of
 // a loop of a suite. If the run dumps heaps at marks, Mark returns when every
-// process has settled and is dumped, and it returns the dumps that are missing.
-// The app must be left alone until then. Mark waits up to 10 s of device time
-// for a process to appear. If the run does not dump at marks, the returned list
-// says so.
+// process has settled and been dumped; the result lists the missing dumps. The
+// app must be left alone until then. Mark waits up to 10 s of device time for a
+// process to appear. If the run does not dump heaps at marks, the result states
+// this.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -148,8 +149,8 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	}
 }
 
-// OpenWindow is an open span of a run that is judged separately, such as one
-// test of a suite.
+// OpenWindow is a span of a run that is still open and is judged separately,
+// such as one test of a suite.
 type OpenWindow struct {
 	on     []*session
 	number int
@@ -193,8 +194,8 @@ func (w *LiveRun) windowOn(on []*session, name string) (*OpenWindow, error) {
 	return &OpenWindow{on: on, number: number}, nil
 }
 
-// Close closes the window and returns its verdicts on each device, as in
-// run.json. A second call returns the same verdicts.
+// Close closes the window and returns the verdicts on the window for each
+// device, as in run.json. A second call returns the same verdicts.
 func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
@@ -214,9 +215,9 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 }
 
 // Diagnose orders a diagnosis of a process and returns its result, which
-// becomes part of the record. device may be "" if there is only one. recipe is
-// java, native, gpu, thread, unknown, snapshot or dump. Diagnose returns an
-// error if the process is not running or the diagnosis failed.
+// becomes part of the record. device may be "" if there is only one device.
+// recipe is java, native, gpu, thread, unknown, snapshot or dump. Diagnose
+// returns an error if the process is not running or the diagnosis failed.
 func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
@@ -256,8 +257,8 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 
 // Objects returns the object counts that dumpsys meminfo prints for a process
 // after a garbage collection: Activities, Views, ViewRootImpl and so on. device
-// may be "" if there is only one. It returns an error if the process is not
-// running or the device does not respond.
+// may be "" if there is only one device. Objects returns an error if the
+// process is not running or the device does not respond.
 func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -266,7 +267,7 @@ func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[stri
 	return readObjects(ctx, s.dev, target.Process)
 }
 
-// withProcess calls do with a process, on the goroutine of the process's
+// withProcess calls do with a process on the goroutine of the process's
 // session, if the process is running.
 func (w *LiveRun) withProcess(device, process string, do func(*session, *subject)) error {
 	s, err := w.session(device)
@@ -293,8 +294,8 @@ func (w *LiveRun) withProcess(device, process string, do func(*session, *subject
 	return nil
 }
 
-// session returns the session of a device, which may be "" if there is only
-// one.
+// session returns the session of a device. The device may be "" if there is
+// only one.
 func (w *LiveRun) session(device string) (*session, error) {
 	var of []*session
 	for _, s := range w.run.sessions {

@@ -27,8 +27,8 @@ const (
 	stampLength = 18
 )
 
-// followMarks sets the marks that a test on the device logs, until ctx ends. A
-// test on the device has no other way to set a mark. Lines logged before the
+// followMarks sets the marks that a test on the device logs, until ctx is done.
+// A test on the device has no other way to set a mark. Lines logged before the
 // run are ignored.
 func (s *session) followMarks(ctx context.Context) {
 	if !s.run.atMarks() || s.dev.Facts.API < logTimeAPI {
@@ -43,13 +43,13 @@ func (s *session) followMarks(ctx context.Context) {
 			if from != "" {
 				from, resumed = s.readMarks(ctx, from, resumed), true
 			}
-			_ = sleep(ctx, followRetry) // returns early when ctx ends
+			_ = sleep(ctx, followRetry) // returns early when ctx is done
 		}
 	})
 }
 
-// deviceTime returns the device's wall clock time in the format of its log, ""
-// if the device does not respond.
+// deviceTime returns the device's wall clock time in the format of its log, or
+// "" if the device does not respond.
 func deviceTime(ctx context.Context, dev Device) string {
 	a, err := shell.Ask(ctx, dev, answerTimeout, "date '+%m-%d %H:%M:%S.000'")
 	stamp := strings.TrimSpace(string(a.Stdout))
@@ -60,8 +60,8 @@ func deviceTime(ctx context.Context, dev Device) string {
 }
 
 // readMarks follows the log from the given time on, until the device
-// disconnects or ctx ends, and returns the time of the last mark. When reading
-// resumes at that time, lines up to then are skipped.
+// disconnects or ctx is done, and returns the time of the last mark. When
+// reading resumes at that time, lines up to then are skipped.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
 	out := &lineReader{out: &pacedWriter{w: io.Discard}, onLine: func(line string) {
@@ -72,7 +72,7 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 		last = stamp
 		s.mailbox.post(message{Event: record.Event{Event: "mark", Text: mark}})
 	}}
-	// The exit status has no meaning: the command ends with ctx or when the
+	// The exit status has no meaning: the command ends when ctx is done or the
 	// device disconnects.
 	_, _ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
 		":I </dev/null 2>/dev/null", out, io.Discard)
@@ -80,8 +80,8 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 }
 
 // markOfLog parses "01-02 03:04:05.678 1234 1240 I leakgate: mark checkout"
-// into the time and the mark. The message may also have the form of a mark in
-// the output of a workload, leakgate:mark.
+// into the time and the mark. The message may also have the form leakgate:mark,
+// as in the output of a workload.
 func markOfLog(line string) (stamp, mark string, ok bool) {
 	if len(line) < stampLength {
 		return "", "", false

@@ -6,44 +6,45 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// mailbox passes events of other goroutines, such as marks of a workload, to
-// the goroutine of a session.
+// mailbox passes events from other goroutines, such as the marks of a workload,
+// to the goroutine of a session.
 type mailbox struct {
 	notify chan struct{}
 	*messageQueue
-	// marks and events limit the marks and the other events that a workload
-	// causes.
+	// marks limits the marks that a workload causes, and events its other
+	// events.
 	marks, events *rateLimit
 }
 
 type messageQueue struct {
 	mu      sync.Mutex
 	waiting []message
-	// closed is set if messages are no longer taken.
+	// closed is set once the mailbox accepts no more messages.
 	closed bool
 }
 
 // message is an event, or a function to run on the session's goroutine. If the
-// event is a mark, a caller may wait for its dumps.
+// event is a mark, a caller may wait for the mark's dumps.
 type message struct {
 	record.Event
 	dumps *dumpWait
 	do    func()
-	// bounded is set for events whose number a workload determines.
+	// bounded is set for events whose number depends on a workload.
 	bounded bool
 	// skipped is the number of marks skipped before this one.
 	skipped int64
 }
 
-// maxMessages bounds the queue while a session is busy for minutes.
+// maxMessages bounds the queue, which grows while a session is busy for
+// minutes.
 const maxMessages = 10_000
 
 func newMailbox() mailbox {
 	return mailbox{make(chan struct{}, 1), &messageQueue{}, newRateLimit(), newRateLimit()}
 }
 
-// post adds a message to the queue. If it rejects the message, it notifies the
-// caller that waits for the dumps, if any.
+// post adds a message to the queue. If the message is rejected, post notifies
+// the caller that waits for the dumps, if any.
 func (m mailbox) post(l message) {
 	if !m.enqueue(l) {
 		l.dumps.addMissing("the device is no longer watched, or too many marks came at the same time")
@@ -56,8 +57,8 @@ func (m mailbox) post(l message) {
 	}
 }
 
-// limitOf returns the rate limit for a message, nil if it has none: a caller
-// that waits for dumps sets no other mark while it waits.
+// limitOf returns the rate limit for a message, or nil if the message is not
+// limited. A caller that waits for dumps sets no other mark while it waits.
 func (m mailbox) limitOf(l message) *rateLimit {
 	switch {
 	case l.do != nil || l.dumps != nil && l.dumps.requested:
@@ -89,7 +90,7 @@ func (m mailbox) enqueue(l message) bool {
 	return true
 }
 
-// close rejects further messages.
+// close makes the mailbox reject further messages.
 func (m mailbox) close() {
 	m.mu.Lock()
 	left := m.waiting

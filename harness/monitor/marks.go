@@ -12,15 +12,15 @@ import (
 // marks handles the marks on the device.
 type marks struct {
 	*port
-	// count is the number of marks so far. scanCount is that number when the
-	// scan in progress began, at scannedAt; foundCount is that number when the
-	// latest complete scan began.
+	// count is the number of marks so far. scanCount is the value of count when
+	// the scan in progress began, at scannedAt; foundCount is its value when
+	// the latest complete scan began.
 	count, foundCount, scanCount int
 	scannedAt                    time.Duration
-	// pending are the marks whose heap dumps wait for a scan.
+	// pending lists the marks whose heap dumps wait for a scan.
 	pending []pendingMark
-	// skipped are the marks and events of the workload that exceeded the rate
-	// limit.
+	// skipped counts the marks and events of the workload that exceeded the
+	// rate limit.
 	skipped skips
 
 	discovery *discovery
@@ -30,8 +30,8 @@ type marks struct {
 
 const (
 	// maxAppearWait is the device time within which a process of the app must
-	// be found for a mark whose sender waits. It is needed because `am start`
-	// may return before a slow phone has forked the process.
+	// be found for a mark whose sender waits. The wait is needed because `am
+	// start` may return before a slow phone has forked the process.
 	maxAppearWait = 10 * time.Second
 	// maxScanWait is the device time within which the scan for other marks must
 	// end. After that, the processes of the previous scan are dumped: the later
@@ -41,12 +41,13 @@ const (
 	minScanInterval = time.Second
 )
 
-// pendingMark is a mark whose heap dumps are not ordered yet. A scan must first
-// find the processes that are running, because processes may have been stopped
-// and started since the regular scan.
+// pendingMark is a mark whose heap dumps have not been ordered yet. A scan must
+// first find the running processes, because processes may have been stopped and
+// started since the regular scan.
 type pendingMark struct {
 	text string
-	// number is the position of the mark among the marks of the device, from 1.
+	// number is the position of the mark among the marks of the device, counted
+	// from 1.
 	number int
 	at     time.Time
 	// deadline is the device time, since the start of the session, until which
@@ -56,10 +57,10 @@ type pendingMark struct {
 	dumps *dumpWait
 }
 
-// take handles a mark. If the run dumps at marks, every process that a scan
-// finds is dumped. If marks before this one were skipped, its position in a
-// loop is unknown. In this case objects are neither counted nor dumped, unless
-// a caller waits for the dumps.
+// take handles a mark. If the run dumps heaps at marks, every process that a
+// scan finds is dumped. If marks before this one were skipped, its position in
+// a loop is unknown. In that case objects are neither counted nor dumped,
+// unless a caller waits for the dumps.
 func (m *marks) take(l message) {
 	mark, dumps := l.Text, l.dumps
 	skipped := m.add(l)
@@ -100,7 +101,7 @@ func (m *marks) ready(p pendingMark) bool {
 	if m.foundFor(p) && (p.dumps == nil || m.subjects.anyPresent()) {
 		return true
 	}
-	// A caller waits: the scan in progress counts too.
+	// If a caller waits, the scan in progress may still find the process.
 	return m.clock.now() >= p.deadline && (p.dumps == nil || !m.discovery.scanning())
 }
 
@@ -110,22 +111,23 @@ func (m *marks) foundFor(p pendingMark) bool { return p.number <= m.foundCount }
 // firstFound reports whether the scan for the first pending mark has ended.
 func (m *marks) firstFound() bool { return len(m.pending) > 0 && m.foundFor(m.pending[0]) }
 
-// scanBegan and scanEnded note a scan for processes.
+// scanBegan and scanEnded record the beginning and the end of a scan for
+// processes.
 func (m *marks) scanBegan() { m.scanCount, m.scannedAt = m.count, m.clock.now() }
 func (m *marks) scanEnded() { m.foundCount = m.scanCount }
 
 // nextWake returns the earliest device time at which the wait of a mark ends,
-// at most next.
+// or next if that is earlier.
 func (m *marks) nextWake(next time.Duration) time.Duration {
-	// in this case the end of the scan wakes the session
+	// In this case the end of the scan wakes the session.
 	if len(m.pending) == 0 || m.pending[0].deadline <= m.clock.now() {
 		return next
 	}
 	return min(next, m.pending[0].deadline)
 }
 
-// total returns the number of marks so far; waiting reports whether any of them
-// wait for their dumps.
+// total returns the number of marks so far; waiting reports whether any mark is
+// waiting for its dumps.
 func (m *marks) total() int    { return m.count }
 func (m *marks) waiting() bool { return len(m.pending) > 0 }
 
@@ -175,22 +177,22 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// skips are the events that exceeded the rate limit.
+// skips counts the events that exceeded the rate limit.
 type skips struct {
-	// marks is the number of marks that were skipped before the latest mark
-	// that was taken.
+	// marks is the number of marks that were skipped before the latest accepted
+	// mark.
 	marks int64
-	// recorded is the latest recorded number of skipped events of each kind; at
-	// is when it was recorded.
+	// recorded holds the latest recorded number of skipped events of each kind;
+	// at is when it was recorded.
 	recorded [2]int64
 	at       [2]time.Time
-	// evidence is set once it is recorded that heap dumps are missing because
-	// marks were skipped.
+	// evidence is set once the record states that heap dumps are missing
+	// because marks were skipped.
 	evidence bool
 }
 
-// add counts a mark and the marks skipped before it, and returns the number of
-// skipped marks.
+// add counts a mark and the marks skipped before it, and returns how many were
+// skipped.
 func (m *marks) add(l message) (skipped int64) {
 	skipped = max(0, l.skipped-m.skipped.marks)
 	m.skipped.marks += skipped
@@ -198,9 +200,9 @@ func (m *marks) add(l message) (skipped int64) {
 	return skipped
 }
 
-// recordSkips records how many marks and events of the workload were skipped:
-// the first ones immediately, further ones once per minute, or all of them now
-// if all is set.
+// recordSkips records how many marks and events of the workload were skipped.
+// The first ones are recorded immediately, further ones once per minute. If all
+// is set, it records all of them now.
 func (m *marks) recordSkips(all bool) {
 	for i, k := range []struct {
 		event, one, many, advice string

@@ -21,15 +21,15 @@ import (
 )
 
 var (
-	// errDuration ends a run at the end of its duration.
+	// errDuration is the cause of the end of a run whose duration is over.
 	errDuration = errors.New("duration is over")
-	// errWorkload ends a run with its workload.
+	// errWorkload is the cause of the end of a run whose workload has ended.
 	errWorkload = errors.New("workload is done")
-	// errDevices ends a run without remaining devices.
+	// errDevices is the cause of the end of a run without remaining devices.
 	errDevices = errors.New("every device is lost")
-	// errDisk ends a run whose lines cannot be written.
+	// errDisk is the cause of the end of a run whose lines cannot be written.
 	errFinished = errors.New("run is finished")
-	// errDisk ends a run that cannot be written.
+	// errDisk is the cause of the end of a run that cannot be written.
 	errDisk = errors.New("cannot write the run directory")
 )
 
@@ -50,10 +50,11 @@ func stopReason(cause error) string {
 }
 
 // Run watches the devices until the duration is over, the workload ends, every
-// device is lost, the run directory cannot be written or ctx ends. Then it
-// writes run.json and returns the record. If ctx ended, the record is complete
-// and marked as interrupted. Run returns an error if the run could not start or
-// could not be written; if the run failed later, the reason is in the record.
+// device is lost, the run directory cannot be written or ctx is done. Then it
+// writes run.json and returns the record. If ctx was canceled, the record is
+// complete and marked as interrupted. Run returns an error if the run could not
+// start or could not be written; if the run failed later, the record contains
+// the reason.
 func Run(ctx context.Context, o Options) (record.Run, error) {
 	w, err := Start(ctx, o)
 	if err != nil {
@@ -62,7 +63,7 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	return w.Wait()
 }
 
-// Start starts a run and returns it. The run ends like [Run], or by
+// Start starts a run and returns it. The run ends as described for [Run], or by
 // [LiveRun.Stop]. Start returns an error if the run could not start; in this
 // case it leaves no files behind.
 func Start(ctx context.Context, o Options) (*LiveRun, error) {
@@ -106,7 +107,7 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	return w, nil
 }
 
-// writeLeaks writes the table of findings, if leaks are diagnosed.
+// writeLeaks writes the table of findings if leaks are diagnosed.
 func (m *run) writeLeaks(r record.Run) error {
 	if m.responder == nil {
 		return nil
@@ -114,8 +115,8 @@ func (m *run) writeLeaks(r record.Run) error {
 	return record.WriteLeaks(m.Dir, r)
 }
 
-// writeJUnit writes the verdicts for CI servers, if requested or if tests were
-// checked.
+// writeJUnit writes the verdicts for CI servers if this was requested or if
+// tests were checked.
 func (m *run) writeJUnit(r record.Run) error {
 	if m.JUnit == nil && len(r.Checks) == 0 || m.JUnit != nil && !*m.JUnit {
 		return nil
@@ -130,14 +131,14 @@ type run struct {
 	started  time.Time
 	sessions []*session
 	overhead *selfUsage
-	// paths redacts paths of the host in the record.
+	// paths removes paths of the host from the record.
 	paths     hostfile.Paths
 	live      *LiveRun
 	workloads *workloads
 	extension *extension
 	ledger    *ledger.Ledger
 
-	// responder diagnoses leaks; nil if they are not diagnosed.
+	// responder diagnoses leaks; it is nil if leaks are not diagnosed.
 	responder *response.Responder
 	// analysisSlot admits one analysis at a time.
 	analysisSlot chan struct{}
@@ -156,8 +157,8 @@ func newRun(o Options) *run {
 	return m
 }
 
-// header returns the first line of the run, which contains everything needed to
-// judge the remaining lines again.
+// header returns the first line of the run, which contains everything that is
+// needed to judge the remaining lines again.
 func (m *run) header() record.Header {
 	h := record.Header{
 		Started: m.started.UTC(),
@@ -184,8 +185,8 @@ func (m *run) header() record.Header {
 	return h
 }
 
-// watch runs the sessions and the workload until ctx ends, and returns the
-// cause of the end. Diagnoses continue until the context user ends.
+// watch runs the sessions and the workload until ctx is done, and returns the
+// cause. Diagnoses continue until the context user is done.
 func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	stop := m.stop
 	defer stop(nil)
@@ -202,8 +203,8 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	}
 	others.Go(func() { m.checkDirectory(ctx) })
 	sessions.Wait()
-	// Sessions end because ctx ends, whose cause is returned, or because their
-	// devices are lost.
+	// Sessions end because ctx is done or because their devices are lost. The
+	// cause of ctx is returned.
 	stop(errDevices)
 	others.Wait()
 	m.recordGrowth()
@@ -227,7 +228,7 @@ func (m *run) checkDirectory(ctx context.Context) {
 	}
 }
 
-// recordGrowth records what grew between the heap dumps at marks.
+// recordGrowth records which objects grew between the heap dumps at marks.
 func (m *run) recordGrowth() {
 	if m.responder == nil || !m.checkWrite(m.recorder.Check()) {
 		return
@@ -256,8 +257,8 @@ func (m *run) end(cause error) {
 	m.checkWrite(m.ledger.AddEvent(stop))
 }
 
-// reasonOf returns the reason given by the caller that stopped the run, "" if
-// the run ended otherwise.
+// reasonOf returns the reason given by the caller that stopped the run, or ""
+// if the run ended otherwise.
 func (m *run) reasonOf(cause error) string {
 	if !errors.Is(cause, errFinished) {
 		return ""

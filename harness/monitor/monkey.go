@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Monkey is a workload that sends random events with the device's monkey. After
-// a disconnect or reboot the remaining events are sent when the device is back.
+// Monkey is a workload that sends random events with the device's monkey
+// command. After a disconnect or reboot, the remaining events are sent once the
+// device is back.
 type Monkey struct {
 	Package  string
 	Seed     int64
@@ -58,7 +59,7 @@ func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Env) (*int, er
 		if !waitForDevice(ctx, dev) {
 			return st.resultOf(dev, exit, err)
 		}
-		// The same seed would repeat the first events.
+		// With the same seed, monkey would repeat the first events.
 		rest.Seed++
 		st.Record(dev.Serial(), record.Event{Event: "workload", Text: fmt.Sprintf(
 			"device dropped monkey; continuing after about %d of %d events with seed %d", m.Events-rest.Events,
@@ -82,9 +83,9 @@ func (m Monkey) runOnce(ctx context.Context, dev capture.Device, st Env) (sent, 
 }
 
 // recordFaults records the crashes and ANRs that monkey reports and is
-// configured to ignore. It passes other lines on.
+// configured to ignore. It passes all other lines on.
 func recordFaults(dev capture.Device, st Env, next func(string)) func(string) {
-	var crash record.Event // a crash whose cause is not read yet
+	var crash record.Event // a crash whose cause has not been read yet
 	return func(line string) {
 		switch fault, ok := monkeyFault(line); {
 		case ok && fault.Reason == "crash":
@@ -128,8 +129,8 @@ func monkeyFault(line string) (record.Event, bool) {
 	return record.Event{}, false
 }
 
-// command returns the command line of monkey, with options that ignore crashes
-// and ANRs of the app: a leak test continues after a crash.
+// command returns the command line of monkey, with options that make it ignore
+// crashes and ANRs of the app: a leak test continues after a crash.
 func (m Monkey) command() string {
 	return strings.Join([]string{
 		"exec monkey", "-p", text.ShellQuote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
@@ -158,8 +159,8 @@ const (
 )
 
 // booted reports whether the device has finished booting. deadline is the real
-// time within which it must answer. A device without the property that is read
-// counts as booted.
+// time within which it must answer. A device that lacks the property counts as
+// booted.
 func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
 	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
 	text := strings.TrimSpace(string(a.Stdout))
@@ -167,7 +168,7 @@ func booted(ctx context.Context, dev capture.Device, deadline time.Duration) boo
 }
 
 // waitForDevice waits until a device responds and has booted. It returns false
-// if ctx ends first, which also happens when the device is lost.
+// if ctx is done first, which is also the case when the device is lost.
 func waitForDevice(ctx context.Context, dev capture.Device) bool {
 	for {
 		if _, err := capture.ReadPulse(ctx, dev, answerTimeout); err == nil && booted(ctx, dev, answerTimeout) {

@@ -14,14 +14,14 @@ import (
 type Options struct {
 	// Devices are the devices to watch.
 	Devices []Device
-	// Patterns select the processes.
+	// Patterns select the processes to watch.
 	Patterns []capture.Pattern
 	// Policy judges the processes; its intervals drive the fast channel.
 	Policy detector.Policy
-	// Duration is the device time after which the run ends, 0 for no limit.
+	// Duration is the device time after which the run ends; 0 means no limit.
 	Duration time.Duration
-	// LongestDuration, if it exceeds Duration, is the time up to which the run
-	// is extended while a process looks like a leak and is undecided. A
+	// LongestDuration, if it exceeds Duration, is the device time up to which
+	// the run is extended while a process looks like a leak and is undecided. A
 	// workload that ends earlier is repeated.
 	LongestDuration time.Duration
 	// Workload exercises the app, and the run ends with it. It may be nil.
@@ -30,11 +30,11 @@ type Options struct {
 	Dir string
 	// Observer is notified of events. It may be nil.
 	Observer Observer
-	// Respond defines what is collected about a leak; if it is nil, nothing is
+	// Respond defines what is collected about a leak. If it is nil, nothing is
 	// collected.
 	Respond *Response
-	// ForceStop may be closed after the context has ended. The workload then
-	// gets no grace period. It may be nil.
+	// ForceStop may be closed after the context is done. The workload then gets
+	// no grace period. It may be nil.
 	ForceStop <-chan struct{}
 	// JUnit controls whether junit.xml is written. If nil, it is written for a
 	// run with checks.
@@ -50,48 +50,48 @@ type Options struct {
 // Sampling defines how often the devices are read, in addition to the fast
 // channel, whose intervals come from the policy.
 type Sampling struct {
-	// Detail is the device time between two breakdowns, each of a different
-	// process; 30 s if zero.
+	// Detail is the device time between two breakdowns; each reads a different
+	// process. If it is zero, 30 s are used.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp limit the CPU load of breakdowns, in percent
-	// of one core: in system_server (below 25 % in the article, section 2.2)
-	// and in each watched process. Breakdowns become rarer above the limit. 0
-	// means no limit.
+	// MaxSystemServer and MaxApp limit the CPU load of breakdowns in
+	// system_server (below 25 % in the article, section 2.2) and in each
+	// watched process, in percent of one core. Above the limit, breakdowns
+	// become less frequent. 0 means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes
-	// are to their limits; 0 disables them.
+	// are to their limits. 0 disables these readings.
 	Headroom time.Duration
-	// Collect defines at which marks garbage collections are forced;
-	// CollectAuto if empty.
+	// Collect defines the marks at which garbage collections are forced. If it
+	// is empty, CollectAuto is used.
 	Collect Collect
 	// DeviceTimeout is the real time for which a device may be disconnected
-	// before its part of the run ends; 5 min if zero. A phone without a lock
-	// screen needs two minutes to reboot.
+	// before its part of the run ends. If it is zero, 5 min are used. A phone
+	// without a lock screen needs two minutes to reboot.
 	DeviceTimeout time.Duration
 }
 
-// DefaultSampling has the default values that the commands use.
+// DefaultSampling is the Sampling that the commands use by default.
 var DefaultSampling = Sampling{
 	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, DeviceTimeout: 5 * time.Minute,
 }
 
 // ExitRules define when a run fails.
 type ExitRules struct {
-	// Assert is end or live. With end, a run fails if the gate at its end is
-	// leak. With live, it fails if a process ever reached LEAKING.
+	// Assert is end or live. With end, a run fails if the gate is leak at its
+	// end. With live, it fails if a process ever reached LEAKING.
 	Assert record.Assert
 	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool
 	// AllowUnjudged makes a run exit with code 0 instead of 5 if it has no
 	// verdict, or if a requested heap dump is missing.
 	AllowUnjudged bool
-	// MustSee is the rate in bytes per hour of the slowest leak that a pass
-	// must rule out: a process that could hide such a leak is inconclusive. If
-	// it is 0, no rate is required.
+	// MustSee is the rate, in bytes per hour, of the slowest leak that a pass
+	// must rule out. A process that could hide such a leak is inconclusive. If
+	// it is 0, no leak has to be ruled out.
 	MustSee float64
 }
 
-// What is collected about a leak, and what is kept of it.
+// What is collected about a leak, and how much is kept.
 type (
 	Response = response.Options
 	Step     = response.Step
@@ -100,8 +100,8 @@ type (
 	Logcat   = response.Logcat
 )
 
-// The times at which heaps are dumped: OnLeak in response to a leak; AtEnd and
-// AtMarks also dump every process at the end of the run, or at each mark.
+// When heaps are dumped: OnLeak in response to a leak; AtEnd and AtMarks also
+// dump every process at the end of the run or at each mark, respectively.
 const (
 	OnLeak  = response.OnLeak
 	AtEnd   = response.AtEnd
@@ -125,9 +125,9 @@ const (
 )
 
 // NewStep returns a step for Response.Steps that saves the output of a command
-// on the device as artifact name. In the command, {pid}, {process}, {package}
-// and {user} are replaced by the values of the process. limit bounds the real
-// time of the command.
+// on the device as the artifact with the given name. In the command, {pid},
+// {process}, {package} and {user} are replaced with the values of the process.
+// limit bounds the real time of the command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return response.NewStep(name, command, limit)
 }
@@ -138,43 +138,43 @@ type Device struct {
 	Facts capture.Facts
 }
 
-// Observer is notified of a run's progress. Its methods are called by several
-// goroutines and must return immediately.
+// Observer is notified of a run's progress. Its methods are called concurrently
+// and must return immediately.
 type Observer interface {
-	// Happened is called with each recorded event.
+	// Happened is called for each recorded event.
 	Happened(record.Event)
-	// Changed is called when processes of a device may have changed. rows may
-	// only be called before Changed returns. It judges each process again,
-	// which is expensive, so an observer that displays nothing should not call
-	// it.
+	// Changed is called when processes of a device may have changed. Observers
+	// may call rows only before Changed returns. rows judges each process
+	// again, which is expensive, so an observer that displays nothing should
+	// not call it.
 	Changed(device string, rows func() []Row)
 }
 
 // Row is one process as a row of a table.
 type Row struct {
 	Device, Process string
-	// Name is the process name; Process is Name followed by the user, unless it
-	// is the first user.
+	// Name is the process name. Process is the name followed by the user,
+	// unless that is the first user.
 	Name      string
 	User, PID int
-	// Start is the start time in clock ticks of the device. Together with the
-	// pid it identifies the process.
+	// Start is the start time of the process in clock ticks of the device.
+	// Together with the pid it identifies the process.
 	Start   uint64
 	Present bool
 	Source  capture.Source
 	Verdict detector.Verdict
 	// MB is the latest value of the series, in MB of 1,048,576 bytes.
 	MB float64
-	// Threads is the latest count; -1 if unknown.
+	// Threads is the latest number of threads; -1 if unknown.
 	Threads int64
-	// Age is the device time since the latest reading, -1 if there is none.
-	// Answers reports whether the device responds; if it does not, the row is
+	// Age is the device time since the latest reading; -1 if there is none.
+	// Answers reports whether the device responds. If it does not, the row is
 	// outdated.
 	Age     time.Duration
 	Answers bool
 	// Next is the device time until the next sample.
 	Next time.Duration
-	// CostMS is the cost of the latest sample in real milliseconds.
+	// CostMS is the real time that the latest sample took, in milliseconds.
 	CostMS float64
 }
 

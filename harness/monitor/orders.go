@@ -22,27 +22,28 @@ type order struct {
 	trigger string
 	mark    string
 	t       float64
-	// marks, age and memory are as in record.Diagnosis; if marks is 0, the
-	// present number of marks is used.
+	// marks, age and memory have the same meaning as in record.Diagnosis. If
+	// marks is 0, the present number of marks is used.
 	marks       int
 	age, memory *float64
-	// unread is set if the dump was taken and could not be analyzed.
+	// unread is set if the dump was taken but could not be analyzed.
 	unread bool
-	// marked is the real time of the mark.
+	// marked is the real time at which the mark was set.
 	marked time.Time
 	// dumps collects the dumps of the mark if a caller waits for them.
 	dumps *dumpWait
-	// answer is called once with the result of a diagnosis on demand, or with
+	// answer is called once, with the result of a diagnosis on demand or with
 	// the reason why there is no result.
 	answer func(record.Diagnosis, error)
-	// requested is set if the run requested this heap dump; if such a dump
+	// requested is set if the run requested this heap dump. If such a dump
 	// fails, evidence is missing.
 	requested bool
 }
 
-// enqueue adds an order to the queue: leaks first, then the snapshots from
-// which the growth of a leak is determined later. It returns false if the same
-// order is already in the queue, unless a caller waits for its result.
+// enqueue adds an order to the queue. Leaks come first, followed by the
+// snapshots with which the growth of a leak is determined later. It returns
+// false if the same order is already in the queue, unless a caller waits for
+// its result.
 func (r *responses) enqueue(o order) bool {
 	if r.run.responder == nil {
 		return false
@@ -71,8 +72,8 @@ func (r *responses) enqueue(o order) bool {
 // every Android.
 const clockTick = 10 * time.Millisecond
 
-// age returns how long a process has run, in seconds of the device, nil if that
-// is unknown.
+// age returns how long a process has been running, in seconds of the device, or
+// nil if that is unknown.
 func (r *responses) age(x *subject) *float64 {
 	ran := r.part.At(r.clock.now()) - time.Duration(x.Process.Start)*clockTick
 	if x.Process.Start == 0 || ran < 0 {
@@ -81,8 +82,8 @@ func (r *responses) age(x *subject) *float64 {
 	return new(record.Round(ran.Seconds(), 3))
 }
 
-// memoryOf returns the memory of a process at its latest sample, in MB, nil if
-// none exists.
+// memoryOf returns the memory of a process at its latest sample, in MB, or nil
+// if there is no sample.
 func memoryOf(x *subject) *float64 {
 	if x.LastUp == 0 {
 		return nil
@@ -97,8 +98,8 @@ func priority(trigger string) int {
 	}, trigger)
 }
 
-// dropUnreachable drops the orders if no requests can be sent to the device any
-// more, because the run was aborted or the device does not respond at the end
+// dropUnreachable drops the orders if requests can no longer be sent to the
+// device, because the run was aborted or the device does not respond at the end
 // of the run.
 func (r *responses) dropUnreachable(ctx context.Context, over error) {
 	n := len(r.orders)
@@ -134,8 +135,8 @@ func (r *responses) dropAll(why string) {
 }
 
 // orderFinal orders the diagnoses that are required at the end of a run: one of
-// every undiagnosed leak and of every process that is still suspicious, and a
-// heap dump of all processes if the run dumps at the end.
+// every undiagnosed leak, one of every process that is still suspicious and, if
+// the run dumps heaps at its end, a heap dump of all processes.
 func (r *responses) orderFinal() {
 	r.orders = slices.DeleteFunc(r.orders, func(o order) bool {
 		return o.trigger == record.TriggerSuspicious || o.trigger == record.TriggerFirst
@@ -162,7 +163,7 @@ func (r *responses) orderFinal() {
 						r.run.atEnd(),
 				}) && heap
 		}
-		// One dump is enough, because both would dump the same heap.
+		// One dump is enough, because both orders would dump the same heap.
 		if r.run.atEnd() && !dumped {
 			r.enqueue(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd, requested: true})
 		}
@@ -194,8 +195,8 @@ func (r *responses) recordMissing(o order, why string) {
 }
 
 // orderLoopSnapshots orders a snapshot, after the first loop, of every process
-// that has none. At the end of the run the snapshot is compared with the final
-// state, even if nothing was suspicious.
+// that does not have one yet. At the end of the run, the snapshot is compared
+// with the final state even if no process was suspicious.
 func (r *responses) orderLoopSnapshots(mark string, number int) {
 	for _, x := range r.subjects.order {
 		if x.present && !x.response.marked {
@@ -206,12 +207,12 @@ func (r *responses) orderLoopSnapshots(mark string, number int) {
 }
 
 // startupTime is the device time for which a process is watched before its
-// first snapshot without a mark, because everything grows during startup.
+// first snapshot without a mark. During startup, everything grows.
 const startupTime = 5 * time.Minute
 
-// orderStartupSnapshot orders the first snapshot of a process that has
-// completed its startup without a mark. A process that keeps restarting gets at
-// most one such snapshot every snapshotEvery.
+// orderStartupSnapshot orders the first snapshot without a mark of a process
+// that has completed its startup. A process that keeps restarting gets at most
+// one such snapshot every snapshotEvery.
 func (r *responses) orderStartupSnapshot(x *subject) {
 	to, now := &x.response, r.clock.now()
 	if to.firstSampleAt == 0 {

@@ -20,25 +20,25 @@ type overhead struct {
 	breakdowns *breakdowns
 }
 
-// countRound and countBreakdown count the requests that ended, including those
+// countRound and countBreakdown count requests that have ended, including those
 // that failed.
 func (u *overhead) countRound(err error)     { u.fast.count(err) }
 func (u *overhead) countBreakdown(err error) { u.detail.count(err) }
 
-// addRound adds the cost of a round.
+// addRound adds the cost of one round.
 func (u *overhead) addRound(r capture.Round) {
 	u.fast.add(r.Took)
 	u.server.read(r.Up, r.SystemServer)
 }
 
-// addBreakdown adds the cost of a breakdown.
+// addBreakdown adds the cost of one breakdown.
 func (u *overhead) addBreakdown(d detail.Detail) {
 	u.detail.add(d.Took)
 	u.server.dump(d.SystemServer, d.Spent)
 }
 
-// latestBreakdown returns the CPU time that the latest breakdown cost
-// system_server.
+// latestBreakdown returns the CPU time that system_server used for the latest
+// breakdown.
 func (u *overhead) latestBreakdown() time.Duration { return u.server.latest }
 
 type channelCost struct {
@@ -68,24 +68,26 @@ func (c channelCost) record() record.Cost {
 
 func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 
-// meter measures the CPU time of one process over device time, in total and
-// while dumpsys runs.
+// meter measures the CPU time of one process relative to device time, in total
+// and while dumpsys runs.
 type meter struct {
-	// at and used are the latest reading; total and over are sums, over all
-	// lives, of the CPU time used and the device time between their readings.
+	// at and used are the latest reading. total is the sum of CPU time between
+	// readings and over is the sum of device time between readings, both over
+	// all lives.
 	at          time.Duration
 	used        known.Duration
 	total, over time.Duration
-	// spent is the CPU time used during the dumps; during is the duration of
-	// the dumps.
+	// spent is the CPU time used during the dumps, and during is the total
+	// duration of the dumps.
 	spent, during time.Duration
 	dumps         int
-	// latest is the cost of the latest dump, recent the moving average.
+	// latest is the cost of the latest dump, and recent is the moving average.
 	latest, recent time.Duration
 }
 
-// read adds a reading of the CPU time at a time of the device's clock. If the
-// time or the CPU time decreases, the process has changed.
+// read adds a reading of the CPU time at the given time of the device's clock.
+// A time or CPU time below that of the previous reading means that the process
+// has changed.
 func (m *meter) read(up time.Duration, cpu known.Duration) {
 	if !cpu.Known {
 		return
@@ -113,7 +115,8 @@ func (m *meter) dump(cpu known.Duration, took time.Duration) {
 	m.recent += time.Duration(smoothing * float64(m.latest-m.recent))
 }
 
-// idle returns the load while no dump runs, as a share of one core.
+// idle returns the load while dumpsys is not running, as a fraction of one
+// core.
 func (m *meter) idle() float64 {
 	if quiet := m.over - m.during; quiet > 0 && m.total > m.spent {
 		return float64(m.total-m.spent) / float64(quiet)
@@ -127,8 +130,8 @@ func (m *meter) cost() time.Duration {
 	return max(0, m.spent-time.Duration(m.idle()*float64(m.during)))
 }
 
-// percent returns CPU time over device time in percent of one core, nil if
-// nothing was measured.
+// percent returns the CPU time per device time, in percent of one core, or nil
+// if nothing was measured.
 func percent(spent, over time.Duration) *float64 {
 	if over <= 0 {
 		return nil
@@ -150,7 +153,7 @@ func (m *meter) share() (all, cost *float64) {
 // maxAppUsage bounds the number of processes in a usage event.
 const maxAppUsage = 500
 
-// usage returns the cost until now.
+// usage returns the cost so far.
 func (u *overhead) usage() record.Usage {
 	out := record.Usage{
 		Fast: u.fast.record(), Detail: u.detail.record(),

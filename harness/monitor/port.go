@@ -22,24 +22,25 @@ type port struct {
 	subjects *subjects
 	silence  *silence
 	loop     loop
-	// calls are the requests in flight.
+	// calls waits for the goroutines of the requests in flight.
 	calls sync.WaitGroup
-	// mailbox holds the messages of other goroutines.
+	// mailbox holds the messages from other goroutines.
 	mailbox mailbox
 }
 
 // loop is the interface through which one part of a session affects the others.
 type loop interface {
-	// sampled applies what the detector demands after a sample, and records
-	// limit warnings.
+	// sampled does what the detector demands after a sample, and records limit
+	// warnings.
 	sampled(x *subject)
 	// transitioned handles a transition of a detector.
 	transitioned(t ledger.Entry)
-	// scanBy requests a scan for processes by a time on the session's clock.
+	// scanBy schedules a scan for processes for the given time on the session's
+	// clock at the latest.
 	scanBy(at time.Duration)
 	// reprobe determines again how a process can be read.
 	reprobe(p capture.Process)
-	// restarted handles a reboot, after which the device's clock starts again.
+	// restarted handles a reboot. The device's clock has started again.
 	restarted(up time.Duration)
 	// userChanged discards the state that depends on the user that the shell
 	// runs as.

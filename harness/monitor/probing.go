@@ -12,10 +12,10 @@ type probing struct {
 	*port
 	call   call[probed]
 	levels *capture.Levels
-	// queue are the processes to be probed; current are those in the request in
-	// flight.
+	// queue lists the processes to be probed; current lists those in the
+	// request in flight.
 	queue, current []capture.Process
-	// forget are the processes whose level may be wrong; renewed means that
+	// forget holds the processes whose level may be wrong. renewed is set if
 	// this applies to every process, because the shell runs as another user.
 	forget  []capture.Process
 	renewed bool
@@ -52,8 +52,8 @@ type probed struct {
 	probes    []capture.Probe
 }
 
-// queueFound queues the processes of a scan: first new ones, up to the maximum,
-// then those for which another probe may have a different result.
+// queueFound queues the processes that a scan found: first new processes, up to
+// the maximum, then those for which another probe may have a different result.
 func (q *probing) queueFound(processes []capture.Process) {
 	var others []capture.Process
 	free := maxSubjects - len(q.subjects.order)
@@ -74,8 +74,9 @@ func (q *probing) queueFound(processes []capture.Process) {
 	q.queue, q.renewed = append(q.queue, others...), false
 }
 
-// inDoubt reports whether a watched process may have to be read in another way:
-// its level failed, or a source did not respond when the process was probed.
+// inDoubt reports whether a watched process may have to be read in another way,
+// because its level failed or a source did not respond when the process was
+// probed.
 func (q *probing) inDoubt(p capture.Process) bool {
 	return slices.Contains(q.forget, p) ||
 		slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.ProbeResult) bool {
@@ -83,8 +84,8 @@ func (q *probing) inDoubt(p capture.Process) bool {
 		})
 }
 
-// missing returns how many processes of a scan should be watched and have not
-// been probed yet.
+// missing returns how many processes found by a scan should be watched but have
+// not been probed yet.
 func (q *probing) missing(l *openScan) (n int) {
 	waits := func(p capture.Process) bool {
 		_, ok := l.probes[p]
@@ -103,8 +104,8 @@ func (q *probing) missing(l *openScan) (n int) {
 	return n
 }
 
-// provisionalProbe is the probe used for a process as long as the device has
-// not answered for it: every build lets the shell read its status.
+// provisionalProbe is the probe result used for a process until the device has
+// answered: on every build the shell may read its status file.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},

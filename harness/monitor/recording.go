@@ -18,8 +18,8 @@ type recording struct {
 	err error
 }
 
-// checkWrite keeps the first write error and ends the run: measurements that
-// cannot be recorded are useless.
+// checkWrite keeps the first write error and ends the run, because measurements
+// that cannot be recorded are useless.
 func (r *recording) checkWrite(err error) (written bool) {
 	if err == nil {
 		return true

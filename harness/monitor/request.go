@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// errNotResponding is the error for a device that does not respond at present.
+// errNotResponding is returned for a device that does not respond at present.
 var errNotResponding = errors.New("the device does not respond")
 
 // Discover scans every device for processes now. It returns when every process
@@ -47,30 +47,31 @@ func (w *LiveRun) discover(ctx context.Context, on []*session) error {
 	return nil
 }
 
-// ProcessSnapshot has the resources that one process holds at one time. Values
-// that could not be read are nil, with the reasons in Reasons.
+// ProcessSnapshot holds the amounts of resources that one process uses at one
+// time. Values that could not be read are nil; Reasons explains why.
 type ProcessSnapshot struct {
 	Device, Process string
 	User, PID       int
-	// Start is the start time in clock ticks of the device. Together with the
-	// pid it identifies the process.
+	// Start is the start time of the process in clock ticks of the device.
+	// Together with the pid it identifies the process.
 	Start uint64
-	// Objects are the object counts of dumpsys meminfo after a garbage
-	// collection: Activities, Views and so on; nil if unknown.
+	// Objects holds the object counts that dumpsys meminfo prints after a
+	// garbage collection: Activities, Views and so on. It is nil if they are
+	// unknown.
 	Objects map[string]int64
-	// Threads and Files are the numbers of its threads and open file
+	// Threads and Files are the numbers of threads and of open file
 	// descriptors.
 	Threads, Files *int64
-	// Breakdown is the memory of the process by kind; PSS is its Pss including
-	// swap in kB.
+	// Breakdown is the memory of the process by kind. PSS is the Pss including
+	// swap, in kB.
 	Breakdown record.Breakdown
 	PSS       *int64
 	Reasons   []string
 }
 
-// Snapshot reads the resources that a process holds now. device may be "" if
-// there is only one. It returns an error if the process is not running or the
-// device does not respond.
+// Snapshot reads the resources that a process uses now. device may be "" if
+// there is only one device. It returns an error if the process is not running
+// or the device does not respond.
 func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (ProcessSnapshot, error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -110,7 +111,8 @@ func (snap *ProcessSnapshot) readHeadroom(ctx context.Context, s *session, targe
 	return nil
 }
 
-// totalOf returns Pss and swap of a breakdown, nil if either is unknown.
+// totalOf returns the sum of Pss and swap in a breakdown, or nil if either is
+// unknown.
 func totalOf(b record.Breakdown) *int64 {
 	switch {
 	case b.TotalPSS == nil || b.SwapInTotal == nil:
@@ -123,12 +125,12 @@ func totalOf(b record.Breakdown) *int64 {
 	return new(*b.TotalPSS + *b.SwapPSS)
 }
 
-// pausePoll is the real time between two checks whether a heap dump still
+// pausePoll is the real time between two checks of whether a heap dump still
 // suspends a process.
 const pausePoll = 50 * time.Millisecond
 
 // runningProcess returns a process that is running and is not suspended by a
-// heap dump. If a dump is in progress, it waits for its end.
+// heap dump. If a dump is in progress, it waits until the dump ends.
 func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*session, capture.Target, error) {
 	for {
 		var of *session
@@ -145,10 +147,9 @@ func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*
 	}
 }
 
-// Settle waits until a process that is left alone from now on has released its
-// work in progress. In device time, it waits for 5 s without interaction, then
-// at most 10 s for the object counts to become stable. It returns false if they
-// do not.
+// Settle waits until a process that is left alone from now on has completed its
+// work in progress. It waits for 5 s of device time, then at most another 10 s
+// for the object counts to become stable. It reports whether they did.
 func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled bool, err error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
@@ -161,10 +162,10 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 	return settled, nil
 }
 
-// RunWorkload runs another workload on one device, or on all if device is "".
-// It returns when the workload or ctx ends. The output is in a separate log in
-// the run directory. RunWorkload returns an error if the workload failed or
-// could not start.
+// RunWorkload runs another workload on one device, or on all devices if device
+// is "". It returns when the workload ends or ctx is done. The output is
+// written to a separate log in the run directory. RunWorkload returns an error
+// if the workload failed or could not start.
 func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
 	env, err := w.run.workloads.newEnv()
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	// process.
 	snapshotEvery = 30 * time.Minute
 	// maxAttempts bounds how many times a diagnosis is started again after the
-	// device interrupted it.
+	// device has interrupted it.
 	maxAttempts = 3
 )
 
@@ -31,7 +31,7 @@ const (
 type responses struct {
 	*port
 	call call[*response.Case]
-	// orders are the diagnoses that wait for the device, one per process,
+	// orders lists the diagnoses that wait for the device, one per process,
 	// recipe and trigger.
 	orders []order
 	// current is the diagnosis that is being collected.
@@ -39,7 +39,7 @@ type responses struct {
 	// pauses receives true when a heap dump suspends the process, and false
 	// when the dump has ended.
 	pauses chan bool
-	// ending is set if the run is over, so that failed diagnoses are not
+	// ending is set when the run is ending. Failed diagnoses are then not
 	// retried.
 	ending bool
 
@@ -51,40 +51,41 @@ type responses struct {
 }
 
 func newResponses(p *port) *responses {
-	// A dump sends two values, and can do so while the session waits for the
-	// dump to end.
+	// A dump sends two values, possibly while the session waits for the dump to
+	// end.
 	return &responses{port: p, call: newCall[*response.Case](), pauses: make(chan bool, 4)}
 }
 
-// end notes that the run is over.
+// end marks the run as ending.
 func (r *responses) end() { r.ending = true }
 
 // busy reports whether a diagnosis is being collected.
 func (r *responses) busy() bool { return r.call.inFlight }
 
-// responseState is the state of responses for one life of a process.
+// responseState is the state of the responses for one life of a process.
 type responseState struct {
-	// ordered is set if the diagnosis that the detector demands is queued or in
-	// progress.
+	// ordered is set while the diagnosis that the detector demands is queued or
+	// in progress.
 	ordered bool
-	// attempts counts the interrupted attempts of the diagnosis.
+	// attempts is the number of interrupted attempts of the diagnosis.
 	attempts int
-	// snapshotAt is the device time of the latest order since the start, 0 if
-	// there was none.
+	// snapshotAt is when the latest snapshot was ordered, in device time since
+	// the start, or 0 if none was ordered.
 	snapshotAt time.Duration
-	// latest is the latest snapshot, from which growth is determined later.
+	// latest is the latest snapshot, which is used later to determine growth.
 	latest *response.MemorySnapshot
-	// firstSampleAt is the device time of the first sample since the start of
-	// the run, 0 before it.
+	// firstSampleAt is when the first sample was taken, in device time since
+	// the start of the run, or 0 before that.
 	firstSampleAt time.Duration
-	// settled reports whether the first snapshot after startup was ordered,
-	// marked that the first one at a mark was ordered; first is the later of
-	// the two. startupSnapshotAt is when the latest snapshot without a mark was
-	// ordered, for this or an earlier life, 0 if there was none.
+	// settled is set once the first snapshot after startup was ordered, and
+	// marked once the first snapshot at a mark was ordered; first is the later
+	// of these two snapshots. startupSnapshotAt is when the latest snapshot
+	// without a mark was ordered, for this or an earlier life, or 0 if none was
+	// ordered.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot
-	// java is the used Java heap at the latest breakdown, in bytes.
+	// java is the used part of the Java heap at the latest breakdown, in bytes.
 	java known.Int
 }
 
@@ -112,7 +113,7 @@ func (r *responses) orderDemanded(x *subject, kind detector.LeakKind) {
 }
 
 // onTransition orders a snapshot when a process becomes suspicious, so that its
-// growth can be determined later, and records a leak that recurs within the
+// growth can be determined later. It records a leak that recurs within the
 // cooldown.
 func (r *responses) onTransition(t ledger.Entry) {
 	if r.run.responder == nil || t.Jump() {
@@ -138,8 +139,8 @@ func (r *responses) onTransition(t ledger.Entry) {
 	}
 }
 
-// repeatedLeak describes a leak of a process whose latest diagnosis is more
-// recent than the cooldown.
+// repeatedLeak describes a repeated leak of a process whose latest diagnosis is
+// more recent than the cooldown.
 func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
 	v := x.Detector.Verdict()
 	rate := "at an unknown rate"
@@ -154,10 +155,10 @@ func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Dura
 	return e
 }
 
-// send starts the next diagnosis. Only one runs at a time. Processes that have
-// ended or restarted are skipped.
+// send starts the next diagnosis. Only one runs at a time. Orders for processes
+// that have ended or restarted are skipped.
 func (r *responses) send(ctx context.Context) {
-	// A sweep must not find a dump of this run.
+	// A sweep must not remove a dump of this run.
 	for !r.call.inFlight && !r.sweeper.busy() && len(r.orders) > 0 {
 		o := r.orders[0]
 		r.orders = r.orders[1:]
@@ -201,8 +202,8 @@ func (r *responses) collect(ctx context.Context, o order) {
 	})
 }
 
-// setPaused notes that a heap dump suspends a process, or records that the dump
-// has ended.
+// setPaused records that a heap dump suspends a process, or that the dump has
+// ended.
 func (r *responses) setPaused(on bool) {
 	x := r.current.subject
 	if x == nil || on == x.pause.on {
@@ -259,8 +260,8 @@ func (r *responses) take(ctx context.Context, a answer[*response.Case]) {
 }
 
 // willRetry reports whether a diagnosis that ended with err will be retried.
-// This applies to the diagnosis of a leak only, because the detector continues
-// to demand it.
+// Only the diagnosis of a leak is retried, because the detector continues to
+// demand it.
 func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 	if o.trigger != record.TriggerLeak {
 		return false
@@ -296,9 +297,9 @@ func (r *responses) endPause(x *subject) {
 	}
 }
 
-// collectFailed records a diagnosis without a folder. A diagnosis that is given
-// up still gets a record: a leak was found, and the detector waits for a
-// diagnosis.
+// collectFailed records a diagnosis without a folder. A diagnosis that was
+// abandoned is recorded too, because a leak was found and the detector waits
+// for a diagnosis.
 func (r *responses) collectFailed(ctx context.Context, o order, err error) {
 	e := r.processEvent(o.subject.Account, "diagnose", "nothing was collected: "+r.run.paths.Error(err))
 	if e.Retry = r.willRetry(ctx, o, err); !e.Retry {
@@ -316,8 +317,7 @@ func (r *responses) collectFailed(ctx context.Context, o order, err error) {
 	r.recordMissing(o, r.run.paths.Error(err))
 }
 
-// drainPauses handles the notifications of a dump that have not been handled
-// yet.
+// drainPauses handles the pending notifications of a dump.
 func (r *responses) drainPauses() {
 	for {
 		select {
@@ -329,7 +329,8 @@ func (r *responses) drainPauses() {
 	}
 }
 
-// collectedText describes what was collected and where the artifacts are.
+// collectedText describes what was collected and where the artifacts are
+// stored.
 func collectedText(c *response.Case) string {
 	var have, lack []string
 	for _, step := range c.Record.Steps {
@@ -357,7 +358,8 @@ func collectedText(c *response.Case) string {
 	return line
 }
 
-// recordGrowth records what grew between the heap dumps of a process at marks.
+// recordGrowth records which objects grew between the heap dumps of a process
+// at marks.
 func (r *responses) recordGrowth(d record.Diagnosis) {
 	x := r.subjects.byKey[capture.Key{User: d.User, Name: d.Process}]
 	if x == nil {

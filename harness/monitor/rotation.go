@@ -6,11 +6,11 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// rotation decides which process the detail channel reads next: one process per
-// period, in turn, so that the load on system_server does not grow with the
-// number of processes (the article, section 4.4). Extra readings that a
-// detector demands use the slots halfway between, so that two readings are
-// never immediately consecutive. A rotation has no clock: the caller passes the
+// rotation decides which process the detail channel reads next. It reads one
+// process per period, in turn, so the load on system_server does not grow with
+// the number of processes (the article, section 4.4). Extra readings that a
+// detector demands use the slots halfway between two turns, so no reading
+// immediately follows another. A rotation has no clock: the caller passes the
 // time on the device's clock.
 type rotation struct {
 	period  time.Duration
@@ -27,20 +27,22 @@ type extraReading struct {
 	due time.Duration
 }
 
-// restState records for how long a process that did not respond is skipped.
+// restState records for how many turns a process that did not respond is
+// skipped.
 type restState struct {
 	turns, left int
 }
 
-// maxPause bounds this time, in turns of the process.
+// maxPause bounds that number of turns.
 const maxPause = 16
 
-// newRotation returns a rotation with one turn per period of device time.
+// newRotation returns a rotation with one turn per period. The period is in
+// device time.
 func newRotation(period time.Duration) *rotation {
 	return &rotation{period: period, resting: map[capture.Key]*restState{}, slot: -1}
 }
 
-// Slot returns the time between two readings: half the period.
+// Slot returns the time between two slots: half the period.
 func (r *rotation) Slot() time.Duration { return r.period / 2 }
 
 // Period returns the time between two turns.
@@ -56,7 +58,7 @@ func (r *rotation) SetPeriod(period, now time.Duration) {
 // Len returns the number of processes in a round.
 func (r *rotation) Len() int { return len(r.order) }
 
-// Round returns the time in which every process has one turn.
+// Round returns the time within which every process has one turn.
 func (r *rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
 
 // Add appends a process to the round, unless it is already in the round.
@@ -85,8 +87,9 @@ func (r *rotation) Remove(k capture.Key) {
 	delete(r.resting, k)
 }
 
-// Want requests extra readings of k until n are pending. They are spaced apart,
-// the first in the next free slot after now. A resting process gets none.
+// Want requests extra readings of k until n are pending. The first one is in
+// the next free slot after now, and the others follow at the given spacing. A
+// resting process gets none.
 func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.resting[k] != nil {
@@ -120,8 +123,9 @@ func (r *rotation) Wanted(k capture.Key) int {
 }
 
 // Turn returns the process to read at the time now, counted from the start of
-// the run. It returns false if no process is to be read; each slot has at most
-// one reading. Even slots belong to the round, odd slots to extra readings.
+// the run. It returns false if there is no process to read. Each slot has at
+// most one reading. Even slots belong to the round, odd slots to extra
+// readings.
 func (r *rotation) Turn(now time.Duration) (capture.Key, bool) {
 	slot := int64(now / r.Slot())
 	if slot <= r.slot {
@@ -176,19 +180,19 @@ func (r *rotation) MarkUnanswered(k capture.Key) {
 	r.Cancel(k)
 }
 
-// Answered notes that k responded and ends its rest.
+// Answered notes that k has responded, which ends its rest.
 func (r *rotation) Answered(k capture.Key) { delete(r.resting, k) }
 
 // Resting reports whether k is skipped because it did not respond.
 func (r *rotation) Resting(k capture.Key) bool { return r.resting[k] != nil }
 
 // maxBorrowed bounds the number of future slots that readings out of turn may
-// have taken, two per period.
+// take. There are two slots per period.
 const maxBorrowed = 8
 
 // Borrow takes the slots of one period, starting now, for an immediate reading.
-// If such readings come at most once per period, they replace those of the
-// round. It returns false if too many slots are taken already.
+// If such readings occur at most once per period, they replace those of the
+// round. It returns false if too many slots have been taken already.
 func (r *rotation) Borrow(now time.Duration) bool {
 	slot := int64(now / r.Slot())
 	last := max(r.slot, slot-1) + 2
@@ -199,6 +203,6 @@ func (r *rotation) Borrow(now time.Duration) bool {
 	return true
 }
 
-// Skip skips the slot of now and the next slot: after an aborted reading,
+// Skip skips the present slot and the next one: after an aborted reading,
 // system_server on the device stays busy for a while.
 func (r *rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }

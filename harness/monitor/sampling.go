@@ -17,9 +17,10 @@ type sampling struct {
 	*port
 	fast   *capture.Fast
 	rounds call[[]capture.Round]
-	// finalRounds are closed when the final samples of the run are recorded.
+	// finalRounds lists channels to close when the final samples of the run are
+	// recorded.
 	finalRounds []chan<- struct{}
-	// deviceClock is the device's clock as the rounds show it.
+	// deviceClock is the state of the device's clock as seen in the rounds.
 	deviceClock deviceClock
 
 	overhead   *overhead
@@ -33,7 +34,7 @@ func newSampling(p *port, o *overhead, b *breakdowns) *sampling {
 }
 
 // dueTargets returns the processes whose samples are due. Intervals are
-// aligned, so that one round serves all processes.
+// aligned, which lets one round serve all processes.
 func (m *sampling) dueTargets(now time.Duration) []capture.Target {
 	var out []capture.Target
 	for _, x := range m.subjects.order {
@@ -56,8 +57,8 @@ func (m *sampling) send(ctx context.Context, now time.Duration) {
 	})
 }
 
-// nextWake returns the earliest device time at which a sample is due, at most
-// next.
+// nextWake returns the earliest device time at which a sample is due, or next
+// if that is earlier.
 func (m *sampling) nextWake(next time.Duration) time.Duration {
 	if m.rounds.inFlight {
 		return next
@@ -121,7 +122,7 @@ func (m *sampling) takeReading(x *subject, r capture.Reading, up time.Duration, 
 	m.record(x, line)
 }
 
-// record writes a sample and records the transitions that it causes.
+// record writes a sample and records the transitions that the sample causes.
 func (m *sampling) record(x *subject, line record.Sample) {
 	if !m.run.checkWrite(m.run.recorder.AppendSample(line)) {
 		return
@@ -136,7 +137,7 @@ func (m *sampling) record(x *subject, line record.Sample) {
 
 // recordGap records a gap in the series before the sample that ends the gap. If
 // only one or two samples are missing, a line can still be fitted, because the
-// times are correct; the policy decides about longer gaps.
+// times are correct. The policy decides about longer gaps.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
 	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
@@ -160,9 +161,9 @@ func (m *sampling) trendSpans(gap time.Duration) bool {
 	return m.run.Policy.Name == detector.PolicyRobust && gap <= m.run.Policy.MaxGap
 }
 
-// dueWithin returns the time within which the sample after the latest one was
-// due. If only dumpsys can read the process, this is the time until its turn in
-// the rotation.
+// dueWithin returns the time within which the next sample was due after the
+// latest one. If only dumpsys can read the process, this is the time until its
+// turn in the rotation.
 func (m *sampling) dueWithin(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(x.sampling.interval, m.demandedInterval(x))
@@ -186,7 +187,7 @@ func (m *sampling) demand(x *subject, d detector.Demand, now time.Duration) {
 	}
 }
 
-// sampleAt schedules a sample and a count of objects at the time when a garbage
+// sampleAt schedules a sample and an object count for the time when a garbage
 // collection has settled.
 func (x *subject) sampleAt(at time.Duration) {
 	x.sampling.settlesAt, x.counts.due = at, at
@@ -203,7 +204,8 @@ func (m *sampling) takeFailure(x *subject, err error) {
 		x.sampling.due += pauseAfter(x.sampling.unanswered)
 		m.recordFailure(x, fastChannel, "unresponsive", err)
 	case x.provisional:
-		// A kernel before 4.5 has no RssAnon. Another source is being probed.
+		// Kernels before 4.5 do not report RssAnon. Another source is being
+		// probed.
 	default:
 		x.sampling.failures++
 		if x.sampling.failures%reprobeAfter == 0 {
@@ -214,7 +216,7 @@ func (m *sampling) takeFailure(x *subject, err error) {
 }
 
 // pauseAfter returns the device time for which a process that does not respond
-// is left alone: half a minute at first, doubled each time, up to eight
+// is not read. It starts at half a minute and doubles each time, up to eight
 // minutes.
 func pauseAfter(times int) time.Duration {
 	return 15 * time.Second << min(times, 5)
@@ -231,7 +233,7 @@ func (m *sampling) recordFailure(x *subject, on channel, event string, err error
 	m.recordProcessEvent(x, event, text)
 }
 
-// checkClock records when the device's clock stops and when it runs again.
+// checkClock records when the device's clock stops and when it continues.
 // Readings without a valid time are not judged.
 func (m *sampling) checkClock(up time.Duration) {
 	c := &m.deviceClock
@@ -255,14 +257,14 @@ func (m *sampling) checkClock(up time.Duration) {
 }
 
 // stillAfter is the device time after which an unchanged clock counts as
-// stopped. If the clock is running, at most two readings are equal: those
+// stopped. While the clock is running, at most two readings are equal: those
 // within the same hundredth of a second.
 const stillAfter = 2 * scanInterval
 
-// deviceClock detects a clock that has stopped.
+// deviceClock detects when a clock has stopped.
 type deviceClock struct {
 	up time.Duration
-	// since is the host's time at which the clock first showed the value of up.
+	// since is the host's time at which the clock first showed the value up.
 	since    time.Time
 	recorded bool
 }
@@ -286,8 +288,8 @@ func (m *sampling) recordTrailingGap(x *subject) {
 	}
 }
 
-// endFinalRound notifies the callers that wait for the final samples, whether
-// or not the samples were taken.
+// endFinalRound notifies the callers that wait for the final samples, even if
+// the samples were not taken.
 func (m *sampling) endFinalRound(err error) {
 	if len(m.finalRounds) == 0 || err == nil && len(m.dueTargets(m.clock.now())) > 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// selfUsage measures the CPU time and memory of leakgate itself, from its
-// creation on.
+// selfUsage measures the CPU time and memory that leakgate itself has used
+// since the selfUsage was created.
 type selfUsage struct {
 	mu      sync.Mutex
 	started time.Time
@@ -38,8 +38,7 @@ func (o *selfUsage) record() *record.Overhead {
 }
 
 // memory returns how much of the machine's memory the program uses, in bytes:
-// the memory that the runtime has mapped, minus the memory that it has
-// returned.
+// the memory that the runtime has mapped minus the memory that it has returned.
 func memory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

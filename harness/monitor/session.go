@@ -17,14 +17,14 @@ const (
 	rescanDelay = 5 * time.Second
 	// usageEvery is the device time between two usage events.
 	usageEvery = 10 * time.Minute
-	// reprobeAfter is the number of failed readings in a row after which a
+	// reprobeAfter is the number of consecutive failed readings after which a
 	// process is probed again.
 	reprobeAfter = 3
 )
 
-// session watches one device. Each part of it owns its state, and only the
-// session's goroutine uses the parts. Requests to the device run in separate
-// goroutines and return their answers to the session's goroutine.
+// session watches one device. Each part of a session owns its state, and only
+// the session's goroutine uses the parts. Requests to the device run in
+// separate goroutines and return their answers to the session's goroutine.
 type session struct {
 	*port
 	sampling   *sampling
@@ -41,7 +41,7 @@ type session struct {
 	overhead   *overhead
 	// gone is closed when the device is lost before the run ends.
 	gone chan struct{}
-	// over is closed when nothing more is recorded about the device.
+	// over is closed when nothing more will be recorded about the device.
 	over chan struct{}
 }
 
@@ -81,13 +81,13 @@ func headerOf(d Device) record.HeaderDevice {
 	}
 }
 
-// watch runs until ctx ends or the device is lost. Diagnoses continue until
-// they are complete or user ends.
+// watch runs until ctx is done or the device is lost. Diagnoses continue until
+// they are complete or user is done.
 func (s *session) watch(ctx, user context.Context) {
 	defer s.calls.Wait()
 	responding, giveUp := context.WithCancel(user)
 	defer giveUp()
-	// Requests end with the session, even if the run continues without it.
+	// Requests end with the session even if the run continues without it.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.recordEvent(record.Event{Event: "start", Text: s.dev.Facts.Describe()})
@@ -107,7 +107,7 @@ func (s *session) watch(ctx, user context.Context) {
 }
 
 // takeNext waits for the next answer or wake-up and passes it to the part
-// concerned. It returns false when ctx has ended.
+// concerned. It returns false when ctx is done.
 func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
@@ -150,7 +150,7 @@ func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Tim
 	return true
 }
 
-// ask runs do on the session's goroutine and returns when do has returned. It
+// ask runs do on the session's goroutine and waits until do has returned. It
 // returns an error if the session has ended.
 func (s *session) ask(do func()) error {
 	done := make(chan struct{})
@@ -174,7 +174,7 @@ func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
 	if s.silence.on() {
-		s.garbage.cancel() // when the device responds again, the mark is too old
+		s.garbage.cancel() // by the time the device responds again, the mark is too old
 		s.silence.probe(ctx)
 		s.discovery.rejectWaiters()
 		return
@@ -190,7 +190,7 @@ func (s *session) sendDue(ctx context.Context) {
 	s.overhead.recordDue(now)
 }
 
-// nextWake returns the time of the next request as the device time since the
+// nextWake returns the time of the next request, in device time since the
 // start.
 func (s *session) nextWake() time.Duration {
 	now := s.clock.now()
@@ -247,8 +247,8 @@ func (s *session) userChanged() {
 }
 
 // restarted implements loop. The time axis of the run continues at the time of
-// the host's clock, but never goes back: the clock of a host that was suspended
-// is late.
+// the host's clock, but never goes backward, because the clock of a host that
+// was suspended is late.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{

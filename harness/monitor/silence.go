@@ -29,16 +29,16 @@ type silence struct {
 	pulses  call[capture.Pulse]
 	returns call[struct{}]
 	resets  call[struct{}]
-	// boot identifies the present boot, "" if it is unknown.
+	// boot identifies the present boot; it is "" if unknown.
 	boot string
 	// sampleInterval is the device time between two samples of a process that
 	// is not suspicious.
 	sampleInterval time.Duration
-	// failing is the time of the first failed round since the latest successful
-	// one; failures is the number of failed rounds since then.
+	// failing is when the first failed round since the latest successful one
+	// occurred; failures is the number of failed rounds since then.
 	failing  time.Time
 	failures int
-	// err is the reason why the device is lost.
+	// err is the reason why the device was lost.
 	err error
 }
 
@@ -52,7 +52,7 @@ func newSilence(p *port) *silence {
 // on reports whether the device does not respond.
 func (q *silence) on() bool { return q.outage.on() }
 
-// lost returns why the device is lost, nil if it is not.
+// lost returns the reason why the device was lost, or nil if it was not.
 func (q *silence) lost() error { return q.err }
 
 // available reports whether the device responds and is not lost.
@@ -73,12 +73,12 @@ func (q *silence) restarted(up time.Duration) {
 	q.loop.restarted(up)
 }
 
-// retryState records since when a device has not responded and when the next
-// request is sent, in real time.
+// retryState holds the time since when a device has not responded and the time
+// of the next request, both in real time.
 type retryState struct {
 	since, until time.Time
 	pause        time.Duration
-	// recorded is set once it is recorded that the device did not answer a
+	// recorded is set once the record states that the device did not answer a
 	// pulse either.
 	recorded bool
 	// stop ends the wait for the device's return.
@@ -90,14 +90,14 @@ type retryState struct {
 // on reports whether the device does not respond.
 func (o *retryState) on() bool { return !o.since.IsZero() }
 
-// fail notes a request without an answer and returns how long there has been no
-// answer.
+// fail records a request without an answer and returns how long the device has
+// not responded.
 func (o *retryState) fail(now time.Time, most time.Duration) time.Duration {
 	if !o.on() {
 		o.since, o.pause = now, minRetry/2
 	}
 	o.pause = min(2*o.pause, max(most, minRetry))
-	// Jitter keeps several devices on one server from retrying at the same
+	// Jitter prevents several devices on one server from retrying at the same
 	// time.
 	o.until = now.Add(o.pause*3/4 + rand.N(o.pause/2))
 	return now.Sub(o.since)
@@ -108,8 +108,8 @@ func (o *retryState) retryNow()                              { o.until = time.Ti
 func (o *retryState) retryDue(now time.Time) bool            { return !now.Before(o.until) }
 func (o *retryState) untilRetry(now time.Time) time.Duration { return max(0, o.until.Sub(now)) }
 
-// returner is a capture.Device that can detect its return: Return waits until
-// the device is back after a disconnect, or until ctx ends.
+// returner is a capture.Device that can detect its own return: Return waits
+// until the device is back after a disconnect, or until ctx is done.
 type returner interface {
 	Return(ctx context.Context) error
 }
@@ -169,7 +169,7 @@ func (q *silence) requestSucceeded(kind requestKind) {
 	q.answered()
 }
 
-// waitForReturn waits for the device's return, if the device can report it. The
+// waitForReturn waits for the device's return if the device can report it. The
 // session can then continue immediately instead of after a pause.
 func (q *silence) waitForReturn(ctx context.Context) {
 	dev, ok := q.dev.Device.(returner)
@@ -181,7 +181,7 @@ func (q *silence) waitForReturn(ctx context.Context) {
 }
 
 // takeReturn handles the device's return. It also handles the end of a wait
-// that an earlier outage started and that must be replaced now.
+// that began in an earlier outage and must now be replaced.
 func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	q.returns.inFlight = false
 	switch {
@@ -201,7 +201,7 @@ func (q *silence) takeReset(ctx context.Context, a answer[struct{}]) {
 	}
 }
 
-// probe sends a pulse request to a device that does not respond when its pause
+// probe sends a pulse request to a device that does not respond, once its pause
 // is over.
 func (q *silence) probe(ctx context.Context) {
 	if !q.pulses.inFlight && q.outage.retryDue(time.Now()) {
@@ -224,8 +224,8 @@ func (q *silence) normalInterval() time.Duration {
 }
 
 // pulseDeadline returns the real time within which a device must answer a
-// pulse, a third of a sampling interval: a phone that is out of memory may take
-// seconds for one command.
+// pulse: a third of a sampling interval, because a phone that is out of memory
+// may take seconds for one command.
 func (q *silence) pulseDeadline() time.Duration {
 	return min(max(q.normalInterval()/3, 2*time.Second), 10*time.Second)
 }
@@ -260,9 +260,9 @@ func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 	q.requestSucceeded(requestPulse)
 }
 
-// reconnect resets the connection to a device that is connected and does not
-// respond. One side may have lost its position in the stream of packets, which
-// waiting does not repair.
+// reconnect resets the connection to a device that is connected but does not
+// respond. One side may have lost its position in the stream of packets, and
+// waiting does not repair that.
 func (q *silence) reconnect(ctx context.Context, err error) {
 	dev, ok := q.dev.Device.(resetter)
 	if !ok || !q.on() || !errors.Is(err, context.DeadlineExceeded) {
@@ -288,8 +288,7 @@ func (q *silence) reconnect(ctx context.Context, err error) {
 // respond is reconnected: half a sampling interval. A new connection ends
 // everything that runs on the device over adb, including commands that a suite
 // on the host has started there. monkey is restarted afterwards. Other
-// workloads are not restarted, so with them the time is half of the device
-// timeout.
+// workloads are not restarted; for them the time is half of the device timeout.
 func (q *silence) reconnectAfter() time.Duration {
 	switch q.run.Workload.(type) {
 	case nil, Monkey:
@@ -317,7 +316,7 @@ func (q *silence) answered() {
 		})
 	}
 	if q.failures < 2 {
-		return // requests that became due in the outage are due now
+		return // requests that became due during the outage are due now
 	}
 	for _, x := range q.subjects.order {
 		// The pulse succeeded while rounds failed, so rounds keep their
@@ -343,10 +342,10 @@ func (q *silence) finalProbe(ctx context.Context) {
 	}
 }
 
-// advance follows the device's clock. If the clock shows less than before the
-// request, the device has rebooted. The comparison uses the reading before the
-// request and not the latest one, because the two channels overlap. If the
-// latest reading is lower than the one before the request, the reboot is
+// advance follows the device's clock. If the clock shows less than it did
+// before the request, the device has rebooted. The comparison uses the reading
+// before the request and not the latest one, because the two channels overlap.
+// If the latest reading is lower than the one before the request, the reboot is
 // already known.
 func (q *silence) advance(ctx context.Context, up, after time.Duration) {
 	if up < after && after <= q.part.Up() {

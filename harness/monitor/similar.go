@@ -15,11 +15,11 @@ import (
 const (
 	// maxSimilar bounds the number of similar process names that are shown.
 	maxSimilar = 3
-	// minCommonLength is the minimum length of the common substring of similar
-	// names; "com." has four characters.
+	// minCommonLength is the minimum length of the substring that similar names
+	// have in common; "com." has four characters.
 	minCommonLength = 5
-	// maxNames bounds the number of names that are compared: phones have about
-	// a thousand processes.
+	// maxNames bounds the number of names that are compared. Phones run about a
+	// thousand processes.
 	maxNames = 5000
 	// namesTimeout is the real time within which a device must list its
 	// processes.
@@ -27,8 +27,8 @@ const (
 )
 
 // similarNames returns the names of processes on a device that are similar to
-// the watched ones, the most similar first. They are a hint for a misspelled
-// name; if the device does not respond, the result is empty.
+// the watched names, the most similar first. They are a hint for a misspelled
+// name. If the device does not respond, the result is empty.
 func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pattern) []string {
 	// toolbox, used before Android 8, supports neither -A nor -o.
 	a, err := shell.Ask(ctx, dev, namesTimeout, "ps -A -o NAME 2>/dev/null || ps")
@@ -41,8 +41,8 @@ func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pa
 		if len(fields) == 0 || len(names) == maxNames {
 			continue
 		}
-		// Processes of apps are named after a package; other processes do not
-		// belong to an app.
+		// Processes of apps are named after a package; all other processes are
+		// skipped.
 		if name := fields[len(fields)-1]; strings.Contains(name, ".") && !strings.Contains(name, "/") &&
 			len(name) <= 255 {
 			names = append(names, text.Printable(name))

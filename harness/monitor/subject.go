@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// subject is a watched process name: its series, and how and when to read it
-// next.
+// subject is a watched process name, with its series and the state that
+// determines how and when to read the process next.
 type subject struct {
 	*ledger.Account
 	probe capture.Probe
@@ -21,9 +21,10 @@ type subject struct {
 	// absent.
 	foundAt time.Time
 
-	// returns counts how many times the same life disappeared and came back.
+	// returns is the number of times the same life has disappeared and come
+	// back.
 	returns int
-	// childRecorded is set once a child with the same name is recorded.
+	// childRecorded is set once the record mentions a child with the same name.
 	childRecorded bool
 	// rebooted is set if the device has rebooted since the process was last
 	// seen.
@@ -39,46 +40,47 @@ type subject struct {
 	shown    shownSubject
 }
 
-// sampledSubject is the state of sampling. Times are device times since the
-// start.
+// sampledSubject is the state that sampling keeps for a process. Times are
+// device times since the start.
 type sampledSubject struct {
 	// due is the time of the next sample; interval is the interval that the
 	// detector demanded after the latest sample.
 	due, interval time.Duration
 	last          capture.Reading
 	costMS        float64
-	// failures is the number of failed readings in a row; unanswered is the
-	// number of rounds in a row in which only this process did not respond.
+	// failures is the number of consecutive failed readings. unanswered is the
+	// number of consecutive rounds in which this process was the only one that
+	// did not respond.
 	failures, unanswered int
-	// lastError is the latest error of each channel, so that an error is
-	// recorded once.
+	// lastError is the latest error of each channel. It is used to record each
+	// error only once.
 	lastError [2]string
 	// settlesAt is when a forced collection has settled and a sample is due.
 	settlesAt time.Duration
 }
 
-// countedSubject records when objects are due to be counted because a forced
-// collection has settled (0 if no count is due), and when they were last
-// counted for that reason. Times are device times since the start.
+// countedSubject holds the time when objects are due to be counted because a
+// forced collection has settled (0 if no count is due), and the time of the
+// last such count. Times are device times since the start.
 type countedSubject struct{ due, latest time.Duration }
 
-// limitedSubject is the latest reading of the limits and the number of limit
-// warnings recorded.
+// limitedSubject holds the latest reading of the limits and the number of limit
+// warnings recorded so far.
 type limitedSubject struct {
 	headroom capture.Headroom
 	recorded int
 }
 
-// pausedSubject records whether a heap dump suspends the process, since when on
-// the session's clock, and the device time of all dumps since the latest
+// pausedSubject holds whether a heap dump suspends the process, since when on
+// the session's clock, and the total device time of the dumps since the latest
 // sample.
 type pausedSubject struct {
 	on           bool
 	since, total time.Duration
 }
 
-// shownSubject is the verdict in the latest row. Computing it for every row
-// would be too expensive.
+// shownSubject is the verdict in the latest row. It is kept because computing
+// it for every row would be too expensive.
 type shownSubject struct {
 	verdict detector.Verdict
 	inputs  int

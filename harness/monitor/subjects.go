@@ -13,9 +13,9 @@ import (
 const (
 	// maxSubjects bounds the number of watched processes of one device.
 	maxSubjects = 500
-	// maxBacks bounds how many times it is recorded that one life disappeared
-	// and came back: the answers of a device may contradict each other all
-	// night.
+	// maxBacks bounds how many times the record states that one life
+	// disappeared and came back, because a device may give contradictory
+	// answers all night.
 	maxBacks = 3
 )
 
@@ -32,7 +32,8 @@ type subjects struct {
 	deaths   *deaths
 }
 
-// targets returns the processes that run and are not suspended by a heap dump.
+// targets returns the processes that are running and not suspended by a heap
+// dump.
 func (w *subjects) targets() []capture.Target {
 	var out []capture.Target
 	for _, x := range w.order {
@@ -49,8 +50,8 @@ func (w *subjects) watched(p capture.Process) bool {
 	return x != nil && x.present && x.Same(p)
 }
 
-// life returns the subject of a process that is or was watched, nil if there is
-// none.
+// life returns the subject of a process that is or was watched, or nil if there
+// is none.
 func (w *subjects) life(p capture.Process) *subject {
 	for _, x := range w.order {
 		if x.User == p.User && x.Name == p.Name && x.Same(p) {
@@ -60,8 +61,8 @@ func (w *subjects) life(p capture.Process) *subject {
 	return nil
 }
 
-// reconcile updates the subjects with a process that a scan found: a new
-// process, a new life, or a process that is watched already.
+// reconcile updates the subjects with a process that a scan found. It may be a
+// new process, a new life, or a process that is already watched.
 func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 	x := w.byKey[p.Key()]
 	switch {
@@ -82,8 +83,8 @@ func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
 		x.Process, x.probe, x.returns, x.childRecorded = p, probe, 0, false
 		w.startTracking(x)
-		// The time of the latest reading is used instead of the present time:
-		// no later reading can have an earlier time.
+		// The time of the latest reading is used instead of the present time,
+		// because later readings cannot have an earlier time.
 		w.recordEventAt(w.identity(x, "restart",
 			fmt.Sprintf("pid %d replaced by pid %d; a new series begins", old, p.PID)), w.part.Up())
 	case !x.present:
@@ -132,7 +133,7 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	}
 }
 
-// identity returns an event that records which life a process is from now on
+// identity returns an event that records which life a process has from now on
 // and how it is read.
 func (w *subjects) identity(x *subject, event, text string) record.Event {
 	e := w.processEvent(x.Account, event, text)
@@ -172,8 +173,7 @@ func foundText(p capture.Process, probe capture.Probe) string {
 	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)
 }
 
-// goneText describes the life that has ended; the event itself names the
-// process.
+// goneText describes how the life ended; the event itself names the process.
 func goneText(pid int, err error) string {
 	if errors.Is(err, capture.ErrGone) {
 		return fmt.Sprintf("pid %d", pid)
@@ -181,10 +181,10 @@ func goneText(pid int, err error) string {
 	return err.Error()
 }
 
-// deadline returns the real time that one round may take: reading smaps takes
-// seconds per process on an old phone, all other readings take milliseconds.
-// The deadline stays below the sampling interval, so that an outage is detected
-// within one interval.
+// deadline returns the real time that one round may take. On an old phone,
+// reading smaps takes seconds per process, while all other readings take
+// milliseconds. The deadline stays below the sampling interval, so an outage is
+// detected within one interval.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {
 	d := min(max(w.clock.real(w.interval()), 3*time.Second), 10*time.Second)
 	for _, t := range targets {

@@ -14,15 +14,15 @@ type sweeper struct {
 	*port
 	call call[[]string]
 	// left is set if a diagnosis may have left a file on the device, because
-	// the device was disconnected or did not remove the file. The next sweep is
-	// due at due, on the session's clock.
+	// the device was disconnected or did not remove the file. due is the time
+	// of the next sweep on the session's clock.
 	left bool
 	due  time.Duration
 }
 
 func newSweeper(p *port) *sweeper { return &sweeper{port: p, call: newCall[[]string]()} }
 
-// sweepEvery is the device time before an interrupted sweep is retried.
+// sweepEvery is the device time after which an interrupted sweep is retried.
 const sweepEvery = 5 * time.Minute
 
 // busy reports whether a sweep is in progress.
@@ -31,10 +31,11 @@ func (w *sweeper) busy() bool { return w.call.inFlight }
 // sweepNow makes a pending sweep due now.
 func (w *sweeper) sweepNow() { w.due = 0 }
 
-// noteLeft notes that a file may have been left.
+// noteLeft notes that a file may have been left on the device.
 func (w *sweeper) noteLeft() { w.left = true }
 
-// sweepDue starts a sweep if a file may have been left and the sweep is due.
+// sweepDue starts a sweep if one is due and a file may have been left on the
+// device.
 func (w *sweeper) sweepDue(ctx context.Context) {
 	if w.left && !w.call.inFlight && w.clock.now() >= w.due {
 		w.left = false

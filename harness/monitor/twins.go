@@ -11,18 +11,18 @@ import (
 // twins numbers processes with the same user and name.
 type twins struct {
 	*port
-	// seen is the device time at which a scan first found an unwatched process
-	// that is either the second process with a name, or a child with the name
-	// of its parent.
+	// seen holds the device time at which a scan first found an unwatched
+	// process that is either the second process with its name, or a child with
+	// the name of its parent.
 	seen map[capture.Process]time.Duration
 }
 
 // number numbers the processes with the same user and name that run at the same
-// time, so that each has its own series. A process keeps its number as long as
+// time, which gives each its own series. A process keeps its number as long as
 // it lives. The next process with the same name gets a free number, preferably
 // that of a process with the same uid. If a process with the same name is
-// already running, the new one must be seen twice: a life that is about to end
-// is not a twin.
+// already running, the new one must be seen twice, because a life that is about
+// to end is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -61,7 +61,7 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several new processes, the latest one is the present life of the app.
+	// Of several new processes, the latest is the present life of the app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})
@@ -117,7 +117,7 @@ func (t *twins) seenFor(p capture.Process) time.Duration {
 	return now - first
 }
 
-// forgetUnseen removes processes that are gone.
+// forgetUnseen removes processes that no longer exist.
 func (t *twins) forgetUnseen(found capture.Found) {
 	for p := range t.seen {
 		if !slices.Contains(found.Processes, p) && !slices.Contains(found.Children, p) {

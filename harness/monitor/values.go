@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// number returns a value for samples.ndjson, nil if it is unknown.
+// number converts a value for samples.ndjson; the result is nil if the value is
+// unknown.
 func number(v known.Int) *int64 {
 	if !v.Known {
 		return nil
@@ -69,7 +70,7 @@ func objects(counts map[string]int64) map[string]int64 {
 	return out
 }
 
-// triState converts an answer; nil if it is unknown.
+// triState converts an answer; the result is nil if the answer is unknown.
 func triState(a dumpsys.Answer) *bool {
 	switch a {
 	case dumpsys.Yes:

@@ -11,15 +11,15 @@ import (
 )
 
 // WindowRule finds tests in the output of a command, line by line, so that each
-// test is checked. docs/formats/config.md describes it.
+// test can be checked. docs/formats/config.md describes it.
 type WindowRule struct {
 	// Begin matches a line at which a test begins. The name of the test is the
-	// group "name"; without that group it is the first group, and without any
-	// group it is the whole match. End matches a line at which a test ends. The
-	// test is the latest open one or, with a group "name", the latest open one
-	// with that name. The group "outcome" is the outcome.
+	// group "name". Without that group it is the first group, and without any
+	// group it is the whole match. End matches a line at which a test ends.
+	// This is the latest open test or, if End has a group "name", the latest
+	// open test with that name. The group "outcome" is the outcome.
 	Begin, End *regexp.Regexp
-	// Options are the options for the check of each test; the workload sets the
+	// Options are the options for the check of each test. The workload sets the
 	// name and the device.
 	Options CheckOptions
 }
@@ -32,10 +32,10 @@ func (r *WindowRule) digestWords() []string {
 	return []string{"windows", r.Begin.String(), r.End.String()}
 }
 
-// escapeSequences match colors of a terminal (ECMA-48, CSI).
+// escapeSequences matches the color codes of a terminal (ECMA-48, CSI).
 var escapeSequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
-// begins returns the name of a test that begins at a line.
+// begins returns the name of the test that begins at a line.
 func (r *WindowRule) begins(line string) (name string, ok bool) {
 	m := r.Begin.FindStringSubmatch(line)
 	if m == nil {
@@ -48,8 +48,8 @@ func (r *WindowRule) begins(line string) (name string, ok bool) {
 	return strings.TrimSpace(m[at]), true
 }
 
-// ends returns the outcome and the name of a test that ends at a line; the name
-// is "" for the latest open test.
+// ends returns the outcome and the name of the test that ends at a line. The
+// name is "" for the latest open test.
 func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	m := r.End.FindStringSubmatch(line)
 	if m == nil {
@@ -64,7 +64,7 @@ func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	return name, outcome, true
 }
 
-// outcomeOf interprets the words for outcomes that test tools print.
+// outcomeOf interprets the words that test tools print for outcomes.
 func outcomeOf(word string) string {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "":
@@ -77,8 +77,8 @@ func outcomeOf(word string) string {
 	return record.OutcomeFailed
 }
 
-// foundTests are the tests found in one output, on the devices on which they
-// run.
+// foundTests tracks the tests found in one output, and the devices on which
+// they run.
 type foundTests struct {
 	mu     sync.Mutex
 	rule   *WindowRule
@@ -86,17 +86,18 @@ type foundTests struct {
 	open   []*foundTest
 	// started and ended are the numbers of tests that have started and ended.
 	started, ended int
-	// justEnded are the tests that have ended since the latest one began.
+	// justEnded lists the tests that have ended since the latest one began.
 	justEnded []*foundTest
 }
 
-// foundTest is a test with its check on each device.
+// foundTest is a test and its check on each device.
 type foundTest struct {
 	name string
 	on   []*checkedTest
 }
 
-// watch returns a finder of tests in an output, nil if there is no rule.
+// watch returns a finder for the tests in an output, or nil if there is no
+// rule.
 func (r *WindowRule) watch(ctx context.Context, st Env, serials ...string) *foundTests {
 	if r == nil || st.Live == nil {
 		return nil
@@ -145,7 +146,7 @@ func (f *foundTests) begin(name string) {
 	f.open = append(f.open, t)
 }
 
-// endDelays notes the end of the delay after the tests that have ended.
+// endDelays records the end of the delay after the tests that have ended.
 func (f *foundTests) endDelays() {
 	for _, t := range f.justEnded {
 		for _, on := range t.on {
@@ -187,7 +188,7 @@ func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
 }
 
 // finish closes open tests and waits until all tests are checked. Tests that
-// end with the output are read while the app may still be running.
+// end together with the output are read while the app may still be running.
 func (f *foundTests) finish() {
 	if f == nil {
 		return
@@ -204,8 +205,9 @@ func (f *foundTests) finish() {
 	}
 }
 
-// missing describes a rule that has found no tests, "" if it has found some: a
-// run in which no test was checked must not look like a run without leaks.
+// missing describes a rule that has found no tests, or returns "" if it has
+// found some. A run in which no test was checked must not look like a run
+// without leaks.
 func (f *foundTests) missing() string {
 	switch {
 	case f.started == 0:

@@ -20,9 +20,9 @@ import (
 type Workload interface {
 	// Describe returns the workload's description, without Exit and Error.
 	Describe() record.Workload
-	// Run runs the workload until the workload or ctx ends, and stops
-	// everything that it can stop. It returns what was done. It returns an
-	// error if the workload failed, but not if ctx ended it.
+	// Run runs the workload until it ends or ctx is done, and stops everything
+	// that it can stop. It returns a description of what was done. It returns
+	// an error if the workload failed, but not if ctx stopped it.
 	Run(ctx context.Context, env Env) (record.Workload, error)
 }
 
@@ -33,25 +33,25 @@ type Env struct {
 	Dir string
 	// Output receives the workload's output.
 	Output io.WriteCloser
-	// log is the file name of Output in Dir, "" if there is none.
+	// log is the name of Output's file in Dir, or "" if there is no file.
 	log string
-	// Mark sets a mark on one device, or on all if device is "".
+	// Mark sets a mark on one device, or on all devices if device is "".
 	Mark func(device, text string)
-	// Record records an event on one device, or on all if device is "".
+	// Record records an event on one device, or on all devices if device is "".
 	Record func(device string, e record.Event)
 	// DeviceLost returns a channel that is closed when the device is lost. It
 	// may be nil.
 	DeviceLost func(device string) <-chan struct{}
-	// ForceStop is closed when a workload that is ending gets no more time. It
-	// may be nil.
+	// ForceStop is closed when a workload that is ending must stop immediately.
+	// It may be nil.
 	ForceStop <-chan struct{}
-	// workloadEnded records the end of the workload on a device, or on all if
-	// the device is "". It may be nil.
+	// workloadEnded records the end of the workload on a device, or on all
+	// devices if the device is "". It may be nil.
 	workloadEnded func(device string)
 	// skipMark reports whether a mark on a device exceeds the rate limit, and
 	// counts it. It may be nil.
 	skipMark func(device string) bool
-	// Live is the run of the workload, nil if there is none.
+	// Live is the run that the workload belongs to, or nil if there is none.
 	Live *LiveRun
 }
 
@@ -67,8 +67,8 @@ func (st Env) logHint() string {
 // maxLogs bounds the logs in one run directory.
 const maxLogs = 1000
 
-// newLog creates workload.log, or workload-2.log and so on if that file exists:
-// each workload has its own log.
+// newLog creates workload.log. If that file exists, it creates workload-2.log
+// and so on, because each workload has its own log.
 func newLog(dir string) (f *os.File, err error) {
 	name := "workload.log"
 	for n := 2; n <= maxLogs; n++ {
@@ -81,14 +81,14 @@ func newLog(dir string) (f *os.File, err error) {
 	return f, err
 }
 
-// logFile keeps the first part of a log and drops the rest, so that a verbose
-// workload does not fail or fill the disk.
+// logFile keeps the first part of a log and drops the rest, so a verbose
+// workload neither fails nor fills the disk.
 type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	left int
-	// failed is called with a write error, which counts as an error of the run
-	// and not of the workload.
+	// failed is called with a write error. Such an error counts as an error of
+	// the run and not of the workload.
 	failed func(error)
 }
 
@@ -113,26 +113,27 @@ func (l *logFile) Write(p []byte) (int, error) {
 
 func (l *logFile) Close() error { return l.f.Close() }
 
-// markPrefix begins a line of a workload's output that is a mark.
+// markPrefix is the beginning of an output line with which a workload sets a
+// mark.
 const markPrefix = "leakgate:mark "
 
-// lineReader passes output on and reads its lines.
+// lineReader passes output on and splits it into lines.
 type lineReader struct {
 	out io.Writer
-	// onLine is called with lines, onMark with the texts of marks; if onMark is
-	// nil, marks are not recognized. Marks for which skips returns true are
-	// dropped.
+	// onLine is called with each line, onMark with the text of each mark. If
+	// onMark is nil, marks are not recognized. Marks for which skips returns
+	// true are dropped.
 	onLine, onMark func(line string)
 	skips          func() bool
 	line           []byte
 }
 
-// maxLine bounds the part of a line that is examined.
+// maxLine bounds how much of a line is examined.
 const maxLine = 4096
 
 // newLineReader returns a line reader for the output of the workload on a
-// device, or on the host if the device is "". Lines that are not marks go to
-// tests.
+// device, or on the host if the device is "". Lines that are not marks are
+// passed to tests.
 func (st Env) newLineReader(device string, tests *foundTests) *lineReader {
 	l := &lineReader{out: st.Output, onMark: func(text string) { st.Mark(device, cleanMark(text)) }}
 	if st.skipMark != nil {
@@ -165,7 +166,7 @@ func (l *lineReader) end() {
 	line := bytes.TrimRight(l.line, "\r")
 	l.line = l.line[:0]
 	if l.onMark != nil {
-		// Some tools trim the space of a mark without text.
+		// Some tools trim the space after the prefix of a mark without text.
 		if text, ok := bytes.CutPrefix(line, []byte(strings.TrimSpace(markPrefix))); ok &&
 			(len(text) == 0 || text[0] == ' ') {
 			if l.skips == nil || !l.skips() {
@@ -181,8 +182,7 @@ func (l *lineReader) end() {
 
 // DeviceCommand is a workload that runs one command line on every device. The
 // command may have any effect, so it is not restarted after a disconnect. The
-// disconnect is recorded as an interruption, and a run with a duration
-// continues.
+// disconnect is recorded as an interruption. A run with a duration continues.
 type DeviceCommand struct {
 	Command string
 	// Windows finds tests in the output. It may be nil.
@@ -205,7 +205,7 @@ func (c DeviceCommand) Run(ctx context.Context, st Env) (record.Workload, error)
 	return rec, err
 }
 
-// runOn returns the exit code, nil if it is unknown.
+// runOn returns the exit code, or nil if it is unknown.
 func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
 	tests := c.Windows.watch(ctx, st, dev.Serial())
 	out, errOut := st.newLineReader(dev.Serial(), tests), st.newLineReader(dev.Serial(), tests)
@@ -225,7 +225,7 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*
 	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)
 }
 
-// errDropped is the error for a command whose end is unknown.
+// errDropped is returned for a command if it is not known how it ended.
 var errDropped = errors.New("device disconnected")
 
 func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
@@ -238,9 +238,9 @@ func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
 	return &exit, nil
 }
 
-// onEach calls work for every device at the same time and ends each call when
-// the device's part of the run ends. It returns the first exit code that is not
-// 0, nil if none is known.
+// onEach calls work for all devices concurrently and ends each call when the
+// device's part of the run ends. It returns the first exit code that is not 0,
+// or 0 if all known exit codes are 0. It returns nil if none is known.
 func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Device, Env) (*int, error)) (*int, error) {
 	errs := make([]error, len(st.Devices))
 	exits := make([]*int, len(st.Devices))
@@ -283,8 +283,8 @@ func (st Env) deviceLost(dev capture.Device) <-chan struct{} {
 	return st.DeviceLost(dev.Serial())
 }
 
-// deviceLost returns a channel that is closed when the device is lost. It is
-// nil for a device that is not part of the run.
+// deviceLost returns a channel that is closed when the device is lost. The
+// channel is nil for a device that is not part of the run.
 func (m *run) deviceLost(device string) <-chan struct{} {
 	for _, s := range m.sessions {
 		if s.dev.Serial() == device {

@@ -18,7 +18,7 @@ type workloads struct {
 	run *run
 	// work is the result of the run's own workload.
 	work record.Workload
-	// emptyMark ensures that a mark without text is recorded once.
+	// emptyMark is used to record a mark without text only once.
 	emptyMark sync.Once
 }
 
@@ -34,7 +34,7 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 		return // the loss of the last device caused the end of the workload
 	}
 	if errors.Is(err, errDropped) && w.run.Duration > 0 {
-		return // the command may continue on the device, and there is time left to watch it
+		return // the command may still be running on the device, and there is time left to watch it
 	}
 	if env.workloadEnded != nil { // the workload was started
 		env.workloadEnded("")
@@ -42,9 +42,9 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 	stop(errWorkload)
 }
 
-// runRepeatedly runs the workload, and repeats it as long as a suspicion
-// extends the run, because an app that is not used shows no leak. If a
-// repetition fails, the workload counts as failed.
+// runRepeatedly runs the workload and repeats it as long as a suspicion extends
+// the run, because an app that is not used shows no leak. If a repetition
+// fails, the workload counts as failed.
 func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
@@ -83,7 +83,7 @@ func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 }
 
 // repetition returns the workload for a repetition. Monkey gets a different
-// seed: the same seed would send the same events.
+// seed, because with the same seed it would send the same events.
 func repetition(w Workload, repeats int) Workload {
 	if monkey, ok := w.(Monkey); ok {
 		monkey.Seed += int64(repeats)
@@ -118,8 +118,8 @@ func (w *workloads) newEnv() (Env, error) {
 // maxWorkloadLog bounds workload.log, in bytes.
 const maxWorkloadLog = 32 << 20
 
-// begin records that a workload begins on the devices of an Env, and sets
-// workloadEnded of the Env.
+// begin records that a workload begins on the devices of an Env, and sets the
+// Env's workloadEnded.
 func (w *workloads) begin(st *Env, of record.Workload) {
 	running := map[string]bool{}
 	for _, d := range st.Devices {
@@ -140,8 +140,9 @@ func (w *workloads) begin(st *Env, of record.Workload) {
 	}
 }
 
-// mark sets a mark on one device, or on all. A mark without text is
-// meaningless, and `leakgate mark` rejects it; the first such mark is recorded.
+// mark sets a mark on one device, or on all devices. A mark without text is
+// meaningless, and `leakgate mark` rejects it; only the first such mark of a
+// workload is recorded.
 func (w *workloads) mark(device, text string) {
 	if text != "" {
 		w.run.postEvent(device, record.Event{Event: "mark", Text: text})
@@ -154,14 +155,14 @@ func (w *workloads) mark(device, text string) {
 }
 
 // recordEvent records an event of a workload. A workload may cause any number
-// of events, so their rate is limited, except for events about its outcome.
+// of events, so their rate is limited; events about its outcome are exempt.
 func (w *workloads) recordEvent(device string, e record.Event) {
 	w.run.post(device, message{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
 // skipMark reports whether a mark exceeds the rate limit on all of its devices,
-// and counts it there. It is called for each mark that a workload prints,
-// before the mark is processed in any other way.
+// and counts it as skipped there. It is called for each mark that a workload
+// prints, before any other processing.
 func (w *workloads) skipMark(device string) bool {
 	now := time.Now()
 	for _, s := range w.run.sessions {
