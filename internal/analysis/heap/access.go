@@ -12,13 +12,14 @@ type Family struct {
 	Class string
 	// Limit bounds Objects; if it is 0, only Count is set.
 	Limit int
-	// Objects are the matching objects with the lowest numbers; Count is the
-	// number of all matching objects.
+	// Objects holds the matching objects with the lowest numbers, at most Limit
+	// of them; Count is the number of all matching objects.
 	Objects []Object
 	Count   int64
 }
 
-// Gather fills families in one pass over all objects, reachable or not.
+// Gather sets Objects and Count of each family in one pass over all objects,
+// reachable or not.
 func (g *Graph) Gather(families ...*Family) {
 	for len(families) > 64 {
 		g.Gather(families[:64]...)
@@ -39,8 +40,8 @@ func (g *Graph) Gather(families ...*Family) {
 	}
 }
 
-// masks returns the families of each slot as bits, or nil if no class is in
-// any.
+// masks returns, for each slot, the families that its class belongs to, as
+// bits. It returns nil if no class belongs to any family.
 func (g *Graph) masks(families []*Family) []uint64 {
 	own := map[string]uint64{}
 	for i, f := range families {
@@ -84,8 +85,8 @@ func (g *Graph) masks(families []*Family) []uint64 {
 	return masks
 }
 
-// LargestArrays returns the n arrays with the most bytes, largest first, or
-// fewer if the dump has fewer.
+// LargestArrays returns the n arrays with the most bytes, largest first. If the
+// dump has fewer arrays, it returns all of them.
 func (g *Graph) LargestArrays(n int) []Object {
 	if n <= 0 {
 		return nil
@@ -127,8 +128,8 @@ func compare64(a, b, c, d int64) int {
 // in a subclass is a different field. It is not safe for concurrent use.
 type Field struct {
 	graph *Graph
-	// own is the position of the field among those that its class declares
-	// itself.
+	// own is the index of the field among the fields that its class itself
+	// declares.
 	own map[slot]fieldPlace
 	// places caches the field's position in the instances of each class; last
 	// is the most recently used entry.
@@ -137,8 +138,8 @@ type Field struct {
 	place  fieldPlace
 }
 
-// Field returns the field of this name that the class declares. If the dump
-// does not have the field, no object has it.
+// Field returns the field with the given name that the given class declares. If
+// the dump does not declare such a field, the result matches no object.
 func (g *Graph) Field(class, name string) *Field {
 	f := &Field{graph: g, own: map[slot]fieldPlace{}, places: map[slot]fieldPlace{}, last: ^slot(0)}
 	for _, s := range g.named(class) {
@@ -161,7 +162,8 @@ func (g *Graph) Field(class, name string) *Field {
 // Declared reports whether any class of the dump declares the field.
 func (f *Field) Declared() bool { return len(f.own) > 0 }
 
-// in returns the position of the field in the instances of a class.
+// in returns the position of the field in the instances of the class with the
+// given slot.
 func (f *Field) in(s slot) fieldPlace {
 	if s == f.last {
 		return f.place
@@ -211,7 +213,7 @@ func (r *Record) value(f *Field) ([]byte, hprof.Type) {
 	return r.Body[p.at:][:size], p.t
 }
 
-// RefOf is Ref for the field of one class.
+// RefOf is like Ref, but reads the given field, which one class declares.
 func (r *Record) RefOf(f *Field) (Object, bool) {
 	b, t := r.value(f)
 	if t != hprof.Object {
@@ -230,13 +232,13 @@ func (r *Record) IsNull(f *Field) (null, ok bool) {
 	return readID(b, r.graph.IDSize) == 0, true
 }
 
-// IntOf is Int for the field of one class.
+// IntOf is like Int, but reads the given field, which one class declares.
 func (r *Record) IntOf(f *Field) (int64, bool) {
 	b, t := r.value(f)
 	return integer(b, t)
 }
 
-// BoolOf is Bool for the field of one class.
+// BoolOf is like Bool, but reads the given field, which one class declares.
 func (r *Record) BoolOf(f *Field) (value, ok bool) {
 	v, ok := r.IntOf(f)
 	return v != 0, ok
@@ -247,9 +249,9 @@ func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool
 	return g.registry.fieldName(g.file.Strings, owner, id, t)
 }
 
-// Declared calls f with the record of each class of the dump. The names are
-// those of the dump rather than those of Options.Names. f must not keep or
-// change the record.
+// Declared calls f with the record of each class of the dump. The names in the
+// record are those of the dump, not those that Options.Names returns. f must
+// not keep or change the record.
 func (g *Graph) Declared(f func(c *hprof.Class)) {
 	for s := range g.registry.list {
 		if dump := g.registry.list[s].dump; dump != nil {
@@ -258,8 +260,8 @@ func (g *Graph) Declared(f func(c *hprof.Class)) {
 	}
 }
 
-// HasStatic reports whether a class of this name has a static field of this
-// name.
+// HasStatic reports whether a class with the given name has a static field with
+// the given name.
 func (g *Graph) HasStatic(class, field string) bool {
 	_, ok := g.static(class, field)
 	return ok
@@ -325,8 +327,8 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	return list
 }
 
-// frames returns the translated frame, preceded by the frames that were inlined
-// into it, if any.
+// frames returns the translated frame, preceded by the frames that the compiler
+// inlined into it, if any.
 func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
 	method, _ := g.file.Strings.Get(f.Method)
 	source, _ := g.file.Strings.Get(f.Source)

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestGather compares the families with InstancesOf, using more families than
-// one pass can handle.
+// TestGather compares the results of Gather with those of InstancesOf, for more
+// families than one pass can handle.
 func TestGather(t *testing.T) {
 	for seed := range uint64(20) {
 		d, w := randomWorld(seed, 200)
@@ -34,7 +34,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestLargestArrays compares the result with sorting all arrays.
+// TestLargestArrays compares the result with a sorted list of all arrays.
 func TestLargestArrays(t *testing.T) {
 	for seed := range uint64(20) {
 		_, w := randomWorld(seed, 300)
@@ -123,7 +123,7 @@ func (a *answer) askField(g *heap.Graph, r *heap.Record, o *object, p placed, f 
 	return nil
 }
 
-// TestHasStatic checks static fields of all types.
+// TestHasStatic looks up static fields of all types.
 func TestHasStatic(t *testing.T) {
 	w := &world{idSize: 4}
 	c := w.class("C", nil, 8)
@@ -136,7 +136,7 @@ func TestHasStatic(t *testing.T) {
 	}
 }
 
-// Stack traces are found by their serial numbers.
+// Serial numbers identify the stack traces.
 func TestStacks(t *testing.T) {
 	w := newScribe(4)
 	names := []string{"run", "Main.java", "()V", "loop", "com/example/Main"}

@@ -20,10 +20,10 @@ type Accumulation struct {
 	// equals Size.
 	Object   Object
 	Retained Size
-	// Root is the kind of the GC roots that hold the objects, 0 if Object holds
-	// them.
+	// Root is the kind of the GC roots that hold the objects; it is 0 if Object
+	// holds them.
 	Root hprof.SubTag
-	// Class is the class of the accumulated objects, Count is their number.
+	// Class is the class of the accumulated objects; Count is their number.
 	Class string
 	Count int64
 	// If Linked, Object itself is one of the accumulated objects, and each of
@@ -33,8 +33,8 @@ type Accumulation struct {
 	// Size is the number of bytes that the objects retain together.
 	Size Size
 	// Holds is the class whose instances account for most of the bytes that the
-	// objects dominate, "" if they dominate nothing; Held is the number of
-	// these instances, HeldSize their retained size.
+	// accumulated objects dominate, or "" if these objects dominate nothing.
+	// Held is the number of these instances; HeldSize is their retained size.
 	Holds    string
 	Held     int64
 	HeldSize Size
@@ -51,8 +51,8 @@ type Accumulation struct {
 	Behind ClassSum
 }
 
-// ClassSum is the number of some objects of one class, and the size that they
-// retain together.
+// ClassSum is the number of objects of one class, and the size that these
+// objects retain together.
 type ClassSum struct {
 	Class string
 	Count int64
@@ -75,45 +75,45 @@ type AccumulationOptions struct {
 	// Fewest is the minimum number of objects of one class that form an
 	// accumulation; at least two.
 	Fewest int64
-	// Leave selects the heaps of Graph.Heaps whose bytes are ignored; nil
-	// selects no heap.
+	// Leave is the set of heaps, by index in Graph.Heaps, whose bytes are
+	// ignored; nil ignores no heap.
 	Leave func(Heap) bool
 	// Roots are the kinds of GC roots whose objects may form an accumulation,
 	// the most informative kind first: an object with several roots counts for
 	// the first kind.
 	Roots []hprof.SubTag
-	// Through selects, by name, classes whose names do not say what their
-	// objects contain; nil selects no class.
+	// Through selects, by name, the classes whose names do not indicate what
+	// their objects contain; nil selects no class.
 	Through func(class string) bool
 }
 
-// Accumulations searches down from the tops for the first objects that retain
-// at least Least and meet one of two conditions:
+// Accumulations searches from the top of the dominator tree down for the first
+// objects that retain at least Least and meet one of two conditions:
 //   - no child retains more than half of the object's retained size, but at
 //     least Fewest children of one class together do; or
-//   - the object and the objects of its class that it dominates only through
-//     this class number at least Fewest, and none of them alone accounts for
-//     more than half of the bytes.
+//   - the object, together with the objects of its class that it dominates
+//     through objects of this class only, counts at least Fewest objects, and
+//     none of them alone accounts for more than half of the bytes.
 //
-// No accumulation is below another. Class objects do not accumulate: programs
-// normally have many with static fields. When deciding whether objects are
-// linked, an object without references that only one other object references is
-// ignored.
+// Accumulations do not contain each other. Class objects are not accumulated
+// objects, because programs normally have many classes with static fields. The
+// check whether objects are linked ignores each object without references that
+// only one other object references.
 //
-// At least Fewest objects of one class that GC roots of one kind hold are also
-// an accumulation, if they together retain at least Least bytes and none of
-// them alone retains more than half of that. An object that contains an
-// accumulation of the first two kinds does not count, nor does one in a heap
-// that Leave selects. Local variables of a thread (JAVA_FRAME) count with their
-// thread if Roots has THREAD_OBJECT: which local variables a dump contains
-// depends on what the runtime has compiled.
+// At least Fewest objects of one class that are held by GC roots of one kind
+// are also an accumulation, if they together retain at least Least bytes and
+// none of them alone retains more than half of that. Objects that contain an
+// accumulation of the first two kinds are not counted, nor are objects in a
+// heap that Leave selects. If Roots includes THREAD_OBJECT, the local variables
+// of a thread (JAVA_FRAME) count with their thread, because which local
+// variables a dump contains depends on which methods the runtime has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //
 // The running time is that of a few visits of each vertex below an object that
-// retains Least, up to two visits of each object of the dump, and sorting the
-// GC roots of the kinds that count. The error is the context's or a failed
-// memory allocation.
+// retains at least Least, up to two visits of each object of the dump, and
+// sorting the GC roots of the kinds in Roots. The error is the context's or
+// that of a failed memory allocation.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
@@ -150,33 +150,33 @@ func newAccumulator(g *Graph, o AccumulationOptions) *accumulator {
 type accumulator struct {
 	g *Graph
 	t *tree
-	// heaps are those whose bytes count.
+	// heaps holds the indexes of the heaps whose bytes count.
 	heaps         []int
 	least, fewest int64
-	// names are the class names of the rows; through are the rows that
-	// AccumulationOptions.Through selects.
+	// names holds the class name of each row; through holds, for each row,
+	// whether AccumulationOptions.Through selects it.
 	names   []string
 	through []bool
-	// found are the accumulations; unsure are the vertices that can only be
-	// decided once leaves without a vertex are counted.
+	// found holds the accumulations; unsure holds the candidates that can only
+	// be decided once the leaves without a vertex have been counted.
 	found, unsure []candidate
 	steps         []step
 	sums          groups
-	// rooted are the objects that GC roots hold, whether they form an
-	// accumulation or not; members are the objects of the accumulations among
-	// them.
+	// rooted holds the groups of objects that GC roots hold, whether they form
+	// an accumulation or not; members holds the objects of those groups that
+	// do.
 	rooted  []rootPile
 	members []member
 }
 
-// candidate is a candidate for an accumulation: its vertex, and the class of
-// the objects.
+// candidate is a possible accumulation: its vertex and the class of its
+// objects.
 type candidate struct {
 	vertex uint32
 	row    uint32
 	linked bool
-	// largest is the largest retained size of a child. The first inTree entries
-	// of sums are classes that have vertices.
+	// largest is the largest retained size of any child. The first inTree
+	// entries of sums are the classes that have vertices.
 	largest int64
 	sums    groups
 	inTree  int
@@ -184,16 +184,16 @@ type candidate struct {
 	size    Size
 	// beside are the classes of the other objects at the place.
 	beside groups
-	// behind are the classes of the objects that the held objects reference.
+	// behind holds the classes of the objects that the held objects reference.
 	behind groups
-	// If counted, the fields count, size and beside are already set, and the
+	// If counted is true, count, size and beside are already set, and the
 	// objects hold nothing.
 	counted bool
 }
 
-// step is a vertex to visit. An ancestor has already checked whether objects of
-// its class are linked: they are not linked down to the vertex settled, which
-// alone accounts for more than half of the bytes.
+// step is a vertex to visit. An ancestor of the same class has already checked
+// whether the objects of this class are linked: they are not, on the path down
+// to the vertex settled, which alone accounts for more than half of the bytes.
 type step struct {
 	vertex, settled uint32
 }
@@ -203,7 +203,7 @@ const (
 	allSettled = ^uint32(0)
 )
 
-// below is the state that a step passes to a child of the same class.
+// below returns the value of settled for the step to a child of the same class.
 func (s step) below(t *tree, child uint32) uint32 {
 	if s.settled == allSettled || child <= s.settled && s.settled < t.ends[child] {
 		return s.settled
@@ -277,15 +277,16 @@ func (a *accumulator) look(s step) {
 	}
 }
 
-// many reports whether the objects of a class are an accumulation in an object
-// whose retained size is whole.
+// many reports whether the objects of one class, counted in sum, form an
+// accumulation below an object whose retained size is whole.
 func (a *accumulator) many(sum group, whole Size) bool {
 	return sum.count >= a.fewest && 2*sum.size.Total() > whole.Total()
 }
 
-// link reports whether a vertex and the vertices of its class that it dominates
-// only through this class are an accumulation. It returns unsettled if they
-// are; otherwise it returns the vertex down to which they are not.
+// link checks whether a vertex forms an accumulation together with the vertices
+// of its class that it dominates through vertices of this class only. It
+// returns unsettled if so; otherwise it returns the vertex down to which they
+// do not.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
 	for u := v; u < a.t.ends[v]; {
@@ -316,7 +317,8 @@ func (a *accumulator) link(v uint32) uint32 {
 	return unsettled
 }
 
-// decide adds the leaves to the unsure vertices and decides about them.
+// decide adds the leaves to the candidates in unsure and decides which of them
+// are accumulations.
 func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	if len(a.unsure) == 0 {
 		return nil
@@ -446,10 +448,10 @@ func (a *accumulator) enter(p *candidate, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects that a vertex references, where an object of
-// an accumulation holds that vertex; it marks the vertices that it looks
-// through. It does not count what another object of the accumulation's class
-// holds.
+// lookThrough counts the objects that a vertex references, for a vertex that an
+// object of an accumulation holds. If the class of an object is to be looked
+// through, it marks that object and counts the objects behind it. It skips
+// objects of the accumulation's class and what they hold.
 func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
@@ -486,7 +488,7 @@ func (a *accumulator) leaf(p *candidate, o, v uint32) {
 	p.count++
 }
 
-// leafBehind does the same as lookThrough for an object without a vertex.
+// leafBehind does the same as lookThrough, for an object without a vertex.
 func (a *accumulator) leafBehind(p *candidate, row, o uint32) {
 	if row != p.row && !a.through[row] {
 		p.behind.add(row, a.shallow(o))
@@ -506,7 +508,8 @@ func (a *accumulator) accumulation(p *candidate) Accumulation {
 	return r
 }
 
-// tellHeld records which objects the objects of an accumulation hold.
+// tellHeld records the classes of the objects that the objects of an
+// accumulation hold.
 func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	best := a.best(held)
 	if best.count == 0 {
@@ -516,7 +519,7 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the main class, for a
+// others returns the classes to report in addition to the class told, for a
 // place whose retained size is whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
@@ -554,7 +557,7 @@ func (a *accumulator) slot(v uint32) slot { return a.g.slots.at(a.t.objects[v]) 
 // rows.
 func (a *accumulator) row(v uint32) uint32 { return a.g.registry.list[a.slot(v)].row }
 
-// rowNames returns the name of each row.
+// rowNames returns the class name of each row.
 func (g *Graph) rowNames() (names []string) {
 	for s := range g.registry.list {
 		c := &g.registry.list[s]
@@ -580,7 +583,8 @@ func (a *accumulator) weigh(v uint32) (s Size) {
 	return s
 }
 
-// shallow returns the size of an object itself, in the heaps whose bytes count.
+// shallow returns the size of an object itself: its native bytes and, if its
+// heap's bytes count, its Java bytes.
 func (a *accumulator) shallow(o uint32) (s Size) {
 	if len(a.g.native) > 0 {
 		s.Native = a.g.native[o]
@@ -591,7 +595,7 @@ func (a *accumulator) shallow(o uint32) (s Size) {
 	return s
 }
 
-// counts reports whether an object is in a heap whose bytes count.
+// counts reports whether the bytes of an object's heap count.
 func (a *accumulator) counts(o uint32) bool {
 	if a.g.heapOf == nil {
 		return len(a.heaps) > 0
@@ -599,9 +603,8 @@ func (a *accumulator) counts(o uint32) bool {
 	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
-// best returns the class with the most bytes. If several classes have equally
-// many bytes, it returns the class with the most objects; among those, the
-// first by name.
+// best returns the class with the most bytes. Ties are resolved by the number
+// of objects, then by the name.
 func (a *accumulator) best(t *groups) (best group) {
 	for i, s := range t.list {
 		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))
@@ -612,7 +615,7 @@ func (a *accumulator) best(t *groups) (best group) {
 	return best
 }
 
-// group is the number of some objects of a class, and the size that they retain
+// group is the number of objects of one class, and the size that they retain
 // together.
 type group struct {
 	row   uint32

@@ -56,7 +56,7 @@ func (p *plainTree) weight(o heap.Object) heap.Size {
 	return s
 }
 
-// leaf reports which objects are ignored when checking whether objects are
+// leaf reports whether an object is ignored when checking whether objects are
 // linked.
 func (p *plainTree) leaf(o heap.Object) bool {
 	d, ok := p.Dominator(o)
@@ -173,8 +173,8 @@ func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accu
 	return a
 }
 
-// lookThrough counts, on each path, the first object whose class is not looked
-// through.
+// lookThrough counts, on each path, the first object whose class is not in
+// AccumulationOptions.Through.
 func (p *plainTree) lookThrough(o heap.Object, class string, behind plainSums) {
 	if p.options.Through == nil || p.Class(o) == class {
 		return
@@ -204,7 +204,8 @@ func (t plainSums) sorted() []heap.ClassSum {
 	})
 }
 
-// worth returns the classes with at least a fifth of the retained size.
+// worth returns the classes that account for at least a fifth of the retained
+// size.
 func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum) {
 	for _, s := range t.sorted() {
 		if s.Count >= p.options.Fewest && 5*s.Size.Total() >= retained.Total() && len(list) < 3 {
@@ -214,8 +215,8 @@ func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum
 	return list
 }
 
-// holds returns the classes of the held objects, with the largest class
-// separately.
+// holds sets the fields about the held objects: the class with the most bytes,
+// and the other classes to report.
 func (p *plainTree) holds(a *heap.Accumulation, held plainSums) {
 	if len(held) == 0 {
 		return
@@ -268,8 +269,8 @@ func (p *plainTree) rooted(found []heap.Accumulation) (list []heap.Accumulation)
 	return list
 }
 
-// kind is the first kind of GC root of an object, 0 if the object is not a
-// root.
+// kind returns the first kind in AccumulationOptions.Roots that an object has
+// as a GC root, or 0 if it has none.
 func (p *plainTree) kind(o heap.Object) hprof.SubTag {
 	for _, kind := range p.options.Roots {
 		for _, r := range p.roots[o] {
@@ -323,9 +324,8 @@ func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Objec
 	return owners
 }
 
-// thicket is a world in which each object is referenced once and few classes
-// have many objects: lists, fans and trees in all mixtures, with byte arrays
-// below.
+// thicket is a world in which each object is referenced once and a few classes
+// have many objects: mixtures of lists, fans and trees, with byte arrays below.
 func thicket(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 11))
 	w := &world{idSize: 4}
@@ -361,7 +361,8 @@ func thicket(seed uint64) *world {
 		w.root(hprof.SubRootJNIGlobal, grow(w.instance(nodes[0])))
 	}
 	for n := 5 + r.IntN(120); n > 0 && len(open) > 0; n-- {
-		// Depth first makes lists, breadth first makes fans.
+		// Attaching objects depth first creates lists; breadth first creates
+		// fans.
 		at := len(open) - 1
 		if r.IntN(3) == 0 {
 			at = r.IntN(len(open))
@@ -377,7 +378,7 @@ func thicket(seed uint64) *world {
 	return w
 }
 
-// firstFree returns the first reference of an object that is null.
+// firstFree returns the first null reference of an object.
 func firstFree(o *object) **object {
 	for i := range o.elements {
 		if o.elements[i] == nil {
@@ -399,15 +400,15 @@ var rootedKinds = []hprof.SubTag{
 	hprof.SubRootVMInternal,
 }
 
-// rootMany makes many objects GC roots; some get several roots, and some are
-// class objects.
+// rootMany makes many objects GC roots. Some of them get several roots, and
+// some are class objects.
 func (w *world) rootMany(r *rand.Rand) {
 	for range r.IntN(60) {
 		w.root(rootedKinds[r.IntN(len(rootedKinds))], w.objects[r.IntN(len(w.objects))])
 	}
 }
 
-// threaded writes a world as a dump whose roots belong to a few threads.
+// threaded writes a world as a dump in which the roots belong to a few threads.
 func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	written := w.write(t, f)
 	for i, end := range written.roots {
@@ -455,7 +456,7 @@ func medley(r *rand.Rand) *world {
 	return w
 }
 
-// thickets are worlds with the options used for them.
+// thickets holds worlds and the options used for each.
 func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	w := thicket(seed)
 	r := rand.New(rand.NewPCG(seed, 12))
@@ -486,8 +487,8 @@ func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	return w, o, serials
 }
 
-// This compares the result with brute force, on random graphs and on random
-// trees, with few GC roots and with many.
+// The results must match brute force on random graphs and on random trees, with
+// few GC roots and with many.
 func TestAccumulationsByBruteForce(t *testing.T) {
 	seeds := uint64(4000)
 	if racing {
@@ -536,7 +537,7 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 	}
 }
 
-// weighs returns the retained size of the objects of an accumulation without
+// weighs returns the retained size of the objects of an accumulation, excluding
 // local variables.
 func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	for o := range p.roots {
@@ -547,7 +548,7 @@ func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	return sum
 }
 
-// The result must be the same if objects and GC roots are in another order.
+// The result must not depend on the order of objects and GC roots.
 func TestAccumulationsInAnyOrder(t *testing.T) {
 	seeds := uint64(1500)
 	if racing {
@@ -590,7 +591,7 @@ func TestAccumulationsInAnyOrder(t *testing.T) {
 	}
 }
 
-// The shapes of collections.
+// These worlds have the shapes of common collections.
 func TestAccumulationsOfShapes(t *testing.T) {
 	const n = 1000
 	build := func(grow func(w *world, node, value *class) *object) *world {
@@ -780,11 +781,11 @@ func TestAccumulationsEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkAccumulations finds one accumulation in a million objects. Limits
-// relative to the time of Load: a hundredth if little accumulates and a tenth
-// if everything does (measured: below a thousandth, and 20 of Load's 240 ns per
-// object); a quarter if every second object is a GC root (measured: 35 to 50
-// ns). None of them allocates per object.
+// BenchmarkAccumulations finds one accumulation among a million objects. Limits
+// relative to the time of Load: 1 % if little accumulates and 10 % if
+// everything does (measured: below 0.1 %, and 20 of Load's 240 ns per object);
+// 25 % if every second object is a GC root (measured: 35 to 50 ns). None of
+// them allocates per object.
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
 	for name, dump := range map[string][]byte{
@@ -835,7 +836,7 @@ func candidate(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// leafPile is an array of boxes.
+// leafPile is an array of n boxes.
 func leafPile(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)
@@ -851,7 +852,7 @@ func leafPile(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// globals are n/2 nodes, each held by a JNI global and each with a box.
+// globals is a set of n/2 nodes, each held by a JNI global and each with a box.
 func globals(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)

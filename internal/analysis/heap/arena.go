@@ -5,12 +5,13 @@ import (
 	"unsafe"
 )
 
-// arena hands out arrays outside the garbage collector's heap, which return to
-// the system immediately. It is safe for concurrent use.
+// arena allocates arrays outside the garbage collector's heap, so their memory
+// returns to the system as soon as it is released. It is safe for concurrent
+// use.
 type arena struct {
 	mu     sync.Mutex
 	blocks map[unsafe.Pointer][]byte
-	// held is the number of bytes handed out.
+	// held is the number of bytes allocated.
 	held int64
 }
 
@@ -19,7 +20,8 @@ type number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | edge | cell
 }
 
-// smallest is the size from which an array gets its own pages from the system.
+// smallest is the minimum size, in bytes, of an array that gets its own pages
+// from the system.
 const smallest = 1 << 20
 
 // array returns an array of n zeros.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestArena releases arrays one by one and all at once.
+// TestArena releases arrays one by one and then all at once.
 func TestArena(t *testing.T) {
 	a := &arena{}
 	sizes := []int64{0, 1, 1000, smallest/8 - 1, smallest / 8, smallest, 3*smallest + 5}

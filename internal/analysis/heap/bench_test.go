@@ -9,9 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// mixture is a dump of n objects in the proportions of an app: strings with
-// their bytes, nodes with three references to nearby or arbitrary objects,
-// arrays of ten elements, and boxes. Every thousandth object is a root.
+// mixture returns a dump of n objects in the proportions typical of an app:
+// strings with their bytes, nodes with three references to nearby or arbitrary
+// objects, arrays of ten elements, and boxes. Every thousandth object is a
+// root.
 func mixture(tb testing.TB, n int) []byte {
 	tb.Helper()
 	dice := rand.New(rand.NewPCG(1, 4))
@@ -52,9 +53,10 @@ func mixture(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// BenchmarkLoad loads a million objects of an app, in segments of 4 kB like
-// those of ART. Limits on two cores: at least 4 million objects per second, at
-// most 12 bytes per object after loading (measured: 6 million, 9 bytes).
+// BenchmarkLoad loads a million objects in the proportions of an app, in
+// segments of 4 kB like those of ART. Limits on two cores: at least 4 million
+// objects per second, at most 12 bytes per object after loading (measured: 6
+// million, 9 bytes).
 func BenchmarkLoad(b *testing.B) {
 	const objects = 1_000_000
 	dump := mixture(b, objects)

@@ -31,7 +31,8 @@ func (b bitset) count() (n int64) {
 }
 
 // ranks numbers the members of a bitset in order: each member's number is the
-// count of lower members. sums holds the count before each word.
+// count of lower members. sums holds, for each word, the count of members
+// before it.
 type ranks struct {
 	bits bitset
 	sums []uint32

@@ -17,14 +17,15 @@ type Census struct {
 	// Truncated is the offset of the record in which the file ends, or -1.
 	Truncated  int64
 	RootCounts map[hprof.SubTag]int64
-	// Damage lists what was skipped because of Options.Partial.
+	// Damage lists the damage that was skipped because Options.Partial is set.
 	Damage []error
-	// Rows have no reachable or retained counts. The class with the most bytes
-	// is first.
+	// Rows holds one row per class name, the row with the most bytes first. The
+	// reachable and retained counts are not set.
 	Rows []Row
 }
 
-// tally is the number and size of the objects of one slot.
+// tally is the number of objects of one slot, and the total number of elements
+// of its arrays.
 type tally struct {
 	objects, elements int64
 }
@@ -41,7 +42,7 @@ type counter struct {
 	census  Census
 }
 
-// Count reads a dump once. It ignores Options.Limit.
+// Count reads a dump once and returns its census. It ignores Options.Limit.
 func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	l, err := newLoader(f, o, 1)
 	if err != nil {
@@ -68,7 +69,8 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	return l.addUp(counters), nil
 }
 
-// pass records skipped damage.
+// pass records damage that Options.Partial allows to skip and returns nil; it
+// returns any other error unchanged.
 func (c *counter) pass(err error) error {
 	if !c.options.Partial || !errors.As(err, new(*hprof.DamageError)) {
 		return err
@@ -127,7 +129,7 @@ func (c *counter) count(ctx context.Context, chunk []hprof.Segment) error {
 	return s.Err()
 }
 
-// addUp adds up what the goroutines counted.
+// addUp adds up the counts of all goroutines.
 func (l *loader) addUp(counters []*counter) *Census {
 	sum := &Census{Truncated: l.Truncated, RootCounts: l.RootCounts}
 	l.nameRows()

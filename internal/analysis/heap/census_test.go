@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// differsCensus compares the result of Count with the graph of a dump without
-// duplicate objects.
+// differsCensus compares the result of Count with the graph of the same dump,
+// which must not contain duplicate objects.
 func differsCensus(c *heap.Census, g *heap.Graph) error {
 	got := []int64{c.Objects, c.Instances, c.ObjectArrays, c.PrimitiveArrays, c.Classes, c.Truncated}
 	want := []int64{g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Truncated}
@@ -35,7 +35,7 @@ func differsCensus(c *heap.Census, g *heap.Graph) error {
 			return fmt.Errorf("got row %+v, but the graph has %+v", r, want)
 		}
 		if i > 0 && r.Shallow.Java > c.Rows[i-1].Shallow.Java {
-			return fmt.Errorf("%s is sorted after %s", r.Class, c.Rows[i-1].Class)
+			return fmt.Errorf("%s is listed after %s", r.Class, c.Rows[i-1].Class)
 		}
 	}
 	return nil
@@ -61,7 +61,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestCensusCancelled checks that a census stops when its context is cancelled.
+// TestCensusCancelled checks that a census stops when its context is canceled.
 func TestCensusCancelled(t *testing.T) {
 	_, w := randomWorld(1, 100)
 	dump := w.dump(t)

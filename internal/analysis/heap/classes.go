@@ -24,9 +24,9 @@ const (
 // class is the class that a slot represents.
 type class struct {
 	id hprof.ID
-	// dump is the CLASS_DUMP, nil if there is none.
+	// dump is the class's CLASS_DUMP record, or nil if there is none.
 	dump *hprof.Class
-	// at is the offset of dump in the file.
+	// at is the offset of that record in the file.
 	at int64
 	// arrays is true if object arrays of this class were found.
 	arrays bool
@@ -34,13 +34,13 @@ type class struct {
 	// super is the slot of the superclass, 0 if there is no superclass.
 	super slot
 	// size is the number of bytes of an instance, or of an array of this class
-	// without its elements, as the dump declares.
+	// without its elements, as declared in the dump.
 	size uint32
 	// offsets are the positions of the references in an instance's bytes.
 	offsets []uint32
-	// referent is the position of a Reference's referent field if it holds its
-	// object more weakly than other fields do; otherwise -1. It is not among
-	// offsets.
+	// referent is the position of the referent field of a
+	// java.lang.ref.Reference if that field holds its object more weakly than
+	// other fields do; otherwise it is -1. It is not among offsets.
 	referent int32
 	strength Reachability
 	// part and parts describe the class's role in native memory (native.go).
@@ -53,18 +53,20 @@ type class struct {
 	recorded bool
 	// leaf is true if no object of this class has references.
 	leaf bool
-	// row is the number of the class's row in sums by name.
+	// row is the index of the class's row in the sums by name.
 	row uint32
 }
 
-// Names translates the names of a shrunken build to those of the source code.
+// Names translates the names of a minified build to those of the source code.
 type Names interface {
-	// Class translates a class or an array of it, as Java writes it.
+	// Class translates the name of a class, or of an array of a class, in
+	// Java's notation.
 	Class(name string) string
 	// Field translates the name of a field that a class with a translated name
 	// declares.
 	Field(class, name string, t hprof.Type) string
-	// Frame translates a frame of a stack trace, inlined frames first.
+	// Frame translates a frame of a stack trace. It returns inlined frames
+	// first.
 	Frame(StackFrame) []StackFrame
 }
 
@@ -75,7 +77,7 @@ type registry struct {
 	mu     sync.Mutex
 	slots  map[hprof.ID]slot
 	list   []class
-	// count is the length of list.
+	// count is the length of list, readable without the lock.
 	count atomic.Int64
 }
 
@@ -84,7 +86,7 @@ func newRegistry(rename Names) *registry {
 	return r
 }
 
-// of returns the slot of a class.
+// of returns the slot of the class with the given ID.
 func (r *registry) of(id hprof.ID) slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +104,8 @@ func (r *registry) locked(id hprof.ID) slot {
 	return s
 }
 
-// dumped records a CLASS_DUMP at an offset of the file. If a class has several
-// such records, the last one counts.
+// dumped records the CLASS_DUMP found at the given offset of the file. If a
+// class has several such records, the last one counts.
 func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)
@@ -115,7 +117,8 @@ func (r *registry) dumped(c *hprof.Class, at int64) {
 	}
 }
 
-// arrayed records that the dump has object arrays of a slot.
+// arrayed records that the dump has object arrays whose class has the given
+// slot.
 func (r *registry) arrayed(s slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +172,7 @@ func (l *lookup) add(id uint64, s slot) {
 	l.used++
 }
 
-// array returns the slot of an object array of a class.
+// array returns the slot of a class of object arrays.
 func (l *lookup) array(id hprof.ID) slot {
 	s := l.of(id)
 	if !l.arrays[s] {
@@ -181,7 +184,8 @@ func (l *lookup) array(id hprof.ID) slot {
 
 func hash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 20 }
 
-// primitiveNames are the names of the array types, as Java writes them.
+// primitiveNames holds the names of the classes of primitive arrays, in Java's
+// notation.
 var primitiveNames = [...]string{
 	hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
 	hprof.Byte: "byte[]", hprof.Short: "short[]", hprof.Int: "int[]", hprof.Long: "long[]"}
@@ -234,7 +238,7 @@ func (r *registry) resolve(f *hprof.File, links classLinks) error {
 	return nil
 }
 
-// className returns the name of a class in the source.
+// className returns the source name of a class.
 func (r *registry) className(text string) string {
 	name := NormalName(text)
 	if r.rename != nil {
@@ -258,17 +262,17 @@ type layouts struct {
 	names  *hprof.Strings
 	idSize int
 	links  classLinks
-	// places counts the offsets of all classes.
+	// places counts the reference offsets of all classes.
 	places int
 }
 
 const (
-	// longestChain bounds the number of superclasses of a class, so that
-	// following a cycle in a damaged dump ends.
+	// longestChain bounds the number of superclasses of a class, so that a
+	// cycle in a damaged dump does not cause an endless loop.
 	longestChain = 1 << 10
-	// mostPlaces bounds the number of references that all classes declare, with
-	// the references of superclasses counted for each class: a large app has a
-	// few hundred thousand.
+	// mostPlaces bounds the number of references that all classes declare.
+	// Inherited references count for each subclass; a large app has a few
+	// hundred thousand references.
 	mostPlaces = 1 << 24
 )
 
@@ -315,8 +319,9 @@ func (l *layouts) lay(s slot) error {
 	return nil
 }
 
-// unify ensures that classes of the same name are either all leaves or all not:
-// a class may be loaded several times. Sums by name count leaves separately.
+// unify makes the classes with the same name either all leaves or all
+// non-leaves, because a class may be loaded several times and sums by name
+// count leaves separately.
 func (l *layouts) unify() {
 	inner := map[string]bool{}
 	for i := range l.list {
@@ -334,8 +339,9 @@ func (l *layouts) named(owner *class, f hprof.Field, name string) bool {
 	return ok && text == name
 }
 
-// strengths are the classes whose referent field is weaker than a normal
-// reference (AOSP ahat, AhatClassObj; java.lang.ref).
+// strengths holds the strength of the referent field for each class whose
+// referent field is weaker than a normal reference (AOSP ahat, AhatClassObj;
+// java.lang.ref).
 var strengths = map[string]Reachability{
 	"java.lang.ref.SoftReference":      Soft,
 	"java.lang.ref.WeakReference":      Weak,
@@ -344,7 +350,7 @@ var strengths = map[string]Reachability{
 	"java.lang.ref.Finalizer":          Finalizer,
 }
 
-// NormalName returns a class name as Java writes it, whichever runtime wrote
+// NormalName returns a class name in Java's notation, whichever runtime wrote
 // it: HotSpot's "[Ljava/lang/String;" and ART's "java.lang.String[]" are the
 // same.
 func NormalName(name string) string {

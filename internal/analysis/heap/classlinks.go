@@ -6,20 +6,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// classLinks returns the references that class records imply under the model
-// Leakgate.
+// classLinks returns the references that class records imply under the size
+// model Leakgate.
 type classLinks struct {
 	// rooted reports whether a class object is a GC root, declared or implied.
-	// A reference to a root does not affect what is retained.
+	// References to a root do not affect retained sizes.
 	rooted func(hprof.ID) bool
-	// find returns the number of an object, or none if the dump lacks it. find
-	// is nil under the model Ahat, which does not count the references of class
-	// records.
+	// find returns the number of the object with the given ID, or none if the
+	// dump does not contain it. find is nil under the size model Ahat, which
+	// does not count the references of class records.
 	find func(hprof.ID) uint32
 }
 
-// ofInstance returns the class object that the instances and arrays of a class
-// reference, or none.
+// ofInstance returns the class object that the instances of a class, or the
+// arrays of an array class, reference; it returns none if there is no such
+// object.
 func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	if k.find == nil || hidden || c.dump == nil || k.rooted(c.id) {
 		return none
@@ -27,19 +28,19 @@ func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	return k.find(c.id)
 }
 
-// classReferences are the references of a class record other than static
-// fields, by the names that leak traces show.
+// classReferences holds the names that leak traces show for the references of a
+// class record other than static fields.
 var classReferences = [...]string{"<super>", "<loader>", "<signers>", "<protection domain>"}
 
-// ofClass returns the objects that a class references in its record, in the
-// order of classReferences; 0 stands for a missing one.
+// ofClass returns the IDs of the objects that a class references in its record,
+// in the order of classReferences; 0 stands for a missing reference.
 func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
 }
 
-// recorded reports whether the references of ofClass count. They do not if the
-// class has static fields with the same references, as ART has written since
-// Android 7.
+// recorded reports whether the references that ofClass returns count. They do
+// not if the class has static fields with the same references, which ART has
+// written since Android 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {
 		return false
@@ -59,16 +60,16 @@ func (g *Graph) Linked(o Object) (Object, bool) {
 	return Object(to), to != none && g.Model == Leakgate
 }
 
-// Implied calls f with the classes of the boot loader, which are roots even
-// where the dump does not declare them.
+// Implied calls f with the classes of the boot loader that the dump does not
+// declare as roots; they are roots nevertheless.
 func (g *Graph) Implied(f func(Object)) {
 	for _, r := range g.roots[len(g.roots)-g.implied:] {
 		f(Object(g.ids.find(r.Object)))
 	}
 }
 
-// impliedRoots are the classes of the boot loader that no record declares as
-// roots.
+// impliedRoots returns the classes of the boot loader that no record declares
+// as roots.
 func (l *loader) impliedRoots(declared map[hprof.ID]bool) (list []hprof.Root) {
 	for i := range l.registry.list {
 		c := &l.registry.list[i]

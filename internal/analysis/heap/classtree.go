@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// ClassNode is a set of objects whose paths in the dominator tree are the same:
-// their dominators, from the root down, have the same classes. An object of the
-// same class as its dominator counts with its dominator, so that a list of any
-// length is one step.
+// ClassNode is a set of objects with the same path in the dominator tree: the
+// dominators of each object, from the root down, have the same classes. An
+// object of the same class as its dominator counts with its dominator, so a
+// list of any length is one step.
 type ClassNode struct {
-	// Parent is the index of the node above; -1 for the root.
+	// Parent is the index of the parent node, or -1 for the root.
 	Parent int
-	// Class is the name of the class; for class objects, "class " and its name;
-	// for the root "".
+	// Class is the name of the class. For class objects it is "class " followed
+	// by the name; for the root it is "".
 	Class string
-	// Count is the number of objects; Size is the size that they retain
-	// together.
+	// Count is the number of objects; Size is the size that these objects
+	// retain together.
 	Count int64
 	Size  Size
 }
@@ -27,19 +27,19 @@ type ClassTreeOptions struct {
 	// Least is the minimum number of bytes, Java and native together, that a
 	// node must retain; at least 1.
 	Least int64
-	// Nodes bounds the number of nodes, 0 means no bound; Levels bounds the
-	// depth.
+	// Nodes is the maximum number of nodes, or 0 for no limit; Levels is the
+	// maximum depth.
 	Nodes, Levels int
 }
 
-// ClassTree merges the objects of the dominator tree with the same path. The
-// root is first and retains everything reachable. Each node comes after its
+// ClassTree merges the objects that have the same path in the dominator tree.
+// The root is first and retains everything reachable. Each node comes after its
 // parent; children of the same parent are ordered by retained size.
 //
-// Nodes that are too small are omitted together with all nodes below them, and
-// counted in the nodes above. A node's count can be up to Least bytes too low
-// if some of its objects are leaves that nothing else references, and some are
-// not.
+// Nodes that are too small are omitted together with all nodes below them;
+// their sizes remain included in those of the nodes above. A node's count can
+// be up to Least bytes too low if some of its objects are leaves that nothing
+// else references, and some are not.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))
@@ -65,8 +65,8 @@ func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode,
 	return m.list(), nil
 }
 
-// classKey is the key by which objects are merged: twice the row of a class,
-// plus one for class objects.
+// classKey identifies the objects to merge: twice the row of a class, plus one
+// for class objects.
 type classKey uint64
 
 const noKey = ^classKey(0)
@@ -77,7 +77,7 @@ type merged struct {
 	count  int64
 	size   Size
 	level  int
-	// first is the first vertex of the node; merger.next chains the others.
+	// first is the first vertex of the node; merger.next links to the others.
 	first uint32
 	// crowded is true if the leaves without vertices are worth counting.
 	crowded bool
@@ -90,7 +90,7 @@ type merger struct {
 	most, levels int
 	names        []string
 	nodes        []merged
-	// next chains the vertices of a node; places is the node of each vertex.
+	// next links the vertices of a node; places holds the node of each vertex.
 	next, places []uint32
 	groups       []merged
 	byKey        map[classKey]int
@@ -186,8 +186,8 @@ func (m *merger) group(k classKey) int {
 	return i
 }
 
-// leaves counts the objects without vertices, in the nodes where they have many
-// bytes.
+// leaves counts the objects without vertices, in those nodes in which they
+// account for many bytes.
 func (m *merger) leaves(ctx context.Context) error {
 	type place struct {
 		node uint32
@@ -248,13 +248,14 @@ func (m *merger) join(list []merged) {
 	}
 }
 
-// list orders the nodes: parents first, level by level, siblings by size.
+// list orders the nodes: level by level, each parent before its children,
+// siblings by size.
 func (m *merger) list() []ClassNode {
 	order := make([]int, len(m.nodes))
 	for i := range order {
 		order[i] = i
 	}
-	// A node's place depends on that of its parent, which is on the level
+	// A node's place depends on the place of its parent, which is one level
 	// above.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.nodes[a].level, m.nodes[b].level) })
 	places := make([]int, len(m.nodes))

@@ -21,8 +21,8 @@ type way struct {
 	sure int64
 }
 
-// ways merges the objects of the dominator tree one by one, by the text of
-// their path.
+// ways merges the objects of the dominator tree one by one, by the text of each
+// object's path.
 func (p *plainTree) ways() map[string]way {
 	all := map[string]way{}
 	var enter func(o heap.Object, above, text string)
@@ -57,7 +57,7 @@ func (p *plainTree) ways() map[string]way {
 	return all
 }
 
-// waysOf returns the nodes of a tree by the text of their path.
+// waysOf returns the nodes of a tree, indexed by the text of their path.
 func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	t.Helper()
 	ways, all := make([]string, len(list)), map[string]heap.ClassNode{}
@@ -80,8 +80,8 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	return all
 }
 
-// This compares the result with brute force: the whole tree without a bound,
-// and, with a bound, every node that is large along its whole path.
+// The result must match brute force: the whole tree if there is no bound;
+// otherwise every node that is large along its whole path.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// boundaries are the offsets at which a complete record outside the heap ends,
-// and the offset at which the first segment's body begins.
+// boundaries returns the offsets at which a complete record outside the heap
+// ends, and the offset at which the first segment's body begins.
 func boundaries(dump []byte) (ends map[int]bool, body int) {
 	ends = map[int]bool{}
 	for at := len(hprof.Format103) + 1 + 12; at < len(dump); {
@@ -31,7 +31,7 @@ func boundaries(dump []byte) (ends map[int]bool, body int) {
 	return ends, body
 }
 
-// prefix is the world described by the first bytes of a dump.
+// prefix returns the world that the first bytes of a dump describe.
 func (w *world) prefix(written written, n int) *world {
 	p := &world{idSize: w.idSize, classes: w.classes, jvm: w.jvm}
 	for i, o := range w.objects {
@@ -47,7 +47,7 @@ func (w *world) prefix(written written, n int) *world {
 	return p
 }
 
-// TestTruncated truncates dumps at each byte, and checks that exactly the
+// TestTruncated truncates dumps at each byte and checks that exactly the
 // remaining objects are loaded.
 func TestTruncated(t *testing.T) {
 	step := 1
@@ -91,8 +91,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestPartial corrupts one record of a long dump. Without Partial, the position
-// of the damage is reported; with Partial, everything is loaded except the rest
+// TestPartial corrupts one record of a long dump. Without Partial, Load reports
+// the position of the damage; with Partial, it loads everything except the rest
 // of that part of the file.
 func TestPartial(t *testing.T) {
 	const objects = 30_000
@@ -132,9 +132,9 @@ func TestPartial(t *testing.T) {
 }
 
 // survives loads a dump that may be damaged. The result must be either an error
-// that names the position, or a consistent graph, in bounded memory.
+// that includes the position, or a consistent graph, using bounded memory.
 func survives(t *testing.T, dump []byte) {
-	// The read buffers take a few MB, regardless of the dump.
+	// The read buffers take a few MB, independent of the size of the dump.
 	limit := int64(4<<20 + 100*len(dump))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -182,10 +182,10 @@ func survives(t *testing.T, dump []byte) {
 	}
 }
 
-// weighAll computes the cost of several sets of objects. Each cost must be at
+// weighAll computes the costs of several sets of objects. Each cost must be at
 // least the size of the union of the subtrees that the objects dominate, and at
-// most the size of everything reachable; the costs as groups must not be
-// higher.
+// most the size of everything reachable. The costs computed for groups must not
+// be higher than the costs of the sets.
 func weighAll(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	ctx := context.Background()
@@ -247,7 +247,7 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm damages a dump in the ways that storage, transports and editors do:
+// harm damages a dump in the ways in which storage, transports and editors do:
 // every 4 bytes of edits encode a position, an operation and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
@@ -300,14 +300,14 @@ func TestDamage(t *testing.T) {
 }
 
 // FuzzLoad damages dumps that are generated from a seed. The edits are short,
-// so that the fuzzer can minimize an input within its time limit.
+// so the fuzzer can minimize an input within its time limit.
 func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
 	}
 	// A class and an object without references have the same ID.
 	f.Add(uint16(199), []byte("\x00\xd700"))
-	// An array class and the class of an instance are the same.
+	// An array and an instance have the same class.
 	f.Add(uint16(74), []byte("\xff\x7f10"))
 	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {
 		survives(t, harm(victim(t, uint64(seed)), edits[:min(len(edits), 64)]))

@@ -10,18 +10,19 @@ import "context"
 // quadratic time.
 //
 // Four arrays serve seven purposes: a vertex needs its place in the list of
-// sources until its semidominator is known, the head of its bucket until it
-// gets a label, and a place in a bucket until its dominator is known.
+// sources only until its semidominator is known, the head of its bucket only
+// until it gets a label, and its place in a bucket only until its dominator is
+// known.
 type dominance struct {
-	// ancestors are initially the parents of the search and are then
+	// ancestors initially holds the parents in the search tree, which are then
 	// compressed.
 	ancestors []uint32
-	// semis initially hold the starts of sources.
+	// semis initially holds the start of each vertex's sources.
 	semis []uint32
-	// labels initially hold the heads of buckets: the vertices with this
-	// semidominator.
+	// labels initially holds the heads of the buckets; a bucket is the list of
+	// vertices with the same semidominator.
 	labels []uint32
-	// idoms initially hold the next vertex of a bucket.
+	// idoms initially holds the next vertex of each vertex's bucket.
 	idoms   []uint32
 	sources []uint32
 	path    []uint32
@@ -62,7 +63,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	return l.buildTree(d.idoms)
 }
 
-// find processes the vertices from the last one down.
+// find processes the vertices in descending order.
 func (d *dominance) find(ctx context.Context, count uint32) error {
 	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {
@@ -118,8 +119,8 @@ func (d *dominance) eval(v, first uint32) uint32 {
 		path = append(path, top)
 		top = d.ancestors[top]
 	}
-	// top has no linked ancestor; the vertices below it are compressed from the
-	// top down.
+	// The vertex top has no linked ancestor; the vertices below it are
+	// compressed from the top down.
 	best, least := d.labels[top], d.semis[d.labels[top]]
 	end := d.ancestors[top]
 	for i := len(path) - 1; i >= 0; i-- {

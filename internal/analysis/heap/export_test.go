@@ -2,12 +2,13 @@ package heap
 
 import "fmt"
 
-// Held returns the bytes of a graph outside the garbage collector's heap.
+// Held returns the number of bytes that a graph uses outside the garbage
+// collector's heap.
 func Held(g *Graph) int64 { return g.arena.held }
 
-// BrokenOrder returns where the tree is not in preorder. In preorder, a vertex
-// comes after its dominator and is followed by the vertices that it dominates,
-// up to its end.
+// BrokenOrder returns an error for the first vertex that violates the tree's
+// preorder, in which a vertex comes after its dominator and is followed by the
+// vertices that it dominates, up to its end.
 func BrokenOrder(g *Graph) error {
 	t := &g.tree
 	for v := uint32(1); v < uint32(len(t.parents)); v++ {

@@ -11,7 +11,8 @@ type FinalizerReachable struct {
 	Objects int64
 	Class   string
 	Count   int64
-	// Bytes is the size of these objects and of everything that only they hold.
+	// Bytes is the size of these objects and of everything that is reachable
+	// only through them.
 	Bytes int64
 }
 

@@ -19,11 +19,11 @@ import (
 type SizeModel string
 
 const (
-	// Leakgate counts additional references that a JVM, and ART up to Android
-	// 6, write only into class records: from an instance or an object array to
-	// its class, and from a class to its superclass, loader, signers and
-	// protection domain. The boot loader's classes are never unloaded, so they
-	// are roots, declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
+	// Leakgate also counts references that a JVM, and ART up to Android 6,
+	// write only into class records: from an instance or an object array to its
+	// class, and from a class to its superclass, loader, signers and protection
+	// domain. The boot loader's classes are never unloaded, so they are roots,
+	// declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
 	Leakgate SizeModel = "leakgate"
 	// Ahat counts only the references of fields and elements.
 	Ahat SizeModel = "ahat"
@@ -39,25 +39,24 @@ type Options struct {
 	// Limit bounds the memory, in bytes; 0 means no limit. Loading a dump that
 	// needs more memory returns a *MemoryError.
 	Limit int64
-	// Model is the size model; "" is Ahat.
+	// Model is the size model; "" selects Ahat.
 	Model SizeModel
-	// Names translates names of classes and fields to those of the source; nil
-	// keeps them.
+	// Names translates class and field names to those of the source code; nil
+	// keeps the names of the dump.
 	Names Names
-	// Inbound keeps the references to each object, for AddAncestors, AddHeld,
-	// Costs, Shares and GroupCosts; it takes about 6 bytes per object.
+	// Inbound keeps the references to each object, which AddAncestors, AddHeld,
+	// Costs, Shares and GroupCosts need; it takes about 6 bytes per object.
 	Inbound bool
-	// Partial loads the readable part of a damaged dump.
+	// Partial loads the readable parts of a damaged dump.
 	Partial bool
-	// Phase is called with the name of each phase when it begins. Progress is
-	// called with the bytes read so far and the total bytes, for both passes
-	// together, from several goroutines.
+	// Phase is called with the name of each phase when the phase begins.
+	// Progress is called, from several goroutines, with the number of bytes
+	// read so far and the total, for both passes together.
 	Phase    func(name string)
 	Progress func(done, total int64)
 }
 
-// MemoryError is the error for a dump that is too large for the available
-// memory.
+// MemoryError reports that a dump is too large for the available memory.
 type MemoryError = hprof.MemoryError
 
 // Heap is one of the heaps of an Android app, or the only heap of any other
@@ -78,27 +77,28 @@ type Graph struct {
 	// (inside a segment, the offset of the inner record); -1 if the file ends
 	// after a complete record.
 	Truncated int64
-	// Damage lists what was skipped because of Options.Partial.
+	// Damage lists the damage that was skipped because Options.Partial is set.
 	Damage []error
-	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes count the
-	// contents of the dump, reachable or not.
+	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes are the
+	// numbers of these objects in the dump, reachable or not.
 	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
-	// Duplicates is the number of objects whose ID occurred before; Dangling is
-	// the number of references to objects that are not in the dump.
+	// Duplicates is the number of objects whose ID had already occurred;
+	// Dangling is the number of references to objects that are not in the dump.
 	Duplicates, Dangling int64
 	// Model is the size model of the graph.
 	Model SizeModel
 	// ReferenceCount is the number of references, excluding null and dangling
 	// ones.
 	ReferenceCount int64
-	// RootCounts are the GC roots by kind, including those of absent objects.
+	// RootCounts is the number of GC roots of each kind, including the roots of
+	// objects that are not in the dump.
 	RootCounts map[hprof.SubTag]int64
 	Heaps      []Heap
 
 	arena   arena
 	file    *hprof.File
 	workers int
-	// stretches are the positions of objects in the file, used by Read.
+	// stretches holds the positions of the objects in the file, for Read.
 	stretches []stretch
 	// twice holds, for each object that has several records, the position of
 	// the last one.
@@ -109,7 +109,7 @@ type Graph struct {
 	slots    slotArray
 	sizes    sizeArray
 	heapOf   []uint8
-	// roots are the GC roots of existing objects; the implied ones at the end
+	// roots holds the GC roots of existing objects. The implied ones at the end
 	// are classes of the boot loader that the dump does not declare as roots.
 	roots   []hprof.Root
 	implied int
@@ -122,10 +122,10 @@ type Graph struct {
 	empty   []string
 }
 
-// mostClasses is the number of values that three bytes can hold.
+// mostClasses is the number of different values that three bytes can hold.
 const mostClasses = 1 << 24
 
-// slotArray holds a slot for each object in two bytes, or in three if a dump
+// slotArray holds the slot of each object, in two bytes, or in three if a dump
 // has more than 65536 classes.
 type slotArray struct {
 	low  []uint16
@@ -147,8 +147,8 @@ func (a *slotArray) set(i uint32, s slot) {
 	}
 }
 
-// sizeArray holds the bytes of each object in two bytes, and the few large ones
-// separately.
+// sizeArray holds the size of each object in bytes, as two-byte numbers; the
+// few larger sizes are stored separately.
 type sizeArray struct {
 	small []uint16
 	mu    sync.Mutex
@@ -178,7 +178,7 @@ func (a *sizeArray) set(i uint32, n int64) {
 var errNoHeap = errors.New("load the heap: the file has none")
 
 // Load builds the graph of one snapshot of a dump. The graph reads the file
-// again when details are requested. The caller must call Close.
+// again when details are requested. The caller must call Close on the graph.
 func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	l, err := newLoader(f, o, 2)
 	if err != nil {
@@ -191,7 +191,7 @@ func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	return l.Graph, nil
 }
 
-// newLoader returns a loader that reads the file passes times.
+// newLoader returns a loader that reads the file the given number of times.
 func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 	if len(f.Snapshots) == 0 {
 		return nil, errNoHeap
@@ -242,7 +242,8 @@ func (l *loader) load(ctx context.Context) error {
 	return nil
 }
 
-// Memory returns the bytes of the graph outside the garbage collector's heap.
+// Memory returns the number of bytes that the graph uses outside the garbage
+// collector's heap.
 func (g *Graph) Memory() int64 {
 	g.arena.mu.Lock()
 	defer g.arena.mu.Unlock()
@@ -252,7 +253,7 @@ func (g *Graph) Memory() int64 {
 // Close releases the graph's memory. The graph must not be used afterwards.
 func (g *Graph) Close() { g.arena.close() }
 
-// fits returns an error if a dump of n objects or more does not fit into the
+// fits returns an error if a dump of at least n objects does not fit into the
 // available memory.
 func (l *loader) fits(n int64) error {
 	need := n * l.bytesPerObject()
@@ -265,8 +266,8 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
-// The maximum size of the tables for an object with one and a half references,
-// plus the bytes that Options.Inbound adds (docs/performance.md).
+// This is the maximum size of the tables for an object with one and a half
+// references, plus the bytes that Options.Inbound adds (docs/performance.md).
 const (
 	bytesOfObject     = 18
 	bytesOfInbound    = 6

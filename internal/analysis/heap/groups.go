@@ -9,13 +9,13 @@ import (
 
 // Groups assigns objects to groups, numbered from 1; 0 means no group.
 type Groups struct {
-	// Of returns the group of an object, or 0.
+	// Of returns the number of an object's group, or 0.
 	Of func(Object) uint32
 	// Count is the number of groups.
 	Count int
 }
 
-// GroupCosts are indexed by the number of each group.
+// GroupCosts holds the costs of groups, indexed by group number.
 type GroupCosts struct {
 	// Bytes is a lower bound of the size that becomes unreachable if all
 	// objects of the group are removed: everything in groups that paths from
@@ -23,8 +23,8 @@ type GroupCosts struct {
 	// one object and leave it at another, so the bound can be below the cost of
 	// the group; in return, a single search computes it for all groups.
 	Bytes []int64
-	// Own is the size of the group itself, plus everything that it dominates
-	// outside any group.
+	// Own is the size of the group itself, plus everything that the group
+	// dominates outside any group.
 	Own []int64
 }
 
@@ -53,10 +53,10 @@ type quotient struct {
 	*Graph
 	// group is the group of each vertex of the dominator tree.
 	group []uint32
-	// costs are initially the bytes of the groups' own objects, and finally the
-	// groups' costs.
+	// costs initially holds the bytes of each group's own objects, and finally
+	// the cost of each group.
 	costs []int64
-	// starts and targets are the references from each group.
+	// starts and targets store the references from each group.
 	starts, targets []uint32
 }
 
@@ -119,8 +119,8 @@ func (q *quotient) connect(ctx context.Context) error {
 	return nil
 }
 
-// locals maps the vertices of objects that are roots only as local variables to
-// their threads.
+// locals maps the vertex of each object that is a root only as a local variable
+// to the vertex of its thread.
 func (q *quotient) locals() map[uint32][]uint32 {
 	threads, locals, others := map[uint32]uint32{}, map[uint32][]uint32{}, map[uint32]bool{}
 	for _, r := range q.roots {
@@ -142,7 +142,8 @@ func (q *quotient) locals() map[uint32][]uint32 {
 	return locals
 }
 
-// weigh adds what each group dominates to its own bytes.
+// weigh adds, to the own bytes of each group, the bytes of what the group
+// dominates.
 func (q *quotient) weigh(ctx context.Context) error {
 	groups, parents := q.search()
 	numbers := make([]uint32, len(q.costs))
@@ -188,7 +189,8 @@ func (q *quotient) weigh(ctx context.Context) error {
 	return nil
 }
 
-// search numbers the groups depth first, from the roots, which are number 0.
+// search numbers the groups depth first, starting at the roots, which get
+// number 0.
 func (q *quotient) search() (groups, parents []uint32) {
 	met := make([]bool, len(q.costs))
 	pending := []edge{{0, 0}}

@@ -8,8 +8,8 @@ import (
 )
 
 // TestGroupCostsByBruteForce compares the costs of random groups with the bytes
-// that become unreachable when the objects are removed: a cost is never higher,
-// and is exact in at least half of the cases.
+// that become unreachable when the objects of a group are removed: a cost must
+// never be higher, and must be exact in at least half of the cases.
 func TestGroupCostsByBruteForce(t *testing.T) {
 	exact, all, graphs := 0, 0, uint64(2000)
 	if racing {

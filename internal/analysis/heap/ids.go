@@ -11,29 +11,31 @@ import (
 )
 
 // ids numbers objects by address. If addresses are dense, it uses a bitmap with
-// the count before each word: a lookup takes one cache miss, and the bitmap
-// takes an eighth of a byte per 8 bytes of heap, plus half of that for the
-// counts. If addresses are sparse, it uses a sorted list.
+// the number of preceding objects before each word: a lookup takes one cache
+// miss; the bitmap takes an eighth of a byte per 8 bytes of heap, and the
+// numbers take half of that in addition. If addresses are sparse, it uses a
+// sorted list.
 type ids struct {
 	// shift is the number of low bits that are 0 in every object address: 3 for
 	// ART and HotSpot, which align objects to 8 bytes.
 	shift uint
 	base  uint64
-	// regions has the cells of each stretch of 1<<regionBits grains; indexes
-	// are stored plus 1.
+	// regions holds the index of the cells of each stretch of 1<<regionBits
+	// grains, plus 1.
 	regions []uint32
 	cells   []cell
-	// firsts is the number of objects before each stretch that has cells; the
-	// index of a stretch is stored in regions.
+	// firsts holds, for each stretch that has cells, the number of objects
+	// before it, at the index stored in regions.
 	firsts, starts []uint32
-	// dense is the number of objects in cells. Objects at addresses between
-	// grains are numbered after the objects in cells, in the order of odd: ART
-	// identifies the overhead of a class by the class's address plus 1.
+	// dense is the number of objects in cells. Objects whose addresses are not
+	// multiples of a grain are listed in odd and numbered after the objects in
+	// cells: ART identifies the overhead of a class by the class's address plus
+	// 1.
 	dense uint32
 	odd   []uint64
 }
 
-// cell is 64 grains, with the count of objects before them.
+// cell is a bitmap of 64 grains, with the number of objects before them.
 type cell struct {
 	low, high, rank uint32
 }
@@ -42,13 +44,13 @@ const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
 	// sparse is the maximum number of bytes that an object may cost in cells;
-	// least is the number of stretches that is always acceptable, which take 12
-	// MB.
+	// least is the number of stretches that is acceptable in any case: their
+	// cells take 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )
 
-// none is not the number of any object; it means "no object".
+// none means "no object"; it is not the number of any object.
 const none = ^uint32(0)
 
 // find returns the number of an object, or none.
@@ -93,8 +95,8 @@ func (x *ids) id(n uint32) hprof.ID {
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
 
-// addresses are functions that each iterate over some objects' addresses, in
-// the same order each time.
+// addresses is a list of functions. Each of them iterates over the addresses of
+// some objects, always in the same order.
 type addresses interface{ each(f func(uint64)) }
 
 // newIDs numbers the objects of several lists of addresses. spread describes
@@ -115,7 +117,7 @@ func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, erro
 	return x, nil
 }
 
-// parallel calls do with each number below n, from several goroutines.
+// parallel calls do with each number from 0 to n-1, from several goroutines.
 func parallel(workers, n int, do func(i int)) {
 	if workers == 1 {
 		for i := range n {
@@ -139,7 +141,7 @@ func parallel(workers, n int, do func(i int)) {
 type spread struct {
 	least, most uint64
 	count       int64
-	// aligned counts the addresses aligned to 2, 4 and 8 bytes.
+	// aligned holds the numbers of addresses aligned to 2, 4 and 8 bytes.
 	aligned [4]int64
 }
 
@@ -166,8 +168,8 @@ func (s *spread) merge(o spread) {
 	}
 }
 
-// shift returns the largest grain to which all but a sixteenth of the addresses
-// are aligned.
+// shift returns, as a number of bits, the largest grain to which at least 15 of
+// 16 addresses are aligned.
 func (s *spread) shift() uint {
 	for shift := uint(3); shift > 0; shift-- {
 		off := int64(0)
@@ -256,7 +258,7 @@ func (x *ids) sum() {
 	}
 }
 
-// list builds the sorted list for sparse addresses.
+// list builds the sorted list that is used if addresses are sparse.
 func list[T addresses](x *ids, a *arena, n int64, lists []T) error {
 	odd, err := array[uint64](a, n)
 	if err != nil {

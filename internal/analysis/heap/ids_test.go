@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// listed are addresses as in one chunk of a file.
+// listed holds addresses as they occur in one chunk of a file.
 type listed []uint64
 
 func (l listed) each(f func(uint64)) {
@@ -19,7 +19,7 @@ func (l listed) each(f func(uint64)) {
 	}
 }
 
-// numbered returns the numbers of addresses, which may occur more than once.
+// numbered numbers the given addresses, which may occur more than once.
 func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	tb.Helper()
 	var s spread
@@ -41,7 +41,7 @@ func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	return x, a
 }
 
-// places are sets of addresses as different runtimes allocate them, and
+// places holds sets of addresses as different runtimes allocate them, and some
 // unrealistic sets.
 func places(dice *rand.Rand) map[string][]uint64 {
 	run := func(n int, base, step uint64, most int) (list []uint64) {
@@ -85,7 +85,8 @@ func places(dice *rand.Rand) map[string][]uint64 {
 	}
 }
 
-// TestIDs compares find and id with a map, for all kinds of addresses.
+// TestIDs compares the results of find and id with those of a map, for all
+// kinds of addresses.
 func TestIDs(t *testing.T) {
 	for seed := range uint64(12) {
 		dice := rand.New(rand.NewPCG(seed, 5))
@@ -132,8 +133,8 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 	ascend(t, x)
 }
 
-// ascend checks that objects on grains are numbered by address, and that all
-// other objects follow by address.
+// ascend checks that objects at multiples of a grain are numbered by address,
+// and that all other objects follow in the order of their addresses.
 func ascend(t *testing.T, x *ids) {
 	t.Helper()
 	for n := uint32(1); int64(n) < x.len(); n++ {

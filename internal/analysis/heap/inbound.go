@@ -10,24 +10,26 @@ import (
 // number: the reference by which the search found the vertex, and the sources
 // of its joins.
 type inbound struct {
-	// parents holds the parents of those vertices whose parent is not the
-	// vertex with the preceding number; most vertices have that parent.
+	// parents holds the parent of each vertex whose parent is not the preceding
+	// number. Most vertices have the preceding number as their parent and are
+	// omitted.
 	parents scattered
-	// starts holds the positions at which the sources of vertices begin, for
-	// vertices that have sources.
+	// starts holds, for each vertex that has sources, the position at which its
+	// sources begin.
 	starts  scattered
 	sources []uint32
 	// place maps a depth-first number to its vertex in the dominator tree.
 	place []uint32
 }
 
-// scattered holds values for a few of the numbers.
+// scattered holds a value for each of a few numbers.
 type scattered struct {
 	ranks
 	values []uint32
 }
 
-// newScattered stores the results of value for the numbers from 1 to count.
+// newScattered stores, for each number from 1 to count, the value that the
+// function value returns, if any.
 func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
 	b, err := newBitset(a, int64(count)+1)
 	if err != nil {
@@ -59,7 +61,8 @@ func (s *scattered) drop(a *arena) {
 	drop(a, &s.values)
 }
 
-// keep copies the data that computing the dominators overwrites.
+// keep copies the data of the search that the computation of the dominators
+// overwrites.
 func (b *inbound) keep(a *arena, o *order) (err error) {
 	b.parents, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
 		return o.parents[d], o.parents[d] != d-1
@@ -96,7 +99,7 @@ func (b *inbound) of(d uint32) []uint32 {
 	return b.sources[b.starts.values[i]:b.starts.values[i+1]]
 }
 
-// KeepsInbound reports whether the references to each object are known.
+// KeepsInbound reports whether the graph stores the references to each object.
 func (g *Graph) KeepsInbound() bool { return g.inbound.place != nil }
 
 // ForgetInbound releases the memory that Options.Inbound took.
@@ -113,8 +116,8 @@ type Set struct {
 	bits  bitset
 }
 
-// NewSet returns an empty set. It uses one bit for each object of the dump
-// until Close.
+// NewSet returns an empty set. Until Close, it uses one bit for each object of
+// the dump.
 func (g *Graph) NewSet() (*Set, error) {
 	bits, err := newBitset(&g.arena, g.Objects)
 	return &Set{g, bits}, err
@@ -135,9 +138,9 @@ func (s *Set) Len() int64 { return s.bits.count() }
 var errNoInbound = errors.New("find holders: the graph was loaded without inbound references")
 
 // AddAncestors adds to a set the given objects and all objects from which
-// references lead to them, strongly, softly or by the referent of any
-// Reference. If records is true, it also follows the references that only class
-// records have: through those, most of the heap leads to any static field.
+// references lead to them, strongly, softly or through the referent of any
+// Reference. If records is true, it also follows the references that exist only
+// in class records: those connect most of the heap to any static field.
 func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {
 	if g.inbound.place == nil {
 		return errNoInbound
@@ -155,8 +158,8 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 		if err := g.visitAncestors(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
-		// The referent of a Reference is not kept alive by it, but some
-		// referents are followed anyway.
+		// A Reference does not keep its referent alive, but some referents are
+		// followed anyway.
 		objects = objects[:0:0]
 		for _, w := range g.weaker.links {
 			if s.bits.has(w.to) && !s.bits.has(w.from) && g.tree.vertices[w.from] != 0 {
@@ -167,10 +170,10 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 	return nil
 }
 
-// addWeak adds to a set the objects that are reachable only by finalizers,
+// addWeak adds to a set the objects that are reachable only through finalizers,
 // which are few. If one of the given objects is reachable only through weaker
-// References, it adds all such objects, because the references to them are not
-// known.
+// References, it adds all objects that are, because the references to them are
+// not known.
 func (g *Graph) addWeak(s *Set, objects []Object) {
 	weak := func(o Object) bool {
 		r := g.Reachability(o)
@@ -186,8 +189,8 @@ func (g *Graph) addWeak(s *Set, objects []Object) {
 	}
 }
 
-// seeds returns the depth-first numbers of objects. An object without a vertex
-// has the number of the object that references it.
+// seeds returns the depth-first numbers of objects. For an object without a
+// vertex, it returns the number of the object that references it.
 func (g *Graph) seeds(objects []Object) (list []uint32) {
 	wanted := map[uint32]bool{}
 	for _, o := range objects {
@@ -210,9 +213,9 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 	return list
 }
 
-// notByRecord returns a function that reports whether a vertex references
-// another vertex by something other than its class record. A nil function
-// accepts all references.
+// notByRecord returns a function that reports whether one vertex references
+// another by anything other than its class record. A nil function accepts all
+// references.
 func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 	if records || g.Model != Leakgate {
 		return nil
@@ -253,8 +256,8 @@ func (g *Graph) hasStatic(class, o Object) (has bool) {
 	return has
 }
 
-// visitAncestors visits all vertices from which the given numbers can be
-// reached along the references that counts accepts.
+// visitAncestors visits all vertices from which references that counts accepts
+// lead to the given numbers.
 func (g *Graph) visitAncestors(ctx context.Context, s *Set, met bitset, pending []uint32,
 	counts func(from, to uint32) bool) error {
 	b := &g.inbound

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// TestInbound compares the ancestors of some objects, and the objects that only
-// they hold, with brute-force answers.
+// TestInbound compares the ancestors of some objects, and the objects that are
+// reachable only through them, with the results of brute force.
 func TestInbound(t *testing.T) {
 	for seed := range uint64(400) {
 		d, w := randomWorld(seed, 60)
@@ -64,7 +64,7 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		want := all[i] && !without[i]
-		// A requested leaf holds only itself.
+		// Only the leaf itself is reachable only through a requested leaf.
 		if got := held.Has(n); got != want && !(is(i) && len(a.follow(o)) == 0) {
 			return fmt.Errorf("got %#x held: %t", o.id, got)
 		}
@@ -73,8 +73,8 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 }
 
 // TestCostByBruteForce compares the cost of random sets with the bytes that
-// become unreachable when the sets are removed, once with sweeps only, and once
-// with references followed one by one.
+// become unreachable when the sets are removed. It does so twice: using sweeps
+// only, and following references one by one.
 func TestCostByBruteForce(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -106,9 +106,9 @@ func TestCostByBruteForce(t *testing.T) {
 	}
 }
 
-// TestSharesByBruteForce compares the shares of sets with brute force: the
-// objects that become unreachable when all sets are removed, but not when any
-// single set is, counted for each set that leads to them.
+// TestSharesByBruteForce compares the shares of sets with brute force, which
+// finds the objects that become unreachable when all sets are removed but not
+// when any single set is, and counts them for each set that leads to them.
 func TestSharesByBruteForce(t *testing.T) {
 	shared, graphs := 0, uint64(1600)
 	if racing {
@@ -195,8 +195,8 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 	return shares
 }
 
-// askCost removes the targets: the size of all objects that become unreachable
-// is their cost.
+// askCost checks the cost of the targets: it must equal the size of all objects
+// that become unreachable when the targets are removed.
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {
@@ -222,9 +222,9 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 	return nil
 }
 
-// askAncestors finds the ancestors in rounds. If an object is reachable by
-// finalizers, or a target only weakly, that object and its ancestors may be
-// included.
+// askAncestors finds the ancestors in rounds. If an object is reachable through
+// finalizers, or a target is only weakly reachable, the result may include that
+// object and its ancestors.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	s, err := g.NewSet()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// broken returns the violations of invariants that hold for any graph and dump.
+// broken returns the violations of invariants that must hold for any graph of
+// any dump.
 func broken(g *heap.Graph) error {
 	for _, check := range []func(*heap.Graph) error{
 		brokenCounts, brokenIDs, brokenTree, brokenChildren, brokenRows, heap.BrokenOrder,
@@ -61,9 +62,9 @@ func brokenIDs(g *heap.Graph) error {
 	return nil
 }
 
-// brokenTree adds each object's retained size to its dominator. Together with
-// the object's own size, the sum must equal its retained size; the roots must
-// retain everything.
+// brokenTree adds each object's retained size to its dominator. The sum,
+// together with the dominator's own size, must equal the dominator's retained
+// size; the objects below the roots must retain everything reachable.
 func brokenTree(g *heap.Graph) error {
 	below, top, all := make([]heap.Size, g.Objects), heap.Size{}, heap.Size{}
 	for o := range heap.Object(g.Objects) {
@@ -185,8 +186,8 @@ func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	return nil
 }
 
-// portrait is everything that a graph reports about objects and classes, by ID,
-// so that two graphs of one heap can be compared.
+// portrait lists everything that a graph reports about objects and classes, by
+// ID, so two graphs of the same heap can be compared.
 func portrait(g *heap.Graph) []string {
 	list := make([]string, 0, g.Objects)
 	for o := range heap.Object(g.Objects) {

@@ -1,10 +1,11 @@
 package heap
 
-// ClassNumber identifies the class of an object, for tables indexed by class.
-// Numbers are below ClassCount; several classes may have the same name.
+// ClassNumber returns a number that identifies the class of an object, for
+// tables indexed by class. Numbers are below ClassCount; several classes may
+// have the same name.
 func (g *Graph) ClassNumber(o Object) int { return int(g.slots.at(uint32(o))) }
 
-// ClassCount is greater than each ClassNumber.
+// ClassCount returns a number that is greater than every ClassNumber.
 func (g *Graph) ClassCount() int { return len(g.registry.list) }
 
 // Hierarchy returns the names of a class and of its superclasses, starting with

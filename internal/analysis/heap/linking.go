@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// longest is the number of bytes of the longest code, which has 34 bits.
+	// longest is the number of bytes of the longest code, which encodes 34
+	// bits.
 	longest = 5
-	// slab is the number of bytes of links that a goroutine reserves at a time.
+	// slab is the number of bytes that a goroutine reserves for links at a
+	// time.
 	slab = 64 << 10
 )
 
-// second is the second pass, which reads the references.
+// second performs the second pass, which reads the references.
 func (l *loader) second(ctx context.Context) error {
 	if err := l.room(); err != nil {
 		return err
@@ -53,8 +55,8 @@ func compare(a, b, c, d uint32) int {
 	return int(int64(c) - int64(d))
 }
 
-// shareRoots marks leaves that are GC roots as shared, because no object that
-// references them dominates them.
+// shareRoots marks leaves that are GC roots as shared, because the objects that
+// reference them do not dominate them.
 func (l *loader) shareRoots() error {
 	kept := l.roots[:0]
 	for _, r := range l.roots {
@@ -78,8 +80,8 @@ func (l *loader) shareRoots() error {
 }
 
 // share marks the object of a root as shared if it is a leaf; it returns false
-// if there is no such object. In a damaged dump the object with the ID of a
-// class may be something else.
+// if the dump has no such object. In a damaged dump, the object with the ID of
+// a class may not be a class.
 func (l *loader) share(r hprof.Root) bool {
 	n := l.ids.find(r.Object)
 	if n == none {
@@ -91,8 +93,9 @@ func (l *loader) share(r hprof.Root) bool {
 	return true
 }
 
-// room allocates the tables of references: which objects are leaves, and space
-// for the maximum number of references. Unused space is never touched.
+// room allocates the tables of references: one that tells which objects are
+// leaves, and space for the maximum number of references. Unused space is never
+// touched.
 func (l *loader) room() (err error) {
 	n := l.ids.len()
 	inner, err := newBitset(&l.arena, n)
@@ -115,7 +118,7 @@ func (l *loader) room() (err error) {
 	if l.links.starts, err = array[uint32](&l.arena, l.links.inner.len()); err != nil {
 		return err
 	}
-	// Twice the maximum, to allow for the unused ends of slabs.
+	// Twice the maximum leaves room for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*l.links.inner.len()) + int64(l.options.Workers+1)*slab
 	if size > 1<<32 {
 		if l.links.high, err = array[uint8](&l.arena, l.links.inner.len()); err != nil {
@@ -131,8 +134,8 @@ func (l *loader) room() (err error) {
 	return nil
 }
 
-// census counts objects, marks those that may have references, and bounds the
-// number of references.
+// census counts objects, marks those that may have references, and computes an
+// upper bound for the number of references.
 func (l *loader) census(inner bitset) (most int64) {
 	counts := make([]int64, len(l.registry.list))
 	elements := int64(0)
@@ -192,8 +195,8 @@ func (l *loader) linkClasses() {
 	}
 }
 
-// needed returns an error for a dump whose graph does not fit into memory,
-// before the larger tables are allocated.
+// needed returns an error if the graph of a dump does not fit into memory; it
+// is called before the larger tables are allocated.
 func (l *loader) needed(n, references int64) error {
 	need := n*l.bytesPerObject() + references*bytesPerReference
 	if l.options.Limit > 0 && need > l.options.Limit {
@@ -208,8 +211,8 @@ type linker struct {
 	scanner *hprof.Scanner
 	lookup  *lookup
 	class   hprof.Class
-	// object is the object whose references are written, from start to at; end
-	// is the end of this goroutine's space.
+	// object is the object whose references are being written, from start to
+	// at; end is the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
 	// last is the object that the current object referenced last.
@@ -219,7 +222,7 @@ type linker struct {
 	native          nativeParts
 }
 
-// hand adds this goroutine's counts to the loader's.
+// hand moves this goroutine's counts and findings to the loader.
 func (w *linker) hand() {
 	w.loader.weaker.links = append(w.loader.weaker.links, w.weak...)
 	w.loader.Dangling += w.dangling
@@ -264,7 +267,7 @@ func (w *linker) classObject(s *hprof.Scanner) {
 	}
 	if w.registry.list[w.lookup.of(s.Object)].recorded {
 		for _, id := range ofClass(&w.class) {
-			// A record may name objects that the runtime does not dump.
+			// A record may refer to objects that the runtime does not dump.
 			if id != 0 && w.ids.find(id) != none {
 				w.add(id)
 			}
@@ -304,9 +307,8 @@ func (w *linker) instance(c *class, s *hprof.Scanner) {
 	w.finish()
 }
 
-// referent records the referent of a Reference. A soft reference holds it like
-// a field, because the runtime clears soft references only when memory is
-// short.
+// referent records the referent of a Reference. A soft reference counts like a
+// field, because the runtime clears soft references only when memory is short.
 func (w *linker) referent(id hprof.ID, strength Reachability) {
 	to := w.ids.find(id)
 	if id == 0 || to == none {
@@ -314,8 +316,8 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 	}
 	w.weak = append(w.weak, weakLink{w.object, to, strength})
 	if strength == Soft {
-		// This applies even if a field references it too: that reference is
-		// stronger.
+		// This applies even if a field also references the referent, because
+		// the field's reference is stronger.
 		w.last = none
 		w.add(id)
 	}
@@ -347,8 +349,8 @@ func (w *linker) elements(s *hprof.Scanner) {
 	}
 }
 
-// begin reserves space for n references of the object of a record; it returns
-// false if the references do not count.
+// begin reserves space for n references of the current record's object; it
+// returns false if the references of this record do not count.
 func (w *linker) begin(s *hprof.Scanner, n int) bool {
 	w.object = w.ids.find(s.Object)
 	if w.superseded(w.object, s.Offset) || !w.links.inner.bits.has(w.object) {
@@ -388,8 +390,8 @@ func (w *linker) add(id hprof.ID) {
 	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
-// finish ends the references of an object. Objects without references share the
-// code at the beginning.
+// finish ends the list of an object's references. All objects without
+// references share the end code at the beginning.
 func (w *linker) finish() {
 	at, end := w.start, byte(endCode)
 	if w.links.classes[w.slots.at(w.object)] != none {
@@ -402,7 +404,7 @@ func (w *linker) finish() {
 		w.at++
 	}
 	// Unused space of a large array of nulls or near neighbors is returned if
-	// nothing has been reserved since.
+	// no more space has been reserved since.
 	if w.end-w.at > slab && w.links.used.CompareAndSwap(w.end, w.at) {
 		w.end = w.at
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// DuplicateClass are classes of one name that different class loaders have
-// loaded.
+// DuplicateClass describes classes with the same name that different class
+// loaders have loaded.
 type DuplicateClass struct {
 	Class string
-	// Loaders are the existing loaders, Objects the loaders and all classes
-	// that they loaded, and Classes the number of different names of these
-	// classes.
+	// Loaders holds the existing loaders. Objects holds these loaders and all
+	// classes that they loaded. Classes is the number of different names of
+	// these classes.
 	Loaders []Object
 	Objects []Object
 	Classes int
 }
 
-// LoadedByMany returns classes that at least least loaders have loaded, not
-// counting the boot loader. For each set of loaders it returns one class, the
-// one with most instances.
+// LoadedByMany returns classes that at least the given number of loaders have
+// loaded, not counting the boot loader. For each set of loaders it returns one
+// class: the one with the most instances.
 func (g *Graph) LoadedByMany(least int) (list []DuplicateClass) {
 	type named struct{ loaders []hprof.ID }
 	byName, byLoader := map[string]*named{}, map[hprof.ID][]Object{}

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Locations are the positions of some objects in the file. They are for callers
-// that follow references one by one, for whom Read would need too many passes.
+// Locations holds the positions of some objects in the file. It is for callers
+// that follow references one by one, for which Read would need too many passes.
 type Locations struct {
 	graph   *Graph
 	located ranks
@@ -16,8 +16,8 @@ type Locations struct {
 	single  hprof.Single
 }
 
-// Locate finds the wanted objects, except classes, in one pass over the file.
-// It uses 8 bytes per wanted object until Close.
+// Locate finds the positions of the wanted objects, except classes, in one pass
+// over the file. The result uses 8 bytes per wanted object until Close.
 func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Locations, error) {
 	l := &Locations{graph: g}
 	set, err := newBitset(&g.arena, g.Objects)
@@ -43,7 +43,7 @@ func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Location
 
 func (l *Locations) find(ctx context.Context) error {
 	g := l.graph
-	// Two records of one object may come from two goroutines.
+	// Different goroutines may find the two records of one object.
 	var mu sync.Mutex
 	visit := func(s *hprof.Scanner) error {
 		if s.Piece || s.Kind == hprof.SubClassDump {
@@ -74,9 +74,9 @@ func (l *Locations) Close() {
 	drop(&l.graph.arena, &l.offsets)
 }
 
-// Record reads an object, up to most bytes of its body. It returns false for an
-// object that was not in wanted, or whose record can no longer be read. The
-// record is valid until the next call. It is not safe for concurrent use.
+// Record reads an object, up to most bytes of its body. It returns false if the
+// object was not in wanted or its record can no longer be read. The record is
+// valid until the next call. Record is not safe for concurrent use.
 func (l *Locations) Record(o Object, most int) (Record, bool) {
 	n := uint32(o)
 	if int64(n) >= l.graph.Objects || !l.located.bits.has(n) {

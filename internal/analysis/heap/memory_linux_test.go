@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// synthetic is a dump that is generated while it is read. It is a sequence of
-// parts, each of which repeats a pattern.
+// synthetic is a dump that is generated while it is being read. It is a
+// sequence of parts, each of which repeats a pattern.
 type synthetic struct {
 	parts []part
 	size  int64
@@ -65,7 +65,7 @@ func (p *part) count(n int64) []byte {
 	return pattern
 }
 
-// segment adds the head of a segment with a body of that many bytes.
+// segment adds the head of a segment with a body of the given number of bytes.
 func (s *synthetic) segment(tag hprof.Tag, body int64) {
 	s.add(binary.BigEndian.AppendUint32([]byte{byte(tag), 0, 0, 0, 0}, uint32(body)), 1)
 }
@@ -98,11 +98,11 @@ func (s *synthetic) array(id uint32, class uint32, count uint32, element []byte)
 	s.add(bytes.Repeat(element, 1<<14), int64(count)>>14)
 }
 
-// giants are dumps of 500 MB with almost no objects, and dumps of 100 MB that
+// giants holds dumps of 500 MB with almost no objects, and dumps of 100 MB that
 // Load must refuse although everything is in one segment.
 var giants = map[string]struct {
 	make func(tb testing.TB, s *synthetic)
-	// most is the peak of the whole process, in MB.
+	// most is the maximum peak memory of the whole process, in MB.
 	most    int64
 	limit   int64
 	refused bool
@@ -123,7 +123,7 @@ var giants = map[string]struct {
 	},
 }
 
-// arrays are 5 arrays of 100 MB.
+// arrays returns a dump with 5 arrays of 100 MB each.
 func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)
@@ -133,8 +133,8 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs are dumps of one small record, repeated, in one segment. If the record
-// is an array, its last word is counted, so that each array has a different
+// crumbs returns a dump of one small record, repeated in one segment. If the
+// record is an array, its last word is a counter, so each array has a different
 // class.
 func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
@@ -217,7 +217,7 @@ func loadGiant(t *testing.T, name string) {
 	}
 }
 
-// status returns a line of this process's status file.
+// status returns a line of this process's status file in /proc.
 func status(t *testing.T, key string) string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -230,8 +230,8 @@ func status(t *testing.T, key string) string {
 	return string(line)
 }
 
-// TestCancelGivesBack cancels many loads early, and checks that no address
-// space leaks.
+// TestCancelGivesBack cancels many loads early and checks that no address space
+// leaks.
 func TestCancelGivesBack(t *testing.T) {
 	if racing {
 		t.Skip("the race detector uses additional memory")

@@ -19,11 +19,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// watched is a dump that counts the bytes read and can make reads fail.
+// watched is a dump that counts the bytes read from it and can make reads fail.
 type watched struct {
 	*bytes.Reader
 	read atomic.Int64
-	// after is called with the number of bytes read, before each read.
+	// after is called before each read, with the number of bytes read so far.
 	after func(read int64) error
 }
 
@@ -38,7 +38,7 @@ func (w *watched) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// watch opens a dump; it does not count the reads of opening.
+// watch opens a dump; the reads that opening needs are not counted.
 func watch(tb testing.TB, dump []byte) (*hprof.File, *watched) {
 	tb.Helper()
 	w := &watched{Reader: bytes.NewReader(dump)}
@@ -50,14 +50,14 @@ func watch(tb testing.TB, dump []byte) (*hprof.File, *watched) {
 	return f, w
 }
 
-// chain is the dump of a list.
+// chain returns the dump of a linked list.
 func chain(tb testing.TB, objects int) []byte {
 	s := shape{n: objects, refs: func(refs []int, i int) []int { return append(refs, min(i+1, objects-1)) }}
 	return s.dump(tb)
 }
 
-// TestLimitObjects checks that a dump with too many objects is refused after
-// only a part of it was read.
+// TestLimitObjects checks that Load refuses a dump with too many objects after
+// reading only a part of it.
 func TestLimitObjects(t *testing.T) {
 	dump := chain(t, 200_000)
 	for name, workers := range map[string]int{"one": 1, "two": 2} {
@@ -86,9 +86,9 @@ func checkRefused(t *testing.T, err error, limit int64) {
 	}
 }
 
-// TestLimitReferences checks that a dump with few objects and many references
-// is refused before the references are read, and that it loads with the memory
-// that the error named.
+// TestLimitReferences checks that Load refuses a dump with few objects and many
+// references before it reads the references, and that the dump loads with the
+// memory that the error named.
 func TestLimitReferences(t *testing.T) {
 	const objects, references, limit = 1000, 1_500_000, 4 << 20
 	w := newScribe(4)
@@ -132,13 +132,13 @@ func TestLimitReferences(t *testing.T) {
 	}
 }
 
-// phasesOf are the phases of a load.
+// phasesOf returns the phases of a load.
 func phasesOf(t *testing.T, dump []byte) (names []string) {
 	load(t, dump, heap.Options{Phase: func(name string) { names = append(names, name) }})
 	return names
 }
 
-// checkNoGoroutines waits for the goroutines that a test started.
+// checkNoGoroutines checks that the goroutines that a test started end.
 func checkNoGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for range 200 {
@@ -178,8 +178,8 @@ func TestCancel(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestCancelReading cancels a load in the middle of each pass, also for a heap
-// in a single segment.
+// TestCancelReading cancels a load in the middle of each pass. One of the heaps
+// consists of a single segment.
 func TestCancelReading(t *testing.T) {
 	const objects = 300_000
 	one := newScribe(4)
@@ -221,8 +221,7 @@ func TestCancelReading(t *testing.T) {
 // succeeds.
 func TestReadErrors(t *testing.T) {
 	twice := bytes.Clone(chain(t, 50_000))
-	// The last object gets the ID of the first one, which requires another
-	// pass.
+	// The last object has the ID of the first one, which requires another pass.
 	last := bytes.LastIndexByte(twice[:len(twice)-9], byte(hprof.SubInstance))
 	copy(twice[last+1:], []byte{0, 1, 0, 0})
 	goroutines := runtime.NumGoroutine()

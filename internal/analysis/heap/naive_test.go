@@ -11,19 +11,20 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// answer is the result of naive algorithms for a world: each algorithm removes
+// answer is what naive algorithms compute for a world: each algorithm removes
 // something and checks what remains.
 type answer struct {
 	*world
 	edges [][]edge
-	// starts are the objects that are GC roots.
+	// starts holds the objects that are GC roots.
 	starts []int
 	sizes  []heap.Size
 	reach  []heap.Reachability
 	// lost holds, for each object, the objects that become unreachable when it
-	// is removed, the object itself first; nil if it is not in the tree.
+	// is removed, the object itself first; nil if the object is not in the
+	// dominator tree.
 	lost [][]int
-	// dominators are the immediate dominators, -1 for none.
+	// dominators holds the immediate dominators; -1 means none.
 	dominators           []int
 	references, dangling int64
 }
@@ -34,7 +35,7 @@ type edge struct {
 	strength heap.Reachability
 }
 
-// solve computes everything. The world has to be written first, because writing
+// solve computes everything. The world must be written first, because writing
 // numbers the objects.
 func (w *world) solve() *answer {
 	a := w.read()
@@ -66,7 +67,7 @@ func (w *world) read() *answer {
 	return a
 }
 
-// follow returns the references of an object, and counts them.
+// follow returns the references of an object, and adds them to the counts.
 func (a *answer) follow(o *object) (list []edge) {
 	add := func(to *object, strength heap.Reachability) {
 		switch {
@@ -104,8 +105,7 @@ func (a *answer) follow(o *object) (list []edge) {
 	return list
 }
 
-// record returns the references of class records, under the model that counts
-// them.
+// record returns the references of class records if the size model counts them.
 func (a *answer) record(o *object) (list []*object) {
 	if a.model != heap.Leakgate {
 		return nil
@@ -140,9 +140,9 @@ func (w *world) declaredRoot(o *object) bool {
 		func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
 }
 
-// known is the layout of a class as far as the dump has the classes: the fields
-// of missing classes, and those of the superclasses of missing classes, are
-// unknown.
+// known returns the layout of a class as far as the dump has the classes: the
+// fields of missing classes, and those of the superclasses of missing classes,
+// are unknown.
 func (a *answer) known(c *class) []placed {
 	list := c.layout()
 	for k := c; k != nil; k = k.super {
@@ -154,8 +154,8 @@ func (a *answer) known(c *class) []placed {
 }
 
 // implied reports whether a field is the hidden reference from an object to its
-// class and this class is a root: such references are omitted, since they keep
-// nothing alive.
+// class and this class is a root: such references are omitted, because they
+// keep nothing alive.
 func (a *answer) implied(c *class, f placed) bool {
 	if f.name != "shadow$_klass_" || f.owner.super != nil {
 		return false
@@ -183,7 +183,7 @@ func strengthOf(c *class, f placed) heap.Reachability {
 	return heap.Strong
 }
 
-// shallow is an object's own size.
+// shallow returns an object's own size.
 func (w *world) shallow(o *object) int64 {
 	switch o.kind {
 	case hprof.SubInstance:
@@ -200,7 +200,8 @@ func (w *world) shallow(o *object) int64 {
 	return w.declared(w.named(o.element.String()+"[]")) + int64(o.count)*int64(o.element.Size(w.idSize))
 }
 
-// declared is the instance size of a class, 0 if the class was not dumped.
+// declared returns the declared instance size of a class, or 0 if the class is
+// not in the dump.
 func (w *world) declared(c *class) int64 {
 	if c == nil || !w.has(c.object) {
 		return 0
@@ -217,7 +218,7 @@ func (w *world) named(name string) *class {
 	return nil
 }
 
-// className is the name of an object's class.
+// className returns the name of an object's class.
 func (w *world) className(o *object) string {
 	switch o.kind {
 	case hprof.SubClassDump:
@@ -231,8 +232,8 @@ func (w *world) className(o *object) string {
 	return o.class.name
 }
 
-// addNative adds to each referent the native bytes that its cleaners'
-// registries record.
+// addNative adds to each referent the native bytes recorded in its cleaners'
+// registries.
 func (a *answer) addNative() {
 	for _, o := range a.objects {
 		if o.kind != hprof.SubInstance || o.class.name != "sun.misc.Cleaner" {
@@ -253,7 +254,8 @@ func (a *answer) addNative() {
 	}
 }
 
-// fieldOf returns a field's value; the nearest declaration counts.
+// fieldOf returns a field's value. If several fields have the name, the one
+// declared nearest to the object's class counts.
 func (a *answer) fieldOf(o *object, name string) value {
 	if o.kind != hprof.SubInstance {
 		return value{}
@@ -266,8 +268,8 @@ func (a *answer) fieldOf(o *object, name string) value {
 	return value{}
 }
 
-// strengths finds the strongest path to each object: a path is only as strong
-// as its weakest reference.
+// strengths finds the strength of the strongest path to each object: a path is
+// only as strong as its weakest reference.
 func (a *answer) strengths() {
 	a.reach = make([]heap.Reachability, len(a.objects))
 	for i := range a.reach {
@@ -344,7 +346,7 @@ func (a *answer) dominate() {
 	}
 }
 
-// sum adds the sizes of objects, and those in one heap.
+// sum adds up the sizes of objects, in total and in one heap.
 func (a *answer) sum(list []int) (s heap.Size, in map[string]int64) {
 	in = map[string]int64{}
 	for _, i := range list {
@@ -411,7 +413,7 @@ func (a *answer) check(t testing.TB, g *heap.Graph) {
 	}
 }
 
-// differs returns the first difference.
+// differs returns the first difference between a graph and the naive results.
 func (a *answer) differs(g *heap.Graph) error {
 	if g.Objects != int64(len(a.objects)) {
 		return fmt.Errorf("%d objects, want %d", g.Objects, len(a.objects))

@@ -7,10 +7,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// The native memory that Java objects own is found as AOSP's
-// NativeAllocationRegistry records it: a sun.misc.Cleaner watches the referent;
-// its thunk is a CleanerThunk, whose this$0 is the registry, which has the
-// size.
+// The native memory that Java objects own is found by the structures of AOSP's
+// NativeAllocationRegistry: a sun.misc.Cleaner watches the referent; the
+// Cleaner's thunk is a CleanerThunk, whose field this$0 is the registry, which
+// contains the size.
 
 // part is the role of an instance in these structures.
 type part uint8
@@ -22,7 +22,7 @@ const (
 	bufferPart
 )
 
-// partFields are the classes, and the fields to read from each.
+// partFields lists the classes and, for each, the fields to read.
 var partFields = map[string]struct {
 	part   part
 	fields []string
@@ -30,21 +30,21 @@ var partFields = map[string]struct {
 	"sun.misc.Cleaner": {cleanerPart, []string{"referent", "thunk"}},
 	"libcore.util.NativeAllocationRegistry$CleanerThunk": {thunkPart, []string{"this$0"}},
 	"libcore.util.NativeAllocationRegistry":              {registryPart, []string{"size"}},
-	// A direct buffer of a JVM has memory of its own if it has a cleaner and no
-	// file (OpenJDK, Direct-X-Buffer.java.template).
+	// A direct buffer of a JVM owns memory if it has a cleaner and is not
+	// backed by a file (OpenJDK, Direct-X-Buffer.java.template).
 	"java.nio.DirectByteBuffer": {bufferPart, []string{"capacity", "cleaner", "fd"}},
 }
 
 // mallocedFlag is the bit of NativeAllocationRegistry.size that is not part of
-// the size: it is set if the memory is malloc's (since Android 10, libcore
-// NativeAllocationRegistry.java).
+// the size: it is set if the memory was allocated by malloc (since Android 10,
+// libcore NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
-// mostNative is more bytes than any object can own: a larger size means that
-// the dump is damaged.
+// mostNative is an upper bound for the bytes that an object can own: a larger
+// size means that the dump is damaged.
 const mostNative = 1 << 40
 
-// nativeParts are the parts found.
+// nativeParts holds the parts found.
 type nativeParts struct {
 	cleaners []cleaner
 	// thunks maps each thunk to its registry; registries maps each registry to
@@ -93,7 +93,7 @@ func (p *nativeParts) registry(id hprof.ID, size int64) {
 	p.registries[id] = size
 }
 
-// part reads an instance of one of the classes.
+// part reads an instance of one of the classes in partFields.
 func (w *linker) part(c *class, s *hprof.Scanner) {
 	read := func(i int) (v uint64) {
 		f := c.parts[i]
@@ -145,7 +145,8 @@ func (l *layouts) findParts(s slot) {
 	}
 }
 
-// field finds an instance field by name; the nearest declaration counts.
+// field finds an instance field by name. If several fields have the name, the
+// one declared nearest to the class counts.
 func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) {
 	for range longestChain {
 		c := &l.list[s]
@@ -166,7 +167,7 @@ func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) 
 	return 0, 0, false
 }
 
-// joinNative adds to each object the native bytes that its cleaners free.
+// joinNative adds to each object the native bytes that its cleaners will free.
 func (l *loader) joinNative() {
 	for _, b := range l.parts.buffers {
 		l.register(b.id, b.size)
