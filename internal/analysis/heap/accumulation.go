@@ -519,7 +519,7 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the class told, for a
+// others returns the classes to report in addition to the main one, for a
 // place whose retained size is whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {

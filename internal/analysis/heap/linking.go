@@ -93,7 +93,7 @@ func (l *loader) share(r hprof.Root) bool {
 	return true
 }
 
-// room allocates the tables of references: one that tells which objects are
+// room allocates the tables of references: one that records which objects are
 // leaves, and space for the maximum number of references. Unused space is never
 // touched.
 func (l *loader) room() (err error) {

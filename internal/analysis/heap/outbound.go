@@ -14,17 +14,18 @@ import (
 // hold the references: fields, static fields, elements. It includes everything
 // in the dump, also weak referents, except for the fields of java.lang.Object.
 // The references of class records other than static fields are included if the
-// size model has them; the reference of an object to its class is not
-// (Graph.Linked).
+// size model counts them; the reference of an object to its class is not
+// included (Graph.Linked).
 //
-// The references are encoded as a sequence of bytes like links. It lists the
-// places of each object in order and ends with a 0. A reference is the zigzag
-// coded distance in numbers plus 1, shifted left; a series of places without a
-// reference is its length, shifted, with the lowest bit set.
+// The references are encoded as a sequence of bytes like links. For each
+// object, the sequence lists the places in order and ends with a 0. A reference
+// is the zigzag coded distance in numbers plus 1, shifted left; a series of
+// places without a reference is its length, shifted, with the lowest bit set.
 type Outbound struct {
 	graph *Graph
-	// members are the objects that may have references here. If whole is true,
-	// it covers all objects: then members are all objects that are not leaves.
+	// members holds the objects that may have references here. If whole is
+	// true, all objects are covered: then members holds all objects that are
+	// not leaves.
 	members ranks
 	whole   bool
 	// counts is the number of members of each slot.
@@ -33,8 +34,8 @@ type Outbound struct {
 	starts []uint32
 	high   []uint8
 	used   atomic.Int64
-	// places are the places of the instances of each slot; statics are those of
-	// class objects.
+	// places holds the places of the instances of each slot; statics holds
+	// those of class objects.
 	places  [][]Place
 	statics map[uint32][]Place
 }
@@ -51,7 +52,7 @@ type Place struct {
 	at uint32
 }
 
-// Outbound is OutboundOf for all objects.
+// Outbound reads the references of all objects, like OutboundOf.
 func (g *Graph) Outbound(ctx context.Context) (*Outbound, error) { return g.OutboundOf(ctx, nil) }
 
 // OutboundOf reads the references of the objects of a set, in one pass over the
@@ -80,7 +81,7 @@ func (g *Graph) OutboundOf(ctx context.Context, within *Set) (*Outbound, error) 
 	return b, nil
 }
 
-// limit restricts the members to a set.
+// limit restricts members to a set of objects.
 func (b *Outbound) limit(within *Set) (err error) {
 	if within == nil {
 		b.whole = true
@@ -96,10 +97,10 @@ func (b *Outbound) limit(within *Set) (err error) {
 }
 
 // few is the maximum number of members for which only the parts of the file
-// that contain them are read.
+// with these members are read, instead of the whole file.
 const few = 1 << 16
 
-// chunks returns the parts of the file that may have members.
+// chunks returns the parts of the file that may contain members.
 func (b *Outbound) chunks() [][]hprof.Segment {
 	if b.whole || b.members.len() > few {
 		return b.graph.chunks()
@@ -110,7 +111,7 @@ func (b *Outbound) chunks() [][]hprof.Segment {
 	return b.graph.chunksOf(ids)
 }
 
-// Len returns the number of objects that Number numbers.
+// Len returns the number of objects to which Number assigns an index.
 func (b *Outbound) Len() int64 {
 	if b.whole {
 		return b.graph.Objects
@@ -119,7 +120,7 @@ func (b *Outbound) Len() int64 {
 }
 
 // Number returns the index of an object among the objects that b covers, in
-// order; false for other objects.
+// order; it returns false for other objects.
 func (b *Outbound) Number(o Object) (uint32, bool) {
 	switch {
 	case b.whole:
@@ -224,7 +225,7 @@ func (b *Outbound) room() (err error) {
 		most += int64(len(list))
 	}
 	members := b.members.len()
-	// Twice the maximum, to allow for the unused ends of slabs.
+	// Twice the maximum leaves room for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*members) + int64(g.workers+1)*slab
 	if b.bytes, err = array[byte](&g.arena, size); err != nil {
 		return err
@@ -240,16 +241,17 @@ func (b *Outbound) room() (err error) {
 	return err
 }
 
-// outboundWriter is the state of one goroutine that reads.
+// outboundWriter is the state of one goroutine that reads objects and writes
+// their references.
 type outboundWriter struct {
 	*Outbound
 	class  hprof.Class
 	lookup *lookup
-	// object is the object whose places are written, from start to at; end is
-	// the end of this goroutine's space.
+	// object is the object whose places are being written, from start to at;
+	// end is the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
-	// gap is the number of places without a reference since the last reference.
+	// gap is the number of places without a reference after the last reference.
 	gap uint64
 }
 
@@ -271,7 +273,7 @@ func (w *outboundWriter) visit(s *hprof.Scanner) error {
 	return nil
 }
 
-// has reports whether a class has any members. It is cheaper than checking
+// has reports whether a class may have any members. It is cheaper than checking
 // whether an object is a member.
 func (w *outboundWriter) has(class hprof.ID) bool {
 	s := w.lookup.of(class)
@@ -331,8 +333,8 @@ func (w *outboundWriter) classDump(s *hprof.Scanner) {
 	w.finish()
 }
 
-// begin reserves space for the object of a record. It returns false if the
-// object has no places, or if a later record describes the same object.
+// begin reserves space for the object of the current record. It returns false
+// if the object has no places, or if a later record describes the same object.
 func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 	g, n := w.graph, w.graph.ids.find(s.Object)
 	w.object = none
@@ -439,8 +441,8 @@ func (r *References) Next() bool {
 }
 
 // Places returns the fields of an instance, or the static fields of a class
-// object; References.Place is an index into them. It is nil for arrays. The
-// caller must not change it.
+// object; References.Place is an index into the result. It returns nil for
+// arrays. The caller must not change the result.
 func (b *Outbound) Places(o Object) []Place {
 	if s := b.graph.slots.at(uint32(o)); s != classSlot {
 		return b.places[s]
@@ -448,11 +450,12 @@ func (b *Outbound) Places(o Object) []Place {
 	return b.statics[uint32(o)]
 }
 
-// PlacesOf returns the fields of the instances of a class, by ClassNumber; nil
-// for arrays and for class objects. The caller must not change it.
+// PlacesOf returns the fields of the instances of a class, identified by
+// ClassNumber. It returns nil for arrays and for class objects. The caller must
+// not change the result.
 func (b *Outbound) PlacesOf(number int) []Place { return b.places[number] }
 
-// At returns what one place of an object references.
+// At returns the object that the given place of an object references.
 func (b *Outbound) At(o Object, place uint32) (Object, bool) {
 	for r := b.Of(o); r.Next() && r.Place <= place; {
 		if r.Place == place {
@@ -463,7 +466,7 @@ func (b *Outbound) At(o Object, place uint32) (Object, bool) {
 }
 
 // Classes calls f with each class object that has static fields with
-// references, and their places.
+// references, and with the places of these fields.
 func (b *Outbound) Classes(f func(o Object, statics []Place)) {
 	for o, places := range b.statics {
 		f(Object(o), places)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOutbound compares the references of objects, and the fields that hold
-// them, with the world.
+// these references, with the world.
 func TestOutbound(t *testing.T) {
 	for seed := range uint64(150) {
 		d, w := randomWorld(seed, 60)

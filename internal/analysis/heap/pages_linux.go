@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// mapPages requests zeroed pages, huge pages if available: a graph algorithm
-// spends most of its time in cache misses, including those of the TLB.
-// Untouched pages use no memory.
+// mapPages requests zeroed memory pages, huge ones if available, because a
+// graph algorithm spends most of its time in cache misses, including those of
+// the TLB. Untouched pages use no memory.
 func mapPages(size int64) ([]byte, error) {
 	b, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)

@@ -22,14 +22,14 @@ import (
 )
 
 // peerVersion is the release of hprof-analyzer whose rules peerRules describes.
-// Its authors compare its results with those of Eclipse MAT, byte by byte.
+// Its authors compare its results byte by byte with those of Eclipse MAT.
 const peerVersion = "0.3.2"
 
 var peerRules = rules{layout: true, referents: true, frames: true, sticky: true}
 
 // madeDumps are shapes of jvmtest.Gallery: class loaders that leak, objects
 // held by a frame of main and by a thread local, weak and soft references, a
-// queue of finalizers, and native memory in a JVM whose references take 8
+// queue of finalizers, and native memory, all in a JVM whose references take 8
 // bytes.
 var madeDumps = []struct {
 	shape   string
@@ -42,8 +42,8 @@ var madeDumps = []struct {
 
 // TestPeer compares the trees of JVM dumps with hprof-analyzer's. A textbook
 // tree links the two: under the engine's rules it agrees with the engine, and
-// under the peer's rules with the peer, object by object and class by class. So
-// the tools differ only in their rules.
+// under the peer's rules it agrees with the peer, object by object and class by
+// class. So the rules are the only difference between the tools.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("this test may build hprof-analyzer; set LEAKGATE_E2E=long to run it")
@@ -88,9 +88,10 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// findPeer returns the program: the one that make bench-heap uses, or one built
-// for tests without the parts whose build takes a quarter of an hour. If it is
-// not available, the test ends as recorded.Missing decides.
+// findPeer returns the path of the program: the one that make bench-heap uses,
+// or one built for tests without the parts that take a quarter of an hour to
+// build. If neither is available, recorded.Missing decides whether the test
+// fails or is skipped.
 func findPeer(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -129,8 +130,8 @@ func isPeer(path string) bool {
 	return err == nil && len(words) > 1 && words[1] == peerVersion
 }
 
-// ruleSteps lead from the engine's rules to the peer's, one rule per step.
-// Sizes are the same under all rules, so that only references and roots make a
+// ruleSteps lists the steps from the engine's rules to the peer's, one rule per
+// step. Sizes are the same under all rules, so only references and roots make a
 // difference.
 var ruleSteps = []struct {
 	name string
@@ -143,12 +144,12 @@ var ruleSteps = []struct {
 	{"declared classes as roots", peerRules},
 }
 
-// tally counts what was compared.
+// tally holds the counts of a comparison.
 type tally struct {
 	// objects and classes are the numbers of objects and classes that agree
 	// with the peer.
 	objects, classes int
-	// wide are the dumps of a JVM whose references take 8 bytes.
+	// wide is the number of dumps of a JVM whose references take 8 bytes.
 	wide int
 	// explained counts the objects whose dominator or retained size differs
 	// under another rule, by the last step that makes a difference; the first
@@ -207,11 +208,11 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	return c
 }
 
-// peerAnswer is hprof-analyzer's result for a dump.
+// peerAnswer is the result of hprof-analyzer for a dump.
 type peerAnswer struct {
 	// ids, sizes, retained and dominators describe the reachable objects, after
-	// an object 0 that represents the class loader of the boot classes.
-	// Dominators are numbers plus 2; 1 means none.
+	// an object 0 that represents the class loader of the boot classes. A
+	// dominator is the object's number plus 2; 1 means that there is none.
 	ids, sizes, retained, dominators []int64
 	rows                             []peerRow
 }
@@ -224,8 +225,8 @@ type peerRow struct {
 	Retained  int64  `json:"retained"`
 }
 
-// runPeer runs the peer, which writes its report and the indices that Eclipse
-// MAT needs to open a dump.
+// runPeer runs hprof-analyzer, which writes its report and the indices that
+// Eclipse MAT needs to open a dump.
 func runPeer(t *testing.T, program, path string) *peerAnswer {
 	t.Helper()
 	dir := t.TempDir()
@@ -287,7 +288,8 @@ func readIndex(path string) (list []int64, err error) {
 }
 
 // unpack reads a page: the number of bits per entry, the number of zero bits
-// after each, then the entries (ArrayIntCompressed, ArrayLongCompressed).
+// that follow each entry, then the entries (ArrayIntCompressed,
+// ArrayLongCompressed).
 func unpack(page []byte, count int) (list []int64) {
 	bits, zeros, data := int(page[0]), page[1], page[2:]
 	at := 0
@@ -361,8 +363,8 @@ func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 }
 
 // byClass computes the rows of MAT's histogram: one row for each class of each
-// loader. Objects below another instance of the class, or below the class
-// object, count there; the class object counts with its class.
+// loader. An object below another instance of its class, or below its class
+// object, counts as part of that object; a class object counts with its class.
 func (t *ruledTree) byClass() (list []peerRow) {
 	above, retained, instances, shallow := map[rowKey]int{}, map[rowKey]int64{}, map[rowKey]int64{}, map[rowKey]int64{}
 	for _, o := range t.objects {
@@ -429,8 +431,8 @@ func (p *plain) classKey(class hprof.ID) rowKey { return p.fold(rowKey{class: cl
 
 // fold merges the rows of all classes named java.lang.Class, and the rows of
 // all arrays of a primitive type. The peer recognizes those classes by their
-// names as HotSpot writes them: the hprof agent's byte[] has a row of its own,
-// without objects.
+// names as HotSpot writes them; the hprof agent writes byte[] instead, which
+// has a row of its own, without objects.
 func (p *plain) fold(k rowKey) rowKey {
 	if p.primitiveArray(k.class) || p.written[k.class] == "java/lang/Class" {
 		return rowKey{name: p.names[k.class]}
@@ -438,9 +440,10 @@ func (p *plain) fold(k rowKey) rowKey {
 	return k
 }
 
-// newRow is a row without objects. MAT creates an object for the loader of the
-// boot classes, which is not in any dump and references nothing; the peer does
-// so if the name of its class is written as HotSpot writes it.
+// newRow returns a row without objects. MAT creates an object for the loader of
+// the boot classes, which is not in any dump and references nothing; the peer
+// does the same if the name of the loader's class is written as HotSpot writes
+// it.
 func (t *ruledTree) newRow(k rowKey) *peerRow {
 	r := &peerRow{Class: cmp.Or(k.name, t.names[k.class])}
 	if c := t.classes[k.class]; c != nil {

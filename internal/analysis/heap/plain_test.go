@@ -23,11 +23,11 @@ type plain struct {
 	objects []plainObject
 	edges   [][]plainEdge
 	classes map[hprof.ID]*hprof.Class
-	// written are the class names in the dump; names are the same names as Java
-	// writes them.
+	// written holds the class names as in the dump; names holds the same names
+	// in Java's notation.
 	written, names map[hprof.ID]string
 	roots          []hprof.Root
-	// threads are the thread objects by serial number.
+	// threads maps serial numbers to thread objects.
 	threads map[uint32]hprof.ID
 }
 
@@ -52,29 +52,33 @@ type plainEdge struct {
 type edgeKind uint8
 
 const (
-	// byField: a field, a static field, an element, the class of an object, or
-	// the superclass or loader of a class. All tools follow these references.
+	// byField stands for a field, a static field, an element, the class of an
+	// object, or the superclass or loader of a class. All tools follow these
+	// references.
 	byField edgeKind = iota
-	// byReferent: the referent of a weak, phantom or final reference.
+	// byReferent stands for the referent of a weak, phantom or final reference.
 	byReferent
-	// byRecord: the signers and the protection domain of a class.
+	// byRecord stands for the signers and the protection domain of a class.
 	byRecord
-	// byFrame: from a thread to the objects that its frames hold.
+	// byFrame stands for a reference from a thread to an object that one of its
+	// frames holds.
 	byFrame
 )
 
-// rules are the rules in which the tools differ.
+// rules are the points on which the tools differ.
 type rules struct {
-	// layout: sizes are those of HotSpot's layout, with headers and padding, as
-	// computed by Eclipse MAT. Otherwise sizes are as declared in the dump.
+	// If layout is true, sizes are those of HotSpot's layout, with headers and
+	// padding, as computed by Eclipse MAT. Otherwise sizes are as declared in
+	// the dump.
 	layout bool
-	// referents, records: the references of this kind are followed.
+	// If referents or records is true, the references of this kind are
+	// followed.
 	referents, records bool
-	// frames: an object that a frame holds is referenced by its thread.
-	// Otherwise it is a GC root.
+	// If frames is true, an object that a frame holds is referenced by its
+	// thread. Otherwise it is a GC root.
 	frames bool
-	// sticky: a class of the boot loader is a GC root only if the dump declares
-	// it as one.
+	// If sticky is true, a class of the boot loader is a GC root only if the
+	// dump declares it as one.
 	sticky bool
 }
 
@@ -96,7 +100,7 @@ func readPlain(tb testing.TB, dump []byte) *plain {
 			p.written[c.Class], p.names[c.Class] = text, heap.NormalName(text)
 		}
 	}
-	// References can be read once all objects and classes are known.
+	// References can be read only after all objects and classes are known.
 	for _, visit := range []func(*hprof.Scanner){p.readObject, p.referenceReader(f.Strings)} {
 		s := f.Scanner(f.Snapshots[len(f.Snapshots)-1].Segments)
 		for s.Next() {
@@ -114,7 +118,7 @@ func readPlain(tb testing.TB, dump []byte) *plain {
 	return p
 }
 
-// ofFrame reports whether a root is held by a frame of a thread.
+// ofFrame reports whether a root is an object that a frame of a thread holds.
 func ofFrame(kind hprof.SubTag) bool {
 	switch kind {
 	case hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootJNIMonitor, hprof.SubRootNativeStack,
@@ -144,7 +148,8 @@ func (p *plain) readObject(s *hprof.Scanner) {
 	}
 }
 
-// add adds a reference, unless it is null or its target is not in the dump.
+// add adds a reference, unless it is null or its target is missing from the
+// dump.
 func (p *plain) add(from int32, to hprof.ID, kind edgeKind) {
 	if n, ok := p.numbers[to]; ok && to != 0 {
 		p.edges[from] = append(p.edges[from], plainEdge{n, kind})
@@ -229,7 +234,7 @@ func (p *plain) layoutOf(id hprof.ID, names *hprof.Strings) (list []plainField) 
 	return list
 }
 
-// className is the name of an object's class.
+// className returns the name of an object's class.
 func (p *plain) className(o plainObject) string {
 	switch o.kind {
 	case hprof.SubClassDump:
@@ -251,8 +256,8 @@ const (
 type ruledTree struct {
 	*plain
 	rules
-	// dominators are the immediate dominators. order lists the reached objects,
-	// dominators first.
+	// dominators holds the immediate dominators. order lists the reached
+	// objects, each after its dominator.
 	dominators, order []int32
 	sizes, retained   []int64
 }
@@ -277,7 +282,7 @@ func (t *ruledTree) follows(kind edgeKind) bool {
 	return true
 }
 
-// starts are the GC roots.
+// starts returns the GC roots.
 func (t *ruledTree) starts() (list []int32) {
 	add := func(id hprof.ID) {
 		if n, ok := t.numbers[id]; ok {
@@ -321,8 +326,7 @@ func (t *ruledTree) dominate() {
 	n := int32(len(t.objects))
 	starts := t.starts()
 	t.order = t.search(starts)
-	// Vertices are numbered in this order, from 1; 0 represents all roots
-	// together.
+	// order numbers the vertices from 1; 0 represents all roots together.
 	vertices := make([]int32, n)
 	for i, o := range t.order {
 		vertices[o] = int32(i) + 1
@@ -411,7 +415,7 @@ func settle(from [][]int32) []int32 {
 	return up
 }
 
-// measure adds up the sizes.
+// measure sums up the retained sizes.
 func (t *ruledTree) measure() {
 	t.sizes = t.declaredSizes()
 	if t.layout {

@@ -18,11 +18,11 @@ import (
 type dice struct {
 	*rand.Rand
 	*world
-	// own are the classes of instances; arrays are the array classes.
+	// own holds the classes of instances; arrays holds the array classes.
 	own, arrays []*class
-	// gone are missing objects, the targets of dangling references.
+	// gone holds missing objects, the targets of dangling references.
 	gone []*object
-	// instances are the objects of each class.
+	// instances holds the objects of each class.
 	instances map[string][]*object
 }
 
@@ -35,7 +35,7 @@ func newDice(seed uint64) *dice {
 	return d
 }
 
-// one returns true once in n times.
+// one returns true with probability 1/n.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
 
 // randomWorld generates a heap of up to n objects in addition to its classes.
@@ -88,7 +88,7 @@ func (d *dice) declareReferences(object *class) {
 	phantom := d.class("java.lang.ref.PhantomReference", ref, 24)
 	finalizer := d.class("java.lang.ref.FinalizerReference", ref, 36, of("next", "prev", "zombie")...)
 	keyed := d.class("leakcanary.KeyedWeakReference", weak, 40, of("key", "name")...)
-	// A field of the same name in a subclass is an ordinary strong reference.
+	// A field with the same name in a subclass is an ordinary strong reference.
 	traitor := d.class("com.example.Shadowing", soft, 44, of("referent")...)
 	// A class with two special superclasses is treated like the nearer one.
 	both := d.class("java.lang.ref.Finalizer", weak, 24)
@@ -139,7 +139,7 @@ func (d *dice) declareOwn() {
 }
 
 // load sets the loaders of some classes, and the other references of their
-// records.
+// class records.
 func (d *dice) load(seed uint64) {
 	own := &dice{Rand: rand.New(rand.NewPCG(seed, 9)), world: d.world, gone: d.gone}
 	some := func() *object {
@@ -267,7 +267,7 @@ func (d *dice) value(o *object, f placed, end func() *object) value {
 	return value{object: end()}
 }
 
-// any returns an instance of a class, nil if there is none.
+// any returns an instance of a class, or nil if there is none.
 func (d *dice) any(name string) *object {
 	if all := d.instances[name]; len(all) > 0 {
 		return all[d.IntN(len(all))]
@@ -275,7 +275,8 @@ func (d *dice) any(name string) *object {
 	return nil
 }
 
-// place assigns heaps, and IDs as different runtimes do.
+// place assigns heaps to the objects, and IDs as different runtimes assign
+// them.
 func (d *dice) place() {
 	at, step := uint64(0x1000+d.IntN(1<<30)), uint64(8)
 	switch d.IntN(6) {
@@ -345,7 +346,7 @@ func (d *dice) rootSome() {
 	}
 }
 
-// form shuffles those parts of a dump whose order is free.
+// form shuffles the parts of a dump whose order is arbitrary.
 func (d *dice) form() form {
 	f := form{rootsAt: d.IntN(len(d.objects) + 2), namesLast: d.one(3)}
 	switch d.IntN(3) {
@@ -360,7 +361,7 @@ func (d *dice) form() form {
 	return f
 }
 
-// TestRandomGraphs compares everything with brute force.
+// TestRandomGraphs compares everything that a graph reports with brute force.
 func TestRandomGraphs(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -402,7 +403,7 @@ func checkModel(t *testing.T, seed uint64, w *world, dump []byte, workers int) {
 	}
 }
 
-// open returns the last graph of a dump in memory.
+// open returns the graph of the last heap of a dump in memory.
 func open(dump []byte, o heap.Options) (*heap.Graph, error) {
 	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
 	if err != nil {

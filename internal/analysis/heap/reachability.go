@@ -16,7 +16,7 @@ const (
 
 var reachabilityNames = [...]string{"strong", "soft", "finalizer", "weak", "phantom", "unreachable"}
 
-// String returns the name in lower case.
+// String returns the name of the reachability in lower case.
 func (r Reachability) String() string {
 	return reachabilityNames[min(int(r), len(reachabilityNames)-1)]
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// batch is the result of the first pass for a chunk of segments: its objects in
-// the order of the file.
+// batch is the result of the first pass for a chunk of segments: the chunk's
+// objects in the order of the file.
 type batch struct {
-	// ids are relative to base; wide are complete IDs, used if a chunk spans
-	// more than 4 GiB.
+	// ids holds the IDs relative to base; wide holds complete IDs and is used
+	// if a chunk spans more than 4 GiB.
 	base uint64
 	ids  []uint32
 	wide []uint64
-	// slots is the slot of each object; counts is the number of elements of
-	// each array, in order.
+	// slots holds the slot of each object; counts holds the number of elements
+	// of each array, in order.
 	slots  []slot
 	counts []uint32
-	// heaps are the positions in the batch at which the heap changes.
+	// heaps holds the positions in the batch at which the heap changes.
 	heaps  []run
 	spread spread
 	// block is the array that backs ids, slots and counts.
@@ -80,7 +80,7 @@ type reader struct {
 	slots   []slot
 	counts  []uint32
 	heaps   []run
-	// weight is the memory of what was found and not yet reported to the
+	// weight is the memory used for objects found but not yet reported to the
 	// loader, measured in objects.
 	weight int64
 }
@@ -90,10 +90,10 @@ const (
 	// contain all objects.
 	fullBatch = 1 << 19
 	// shortPatience is the number of records between two checks of the context
-	// and the memory limit.
+	// and of the memory limit.
 	shortPatience = 1 << 16
-	// rootWeight and classWeight are the memory of a root and of a class,
-	// measured in objects.
+	// rootWeight and classWeight are the memory used for a root and for a
+	// class, measured in objects.
 	rootWeight  = 6
 	classWeight = 40
 )
@@ -147,7 +147,7 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 	return c
 }
 
-// enter begins another heap and drops the previous one if it has no objects.
+// enter begins another heap, and drops the previous heap if it has no objects.
 func (r *reader) enter(h run) {
 	if last := len(r.heaps) - 1; last >= 0 && r.heaps[last].first == h.first {
 		r.heaps[last] = h
@@ -220,22 +220,23 @@ type loader struct {
 	file    *hprof.File
 	options Options
 	chunks  [][]hprof.Segment
-	// total is the bytes of a pass; passes is the number of passes.
+	// total is the number of bytes of a pass; passes is the number of passes.
 	total, passes int64
 	done          atomic.Int64
 	objects       atomic.Int64
 	batches       []*batch
-	// seen are the referenced leaves.
+	// seen holds the leaves that are referenced at least once.
 	seen  bitset
 	parts nativeParts
-	// impliedList are the roots that the model adds.
+	// impliedList holds the roots that the size model adds.
 	impliedList []hprof.Root
 	// order is the result of the search.
 	order order
 }
 
 // pool runs work on each chunk, on all cores. newWorker returns the function
-// for one goroutine. Cancelling ctx or the first error stops it.
+// for one goroutine. The first error stops the work, and so does the end of
+// ctx.
 func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []hprof.Segment) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -308,7 +309,7 @@ func (l *loader) first(ctx context.Context) error {
 	return l.settle(readings)
 }
 
-// settle evaluates the chunks in the order of the file.
+// settle processes the results of the chunks in the order of the file.
 func (l *loader) settle(readings []*reading) error {
 	roots := 0
 	for _, c := range readings {
@@ -337,7 +338,7 @@ func (l *loader) settle(readings []*reading) error {
 	return nil
 }
 
-// number assigns each object its number, class and size.
+// number assigns a number, a class and a size to each object.
 func (l *loader) number(ctx context.Context) (err error) {
 	var s spread
 	for _, b := range l.batches {
@@ -385,7 +386,7 @@ func (l *loader) number(ctx context.Context) (err error) {
 	return l.findLast(ctx)
 }
 
-// classLinks finds the implied roots of the model.
+// classLinks finds the roots that the size model implies.
 func (l *loader) classLinks() classLinks {
 	rooted := l.rootClasses()
 	links := classLinks{rooted: func(id hprof.ID) bool { return rooted[id] }}
@@ -410,7 +411,7 @@ func (l *loader) holds(r hprof.Root) bool {
 	return r.Kind != hprof.SubRootUnreachable && l.ids.find(r.Object) != none
 }
 
-// rootClasses are the GC roots that may be classes.
+// rootClasses returns the GC roots that may be classes.
 func (l *loader) rootClasses() map[hprof.ID]bool {
 	rooted := map[hprof.ID]bool{}
 	for _, r := range l.roots {
@@ -440,8 +441,8 @@ func (l *loader) tables(n int64) (err error) {
 	return err
 }
 
-// duplicates are objects that a dump contains more than once. The last one
-// counts.
+// duplicates holds the objects that a dump contains more than once. The last
+// record of an object counts.
 type duplicates struct {
 	seen  bitset
 	twice map[uint32]int64

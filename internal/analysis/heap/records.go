@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is an object in the file: an instance's fields, or elements of an
-// array. A large array is passed in several consecutive records with increasing
-// First. A record is valid only during the call.
+// Record is the contents of an object in the file: an instance's fields, or
+// elements of an array. A large array is passed in several consecutive records
+// with increasing First. A record is valid only during the call.
 type Record struct {
 	Object Object
 	Kind   hprof.SubTag
@@ -34,10 +34,10 @@ type stretch struct {
 }
 
 // Read calls visit with each of the objects, in no particular order and one at
-// a time: it rereads the parts of the file that contain them, on all cores.
-// Classes are not read again: Static has their contents. Objects that occur
-// twice in a damaged dump are passed twice. The error is ctx's, visit's or the
-// reader's.
+// a time. It rereads the parts of the file that contain them, on all cores.
+// Classes are not read again, because Static returns their contents. Objects
+// that occur twice in a damaged dump are passed twice. The error is that of
+// ctx, visit or the reader.
 func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) error) error {
 	if len(objects) == 0 {
 		return ctx.Err()
@@ -70,8 +70,8 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 	})
 }
 
-// chunksOf returns the parts of the file that may contain some objects, given
-// their IDs in order.
+// chunksOf returns the parts of the file that may contain the objects with the
+// given IDs, which must be sorted.
 func (g *Graph) chunksOf(ids []uint64) (list [][]hprof.Segment) {
 	for _, s := range g.stretches {
 		if i, _ := slices.BinarySearch(ids, s.least); i < len(ids) && ids[i] <= s.most {
@@ -120,9 +120,10 @@ func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents boo
 	})
 }
 
-// Ref returns the object that a field references; of several fields with this
-// name, the nearest declaration counts. It returns false for null, for objects
-// that are not in the dump, and if there is no such field.
+// Ref returns the object that the field with the given name references. If
+// several fields have this name, the one declared nearest to the object's class
+// counts. Ref returns false for null, for objects that are not in the dump, and
+// if there is no such field.
 func (r *Record) Ref(field string) (Object, bool) {
 	b, t, ok := r.bytes(field)
 	if !ok || t != hprof.Object {
@@ -142,7 +143,7 @@ func (r *Record) Int(field string) (int64, bool) {
 }
 
 // integer returns the value of a field of type boolean, byte, char, short, int
-// or long; false for a field of another type.
+// or long. It returns false for a field of another type.
 func integer(b []byte, t hprof.Type) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
@@ -165,14 +166,14 @@ func (r *Record) Bool(field string) (value, ok bool) {
 	return v != 0, ok
 }
 
-// Has reports whether the object has a field of this name.
+// Has reports whether the object has a field with the given name.
 func (r *Record) Has(field string) bool {
 	_, _, ok := r.graph.field(r.slot, field)
 	return ok
 }
 
-// Element returns the i-th reference in Body, for an object array; false for
-// null and for objects that are not in the dump.
+// Element returns the i-th reference in Body, for an object array. It returns
+// false for null and for objects that are not in the dump.
 func (r *Record) Element(i int) (Object, bool) {
 	size := r.graph.IDSize
 	if r.Kind != hprof.SubObjectArray || (i+1)*size > len(r.Body) {
@@ -181,7 +182,7 @@ func (r *Record) Element(i int) (Object, bool) {
 	return r.graph.find(readID(r.Body[i*size:], size))
 }
 
-// Elements is the number of references in Body.
+// Elements returns the number of references in Body.
 func (r *Record) Elements() int {
 	if r.Kind != hprof.SubObjectArray {
 		return 0
@@ -239,7 +240,8 @@ func (g *Graph) Static(class, field string) (Object, bool) {
 	return g.find(hprof.ID(v.Value))
 }
 
-// StaticInt returns the value of a static field of an integer type or boolean.
+// StaticInt returns the value of a static field of type boolean or of an
+// integer type.
 func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	v, ok := g.static(class, field)
 	switch {
@@ -259,8 +261,8 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	return 0, false
 }
 
-// static searches all classes of a name: if a class was loaded twice, the
-// fields of the copy that is no longer used may have no values.
+// static searches all classes with the given name: if a class was loaded twice,
+// the static fields of the unused copy may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump
@@ -277,7 +279,7 @@ func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	return found, ok
 }
 
-// named returns the slots of the classes with a name.
+// named returns the slots of the classes with the given name.
 func (g *Graph) named(class string) (list []slot) {
 	for s := named; s < slot(len(g.registry.list)); s++ {
 		if g.registry.list[s].name == class {
@@ -287,7 +289,7 @@ func (g *Graph) named(class string) (list []slot) {
 	return list
 }
 
-// HasClass reports whether the dump has a class of this name.
+// HasClass reports whether the dump has a class with the given name.
 func (g *Graph) HasClass(name string) bool { return len(g.named(name)) > 0 }
 
 // InstancesOf returns the objects of a class and of its subclasses, reachable
@@ -303,8 +305,8 @@ func (g *Graph) Exactly(class string) []Object {
 	return g.instances(in)
 }
 
-// InstanceOf reports whether an object is of a class or of one of its
-// subclasses.
+// InstanceOf reports whether an object is an instance of a class or of one of
+// its subclasses.
 func (g *Graph) InstanceOf(o Object, class string) bool {
 	return g.derived(g.slots.at(uint32(o)), class)
 }
@@ -351,7 +353,8 @@ func (g *Graph) Roots(f func(hprof.Root, Object)) {
 	}
 }
 
-// Tops calls f with the objects that only the GC roots together dominate.
+// Tops calls f with the objects at the top of the dominator tree: those that no
+// single object dominates.
 func (g *Graph) Tops(f func(Object)) {
 	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
 		f(Object(g.tree.objects[v]))
@@ -372,7 +375,7 @@ func (g *Graph) Children(o Object, f func(Object)) {
 }
 
 // References calls f with the objects that the fields of an instance, or the
-// elements in Body, reference: strongly, softly or weakly.
+// elements in Body, reference strongly, softly or weakly.
 func (r *Record) References(f func(Object)) {
 	if r.Kind == hprof.SubObjectArray {
 		for i := range r.Elements() {
@@ -416,7 +419,8 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	}
 }
 
-// StaticsTo returns up to most of the static fields that reference an object.
+// StaticsTo returns the static fields that reference an object, up to most of
+// them.
 func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 	id := g.ID(o)
 	for i := range g.registry.list {

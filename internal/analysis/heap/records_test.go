@@ -103,7 +103,8 @@ func (r *reading) askElements(rec *heap.Record, o *object, got []hprof.ID) error
 	return nil
 }
 
-// askFields reads each field by name; the nearest declaration counts.
+// askFields reads each field by name; the field declared nearest to the
+// object's class counts.
 func (r *reading) askFields(rec *heap.Record, o *object) error {
 	for _, f := range r.known(o.class) {
 		i := slices.IndexFunc(o.class.layout(), func(p placed) bool { return p.name == f.name })
@@ -200,7 +201,7 @@ func numbersOf(t *testing.T, g *heap.Graph, list []*object) (numbers []heap.Obje
 	return numbers
 }
 
-// TestRead rereads objects: all, a few, one twice, none.
+// TestRead rereads all objects, a few objects, one object twice, and none.
 func TestRead(t *testing.T) {
 	for seed := range uint64(3) {
 		w, g := contents(t, seed+20)
@@ -226,8 +227,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadStops checks that Read stops with the error of visit, of the context
-// and of the reader.
+// TestReadStops checks that Read stops when visit or the reader returns an
+// error, or when the context is canceled.
 func TestReadStops(t *testing.T) {
 	const objects = 200_000
 	f, w := watch(t, chain(t, objects))
@@ -335,8 +336,8 @@ func (a *answer) askClass(g *heap.Graph, c *class) error {
 	return a.askStatics(g, c)
 }
 
-// classOf returns the class of an object; for a class object and a primitive
-// array only if the dump has that class.
+// classOf returns the class of an object. For a class object or a primitive
+// array, it returns a class only if the dump has that class.
 func (a *answer) classOf(o *object) *class {
 	switch o.kind {
 	case hprof.SubInstance, hprof.SubObjectArray:
@@ -366,7 +367,8 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 		return fmt.Errorf("references %#x, want %#x", got, want)
 	}
 	if slices.ContainsFunc(a.classes, func(other *class) bool { return other != c && other.name == c.name }) {
-		// TestStaleClass tests which of two classes is meant.
+		// TestStaleClass checks which of two classes with the same name is
+		// found.
 		return nil
 	}
 	for _, s := range c.statics {
@@ -381,8 +383,8 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 	return nil
 }
 
-// TestStaleClass has a class twice: the static field of the class in use must
-// be found, whichever comes first.
+// TestStaleClass reads a dump with a class twice: the static field of the class
+// in use must be found, whichever of the two comes first.
 func TestStaleClass(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		w := &world{idSize: 8}
@@ -403,7 +405,7 @@ func TestStaleClass(t *testing.T) {
 	}
 }
 
-// Roots returns the roots whose objects exist.
+// Roots must return the roots whose objects exist.
 func TestRoots(t *testing.T) {
 	w := &world{idSize: 4}
 	c := w.class("C", nil, 8)

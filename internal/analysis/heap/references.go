@@ -14,25 +14,25 @@ import "sync/atomic"
 // its class, which its slot identifies.
 type links struct {
 	bytes []byte
-	// starts is the offset of each object that is not a leaf, by its rank among
-	// these objects.
+	// starts holds the offset of each object that is not a leaf, by its rank
+	// among these objects.
 	starts []uint32
-	// high holds the upper bits of starts, in a graph of more than 4 GiB of
-	// bytes.
+	// high holds the upper bits of starts, if a graph has more than 4 GiB of
+	// links.
 	high []uint8
-	// inner are the objects that are not leaves.
+	// inner holds the objects that are not leaves.
 	inner ranks
-	// shared are the leaves that are referenced more than once, or are GC
+	// shared holds the leaves that are referenced more than once, or are GC
 	// roots.
 	shared bitset
-	// classes are the class objects that the objects of each slot reference in
-	// addition to their fields, or none.
+	// classes holds, for each slot, the class object that the slot's objects
+	// reference in addition to their fields, or none.
 	classes []uint32
-	// used is the number of bytes that are reserved.
+	// used is the number of bytes reserved so far.
 	used atomic.Int64
 }
 
-// The codes that end an object's references.
+// These codes end an object's references.
 const (
 	endCode   = 0
 	classCode = 1

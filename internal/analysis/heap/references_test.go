@@ -43,7 +43,7 @@ func TestCodes(t *testing.T) {
 		}
 		var code uint64
 		code, place = uvarint(b, place)
-		// 0 ends a list.
+		// 0 cannot be a reference, because it ends a list.
 		if to, leaf := target(r.from, code); code == 0 || to != r.to || leaf != r.leaf {
 			t.Fatalf("%+v was decoded as %d (leaf: %t) from code %d", r, to, leaf, code)
 		}

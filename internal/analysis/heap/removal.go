@@ -8,21 +8,21 @@ import (
 
 // removal finds the objects that become unreachable when some objects are
 // removed. Only objects that the depth-first search found below the removed
-// ones can become unreachable, because the search path to all other objects
-// avoids those. An object below them stays if any object that stays references
-// it.
+// ones can become unreachable, because the search path to every other object
+// avoids the removed ones. An object below them stays reachable if any object
+// that stays reachable references it.
 type removal struct {
 	*Graph
-	// cut are the numbers of the removed objects, in the order of the search.
+	// cut holds the numbers of the removed objects, in the order of the search.
 	cut []uint32
-	// below are the subtrees of the search below the removed objects.
+	// below holds the subtrees of the search below the removed objects.
 	below []subtree
-	// gone are the numbers of the objects that are not known to stay; fixed are
-	// the numbers in cut, which are always gone.
+	// gone holds the numbers of the objects that are not known to stay
+	// reachable; fixed holds the numbers in cut, which are always gone.
 	gone, fixed bitset
 }
 
-// subtree is the numbers from first up to, but not including, end.
+// subtree is the range of numbers from first up to, but not including, end.
 type subtree struct{ first, end uint32 }
 
 // maxSweeps is the maximum number of sweeps over the subtrees. After that many
@@ -65,7 +65,7 @@ func (r *removal) close() {
 	drop(&r.arena, (*[]uint64)(&r.fixed))
 }
 
-// size returns the count of numbers in the subtrees.
+// size returns how many numbers the subtrees contain.
 func (r *removal) size() (n int64) {
 	for _, s := range r.below {
 		n += int64(s.end - s.first)
@@ -97,8 +97,8 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep visits each object that is not known to stay once, upwards or
-// downwards, and reports whether it found any that stays.
+// sweep visits once, upwards or downwards, each object that is not known to
+// stay reachable, and reports whether it found any that does.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {
@@ -118,8 +118,8 @@ func (r *removal) sweep(down bool) (changed bool) {
 	return changed
 }
 
-// stays reports whether an object that stays references the object with the
-// given number.
+// stays reports whether the object with the given number is referenced by an
+// object that stays reachable.
 func (r *removal) stays(d uint32) bool {
 	if !r.gone.has(r.inbound.parent(d)) {
 		return true
@@ -133,7 +133,8 @@ func (r *removal) stays(d uint32) bool {
 }
 
 // follow completes the search after the sweeps: it reverses the references
-// between the remaining numbers, and follows them from the numbers that stay.
+// between the remaining numbers, and follows them from the numbers that stay
+// reachable.
 func (r *removal) follow(ctx context.Context) error {
 	out, err := r.outgoing()
 	if err != nil {
@@ -167,7 +168,7 @@ func (r *removal) follow(ctx context.Context) error {
 	return nil
 }
 
-// forward are the references between the numbers starting at first.
+// forward holds the references between the numbers starting at first.
 type forward struct {
 	first          uint32
 	starts, target []uint32
@@ -183,7 +184,8 @@ func (f *forward) drop(a *arena) {
 	drop(a, &f.target)
 }
 
-// outgoing reverses the references between numbers that are not known to stay.
+// outgoing reverses the references between numbers that are not known to stay
+// reachable.
 func (r *removal) outgoing() (f *forward, err error) {
 	f = &forward{first: r.below[0].first}
 	last := r.below[len(r.below)-1].end - 1
@@ -208,7 +210,8 @@ func (r *removal) outgoing() (f *forward, err error) {
 	return f, nil
 }
 
-// pairs calls f with each reference between numbers that are not known to stay.
+// pairs calls f with each reference between numbers that are not known to stay
+// reachable.
 func (r *removal) pairs(f func(from, to uint32)) {
 	for _, s := range r.below {
 		r.gone.each(s.first, s.end, func(d uint32) {
@@ -231,8 +234,8 @@ func (r *removal) eachGone(f func(v uint32)) {
 	}
 }
 
-// vertices is the set of the unreachable objects, by vertex of the dominator
-// tree.
+// vertices returns the set of the unreachable objects, by vertex of the
+// dominator tree.
 func (r *removal) vertices() (bitset, error) {
 	set, err := newBitset(&r.arena, int64(len(r.inbound.place)))
 	if err != nil {

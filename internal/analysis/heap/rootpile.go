@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// rootPile is the objects of one class that GC roots of one kind hold.
+// rootPile describes the objects of one class that GC roots of one kind hold.
 type rootPile struct {
 	kind  hprof.SubTag
 	row   uint32
@@ -21,21 +21,22 @@ type rootPile struct {
 	accumulation bool
 }
 
-// holding records that a GC root holds an object, by its vertex. The owner is
-// the object itself, or the thread if the root is a local variable. The rank is
-// the index of the kind of root in AccumulationOptions.Roots, from 1.
+// holding records that a GC root holds an object, which is given by its vertex.
+// The owner is the object itself, or the thread if the root is a local
+// variable. The rank is the index of the kind of root in
+// AccumulationOptions.Roots, plus 1.
 type holding struct {
 	vertex, owner uint32
 	rank          uint8
 }
 
-// member is an object of an accumulation by its vertex, and the index of the
-// accumulation in accumulator.rooted.
+// member is an object of an accumulation, given by its vertex, and the index of
+// the accumulation in accumulator.rooted.
 type member struct{ vertex, pile uint32 }
 
 // pileRoots finds the accumulations of objects that GC roots of some kinds
-// hold, and counts their contents except for leaves, which may belong to the
-// vertices that it marks. The accumulations found before are in order.
+// hold. It counts their contents except for leaves, which may belong to the
+// vertices that it marks. The accumulations found before must be in order.
 func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	piles := rootPiles{places: map[uint64]int{}}
@@ -66,8 +67,8 @@ func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	a.rooted = piles.list
 }
 
-// holdings returns the holdings for GC roots of some kinds, of objects that may
-// accumulate.
+// holdings returns the holdings by GC roots of some kinds of the objects that
+// may accumulate.
 func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	var ranks [256]uint8
 	most := int64(0)
@@ -100,7 +101,7 @@ func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	return list
 }
 
-// thread is a thread and its serial number.
+// thread is the vertex of a thread and the thread's serial number.
 type thread struct{ serial, vertex uint32 }
 
 func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
@@ -120,7 +121,7 @@ func (a *accumulator) threads() (list []thread) {
 }
 
 // single keeps one holding per object, the one with the lowest rank. Holdings
-// are grouped by owner, the owner's own holding first. A local variable of
+// are grouped by owner, with the owner's own holding first. A local variable of
 // several threads belongs to none of them. An object that contains an
 // accumulation is skipped, because that accumulation is already reported.
 func (a *accumulator) single(list []holding) []holding {
@@ -151,7 +152,7 @@ func byObject(x, y holding) int {
 	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.owner, y.owner))
 }
 
-// byOwner orders by owner; local variables follow their owner.
+// byOwner orders holdings by owner; local variables follow their owner.
 func byOwner(x, y holding) int {
 	switch {
 	case x.owner != y.owner:
@@ -172,7 +173,8 @@ func (a *accumulator) hasAccumulation(v uint32) bool {
 }
 
 // eachOwner calls f with the holdings of each object that may be in an
-// accumulation, its own first. Local variables of other threads are dropped.
+// accumulation, the object's own holding first. It drops local variables of
+// other threads.
 func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	for len(list) > 0 {
 		n := 1
@@ -195,8 +197,8 @@ func (a *accumulator) together(own []holding) (sum Size) {
 	return sum
 }
 
-// hold adds what an owner holds: the objects that it dominates, and its local
-// variables.
+// hold counts what an owner holds: the objects that the owner dominates, and
+// its local variables.
 func (a *accumulator) hold(t *groups, own []holding) {
 	v := own[0].vertex
 	for c := v + 1; c < a.t.ends[v]; c = a.t.ends[c] {
@@ -236,14 +238,15 @@ func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
 	return r
 }
 
-// rootPiles are rootPile values by kind of root and class.
+// rootPiles holds rootPile values by kind of root and class.
 type rootPiles struct {
 	places map[uint64]int
 	list   []rootPile
 	last   int
 }
 
-// of returns a pile; it is valid until the next call.
+// of returns the pile for a kind of root and a class; the result is valid until
+// the next call.
 func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
 	if len(t.list) > 0 && t.list[t.last].kind == kind && t.list[t.last].row == row {
 		return &t.list[t.last]

@@ -9,8 +9,8 @@ import (
 // it reaches, numbered in preorder from 1; 0 is above all GC roots.
 type order struct {
 	count uint32
-	// parents holds, for each vertex, the vertex from which the search found
-	// it.
+	// parents holds, for each vertex, the vertex from which the search reached
+	// it first.
 	parents []uint32
 	// joins are the references that the search did not follow because their
 	// targets had already been found. Most objects have none, so there are far
@@ -54,8 +54,8 @@ func (l *loader) search(ctx context.Context) (err error) {
 	return o.joins.sort(&l.arena, l.options.Workers, o.count)
 }
 
-// visitBoth runs the search concurrently with the walk that separates strong
-// from soft reachability.
+// visitBoth runs the search concurrently with the walk that separates strongly
+// from softly reachable objects.
 func (l *loader) visitBoth(ctx context.Context, pending []edge) error {
 	s, err := l.newStrong()
 	if err != nil || s == nil {
@@ -140,9 +140,9 @@ func (l *loader) visitClass(object, vertex uint32, pending []edge, n int) int {
 	return n + 1
 }
 
-// joins are references between vertices: first a log of differences, in the
-// order of the search; after sort, the sources of each target, ordered by
-// target.
+// joins holds references between vertices: first as a log of differences, in
+// the order of the search; after sort, as the sources of each target, ordered
+// by target.
 type joins struct {
 	log         []byte
 	used, count int64

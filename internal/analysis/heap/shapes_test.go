@@ -34,7 +34,7 @@ func (s *scribe) class(id hprof.ID, name string, size uint32, fields int) {
 	s.classDump(id, size, fields)
 }
 
-// loaded writes the name of a class, which is not part of the heap.
+// loaded writes the name of a class, which is outside the heap.
 func (s *scribe) loaded(id hprof.ID, name string) {
 	s.name++
 	s.String(s.name, name)
@@ -70,8 +70,8 @@ func (s *scribe) dump(tb testing.TB) []byte {
 	return s.out.Bytes()
 }
 
-// shape is a graph of n objects, of which 0 is the only root, and its dominator
-// tree. Every reached object comes after its dominator.
+// shape is a graph of n objects and its dominator tree. Object 0 is the only
+// root. Every reached object comes after its dominator.
 type shape struct {
 	n int
 	// refs appends the references of an object.
@@ -79,7 +79,7 @@ type shape struct {
 	// dominator returns -1 for objects directly below the roots, and -2 for
 	// unreached objects.
 	dominator func(i int) int
-	// id permutes the addresses; if nil, they are in order.
+	// id permutes the addresses; if it is nil, the addresses are in order.
 	id func(i int) int
 }
 
@@ -93,7 +93,7 @@ func (s *shape) object(i int) hprof.ID {
 // size returns the size of an object with n references.
 func size(references int) int64 { return int64(10 + 3*references) }
 
-// widest is the number of references at which objects become arrays.
+// widest is the number of references from which objects are arrays.
 const widest = 4
 
 func (s *shape) dump(tb testing.TB) []byte {
@@ -156,7 +156,7 @@ func (s *shape) check(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// scattered is a random permutation of the numbers below n.
+// scattered returns a random permutation of the numbers below n.
 func scattered(n int) func(int) int {
 	perm := rand.New(rand.NewPCG(1, 2)).Perm(n)
 	return func(i int) int { return perm[i] }
@@ -267,7 +267,7 @@ func shapes() map[string]shape {
 }
 
 // TestShapes loads graphs with known dominators on which naive algorithms
-// recurse too deeply, take quadratic time or are wrong.
+// recurse too deeply, take quadratic time or return wrong results.
 func TestShapes(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) { s.check(t, load(t, s.dump(t), heap.Options{})) })
@@ -289,7 +289,7 @@ func TestSecondDominators(t *testing.T) {
 	}
 }
 
-// tangle is a random graph, from sparse to dense, in which few or many
+// tangle returns a random graph, sparse or dense, in which few or many
 // references lead to neighbors.
 func tangle(seed uint64, n int) *shape {
 	dice := rand.New(rand.NewPCG(seed, 3))
@@ -307,7 +307,7 @@ func tangle(seed uint64, n int) *shape {
 		refs[0] = append(refs[0], dice.IntN(n))
 	}
 	dominators := cooper(refs)
-	// A shape requires that dominators come first: here the objects are in the
+	// A shape requires dominators to come first, so the objects are in the
 	// order of the search.
 	order := preorder(refs)
 	place := make([]int, n)

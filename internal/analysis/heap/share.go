@@ -6,20 +6,22 @@ import (
 	"slices"
 )
 
-// Share is the size of what one of several sets holds only together with other
-// sets: it stays in memory until those other sets are removed, too.
+// Share is the size of the objects that one of several sets holds only together
+// with other sets: these objects stay in memory until the other sets are
+// removed, too.
 type Share struct {
 	Size Size
 	// With is the number of other sets that also hold some of these objects.
 	With int
 }
 
-// mostShares is the maximum number of sets that are distinguished.
+// mostShares is the maximum number of sets that Shares distinguishes.
 const mostShares = 64
 
-// Shares returns what each of several sets shares with other sets: what becomes
-// unreachable when all sets are removed, but not when any single one is. It
-// returns nil if the search would take too long. It needs Options.Inbound.
+// Shares returns what each of several sets shares with other sets: the objects
+// that become unreachable when all sets are removed, but not when any single
+// one is. It returns nil if the search would take too long. It needs
+// Options.Inbound.
 func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]Share, error) {
 	if len(sets) < 2 || len(sets) > mostShares {
 		return nil, nil
@@ -51,17 +53,17 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]
 	return s.shares(len(sets)), nil
 }
 
-// sharing is what several sets hold together.
+// sharing describes the objects that several sets hold together.
 type sharing struct {
 	*removal
-	// lead holds, for each number that no single set holds, the sets that lead
-	// to it, as bits.
+	// lead holds, for each number that no single set holds alone, the sets that
+	// lead to it, as bits.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }
 
 func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
-	// alone are the numbers of the objects that a single set holds.
+	// alone holds the numbers of the objects that a single set holds.
 	alone, err := newBitset(&s.arena, int64(len(s.inbound.place)))
 	if err != nil {
 		return err
@@ -87,8 +89,8 @@ func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
 	return ctx.Err()
 }
 
-// removed are the numbers of the objects that become unreachable when only this
-// set is removed.
+// removed holds the numbers of the objects that become unreachable when only
+// this set is removed.
 func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32, err error) {
 	r, err := s.newRemoval(slices.Clone(numbers))
 	if err != nil {
@@ -104,7 +106,7 @@ func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32,
 	return list, nil
 }
 
-// reach walks from the objects that a set holds to those that it shares.
+// reach walks from the objects that a set holds to the objects that it shares.
 func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	bit := uint64(1) << set
 	for len(pending) > 0 {

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// SharedAccumulation is many objects of one class that several static fields
-// hold together, so that none of the objects that these fields reference
-// dominates them. They are dominated by the class that has the fields, by the
-// class loader of their classes, or only by the GC roots together.
+// SharedAccumulation describes many objects of one class that several static
+// fields hold together, so none of the objects that these fields reference
+// dominates them. Their dominator is the class that declares the fields, or the
+// class loader of their classes; or only the GC roots together dominate them.
 type SharedAccumulation struct {
 	// Accumulation.Object is the dominator of the objects; if Top is true, they
 	// have no dominator.
 	Accumulation
 
 	Top bool
-	// Sample contains some of the objects, evenly spaced from the first to the
-	// last.
+	// Sample contains some of the objects, at even intervals from the first to
+	// the last.
 	Sample []Object
 
 	// above is the vertex of the objects' dominator; row is the row of their
@@ -29,12 +29,12 @@ type SharedAccumulation struct {
 const sampled = 32
 
 // SharedAccumulations finds the classes of which at least Fewest objects
-// together retain at least Least bytes, and no single object retains more than
-// half of that. The immediate dominator of these objects must be a class, must
-// also dominate classes, or must not exist. GC roots and classes are not
-// counted. The accumulation with the largest retained size comes first.
-// FillSharedAccumulations fills in the contents of the objects. The error is
-// ctx's.
+// together retain at least Least bytes, while no single object retains more
+// than half of that. The immediate dominator of these objects must be a class
+// or must also dominate classes, unless only the GC roots together dominate the
+// objects. GC roots and classes are not counted. The accumulation with the
+// largest retained size comes first. FillSharedAccumulations fills in the
+// contents of the objects. The error is ctx's.
 func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedAccumulation
@@ -49,8 +49,9 @@ func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) 
 	return piles, nil
 }
 
-// FillSharedAccumulations fills in the contents of the objects of
-// SharedAccumulations. The error is ctx's, or a failed memory allocation.
+// FillSharedAccumulations fills in the contents of the objects that
+// SharedAccumulations found. The error is ctx's or that of a failed memory
+// allocation.
 func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptions, piles []*SharedAccumulation) error {
 	a := newAccumulator(g, o)
 	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
@@ -81,8 +82,9 @@ func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptio
 	return err
 }
 
-// dominatorsOfClasses returns the vertices of classes and of the dominators of
-// classes that retain enough, beginning with the virtual root 0.
+// dominatorsOfClasses returns the vertices of classes and of dominators of
+// classes, as far as they retain enough bytes, starting with the virtual root
+// 0.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {
@@ -102,8 +104,8 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 		func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
 }
 
-// eachBelow calls f with those children of a vertex that are neither classes
-// nor GC roots, and with their classes.
+// eachBelow calls f with each child of a vertex that is neither a class nor a
+// GC root, and with the child's class.
 func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	roots := a.rootVertices(v)
 	for c := v + 1; c < a.end(v); c = a.t.ends[c] {
@@ -149,8 +151,8 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []Shared
 	return piles
 }
 
-// sample selects evenly spaced objects of the accumulations below a vertex, by
-// their classes.
+// sample selects evenly spaced objects of the accumulations below a vertex,
+// class by class.
 func (a *accumulator) sample(v uint32, piles map[uint32]*SharedAccumulation) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {
@@ -165,7 +167,8 @@ func (a *accumulator) sample(v uint32, piles map[uint32]*SharedAccumulation) {
 	})
 }
 
-// end returns the end of the vertices that a vertex dominates; 0 dominates all.
+// end returns the end of the vertices that a vertex dominates; vertex 0
+// dominates all vertices.
 func (a *accumulator) end(v uint32) uint32 {
 	if v == 0 {
 		return uint32(len(a.t.ends))
@@ -173,8 +176,8 @@ func (a *accumulator) end(v uint32) uint32 {
 	return a.t.ends[v]
 }
 
-// rootVertices are the vertices of objects that are GC roots. Only vertex 0 has
-// such children.
+// rootVertices returns the vertices of objects that are GC roots. Only vertex 0
+// has such children.
 func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 	if v != 0 {
 		return nil

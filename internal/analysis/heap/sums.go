@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Size is a size in bytes of Java heap, and of native memory that Java objects
-// registered.
+// Size is the size in bytes of objects in the Java heap, and of the native
+// memory that Java objects registered.
 type Size struct {
 	Java, Native int64
 }
@@ -34,12 +34,12 @@ type Row struct {
 	// all instances were removed. Objects that only several instances hold
 	// together would be freed as well.
 	Retained Size
-	// RetainedIn is Retained.Java by heap, in the order of Graph.Heaps; nil if
-	// there is only one heap.
+	// RetainedIn is Retained.Java split by heap, in the order of Graph.Heaps;
+	// nil if there is only one heap.
 	RetainedIn []int64
 }
 
-// sum adds up the sizes, along the dominator tree and by class.
+// sum adds up the sizes along the dominator tree, and by class.
 func (l *loader) sum(ctx context.Context) error {
 	t, n := &l.tree, int64(len(l.tree.objects))
 	t.retained = make([][]int64, l.heapCount())
@@ -85,7 +85,7 @@ func addToDominators(sizes []int64, parents []uint32) {
 }
 
 // sumObjects sets the own bytes of each vertex, including those of the leaves
-// that only it references.
+// that only this vertex references.
 func (l *loader) sumObjects() {
 	t := &l.tree
 	if len(t.retained) == 1 {
@@ -137,7 +137,7 @@ func (l *loader) countClasses() {
 
 // sumClasses adds up the retained sizes of the instances of each class. In
 // preorder, an instance is below another instance of the same class if it comes
-// before the end of the last outermost one.
+// before the end of the last instance that is not.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
@@ -218,11 +218,11 @@ func (l *loader) nameRows() {
 // particular order. The caller must not modify the list.
 func (g *Graph) Empty() []string { return g.empty }
 
-// Histogram returns the classes, largest retained size first. The caller must
-// not change it.
+// Histogram returns the rows of all classes, largest retained size first. The
+// caller must not change the result.
 func (g *Graph) Histogram() []Row { return g.rows }
 
-// ReachableBytes returns the size of the objects that the GC roots reach,
+// ReachableBytes returns the size of all objects that the GC roots reach
 // strongly or softly.
 func (g *Graph) ReachableBytes() (s Size) {
 	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
@@ -245,13 +245,13 @@ func (t *tree) size(v uint32) (s Size) {
 // Object identifies an object by its number.
 type Object uint32
 
-// Find returns the object with an ID.
+// Find returns the object with the given ID.
 func (g *Graph) Find(id hprof.ID) (Object, bool) {
 	n := g.ids.find(id)
 	return Object(n), n != none
 }
 
-// find returns the object that a reference leads to; false for null.
+// find returns the object that a reference leads to; it returns false for null.
 func (g *Graph) find(id hprof.ID) (Object, bool) {
 	if id == 0 {
 		return 0, false
@@ -259,10 +259,10 @@ func (g *Graph) find(id hprof.ID) (Object, bool) {
 	return g.Find(id)
 }
 
-// ID returns the ID of an object.
+// ID returns an object's ID in the dump.
 func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
 
-// Class returns the name of an object's class as Java writes it.
+// Class returns the name of an object's class in Java's notation.
 func (g *Graph) Class(o Object) string { return g.registry.list[g.slots.at(uint32(o))].name }
 
 // IsClass reports whether an object is a class object; ClassName returns the
@@ -274,13 +274,13 @@ func (g *Graph) ClassName(o Object) string {
 	return g.registry.list[g.registry.slots[g.ID(o)]].name
 }
 
-// Shallow returns an object's own size, and the native memory registered for
-// it.
+// Shallow returns an object's own size, including the native memory registered
+// for it.
 func (g *Graph) Shallow(o Object) Size {
 	return Size{g.sizes.at(uint32(o)), g.native[uint32(o)]}
 }
 
-// HeapOf returns the index in Heaps of an object's heap.
+// HeapOf returns the index, in Heaps, of an object's heap.
 func (g *Graph) HeapOf(o Object) int {
 	if g.heapOf == nil {
 		return 0
@@ -288,7 +288,7 @@ func (g *Graph) HeapOf(o Object) int {
 	return int(g.heapOf[o])
 }
 
-// Reachability returns how the GC roots reach an object.
+// Reachability returns how strongly the GC roots reach an object.
 func (g *Graph) Reachability(o Object) Reachability {
 	for _, r := range []Reachability{Soft, Finalizer, Weak, Phantom} {
 		if set := g.weaker.sets[r]; set != nil && set.has(uint32(o)) {
@@ -330,8 +330,9 @@ func (g *Graph) RetainedIn(o Object, heap int) int64 {
 	return 0
 }
 
-// Dominator returns the immediate dominator of an object; false for objects
-// that only the GC roots together dominate, and for unreachable objects.
+// Dominator returns the immediate dominator of an object. It returns false for
+// objects that only the GC roots together dominate, and for unreachable
+// objects.
 func (g *Graph) Dominator(o Object) (Object, bool) {
 	v := g.tree.vertices[o]
 	if v == 0 {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// SetCost is the size that becomes unreachable if all of some objects are
-// removed.
+// SetCost is the size of the objects that become unreachable if all objects of
+// a set are removed.
 type SetCost struct {
 	Size Size
-	// In is Size.Java by heap, in the order of Graph.Heaps; nil if there is
-	// only one heap.
+	// In is Size.Java split by heap, in the order of Graph.Heaps; nil if there
+	// is only one heap.
 	In []int64
-	// AtLeast is true if the search would have taken too long: Size is then the
-	// size of the union of what each object dominates, without the objects that
-	// only several of them hold together.
+	// AtLeast is true if the search would have taken too long. Size is then the
+	// size of the union of what each object dominates, excluding the objects
+	// that only several of them hold together.
 	AtLeast bool
 }
 
@@ -22,9 +22,10 @@ type SetCost struct {
 // visit. Costs computed after it is used up are lower bounds.
 type VisitBudget struct{ Left int64 }
 
-// Cost returns the size that becomes unreachable if some objects are removed,
-// including the objects themselves if they are reachable now. Without
-// Options.Inbound it is a lower bound, except for single objects.
+// Cost returns the size of the objects that become unreachable if the given
+// objects are removed, including the given objects if they are reachable now.
+// Without Options.Inbound, the result is a lower bound, except for single
+// objects.
 func (g *Graph) Cost(ctx context.Context, objects []Object, p *VisitBudget) (SetCost, error) {
 	costs, err := g.Costs(ctx, [][]Object{objects}, p)
 	if err != nil {
@@ -33,7 +34,7 @@ func (g *Graph) Cost(ctx context.Context, objects []Object, p *VisitBudget) (Set
 	return costs[0], nil
 }
 
-// Costs returns the Cost of each of several sets, in their order.
+// Costs returns the Cost of each of several sets, in the order of the sets.
 func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]SetCost, error) {
 	costs := make([]SetCost, len(sets))
 	if g.inbound.place == nil {
@@ -65,8 +66,8 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]S
 // nothing, and has no number.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first is one set for each vertex, from 1; more are the other sets that
-	// contain the vertex.
+	// first holds one set for each vertex, from 1; more holds the other sets
+	// that contain the vertex.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
 		return nil, err
@@ -149,8 +150,7 @@ func (g *Graph) addVertex(c *SetCost, v uint32) {
 	}
 }
 
-// addLeaves adds the objects that have no vertex of their own and whose holder
-// is not removed.
+// addLeaves adds the objects without a vertex whose holder is not removed.
 func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool) {
 	var leaves []Object
 	for _, o := range objects {

@@ -1,21 +1,21 @@
 package heap
 
 // tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and
-// the vertices that a vertex dominates follow it, up to its end. So a subtree
-// is a range, and the sum over a subtree is a difference.
+// each vertex is followed by the vertices that it dominates, up to its end. So
+// a subtree is a range, and the sum over a subtree is a difference.
 type tree struct {
-	// vertices is the vertex of each object, 0 for unreachable objects. A leaf
-	// that only one object references has no vertex of its own, but that
-	// object's.
+	// vertices holds the vertex of each object, 0 for unreachable objects. A
+	// leaf that only one object references has no vertex of its own, but shares
+	// that object's vertex.
 	vertices []uint32
-	// objects maps vertices to objects, without those leaves.
+	// objects maps vertices to objects; it does not include those leaves.
 	objects []uint32
-	// parents are the immediate dominators.
+	// parents holds the immediate dominators.
 	parents []uint32
-	// ends is, for each vertex, the vertex after the last one that it
+	// ends holds, for each vertex, the vertex after the last one that it
 	// dominates.
 	ends []uint32
-	// retained is the retained size of each vertex, with one array per heap.
+	// retained holds the retained size of each vertex, in one array per heap.
 	retained [][]int64
 	native   []int64
 }
@@ -34,9 +34,9 @@ func (l *loader) buildTree(idoms []uint32) (err error) {
 		sizes[idoms[v]] += sizes[v]
 	}
 	sizes[0]++
-	// next is the position of the next child of each vertex. Once all children
-	// have positions, the array is reused for the vertex's own position and its
-	// size.
+	// next holds the position of the next child of each vertex. Once all
+	// children have positions, the array is reused for the vertex's own
+	// position and its size.
 	place, err := array[uint32](&l.arena, n)
 	if err != nil {
 		return err

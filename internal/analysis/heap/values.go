@@ -15,17 +15,17 @@ type FieldValue struct {
 	// is the field's name, or "[3]" for an element.
 	Class, Name string
 	Type        hprof.Type
-	// ID is the ID of the referenced object, 0 for null; Object is that object
-	// if There is true.
+	// ID is the ID of the referenced object, 0 for null. If There is true, the
+	// dump has the object, and Object is its number.
 	ID     hprof.ID
 	Object Object
 	There  bool
-	// Text is a value of any other type, as Java writes it.
+	// Text is a value of any other type, in Java's notation.
 	Text string
 }
 
-// Values returns up to most fields of an instance, those of the most derived
-// class first, or the first elements of an array.
+// Values returns the first fields of an instance, those of the most derived
+// class first, or the first elements of an array, up to most of them.
 func (r *Record) Values(most int) (list []FieldValue) {
 	g := r.graph
 	switch r.Kind {
@@ -88,7 +88,8 @@ func (r *Record) instanceValues(most int) (list []FieldValue) {
 	return list
 }
 
-// StaticValues returns up to most static fields of a class object.
+// StaticValues returns the first static fields of a class object, up to most of
+// them.
 func (g *Graph) StaticValues(class Object, most int) (list []FieldValue) {
 	c := &g.registry.list[g.registry.slots[g.ID(class)]]
 	if c.dump == nil {
@@ -106,7 +107,7 @@ func (g *Graph) StaticValues(class Object, most int) (list []FieldValue) {
 	return list
 }
 
-// set sets the value from bytes.
+// set decodes the value from bytes.
 func (v *FieldValue) set(g *Graph, b []byte) {
 	switch v.Type {
 	case hprof.Object:
@@ -126,9 +127,9 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 	}
 }
 
-// Holders returns up to most of the objects that reference an object strongly
-// or softly, by fields, elements or class records, and their total number. A GC
-// root may have no holders. It needs Options.Inbound.
+// Holders returns the objects that reference an object strongly or softly, by
+// fields, elements or class records: up to most of them, and their total
+// number. A GC root may have no holders. It needs Options.Inbound.
 func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error) {
 	if g.inbound.place == nil {
 		return nil, 0, errNoInbound

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestValuesAndHolders compares the fields of random objects with what was
-// written, and their holders with the world.
+// TestValuesAndHolders compares the fields of random objects with the written
+// values, and the holders of these objects with the world.
 func TestValuesAndHolders(t *testing.T) {
 	values, holders := 0, 0
 	for seed := range uint64(300) {
@@ -70,7 +70,8 @@ func valueLine(v heap.FieldValue) string {
 	return fmt.Sprintf("%s.%s %s", v.Class, v.Name, v.Type)
 }
 
-// valueLines are the fields in the records, as far as the classes are known.
+// valueLines returns the fields in the records, as far as the classes are
+// known.
 func (a *answer) valueLines(o *object) (list []string) {
 	line := func(class, name string, kind hprof.Type, v value) {
 		text := kind.String()

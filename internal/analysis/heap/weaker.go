@@ -15,14 +15,14 @@ type weakLink struct {
 
 // weaker describes the objects that are reachable only through References.
 type weaker struct {
-	// links are sorted by from.
+	// links is sorted by from.
 	links []weakLink
-	// sets are, for each strength, the objects whose best reachability it is;
-	// nil if there are none.
+	// sets holds, for each strength, the objects that are reachable with this
+	// strength at best; nil if there are none.
 	sets [Unreachable]bitset
 }
 
-// of returns the links of one Reference.
+// of returns the weak links of one Reference.
 func (w *weaker) of(object uint32) []weakLink {
 	i := sort.Search(len(w.links), func(i int) bool { return w.links[i].from >= object })
 	j := i
@@ -105,7 +105,7 @@ func (l *loader) reached(object uint32) bool {
 	return false
 }
 
-// each calls f with the objects that an object references.
+// each calls f with each object that an object references.
 func (l *loader) each(object uint32, f func(uint32) error) error {
 	if !l.links.inner.bits.has(object) {
 		return nil
@@ -125,17 +125,18 @@ func (l *loader) each(object uint32, f func(uint32) error) error {
 	}
 }
 
-// strong marks the objects that the GC roots reach without soft references. It
-// runs concurrently with the search, on another core.
+// strong marks the objects that the GC roots reach without passing soft
+// references. It runs concurrently with the search, on another core.
 type strong struct {
 	*loader
-	// marks are the reached objects; soft are the objects with soft references.
+	// marks holds the reached objects; soft holds the objects with soft
+	// references.
 	marks, soft bitset
 	pending     []uint32
 }
 
-// newStrong returns nil if there are no soft references: then everything
-// reached is strongly reachable.
+// newStrong returns nil if there are no soft references, because then
+// everything reached is strongly reachable.
 func (l *loader) newStrong() (s *strong, err error) {
 	if !slices.ContainsFunc(l.weaker.links, func(w weakLink) bool { return w.strength == Soft }) {
 		return nil, nil

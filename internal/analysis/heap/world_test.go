@@ -19,8 +19,8 @@ type world struct {
 	classes []*class
 	objects []*object
 	roots   []root
-	// older are objects that are written before all others, and have the IDs of
-	// some of them.
+	// older holds objects that are written before all others, some of them with
+	// the same IDs as later ones.
 	older []*object
 	// jvm selects class names as HotSpot writes them.
 	jvm bool
@@ -39,7 +39,7 @@ type class struct {
 	object  *object
 	// loader, signers and domain are references in the class record.
 	loader, signers, domain *object
-	// nameless classes have no LOAD_CLASS.
+	// If nameless is true, the class has no LOAD_CLASS record.
 	nameless bool
 }
 
@@ -68,8 +68,8 @@ type object struct {
 	// class is the class of an instance; for a class object, it is the class
 	// that the object represents.
 	class *class
-	// values are an instance's fields; the fields of the most derived class
-	// come first.
+	// values holds an instance's fields; those of the most derived class come
+	// first.
 	values   []value
 	elements []*object
 	element  hprof.Type
@@ -162,7 +162,7 @@ func (w *world) has(o *object) bool {
 // form configures how a world is written.
 type form struct {
 	segments hproftest.Segmentation
-	// order permutes the objects; if nil, they keep their order.
+	// order permutes the objects; if it is nil, the objects keep their order.
 	order []int
 	// rootsAt is the index of the object before which the roots are written.
 	rootsAt int
@@ -170,11 +170,11 @@ type form struct {
 	namesLast bool
 }
 
-// written is a dump, with the end of each object's record.
+// written is a dump, with the offsets at which the records of its objects end.
 type written struct {
 	dump []byte
 	ends []int64
-	// roots is the end of each root's record.
+	// roots holds the end of each root's record.
 	roots []int64
 }
 
