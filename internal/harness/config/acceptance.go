@@ -10,9 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// AppendAccepted adds entries to the text of a file of accepted leaks, which
-// may be empty, and returns the new text. Existing comments and entries are
-// unchanged. For an invalid file the error is of type [Errors].
+// AppendAccepted adds entries to text, the content of a file of accepted leaks,
+// and returns the new content. The text may be empty. Existing comments and
+// entries are unchanged. If the file is invalid, the error is of type [Errors].
 func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("version: 1\naccepted: []\n")
@@ -34,7 +34,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	// The new text must yield the requested entries when it is parsed.
+	// Check that the new text yields the requested entries when it is parsed.
 	again, err := ParseAccepted(name, out.Bytes())
 	if err != nil {
 		return nil, err
@@ -45,7 +45,8 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	return out.Bytes(), nil
 }
 
-// acceptedList returns the list of the file, and adds it if it is missing.
+// acceptedList returns the node of the list of accepted leaks; it adds the list
+// to the file if it is missing.
 func acceptedList(root *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "accepted" {
@@ -66,7 +67,7 @@ func acceptedList(root *yaml.Node) *yaml.Node {
 	return list
 }
 
-// node returns an entry as a YAML node of the file.
+// node returns the entry as a YAML node.
 func (a Accepted) node() *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	add := func(key, value, tag string) {

@@ -18,8 +18,8 @@ func TestAppendAccepted(t *testing.T) {
 		"not a list":    "version: 1\n",
 		"with comments": "# reviewed by the app team\nversion: 1\naccepted:\n  # the SDK\n  - class: " +
 			"CheckoutActivity # all of them\n    reason: SHOP-1\n    owner: kim\n    until: 2027-01-01\n# the end\n",
-		"flow style":        "{version: 1, accepted: [{class: A, reason: r, owner: o, until: 2027-01-01}]}\n",
-		"with another line": "version: 1\r\naccepted:\r\n- {class: A, reason: r, owner: o, until: 2027-01-01}\r\n",
+		"flow style":             "{version: 1, accepted: [{class: A, reason: r, owner: o, until: 2027-01-01}]}\n",
+		"with CRLF line endings": "version: 1\r\naccepted:\r\n- {class: A, reason: r, owner: o, until: 2027-01-01}\r\n",
 	} {
 		before := []Accepted{}
 		if file != "" {
@@ -47,7 +47,7 @@ func TestAppendAccepted(t *testing.T) {
 		}
 		once, err := AppendAccepted("f", out, nil)
 		if err != nil || string(once) != string(out) {
-			t.Errorf("%s: nothing was added, error %v:\n%s\n%s", name, err, once, out)
+			t.Errorf("%s: extending the file failed: %v:\n%s\n%s", name, err, once, out)
 		}
 	}
 	if _, err := AppendAccepted("f", []byte("version: 2\n"), []Accepted{entry}); err == nil {

@@ -11,10 +11,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Accepted is a leak that is accepted until a date. It is listed in a reviewed
-// file.
+// Accepted is an entry of the reviewed file of accepted leaks: a leak that is
+// accepted up to a certain date.
 type Accepted struct {
-	// Key, Class and Held identify the leak: exactly one of them is set.
+	// Key, Class and Held identify the leak; exactly one of them is set.
 	Key, Class, Held string
 	Reason, Owner    string
 	// Until is the last day on which the leak is accepted.
@@ -22,7 +22,7 @@ type Accepted struct {
 }
 
 // LoadAccepted reads the file of accepted leaks at path
-// (docs/formats/accepted.md). The error is of type [Errors].
+// (docs/formats/accepted.md). If it fails, the error is of type [Errors].
 func LoadAccepted(path string) ([]Accepted, error) {
 	text, err := read(path)
 	if err != nil {
@@ -31,11 +31,11 @@ func LoadAccepted(path string) ([]Accepted, error) {
 	return ParseAccepted(path, text)
 }
 
-// acceptedKeys are the keys of one entry.
+// acceptedKeys are the keys that an entry may have.
 var acceptedKeys = []string{"key", "class", "held", "reason", "owner", "until"}
 
-// ParseAccepted parses the text of a file of accepted leaks. The error is of
-// type [Errors] and lists all mistakes.
+// ParseAccepted parses the text of a file of accepted leaks. If it fails, the
+// error is of type [Errors] and lists all mistakes.
 func ParseAccepted(name string, text []byte) ([]Accepted, error) {
 	src, problem := newSource(name, text)
 	if problem != nil {
@@ -65,7 +65,7 @@ type acceptedReading struct {
 	errors Errors
 }
 
-// refuse adds a problem at a node.
+// refuse records a problem at a node.
 func (r *acceptedReading) refuse(at *yaml.Node, path, format string, args ...any) {
 	p := Problem{File: r.name, Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...)}
 	if at.Line > 0 {
@@ -74,7 +74,7 @@ func (r *acceptedReading) refuse(at *yaml.Node, path, format string, args ...any
 	r.errors = append(r.errors, p)
 }
 
-// pairs calls a function with each key and value of a mapping, and rejects
+// pairs calls a function for each key and value of a mapping. It rejects
 // unknown and duplicate keys.
 func (r *acceptedReading) pairs(at *yaml.Node, path string, known []string, do func(key string, value *yaml.Node)) {
 	if at == nil || at.Kind != yaml.MappingNode {

@@ -64,7 +64,7 @@ func TestAcceptedMistakes(t *testing.T) {
 }
 
 // FuzzParseAccepted checks that a file is either rejected with a reason, or
-// that each parsed entry is in the text.
+// parsed into entries whose values all occur in the text.
 func FuzzParseAccepted(f *testing.F) {
 	f.Add("version: 1\naccepted:\n- { key: abcdefgh, reason: r, owner: o, until: 2030-01-01 }\n- { held: A.b, until: " +
 		"2030-12-31 }\n")

@@ -1,22 +1,22 @@
-// Package config reads the YAML file of a stability run: which app, which
-// devices, what stresses the app, how often to sample, how to judge and what to
-// capture from a leaking process.
+// Package config reads the YAML file of a stability run: which app and devices
+// to use, what stresses the app, how often to sample, how to judge the app, and
+// what to capture from a leaking process.
 //
 // It returns either a complete [Config], with every default filled in and the
-// origin of every value, or [Errors]: all mistakes at once, each with file,
-// line, column, the line itself and a suggestion for a misspelled word. It is
-// strict: unknown, duplicate, misplaced or mistyped keys are errors.
+// origin of every value, or [Errors]: all mistakes at once, each with its file,
+// line and column, the line itself, and a suggestion if a word is misspelled.
+// It is strict: unknown, duplicate, misplaced or mistyped keys are errors.
 //
 // A value comes from one of five layers, strongest first: a flag, an
-// environment variable named after the key, the chosen profile of the file, the
-// file, the default. The file alone and the file with every profile are always
-// checked, whichever profile is chosen.
+// environment variable named after the key, the selected profile of the file,
+// the file, the default. The file alone and the file with every profile are
+// always checked, whichever profile is selected.
 //
 // One table of keys (keys.go) defines the file. The reader, the written form of
 // a Config and the JSON Schema are all derived from it.
 //
-// It does not check whether a device, an app or a program exists, and from the
-// rest of the project it uses only the rules of package gate. It is the only
+// It does not check whether a device, an app or a program exists. The rules of
+// package gate are the only part of the project that it uses. It is the only
 // user of the YAML library. It walks the library's node tree itself, because a
 // decoder into structs reports no columns, stops at the first errors, and
 // mentions types of the program.
@@ -39,12 +39,11 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// MaxFileBytes is the maximum size of a file.
+// MaxFileBytes is the maximum size of a file in bytes.
 const MaxFileBytes = 1 << 20
 
-// Config is one stability run as the file describes it. Every value that is
-// missing in the file has its default; [Config.Origin] returns the origin of a
-// value.
+// Config describes one stability run. Values that are missing in the file have
+// their defaults; [Config.Origin] returns the origin of a value.
 type Config struct {
 	App      App
 	Devices  Devices
@@ -53,7 +52,7 @@ type Config struct {
 	// ends; this is invalid with the workload "none".
 	Duration time.Duration
 	// LongestDuration is the maximum duration of a run that is extended because
-	// of a suspicion; 0 means that a run is never extended.
+	// of a suspected leak; 0 means that a run is never extended.
 	LongestDuration time.Duration
 	Sample          Sample
 	Detect          Detect
@@ -69,7 +68,7 @@ type Config struct {
 	AllowUnjudged bool
 
 	gated    bool
-	masked   bool // references are written in place of their values
+	masked   bool // values are replaced with the references to variables
 	secrets  secrets
 	source   source
 	origins  map[string]Origin
@@ -82,12 +81,12 @@ type App struct {
 	// Package is the application id, such as com.shop; empty if only processes
 	// are named.
 	Package string
-	// Processes are process names, or prefixes of names followed by a star. The
-	// list is never empty: the default is the package and package + ":*".
+	// Processes lists names of processes, or name prefixes followed by a star.
+	// It is never empty: the default is the package and package + ":*".
 	Processes []string
-	// Mapping is the path of the mapping of an obfuscated build, as written: a
-	// relative path is relative to the directory of this file. It is empty if
-	// there is none.
+	// Mapping is the path of the mapping file of an obfuscated build, as
+	// written: a relative path is relative to the directory of this file. It is
+	// empty if there is no mapping.
 	Mapping string
 	// Variant is the name of the tested build variant, such as freeDebug; it
 	// may be empty.
@@ -96,31 +95,33 @@ type App struct {
 
 // Devices selects the phones of the run.
 type Devices struct {
-	// Serials are the devices to use; if empty, all connected devices are used.
+	// Serials lists the serial numbers of the devices to use; if it is empty,
+	// all connected devices are used.
 	Serials []string
-	// MinAPI is the lowest API level of Android that a device may have.
+	// MinAPI is the lowest Android API level that a device may have.
 	MinAPI int
 	// Require is the minimum number of devices.
 	Require int
-	// StandIn allows devices whose property leakgate.time_scale makes their
-	// clock faster.
+	// StandIn allows devices whose clock runs faster, as declared by their
+	// property leakgate.time_scale.
 	StandIn bool
 }
 
-// Workload is what stresses the app. At most one field is set, not counting
+// Workload is what stresses the app. At most one field is set, apart from
 // Windows.
 type Workload struct {
-	// Monkey is the event generator of Android; nil for another workload.
+	// Monkey configures the event generator of Android; it is nil for other
+	// workloads.
 	Monkey *Monkey
 	// Command is a program on the host with its arguments; it runs without a
 	// shell.
 	Command []string
 	// DeviceCommand is one command line for the shell of the device.
 	DeviceCommand string
-	// Instrument is a run of instrumented tests; nil for another workload.
+	// Instrument is a run of instrumented tests; it is nil for other workloads.
 	Instrument *Instrument
-	// Windows finds tests in the output of Command or DeviceCommand; nil if
-	// tests are not searched for.
+	// Windows finds tests in the output of Command or DeviceCommand. If it is
+	// nil, the output is not searched for tests.
 	Windows *Windows
 }
 
@@ -131,28 +132,30 @@ func (w Workload) None() bool {
 
 // Instrument is a run of the instrumented tests of an app.
 type Instrument struct {
-	// Component is PACKAGE/RUNNER, or the package alone if it has one runner.
+	// Component is PACKAGE/RUNNER, or only the package if it has exactly one
+	// runner.
 	Component string
-	// Classes are the classes and CLASS#METHOD names to run; if empty, all
-	// tests run.
+	// Classes lists the classes (CLASS) and methods (CLASS#METHOD) to run; if
+	// it is empty, all tests run.
 	Classes []string
-	// Arguments are the additional values for -e, except delay_msec and class.
+	// Arguments are further arguments of the runner (-e NAME VALUE). The names
+	// delay_msec and class are not allowed.
 	Arguments map[string]string
-	// DelayAfterTest is the device time after each test; 0 means as long as the
-	// device needs.
+	// DelayAfterTest is the time after each test, measured by the device's
+	// clock; 0 means as long as the device needs.
 	DelayAfterTest time.Duration
 }
 
-// Windows are RE2 regular expressions for the output lines at which a test
-// begins and ends. Both are valid expressions.
+// Windows contains RE2 regular expressions that match the output lines at which
+// a test begins and ends. Both are valid.
 type Windows struct {
 	Begin, End string
 }
 
 // Report selects the optional reports of the run directory.
 type Report struct {
-	// JUnit is whether junit.xml is written; nil means that it is written only
-	// if the run has checks.
+	// JUnit determines whether junit.xml is written; nil means that it is
+	// written only if the run has checks.
 	JUnit *bool
 }
 
@@ -163,30 +166,31 @@ type Monkey struct {
 	Events int
 	// Throttle is the pause between two events, in whole milliseconds.
 	Throttle time.Duration
-	// Seed makes runs reproducible; nil means a new seed for each run.
+	// Seed makes runs reproducible; nil means that each run uses a new seed.
 	Seed *int64
 }
 
 // Sample configures the time between two readings, in device time.
 type Sample struct {
 	// Normal, Suspicious and Leaking are the sampling intervals of the fast
-	// channel in the states of the same names; the state Confirming uses
+	// channel in the states with these names; the state Confirming uses
 	// Suspicious.
 	Normal, Suspicious, Leaking time.Duration
 	// Detail is the time between two memory breakdowns; the processes take
 	// turns.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp bound the cost of sampling in the process
+	// MaxSystemServer and MaxApp limit the cost of sampling in the process
 	// system_server and in the app, in percent of one core.
 	MaxSystemServer, MaxApp float64
 }
 
 // Detect configures how the memory of each process is judged.
 type Detect struct {
-	// Policy is the name of a set of rules: robust or article.
+	// Policy is the name of a set of rules: "robust" or "article".
 	Policy string
-	// Assert is end or live. With end, the verdict at the end of the run
-	// decides; with live, the run fails if a process was ever in state LEAKING.
+	// Assert is "end" or "live". With "end", the verdict at the end of the run
+	// decides; with "live", the run fails if a process was ever in the state
+	// LEAKING.
 	Assert string
 	// MustSee is the rate of the slowest leak that a pass must rule out, in
 	// bytes per hour; 0 if no rate is required.
@@ -199,43 +203,42 @@ type Diagnose struct {
 	// or at_marks. With at_end and at_marks, a heap dump is also taken when a
 	// leak is detected.
 	Dump string
-	// Cooldown is the minimum time between two diagnoses of one process, in
-	// device time.
+	// Cooldown is the minimum device time between two diagnoses of one process.
 	Cooldown time.Duration
 	// Keep determines what is kept of a heap dump after its analysis: stripped
 	// (the graph without the contents of primitive arrays), raw or none.
 	Keep string
 	// Collect determines when garbage collections are forced and the remaining
-	// objects are counted: at_marks, never, or auto. In short runs, auto does
-	// so at marks between two loops.
+	// objects are counted: at_marks, never or auto. auto does so at the marks
+	// between two loops, but only in short runs.
 	Collect string
 	// Logcat determines what is kept of the device's log: app (the app's lines
 	// and the system's lines about it), all or none.
 	Logcat string
-	// Texts is hidden or shown. With hidden, each text of the app is replaced
-	// by a hash.
+	// Texts is "hidden" or "shown". With "hidden", each text of the app is
+	// replaced by a hash.
 	Texts string
-	// Steps maps each kind of recipe (java, native, gpu, thread or unknown; all
-	// stands for every kind) to the steps that are added to it. Kinds without
-	// steps are absent; nil means that there are no steps.
+	// Steps maps each kind of recipe (java, native, gpu, thread, unknown, or
+	// all for every kind) to the steps that are added to it. Kinds without
+	// steps are absent; Steps is nil if there are no steps at all.
 	Steps map[string][]Step
 }
 
 // Step is a command from the file whose output is kept with a diagnosis.
 type Step struct {
-	// Name is the name of the output file without the extension. A step of the
-	// same kind or of kind all must have a different name, and so must
-	// leakgate's own steps.
+	// Name is the name of the output file without its extension. It must differ
+	// from the names of the other steps of the same kind, of the steps of kind
+	// all, and of leakgate's own steps.
 	Name string
 	// Command is one command line for the shell of the device, as written:
 	// {pid}, {process}, {package} and {user} are placeholders for quoted
-	// values, and {{ is a literal {. No other { is allowed.
+	// values, and {{ is a literal {. Any other { is an error.
 	Command string
-	// Limit bounds the duration of the command, in real time.
+	// Limit is the maximum duration of the command in real time.
 	Limit time.Duration
 }
 
-// The default values for a minimal file.
+// These are the default values for a minimal file.
 const (
 	DefaultMinAPI          = 21
 	DefaultRequire         = 1
@@ -257,7 +260,7 @@ const (
 	DefaultLimit           = 30 * time.Second // of a step
 )
 
-// TextsShown is the value of diagnose.texts with which texts are shown.
+// TextsShown is the value of diagnose.texts that shows texts.
 const TextsShown = "shown"
 
 // The names of the policies.
@@ -284,8 +287,8 @@ func defaults() *Config {
 	}
 }
 
-// Load reads and parses the file at path, see [Parse]. The error is of type
-// [Errors]; the error for an unreadable file has no line.
+// Load reads the file at path and parses it like [Parse]. If it fails, the
+// error is of type [Errors]; if the file cannot be read, the error has no line.
 func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	text, err := read(path)
 	if err != nil {
@@ -294,14 +297,14 @@ func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*
 	return Parse(path, text, getenv, choices...)
 }
 
-// Parse parses the text of a file with this name. getenv returns the value of
-// an environment variable and whether it is set, like [os.LookupEnv]; nil means
-// an empty environment. The error is of type [Errors]; it is nil exactly if the
-// returned Config is not nil.
+// Parse parses text, the content of the file with the given name. getenv
+// returns the value of an environment variable and reports whether it is set,
+// like [os.LookupEnv]; nil means an empty environment. Parse returns either a
+// Config or an error of type [Errors].
 //
 // All mistakes of the file alone and of the file with each of its profiles are
-// reported, each once, whichever profile is chosen. An unset variable is an
-// error only in the chosen configuration.
+// reported, each once, whichever profile is selected. An unset variable is an
+// error only in the selected configuration.
 func Parse(name string, text []byte, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
@@ -329,14 +332,13 @@ type chosen struct {
 	flags   []flagged
 }
 
-// WithProfile chooses a profile of the file; an empty name chooses none.
+// WithProfile selects a profile of the file; an empty name selects none.
 func WithProfile(name string) Choice {
 	return func(c *chosen) { c.profile = name }
 }
 
 // WithFlag sets the value at a path, or the values of a list, on behalf of a
-// command-line flag such as --for. If no value is passed, the path is
-// unchanged.
+// command-line flag such as --for. Without values, it changes nothing.
 func WithFlag(flag, path string, values ...string) Choice {
 	return func(c *chosen) {
 		if len(values) > 0 {
@@ -351,7 +353,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// The limit plus one byte is read, to detect a file that is too large.
+	// Read one byte more than allowed, to detect a file that is too large.
 	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 }
 
@@ -377,8 +379,8 @@ func unreadable(path string, err error) Problem {
 	return p
 }
 
-// plain is the cause of a file system error without the path, which the message
-// already has.
+// plain returns the cause of a file system error without the path, which the
+// message already contains.
 func plain(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()

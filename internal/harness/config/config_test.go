@@ -89,7 +89,7 @@ func mustParse(t *testing.T, text string) *Config {
 	return c
 }
 
-// mustRules parses rules, each given as its path and its text.
+// mustRules parses rules, each given by its path and its text.
 func mustRules(t *testing.T, pairs ...string) []gate.Rule {
 	t.Helper()
 	var out []gate.Rule
@@ -103,7 +103,7 @@ func mustRules(t *testing.T, pairs ...string) []gate.Rule {
 	return out
 }
 
-// values is a Config without origins.
+// values returns a copy of the Config without origins.
 func values(c *Config) Config {
 	v := *c
 	v.source, v.origins, v.profile, v.profiles, v.secrets = source{}, nil, "", nil, nil
@@ -166,7 +166,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Workload.None() {
 		t.Error("the workload is not none")
 	}
-	// The defaults match the documentation.
+	// The defaults are those in the documentation.
 	written := mustParse(t, `version: 1
 app: { package: com.shop, processes: ["com.shop", "com.shop:*"] }
 devices: { serials: [], min_api: 21, require: 1 }
@@ -342,8 +342,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// For a small file that expands enormously, the time and the number of messages
-// stay bounded.
+// If a small file expands enormously, the processing time and the number of
+// messages stay bounded.
 func TestHostileFiles(t *testing.T) {
 	bomb := "version: 1\nx-0: &x0 { a: 1, b: 2 }\n"
 	for i := 1; i < 30; i++ {
@@ -422,8 +422,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// A mistake is reported with its line in a file of any length, and also with
-// its column in a short file.
+// The line of a mistake is reported for a file of any length, its column only
+// for a short file.
 func TestPlaceOfSyntaxErrors(t *testing.T) {
 	for _, lines := range []int{0, 1, 100, 10_000} {
 		filler := strings.Repeat("x-k: [a, b] # remark\n", lines)

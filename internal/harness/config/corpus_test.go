@@ -21,9 +21,10 @@ var (
 	inQuotes = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 )
 
-// checkErrors checks the invariants of every error: it has the right type, is
-// not empty, is sorted, and is inside the bounds of the text. It mentions no
-// terms of the program. The user's text is in quotes, and may be anything.
+// checkErrors checks what holds for every error: it has the right type, is not
+// empty and is sorted, its positions are inside the text, and it contains no
+// terms of the implementation. The user's text is in quotes and may be
+// anything.
 func checkErrors(t *testing.T, text []byte, err error) {
 	t.Helper()
 	problems, ok := errors.AsType[Errors](err)
@@ -61,7 +62,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 	}
 }
 
-// checkOutside checks a problem without a line.
+// checkOutside checks a problem that has no line.
 func checkOutside(t *testing.T, p Problem) {
 	t.Helper()
 	if !strings.HasPrefix(p.File, "environment LEAKGATE_") && !strings.HasPrefix(p.File, "--") {
@@ -72,14 +73,14 @@ func checkOutside(t *testing.T, p Problem) {
 	}
 }
 
-// unseen reports whether a text of several lines contains control or invisible
-// characters.
+// unseen reports whether a multi-line text contains control characters or
+// invisible characters.
 func unseen(text string) bool {
 	return !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// checkConfig checks the invariants of every returned Config.
+// checkConfig checks what holds for every returned Config.
 func checkConfig(t *testing.T, c *Config) {
 	t.Helper()
 	bad := func(what string) { t.Errorf("%s: %+v", what, c) }
@@ -158,8 +159,9 @@ func checkTests(t *testing.T, w Workload) {
 	}
 }
 
-// checkGate checks the gate: every rule can be applied, each part of a subject
-// is compared once, and no text can break a line or an HTML comment.
+// checkGate checks that every rule of the gate can be applied, that each part
+// of a subject is compared only once, and that no text can break a line or an
+// HTML comment.
 func checkGate(t *testing.T, c *Config) {
 	t.Helper()
 	last := 0
@@ -190,14 +192,14 @@ func checkGate(t *testing.T, c *Config) {
 	}
 }
 
-// filledIn is a command without remaining placeholders.
+// filledIn returns the command with all placeholders replaced.
 func filledIn(command string) string {
 	return strings.NewReplacer("{{", "", "{pid}", "1", "{process}", "'a'", "{package}", "'a'", "{user}", "0").
 		Replace(command)
 }
 
-// checkDiagnose checks the steps: every step can be run, and every file of a
-// diagnosis has a name of its own.
+// checkDiagnose checks that every step can be run and that all files of a
+// diagnosis have different names.
 func checkDiagnose(t *testing.T, c *Config) {
 	t.Helper()
 	d := c.Diagnose
@@ -231,7 +233,8 @@ func checkDiagnose(t *testing.T, c *Config) {
 	}
 }
 
-// checkWritten writes a Config and parses it again.
+// checkWritten checks that a Config has the same meaning after it is written
+// and parsed again.
 func checkWritten(t *testing.T, c *Config) {
 	t.Helper()
 	for _, origins := range []bool{false, true} {

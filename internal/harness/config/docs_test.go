@@ -11,7 +11,8 @@ import (
 
 const page = "../../../docs/formats/config.md"
 
-// generated replaces the part of the page between the markers with this name.
+// generated replaces the text between the markers with the given name in the
+// page.
 func generated(t *testing.T, name, text string) {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -53,7 +54,7 @@ func defaultOf(k key) string {
 	return ""
 }
 
-// The page documents every key as in the table of keys.
+// The page documents every key as the table of keys defines it.
 func TestKeysOfThePage(t *testing.T) {
 	generated(t, "keys", tableOf(leaves(schema(defaults()))))
 	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys)))
@@ -114,8 +115,8 @@ func TestMistakesOfThePage(t *testing.T) {
 	generated(t, "mistakes", b.String())
 }
 
-// The page lists all keys without an environment variable, and all names that
-// steps and placeholders may and may not have.
+// The page lists all keys that have no environment variable, and all names that
+// are allowed and not allowed for steps and placeholders.
 func TestVariablesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -133,12 +134,12 @@ func TestVariablesOfThePage(t *testing.T) {
 	}
 	for _, r := range readerOnly {
 		if !strings.Contains(string(content), r.reason) {
-			t.Errorf("the page does not mention that only the reader checks this: %s", r.reason)
+			t.Errorf("the page does not say that only the reader checks this: %s", r.reason)
 		}
 	}
 }
 
-// The files that the page shows as valid are valid.
+// The files that the page presents as valid are valid.
 func TestFilesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {

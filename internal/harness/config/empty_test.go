@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// No key of the file accepts an empty text, not even from a variable. The
-// exceptions are the arguments of a program and the entries of a list that may
+// An empty text is not accepted for any key, not even from a variable. The
+// exceptions are the arguments of a program and the entries of lists that may
 // be empty.
 func TestNoKeyAcceptsEmptyText(t *testing.T) {
 	checked := 0

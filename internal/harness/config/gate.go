@@ -10,22 +10,23 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Requirements is the section gate: what a run must satisfy to pass.
+// Requirements is the section gate: the rules that a run must satisfy to pass.
 type Requirements struct {
-	// Informational reports failing rules but does not fail the run.
+	// Informational means that failing rules are reported but do not fail the
+	// run.
 	Informational bool
-	// Confirm is the number of times a failing run is repeated, 0 or 1. A
-	// repeated run fails only on findings that are in both runs.
+	// Confirm is how often a failing run is repeated: 0 or 1. With 1, only
+	// findings that both runs have in common fail the gate.
 	Confirm int
-	// AbortOnFail ends a run as soon as a rule fails.
+	// AbortOnFail means that a run ends as soon as a rule fails.
 	AbortOnFail bool
 	// Accepted is the path of the file of accepted leaks, as written: a
 	// relative path is relative to the directory of this file. It is empty if
-	// there is none.
+	// there is no such file.
 	Accepted string
 	// Rules contains all rules in the order of [gate.RulePaths]. If a path is
-	// missing in the file, its default rules apply. The list is empty if the
-	// file removes all rules.
+	// missing in the file, its default rules apply. Rules is empty if the file
+	// removes all rules.
 	Rules []gate.Rule
 }
 
@@ -35,9 +36,9 @@ type BaselineSource struct {
 	// Store is the address of the baseline, such as file:leak-baseline.json; it
 	// is empty if there is none.
 	Store string
-	// Window is the number of good runs of one subject that the baseline keeps.
+	// Window is how many good runs of each subject the baseline keeps.
 	Window int
-	// Match lists the optional parts of a subject that must be equal; it is a
+	// Match lists the optional parts of a subject that must match; it is a
 	// subset of [gate.MatchAll].
 	Match []string
 }
@@ -45,10 +46,10 @@ type BaselineSource struct {
 // GitHub is the section github: what is published on a pull request.
 type GitHub struct {
 	// CommentKey distinguishes the comments of several gates on one pull
-	// request; if it is empty, the package of the app is used.
+	// request; if it is empty, the app's package name is used.
 	CommentKey string
-	// CommentWhen is when a comment is written: always, changed, failed,
-	// "changed || failed" or never.
+	// CommentWhen determines when a comment is written: always, changed,
+	// failed, "changed || failed" or never.
 	CommentWhen string
 	// Check, SARIF and Summary determine whether a check run, a SARIF file and
 	// a job summary are written.
@@ -59,8 +60,8 @@ type GitHub struct {
 const DefaultCommentWhen = "changed || failed"
 
 // Gated reports whether the key gate or baseline is present, even with an empty
-// value, in the file or in any layer over it. Without these keys, no rules
-// judge the run.
+// value, in the file or in any layer over it. Otherwise, no rules are applied
+// to the run.
 func (c *Config) Gated() bool { return c.gated }
 
 const (
@@ -69,14 +70,14 @@ const (
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
 	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
-	// storeText matches the scheme of an address and the rest; for git, a path
-	// follows the branch.
+	// storeText matches the scheme of an address and the text after it; for
+	// git, a path follows the branch.
 	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
 )
 
 var (
 	commentKeyPattern = regexp.MustCompile(commentKeyText)
-	// plainRule matches rules that are valid once they are quoted.
+	// plainRule matches rules that become valid when they are quoted.
 	plainRule = regexp.MustCompile(`^!= ?[A-Za-z0-9.]+$`)
 
 	storeKind = kind[string]{storeAddress, same, form{
@@ -180,8 +181,8 @@ func githubKey(g *GitHub) key {
 	}}
 }
 
-// switchedOn reads a section that has an effect even if it is empty. It rejects
-// a section without a value, because its author may expect no effect.
+// switchedOn reads a section that has an effect even if it is empty. A section
+// without a value is rejected, because its author may not expect any effect.
 func switchedOn(keys []key, instead string) reader {
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag == nullTag {
@@ -205,7 +206,7 @@ func rulesKey(into *[]gate.Rule, path string) key {
 		}}.document(said.about, said.example)
 }
 
-// rulesOf returns the texts of the rules of a path.
+// rulesOf returns the texts of the rules with a path.
 func rulesOf(rules []gate.Rule, path string) []string {
 	var out []string
 	for _, r := range rules {
@@ -216,8 +217,8 @@ func rulesOf(rules []gate.Rule, path string) []string {
 	return out
 }
 
-// withRules replaces the rules of a path and keeps the order of the paths.
-// Invalid texts are skipped, because the reader has already rejected them.
+// withRules replaces the rules with a path and keeps the order of the paths. It
+// skips invalid texts, which the reader has already rejected.
 func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })
 	for _, text := range texts {
@@ -234,7 +235,7 @@ func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	return out
 }
 
-// rule parses the text of a rule of a path.
+// rule parses the text of a rule with the given path.
 func rule(path string) parser[string] {
 	return func(text string) (string, *fault) {
 		if len(text) > longestRule {
@@ -249,11 +250,11 @@ func rule(path string) parser[string] {
 	}
 }
 
-// stores are the schemes of an address of a baseline.
+// stores are the schemes that the address of a baseline may have.
 var stores = []string{"file", "git", "artifact", "command"}
 
-// storeAddress parses the scheme of a baseline's address and checks that some
-// text follows it; the store checks that text.
+// storeAddress checks that the address of a baseline begins with a known scheme
+// and that some text follows; the store checks that text.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f
@@ -281,7 +282,7 @@ func storeAddress(text string) (string, *fault) {
 }
 
 // suggestStore suggests an address for a text without a known scheme, or
-// returns nothing.
+// returns "" if it has no suggestion.
 func suggestStore(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch near, ok := Nearest(scheme, stores); {
@@ -303,7 +304,7 @@ func suggestStore(text string) string {
 	return address
 }
 
-// commentKey parses the key of a comment.
+// commentKey parses the key of a comment on a pull request.
 func commentKey(text string) (string, *fault) {
 	if !commentKeyPattern.MatchString(text) {
 		return "",

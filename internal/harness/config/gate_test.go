@@ -14,7 +14,7 @@ import (
 
 const plainFile = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n"
 
-// said returns rules in the form PATH: TEXT.
+// said formats rules as PATH: TEXT.
 func said(rules []gate.Rule) string {
 	var out []string
 	for _, r := range rules {
@@ -107,7 +107,7 @@ profiles:
 	}
 }
 
-// The gate is on if any layer has one of its sections, even an empty one, and
+// The gate is on if any layer contains one of its sections, even an empty one;
 // its defaults are those of package gate.
 func TestGated(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -152,8 +152,8 @@ func TestGated(t *testing.T) {
 	}
 }
 
-// With a gate, all values of the three sections are written, each with its
-// default and its origin.
+// If there is a gate, all values of the three sections are written, each with
+// its default and its origin.
 func TestGateIsWritten(t *testing.T) {
 	const file = plainFile +
 		"gate: { leak.heavier: [], process.deaths: 'any  <= 2', leak.per_loop: ['new == ${N:-0}', \"bytes < 0.5 " +
@@ -332,8 +332,8 @@ func TestStoreAddress(t *testing.T) {
 }
 
 // FuzzStoreAddress compares the reader with the store and with the pattern for
-// editors. The store may reject more addresses, but accepts none that a file
-// cannot contain.
+// editors. The store may reject more addresses, but it accepts only addresses
+// that a file can contain.
 func FuzzStoreAddress(f *testing.F) {
 	for _, text := range append(hostileTexts, "file:b", "git:a#b", "git:a/b#c/d", "artifact:x", "command:x y", "fil:b",
 		"git:a", "git:##", "file:\n", "C:\\x", "a#b", "ssh://a@b/c") {
@@ -348,7 +348,7 @@ func FuzzStoreAddress(f *testing.F) {
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is parsed as %q; accepted by the pattern: %v", text, got, pattern.MatchString(text))
 		}
-		// The two differ in which characters outside of ASCII are spaces.
+		// They disagree about which non-ASCII characters are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: accepted by the pattern: %v, by the reader: %v", text, pattern.MatchString(text), fault)
@@ -361,7 +361,7 @@ func FuzzStoreAddress(f *testing.F) {
 	})
 }
 
-// A key of a comment is a word that an HTML comment can contain unchanged.
+// The key of a comment is a word that an HTML comment can contain unchanged.
 func TestCommentKey(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	for _, text := range append(hostileTexts, "shop", "com.shop_1-a", strings.Repeat("a", 60), strings.Repeat("a", 61),

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// writer turns random values into a file, and determines independently what the
-// file means: the only type that it shares with the reader is Config.
+// writer turns random values into a file and determines the meaning of the file
+// independently: the only type that it shares with the reader is Config.
 type writer struct {
 	rng *rand.Rand
 	b   strings.Builder
@@ -23,7 +23,7 @@ func (w *writer) maybe() bool { return w.rng.IntN(2) == 0 }
 
 func pick[T any](w *writer, from ...T) T { return from[w.rng.IntN(len(from))] }
 
-// scalar writes text in one of YAML's notations.
+// scalar writes text in one of the YAML notations for a scalar.
 func (w *writer) scalar(text string) string {
 	safe := text != "" && !strings.ContainsAny(text, " \"'{}[],#&*!|>%@`:$?-~\\\n") && text != "null"
 	switch {
@@ -35,7 +35,7 @@ func (w *writer) scalar(text string) string {
 	return strconv.Quote(text)
 }
 
-// escaped protects text from substitution.
+// escaped escapes text so that nothing in it is substituted.
 func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func (w *writer) duration(d time.Duration) string {
@@ -60,7 +60,7 @@ func (w *writer) list(texts []string) string {
 	return "[" + strings.Join(out, pick(w, ",", ", ", " ,  ")) + "]"
 }
 
-// entry is a key with either a text or entries below it.
+// entry is a key with either a text or further entries.
 type entry struct {
 	name  string
 	text  string
@@ -110,7 +110,7 @@ func (w *writer) random() (Config, string) {
 	return c, w.text(top)
 }
 
-// text writes the entries of a file.
+// text returns the text of a file with the given entries.
 func (w *writer) text(top []entry) string {
 	w.b.Reset()
 	w.mapping(top, "", false)
@@ -260,7 +260,8 @@ func (w *writer) content() (Config, []entry) {
 	return c, top
 }
 
-// instrument returns the entry of this workload, in its short or its long form.
+// instrument returns the entry of a run of instrumented tests, in its short or
+// its long form.
 func (w *writer) instrument(into *Workload) entry {
 	i := &Instrument{
 		Component: pick(w, "com.shop.test", "com.shop.test/androidx.test.runner.AndroidJUnitRunner", "a.b/.Runner"),
@@ -300,7 +301,7 @@ func (w *writer) instrument(into *Workload) entry {
 	return entry{name: "instrument", below: below}
 }
 
-// windows returns the rule for the output of a command, or none.
+// windows returns the rule for the output of a command, or nothing.
 func (w *writer) windows(into *Workload) []entry {
 	if w.maybe() {
 		return nil
@@ -320,8 +321,8 @@ func (w *writer) windows(into *Workload) []entry {
 	}
 }
 
-// someRules are rules of each path with their normalized form, and the default
-// of the path.
+// someRules lists rules of each path with their normalized form, and the
+// default of the path.
 var someRules = []struct {
 	path    string
 	written []string
@@ -339,7 +340,7 @@ var someRules = []struct {
 	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
 }
 
-// gate returns the entry of this section.
+// gate returns the entry of the section gate.
 func (w *writer) gate(c *Config) []entry {
 	c.gated = true
 	c.Gate.Informational, c.Gate.Confirm = w.maybe(), w.rng.IntN(2)
@@ -375,7 +376,7 @@ func (w *writer) gate(c *Config) []entry {
 	return out
 }
 
-// baseline returns the entry of this section.
+// baseline returns the entry of the section baseline.
 func (w *writer) baseline(c *Config) []entry {
 	c.gated = true
 	c.Baseline.Window = 1 + w.rng.IntN(100)
@@ -397,7 +398,7 @@ func (w *writer) baseline(c *Config) []entry {
 	return out
 }
 
-// github returns the entry of this section.
+// github returns the entry of the section github.
 func (w *writer) github(g *GitHub) entry {
 	g.Check, g.SARIF, g.Summary = w.maybe(), w.maybe(), w.maybe()
 	g.CommentWhen = pick(w, "always", "changed", "failed", "changed || failed", "never")
@@ -413,7 +414,7 @@ func (w *writer) github(g *GitHub) entry {
 	}}
 }
 
-// diagnose returns the entry of this section.
+// diagnose returns the entry of the section diagnose.
 func (w *writer) diagnose(d *Diagnose) []entry {
 	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
 	d.Logcat = pick(w, DefaultLogcat, "all", "none")

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the tests")
 
-// environment is the environment of all tests.
+// environment is the environment that all tests use.
 func environment(name string) (string, bool) {
 	v, ok := map[string]string{
 		"SHOP": "com.shop", "EMPTY": "", "WORD": "many", "EVENTS": "5000", "LENGTH": "2d", "DOLLAR": "${SHOP} $$",
@@ -19,8 +19,7 @@ func environment(name string) (string, bool) {
 	return v, ok
 }
 
-// golden compares a text with the content of the file that holds the expected
-// text.
+// golden compares a text with the expected text in a file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -37,7 +36,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// badFiles are all files of testdata.
+// badFiles returns all invalid files in testdata.
 func badFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -51,8 +50,8 @@ func badFiles(t *testing.T) []string {
 	return append(files, mistakes...)
 }
 
-// typed parses the command line that may be in a comment on the second line of
-// a file. The command line consists of variables, and of flags that are
+// typed parses the command line in the comment on the second line of a file, if
+// there is one. The command line consists of variables, and of flags that are
 // converted to choices.
 type typed struct {
 	line    string
@@ -87,8 +86,8 @@ func commandOf(t *testing.T, file string, text []byte) typed {
 	return c
 }
 
-// TestBadFiles compares all messages about each file of testdata with the text
-// beside it.
+// TestBadFiles compares all messages about each file in testdata with the
+// expected messages in the file next to it.
 func TestBadFiles(t *testing.T) {
 	for _, file := range badFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

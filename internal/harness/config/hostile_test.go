@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hostileTexts are hostile inputs in place of a text.
+// hostileTexts are hostile values for a text of the file.
 var hostileTexts = []string{
 	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085",
 	"\u009b31m", "\u00a0",
@@ -22,8 +22,8 @@ var hostileTexts = []string{
 	"../../etc/passwd",
 }
 
-// inDoubleQuotes writes text as YAML without using the program's code; bytes
-// that are not UTF-8 cannot be written.
+// inDoubleQuotes writes text as YAML in double quotes without using the
+// program's code; it cannot write bytes that are not UTF-8.
 func inDoubleQuotes(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -32,8 +32,8 @@ func inDoubleQuotes(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// places are the places in a file where a text may be; %s is the text, in
-// quotes.
+// places are the places in a file where a text may be; %s stands for the text
+// in quotes.
 var places = map[string]string{
 	"version": "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
 	"package": "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
@@ -94,7 +94,7 @@ var places = map[string]string{
 }
 
 // Any text in any place is either rejected with a printable message, or
-// accepted unchanged and written in a form that yields the same text when
+// accepted unchanged and written in a form that yields the same text when it is
 // parsed.
 func TestHostileTexts(t *testing.T) {
 	accepted := 0
@@ -127,8 +127,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// The same holds for input outside of the file: both forms of the environment,
-// flags, the name of the profile and the name of the file.
+// The same holds for input from outside the file: both forms of the
+// environment, flags, the name of the profile and the name of the file.
 func TestHostileTextsFromOutside(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: " +
 		"1h\nprofiles: { p: {} }\n"
@@ -168,8 +168,7 @@ func TestHostileTextsFromOutside(t *testing.T) {
 	}
 }
 
-// The text of an argument is executed, so the written form must contain all of
-// it.
+// The text of an argument is executed, so it must be written completely.
 func TestWrittenTextIsExact(t *testing.T) {
 	for _, text := range hostileTexts {
 		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) +
@@ -192,7 +191,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 	}
 }
 
-// FuzzLayers puts arbitrary values in several layers over each other.
+// FuzzLayers sets arbitrary values in several layers at once.
 func FuzzLayers(f *testing.F) {
 	names := variableNames()
 	for i, text := range hostileTexts {

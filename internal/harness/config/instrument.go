@@ -66,8 +66,8 @@ func component(text string) (string, *fault) {
 	return text, nil
 }
 
-// className parses an entry of the runner's argument class, which is a
-// comma-separated list.
+// className parses an entry of the runner's argument class, whose entries are
+// separated by commas.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
 		return "", &fault{message: quoted(text) + " has a comma: write each class as a separate entry", part: ","}
@@ -102,8 +102,8 @@ func expression(text string) (string, *fault) {
 	return "", f
 }
 
-// instrumentKey describes the instrumented tests. A component alone is the
-// short form of a mapping that contains only the component.
+// instrumentKey describes the instrumented tests. A single value is the short
+// form of a mapping with only the component.
 func instrumentKey(into **Instrument) key {
 	i := *into
 	if i == nil {
@@ -136,7 +136,7 @@ func instrumentKey(into **Instrument) key {
 		}}
 }
 
-// demanding reads a mapping with a required key.
+// demanding returns a reader of a mapping in which the given key is required.
 func (w *walker) demanding(at place, keys []key, name, instead string) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
@@ -148,7 +148,7 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 	}
 }
 
-// argumentsKey describes values for the runner, by argument name.
+// argumentsKey describes the arguments of the runner, by name.
 func argumentsKey(into *map[string]string) key {
 	return key{
 		name: "arguments", holds: manyPairs, form: form{says: "a mapping of names to texts, at most 100", plain: true},
@@ -202,7 +202,7 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	}
 }
 
-// windowsKey describes the rule that finds tests in an output.
+// windowsKey describes the rule that finds tests in the output of a command.
 func windowsKey(into **Windows) key {
 	v := *into
 	if v == nil {

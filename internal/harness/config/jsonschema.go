@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// SchemaURL is where editors find the JSON Schema of the configuration file; it
-// is also the schema's id.
+// SchemaURL is the address at which editors find the JSON Schema of the
+// configuration file; it is also the id of the schema.
 const SchemaURL = "https://raw.githubusercontent.com/leakgate/leakgate/main/docs/formats/leakgate.schema.json"
 
 // member is one member of a JSON object. object keeps the order of its members,
-// so that the schema has the order of the file.
+// because the schema lists the keys in the order of the file.
 type (
 	member struct {
 		name  string
@@ -21,7 +21,7 @@ type (
 	object []member
 )
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON writes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -43,8 +43,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plainJSON encodes JSON without the escapes that are only necessary inside
-// HTML.
+// plainJSON encodes a value as JSON without the escapes that only HTML needs.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -53,8 +52,8 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// referenceText matches a text with a reference or an escaped dollar. A schema
-// cannot know the value of such a text.
+// referenceText matches a text that contains a reference or an escaped dollar
+// sign. A schema cannot know the value of such a text.
 const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
 
 // JSONSchema returns the JSON Schema of the file, draft 2020-12, derived from
@@ -117,7 +116,7 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together returns those rules about several keys that a schema can express.
+// together returns the rules about several keys that a schema can express.
 var together = []object{
 	{
 		{"description", "Something to watch is required."},
@@ -149,7 +148,7 @@ func requires(name string, value object) object {
 	return object{{"required", []string{name}}, {"properties", object{{name, value}}}}
 }
 
-// properties returns the schemas of keys.
+// properties returns the schemas of the given keys, by name.
 func properties(keys []key) object {
 	var out object
 	for _, k := range keys {
@@ -196,7 +195,7 @@ func (k key) schema() object {
 	return append(o, k.annotations()...)
 }
 
-// description returns what an editor shows about a key.
+// description returns the text that an editor shows for a key.
 func (k key) description() string {
 	if k.holds == nothing || k.holds == manyMappings || k.holds == manyPairs || k.choice {
 		return k.about
@@ -205,7 +204,7 @@ func (k key) description() string {
 	return k.about + " " + each + k.form.says + "."
 }
 
-// mappingOf returns the schema of a mapping with the keys below k.
+// mappingOf returns the schema of a mapping that contains the keys below k.
 func mappingOf(k key) object {
 	o := object{{"type", "object"}, {"properties", properties(k.keys)}, {"additionalProperties", false}}
 	switch {
@@ -217,8 +216,8 @@ func mappingOf(k key) object {
 	return o
 }
 
-// choiceOf returns the rules of a mapping that must have exactly one key, not
-// counting keys that are allowed beside the chosen key.
+// choiceOf returns the rules for a mapping that must have exactly one key,
+// apart from keys that are allowed beside it.
 func choiceOf(k key) object {
 	var one []object
 	var last string
@@ -272,7 +271,7 @@ func (k key) annotations() object {
 }
 
 // alternatives returns the possible forms of a single value, including a text
-// with a reference.
+// that contains a reference.
 func (f form) alternatives() []object {
 	out := slices.Clone(f.accepts)
 	return append(out,

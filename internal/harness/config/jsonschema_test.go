@@ -19,7 +19,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// compiled is the schema as compiled by an independent program.
+// compiled returns the schema as compiled by an independent program.
 func compiled(t *testing.T) *schemas.Schema {
 	t.Helper()
 	text, err := JSONSchema()
@@ -98,7 +98,7 @@ func plainValue(v any) any {
 	return v
 }
 
-// readerOnly are the messages about mistakes that only the reader can reject,
+// readerOnly lists the messages about mistakes that only the reader can reject,
 // each with the reason why a schema cannot.
 var readerOnly = []struct {
 	message *regexp.Regexp
@@ -137,8 +137,8 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty prefix after substitution"},
 }
 
-// reasonFor returns the reason why a schema cannot reject a problem, or
-// nothing.
+// reasonFor returns the reason why a schema cannot reject a problem, or "" if
+// it can.
 func reasonFor(p Problem) string {
 	for _, r := range readerOnly {
 		if r.message.MatchString(p.Message) {
@@ -156,16 +156,16 @@ func reasonFor(p Problem) string {
 
 // agreement compares the reader and the schema on one text. The schema must
 // accept every text that the reader accepts. It must also reject every text
-// that the reader rejects, unless there is a reason for each problem why a
-// schema cannot.
+// that the reader rejects, unless each problem in it has a reason why a schema
+// cannot reject it.
 func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool),
 	choices ...Choice) string {
 	t.Helper()
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
 	if broken != nil {
-		// An anchor below x- may contain itself: the reader reads only what is
-		// referenced there.
+		// An anchor below x- may contain itself: there, the reader reads only
+		// values that are referenced.
 		if err == nil &&
 			!(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
 			t.Errorf("%s: accepted, but it cannot be converted to JSON: %v\n%s", name, broken, text)
@@ -191,9 +191,9 @@ func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv
 	return "only the reader rejects"
 }
 
-// onlyReader are the files of the corpus that only the reader rejects, for the
-// reasons of the mistakes in them. The schema rejects every other file that is
-// valid YAML.
+// onlyReader lists the files of the corpus that only the reader rejects,
+// because a schema cannot detect the mistakes in them. The schema rejects every
+// other file that is valid YAML.
 var onlyReader = map[string]bool{
 	"07_number_in_another_notation.yaml": true,
 	"22_more_devices_than_serials.yaml":  true,
@@ -224,7 +224,8 @@ func TestSchemaOnCorpus(t *testing.T) {
 	t.Log(count)
 }
 
-// Every example that users are shown as valid is valid for an editor too.
+// Every example that is presented to users as valid is also valid for an
+// editor.
 func TestSchemaOnExamples(t *testing.T) {
 	s := compiled(t)
 	files, err := filepath.Glob("../../../examples/nightly/*.yaml")
@@ -248,7 +249,7 @@ func TestSchemaOnExamples(t *testing.T) {
 	}
 }
 
-// The key accepts every example and default that the table of keys has for it.
+// Each key accepts its own examples and its own default in the table of keys.
 func TestSchemaExamples(t *testing.T) {
 	s := compiled(t)
 	for _, l := range leaves(schema(defaults())) {
@@ -298,8 +299,8 @@ func TestSchemaExamples(t *testing.T) {
 	}
 }
 
-// TestSchemaAgrees writes random files, corrupts most of them in their values,
-// keys and lines, and compares the results.
+// TestSchemaAgrees writes random files, corrupts the values, keys and lines of
+// most of them, and checks that the reader and the schema agree.
 func TestSchemaAgrees(t *testing.T) {
 	s := compiled(t)
 	w := &writer{rng: rand.New(rand.NewPCG(7, 8))}
@@ -326,7 +327,7 @@ func TestSchemaAgrees(t *testing.T) {
 	}
 }
 
-// breakValue replaces one value or key.
+// breakValue corrupts one value or key.
 func (w *writer) breakValue(text string) string {
 	spots := regexp.MustCompile(`[^\s{}\[\],:"'#$]+`).FindAllStringIndex(text, -1)
 	at := spots[w.rng.IntN(len(spots))]

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// key is one key of the file and what may be below it: either a value or
+// key describes one key of the file and what it may contain: a value or a
 // mapping that read parses, or a mapping of keys. If both read and keys are
 // set, read parses the mapping and keys only document it.
 type key struct {
@@ -18,15 +18,15 @@ type key struct {
 	notYet bool
 
 	holds holding
-	form  form   // of the value, or of each entry of a list
-	is    traits // of a list
-	// shown returns the value in the Config for which the table was made: the
+	form  form   // form of the value, or of each entry of a list
+	is    traits // rules for a list
+	// shown returns the value in the Config for which the table was made: all
 	// texts of a list, the single text of a value, or nothing if there is no
 	// value.
 	shown func() []string
-	// hidden reports whether a mapping is absent; if hidden is nil, the mapping
-	// is always present. If unset is set, a comment is written in place of an
-	// absent mapping.
+	// hidden reports whether the mapping is absent; if hidden is nil, the
+	// mapping is always present. If unset is set, a comment is written in place
+	// of an absent mapping.
 	hidden func() bool
 	// entries returns the keys of each entry of a list of mappings, from the
 	// same Config as shown.
@@ -38,13 +38,13 @@ type key struct {
 	about   string   // a description in one sentence
 	example string   // a value, as YAML
 	unset   string   // the effect if there is no value, if that is possible
-	choice  bool     // exactly one of the keys below is present, not counting keys with beside set
+	choice  bool     // exactly one of the keys below is present, apart from keys with beside set
 	beside  bool     // the key is allowed beside the chosen key
-	brief   string   // the key below for which a single value is the short form
-	needed  []string // of the keys below
+	brief   string   // the key below for which a single value is a short form
+	needed  []string // required keys among the keys below
 }
 
-// holding is what a key contains.
+// holding is the kind of content of a key.
 type holding uint8
 
 const (
@@ -70,17 +70,17 @@ func (k key) document(about, example string) key {
 	return k
 }
 
-// reader reads the value of a key.
+// reader is a function that reads the value of a key.
 type reader func(w *walker, at place)
 
-// value is a key with one value.
+// value returns a key with one value.
 func value[T any](name string, into *T, of kind[T]) key {
 	return key{name: name, read: scalar(into, of.parse), holds: oneValue, form: of.form,
 		shown: func() []string { return []string{of.write(*into)} }}
 }
 
-// optional is a key with one value that may be absent; the value is then the
-// zero value. unset describes the effect.
+// optional returns a key with one value that may be absent; the value is then
+// the zero value. unset describes the effect.
 func optional[T comparable](name string, into *T, of kind[T], unset string) key {
 	k := value(name, into, of)
 	always, zero := k.shown, *new(T)
@@ -93,7 +93,7 @@ func optional[T comparable](name string, into *T, of kind[T], unset string) key 
 	return k
 }
 
-// listed is a key with a list.
+// listed returns a key with a list.
 func listed(name string, into *[]string, of kind[string], is traits, read reader) key {
 	return key{
 		name: name, read: read, holds: manyValues, form: of.form, is: is, shown: func() []string { return *into },
@@ -101,9 +101,9 @@ func listed(name string, into *[]string, of kind[string], is traits, read reader
 }
 
 // schema returns the keys of the file as this version defines them; parsed
-// values are stored in c. Ranges are the natural ranges (of monkey, Android)
-// where these exist; the other ranges are wide enough for every sensible use.
-// The keys are in the order of a written file.
+// values are stored in c. A range is the natural one (of monkey or of Android)
+// where there is one; other ranges are wide enough for every sensible use. The
+// keys are in the order of a written file.
 func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
@@ -200,7 +200,7 @@ func schema(c *Config) []key {
 		githubKey(&c.GitHub),
 		{name: "profiles", read: readProfiles,
 			about: "Named sets of changes to this file. Each may have any of the keys above except version; the " +
-				"chosen one is applied to the file."},
+				"selected profile is applied to the file."},
 	}
 }
 
@@ -270,7 +270,7 @@ func workloadKey(w *Workload) key {
 		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
 }
 
-// workload returns a reader of the only key that says what stresses the app.
+// workload returns a reader for the workload: none, or exactly one of keys.
 func workload(keys []key) reader {
 	none := scalar(new(string), func(text string) (string, *fault) {
 		if text == "none" {
@@ -326,7 +326,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 }
 
-// monkey reads the settings of the monkey, one of which has no default.
+// monkey reads the settings of the monkey. events has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {
@@ -355,7 +355,7 @@ func command(into *[]string) reader {
 	}
 }
 
-// require checks conditions that involve several keys, and sets the default
+// require checks the conditions that involve several keys, and sets the default
 // that depends on another value.
 func (w *walker) require(c *Config) {
 	top := []struct{ name, example string }{

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// kind is a kind of value: how its text is parsed and written, and how it is
-// described to users and to editors.
+// kind is a kind of value. It defines how the text of a value is parsed and
+// written, and how the value is described to users and editors.
 type kind[T any] struct {
 	parse parser[T]
 	write func(T) string
@@ -19,17 +19,17 @@ type kind[T any] struct {
 // form describes the values of a kind.
 type form struct {
 	says string // a short description with the range, for users
-	// accepts are the alternatives of JSON Schema, in addition to a text with a
-	// reference. They accept everything that the parser accepts, so that an
-	// editor never marks a valid file as invalid.
+	// accepts lists the alternatives of JSON Schema, in addition to a text with
+	// a reference. They accept everything that the parser accepts, so an editor
+	// never marks a valid file as invalid.
 	accepts []object
 	// plain reports whether the text needs no quotes, because it is not free
 	// text.
 	plain bool
 }
 
-// Patterns of texts, for JSON Schema. They use only syntax that ECMA-262 and Go
-// share.
+// These are patterns of texts for JSON Schema. They use only syntax that
+// ECMA-262 and Go share.
 const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
@@ -78,9 +78,9 @@ var (
 	}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
-	// interval is the time between two samples. At less than a second, sampling
-	// itself becomes the load; at more than a day, there are too few samples
-	// for a series.
+	// interval is the time between two samples. Below one second, sampling
+	// itself becomes the load; above one day, there are too few samples for a
+	// series.
 	interval = kind[time.Duration]{
 		withUnit(restrict(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
 			"from 1s to 1d"),
@@ -129,8 +129,8 @@ var (
 		truth, strconv.FormatBool,
 		form{"true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"true", "false"}}}}, true},
 	}
-	// costKind is a percentage of one core; it may exceed 100, because a device
-	// has several cores.
+	// costKind is a percentage of one core; it may exceed 100 %, because a
+	// device has several cores.
 	costKind = percentKind(1000)
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number of at least 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
@@ -138,10 +138,10 @@ var (
 )
 
 // span is a duration and the maximum duration of a run that is extended because
-// of a suspicion; the latter is 0 if a run is never extended.
+// of a suspected leak. The latter is 0 if a run is never extended.
 type span struct{ least, most time.Duration }
 
-// String writes a span in the form in which it is parsed.
+// String returns the span in the form in which it is parsed.
 func (s span) String() string {
 	if s.most == 0 {
 		return writeDuration(s.least)
@@ -149,7 +149,7 @@ func (s span) String() string {
 	return writeDuration(s.least) + ".." + writeDuration(s.most)
 }
 
-// parseSpan parses one duration, or two separated by two dots.
+// parseSpan parses one duration, or two durations separated by two dots.
 func parseSpan(text string) (span, *fault) {
 	first, second, isRange := strings.Cut(text, "..")
 	least, f := lengthKind.parse(first)
@@ -181,7 +181,7 @@ var rateKind = kind[int64]{
 	form{"a size per hour from 1MB/h to 1024GB/h", []object{matching(ratePattern)}, true},
 }
 
-// writeRate writes a rate in the largest unit that divides it.
+// writeRate formats a rate in the largest unit of which it is a multiple.
 func writeRate(n int64) string {
 	for _, unit := range []string{"GB", "MB", "KB"} {
 		if n%sizeUnits[unit] == 0 {
@@ -246,7 +246,7 @@ func percentKind(most float64) kind[float64] {
 	}
 }
 
-// count is a whole number of things.
+// count is a whole number between two limits.
 func count(low, high int64) kind[int] {
 	parse := restrict(whole, func(n int64) bool { return n >= low && n <= high },
 		fmt.Sprintf("from %d to %d", low, high))
@@ -267,7 +267,8 @@ func words(of ...string) kind[string] {
 	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
 }
 
-// writeDuration removes the zeros that Go writes: 8h, not 8h0m0s.
+// writeDuration formats a duration without the zeros that Go adds: 8h, not
+// 8h0m0s.
 func writeDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -279,9 +280,9 @@ func writeDuration(d time.Duration) string {
 	return text
 }
 
-// writeNumber writes a number in such a way that it is parsed as the same
-// number. If it has the maximum number of digits, the zero before its point may
-// be removed.
+// writeNumber formats a number in such a way that the same number is parsed
+// from it. If it has the maximum number of digits, the zero before its point
+// may be removed.
 func writeNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if len(text) > longestNumber {
@@ -322,6 +323,6 @@ func wholeMilliseconds(d time.Duration) bool {
 	return d >= 0 && d <= time.Hour && d%time.Millisecond == 0
 }
 
-// mostEvents is the maximum count of the monkey (AOSP
+// mostEvents is the maximum number of events that monkey accepts (AOSP
 // cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
 const mostEvents = math.MaxInt32

@@ -14,22 +14,22 @@ import (
 
 // layer is a mapping that overrides parts of the file: one of its profiles, the
 // environment variables that are named after keys, or flags. Variables and
-// flags are converted to the same kind of tree as the file, so that one reader
-// and one set of rules are used for all.
+// flags are converted to the same kind of tree as the file, so the same reader
+// and the same rules apply to all of them.
 type layer struct {
 	kind Layer
 	name string            // of a profile
 	root *yaml.Node        // a mapping
 	said map[string]string // the source of a path: "environment NAME" or a flag
-	// faults are mistakes in a variable or flag that are found before its value
-	// is read.
+	// faults lists mistakes in a variable or flag that are found before its
+	// value is read.
 	faults Errors
 }
 
-// outside reports whether the layer is not written in the file.
+// outside reports whether the layer is outside the file.
 func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
 
-// sourceOf returns the source, for messages, of the value at or below a path.
+// sourceOf returns where the value at or below a path comes from, for messages.
 func (l *layer) sourceOf(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	if name, ok := l.said[path]; ok {
@@ -43,16 +43,16 @@ func (l *layer) sourceOf(path string) string {
 	return ""
 }
 
-// supplies reports whether the layer has a value at a path or below it.
+// supplies reports whether the layer contains a value at or below a path.
 func (l *layer) supplies(path string) bool { return l != nil && l.sourceOf(path) != "" }
 
-// over returns the value that a layer has in place of a mapping.
+// over is the value that a layer supplies for a mapping.
 type over struct {
 	key, node *yaml.Node // empty for the file as a whole
 	from      *layer
 }
 
-// flagged is a command-line flag for a key.
+// flagged is the value that a command-line flag sets for a key.
 type flagged struct {
 	flag, path string
 	values     []string
@@ -61,14 +61,14 @@ type flagged struct {
 // variablePrefix begins the names of all variables that leakgate reads.
 const variablePrefix = "LEAKGATE_"
 
-// variableOf returns the environment variable for a key.
+// variableOf returns the name of the environment variable for a key.
 func variableOf(path string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
 func environmentPlace(variable string) string { return "environment " + variable }
 
-// leaf is a key that contains a value. names are the keys on the way to it;
+// leaf is a key that contains a value. names lists the keys on the way to it;
 // they are needed because a key with a dot in its name cannot be found by its
 // path alone.
 type leaf struct {
@@ -91,12 +91,12 @@ func leaves(keys []key, above ...string) []leaf {
 	return out
 }
 
-// knownLeaves are the leaves of a file. They are needed whenever a file is
-// read, so they are created once. No values are stored in them.
+// knownLeaves returns the leaves of a file. They are needed whenever a file is
+// read, so they are created only once; no values are stored in them.
 var knownLeaves = sync.OnceValue(func() []leaf { return leaves(schema(defaults())) })
 
-// variable returns the environment variable for the key, or nothing if it has
-// none.
+// variable returns the name of the environment variable for the key, or "" if
+// it has none.
 func (l leaf) variable() string {
 	if l.path == "version" || l.key.holds == manyMappings || l.key.holds == manyPairs {
 		return ""
@@ -107,15 +107,15 @@ func (l leaf) variable() string {
 	return variableOf(l.path)
 }
 
-// StandInVariable is the variable of devices.stand_in. Commands and programs
-// that have no file read the variable too, so its name does not refer to the
-// file.
+// StandInVariable is the environment variable for devices.stand_in. Commands
+// and programs that use no file read it too, so its name is not derived from
+// the key.
 const StandInVariable = variablePrefix + "STAND_IN"
 
-// Variables returns the environment variable for every key that can be set by
-// one, as a map from the path of the key. Three keys have no variable: the
-// version of the file format, the steps, and the arguments of instrumented
-// tests, which do not fit in one text.
+// Variables returns a map from the path of each key that can be set by an
+// environment variable to the name of that variable. Three keys have no
+// variable: the version of the file format, the steps, and the arguments of
+// instrumented tests, which do not fit in one text.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range knownLeaves() {
@@ -126,8 +126,9 @@ func Variables() map[string]string {
 	return out
 }
 
-// environmentLayer returns the variables that are set and not empty, because CI
-// systems pass an empty text for an unset input.
+// environmentLayer returns a layer with the variables that are set and not
+// empty. Empty variables are ignored because CI systems pass an empty text for
+// an unset input.
 func environmentLayer(getenv func(string) (string, bool)) *layer {
 	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
 	for _, leaf := range knownLeaves() {
@@ -156,8 +157,8 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 	return l
 }
 
-// flagLayer returns the flags. A flag without a key is a bug in the program,
-// and is reported anyway.
+// flagLayer returns a layer with the flags. A flag without a key is a bug in
+// the program, but it is reported as well.
 func flagLayer(flags []flagged) *layer {
 	l := &layer{kind: CommandLine, root: newMapping(), said: map[string]string{}}
 	known := knownLeaves()
@@ -186,7 +187,7 @@ func (l *layer) add(at leaf, place string, value *yaml.Node) {
 	for _, name := range at.names[:last] {
 		path = join(path, name)
 		if other, ok := l.said[path]; ok {
-			// workload is the only key that can contain both a value and keys.
+			// workload is the only key that may contain either a value or keys.
 			l.refuse(place, at.path,
 				&fault{
 					message: "a second workload in addition to " + strings.TrimPrefix(other, environmentPlace("")) +
@@ -227,13 +228,13 @@ func newList(texts []string) *yaml.Node {
 	return list
 }
 
-// listStart is the beginning of a JSON list. It cannot be mistaken for a name,
-// because no name begins with it.
+// listStart matches the beginning of a JSON list. A name never begins like
+// this.
 var listStart = regexp.MustCompile(`^\[\s*["\]]`)
 
 // entries splits the text of a variable for a list. The text consists of
-// comma-separated names, or is a JSON list if entries contain commas and
-// spaces.
+// comma-separated names. It may also be a JSON list, in case entries contain
+// commas or spaces.
 func entries(text string) ([]string, *fault) {
 	var list []string
 	if !listStart.MatchString(text) {
@@ -251,17 +252,19 @@ func entries(text string) ([]string, *fault) {
 	return list, nil
 }
 
-// Misspelling is a variable whose name is similar to that of a key's variable.
+// Misspelling is an environment variable whose name resembles that of a known
+// variable.
 type Misspelling struct{ Written, Meant string }
 
-// notSlips are variables that are not misspellings: leakgate sets them for its
-// workloads and for programs that store a baseline, or suites and leakgate's
-// own tests read them.
+// notSlips lists variables that are not misspellings: leakgate sets them for
+// its workloads and for programs that store a baseline, or suites and
+// leakgate's own tests read them.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
-// Misspellings finds variables in an environment, each NAME=value, that were
-// probably meant for a key, or for another variable that leakgate reads: either
-// a misspelled name or only the end of a name, such as DUMP for DIAGNOSE_DUMP.
+// Misspellings returns the variables in environ, a list of NAME=value, that
+// were probably meant for a key, or for one of the other variables that
+// leakgate reads. Their names are either misspelled or only the end of a name,
+// such as DUMP for DIAGNOSE_DUMP.
 func Misspellings(environ []string, others ...string) []Misspelling {
 	known := slices.Sorted(maps.Values(Variables()))
 	known = append(known, others...)

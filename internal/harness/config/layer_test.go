@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// set is an environment of a few variables.
+// set returns an environment with the given variables.
 func set(pairs ...string) func(string) (string, bool) {
 	m := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -348,8 +348,8 @@ func TestMistakesInLayers(t *testing.T) {
 	}
 }
 
-// An unset variable outside of the chosen configuration is not a mistake, but
-// an invalid reference is.
+// An unset variable outside the selected configuration is not a mistake, but an
+// invalid reference is.
 func TestVariablesOfProfiles(t *testing.T) {
 	const text = `version: 1
 app: { package: "${APP}" }
@@ -379,8 +379,8 @@ profiles:
 	}
 }
 
-// Every key has its own variable, which is not used by a flag or for anything
-// else.
+// Every key has its own variable, which is used neither by a flag nor for any
+// other purpose.
 func TestVariablesAreDistinct(t *testing.T) {
 	seen := map[string]string{}
 	for path, name := range Variables() {
@@ -418,7 +418,7 @@ func TestMisspelled(t *testing.T) {
 	}
 }
 
-// overlay puts entries over other entries as documented, without using the
+// overlay merges entries over other entries as documented, without using the
 // reader.
 func overlay(base, top []entry, path string) []entry {
 	out := slices.Clone(base)
@@ -437,7 +437,7 @@ func overlay(base, top []entry, path string) []entry {
 	return out
 }
 
-// some keeps a part of the entries, at every depth except inside a workload.
+// some keeps some of the entries, at every depth except inside a workload.
 func (w *writer) some(entries []entry) []entry {
 	var out []entry
 	for _, e := range entries {
@@ -489,7 +489,7 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAgainstOverlay makes the same comparison with variables. It
+// TestEnvironmentAgainstOverlay makes the same comparison for variables. It
 // omits the workload, because variables do not replace the workload as a whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}
@@ -521,7 +521,7 @@ func TestEnvironmentAgainstOverlay(t *testing.T) {
 	}
 }
 
-// variables turns entries into environment variables.
+// variables converts entries to environment variables.
 func (w *writer) variables(t *testing.T, entries []entry, path string, env map[string]string) {
 	for _, e := range entries {
 		here := join(path, e.name)
@@ -576,7 +576,7 @@ func withoutOptions(entries []entry) []entry {
 	return out
 }
 
-// The number of profiles is limited, and the time for reading a file stays
+// The number of profiles is limited, so the time for reading a file stays
 // bounded.
 func TestManyProfiles(t *testing.T) {
 	var b strings.Builder

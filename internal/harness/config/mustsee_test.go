@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// detect.must_see is a rate. It has a variable, and config print writes it in
-// the form in which it is parsed.
+// detect.must_see is a rate. It can be set by a variable, and `config print`
+// writes it in the form in which it is parsed.
 func TestMustSee(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { monkey: { events: 9 } }\n"
 	for text, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mutations returns a valid file with typical mistakes. Some of the results are
-// still valid.
+// mutations returns variants of a valid file with typical mistakes. Some of the
+// variants are still valid.
 func mutations(good string, n int) []string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	lines := strings.Split(strings.TrimSuffix(good, "\n"), "\n")
@@ -25,7 +25,7 @@ func mutations(good string, n int) []string {
 	return out
 }
 
-// kinds are kinds of mutations of line k.
+// kinds lists the kinds of mutations of line k.
 var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 	func(_ *rand.Rand, l []string, k int) []string { // drop
 		if len(l) == 1 {

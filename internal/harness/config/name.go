@@ -15,9 +15,9 @@ const (
 	longestPath    = 4096      // PATH_MAX of Linux
 )
 
-// only checks that all characters of a name are letters, digits or among marks,
-// and reports the first one that is not. Names are used in paths, command lines
-// and reports, so no other characters are allowed.
+// only checks that all characters of a name are letters, digits or among marks;
+// the error names the first other character. Names are used in paths, command
+// lines and reports, so no other characters are allowed.
 func only(what, name, marks string, longest int) *fault {
 	if len(name) > longest {
 		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}
@@ -32,7 +32,7 @@ func only(what, name, marks string, longest int) *fault {
 	return nil
 }
 
-// spelled lists characters for a message.
+// spelled formats a list of characters for a message.
 func spelled(marks string) string {
 	text := strings.Join(strings.Split(strings.TrimSpace(marks), ""), " ")
 	if strings.Contains(marks, " ") {
@@ -43,8 +43,8 @@ func spelled(marks string) string {
 
 var packagePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`)
 
-// packageName parses an application id: two or more parts with a dot between
-// them, each a letter followed by letters, digits and underscores (AOSP
+// packageName parses an application id: two or more parts separated by dots,
+// each a letter followed by letters, digits and underscores (AOSP
 // FrameworkParsingPackageUtils.java, validateName).
 func packageName(text string) (string, *fault) {
 	if f := only("a package name", text, "._", longestPackage); f != nil {
@@ -57,8 +57,8 @@ func packageName(text string) (string, *fault) {
 	return text, nil
 }
 
-// processPattern parses the name of a process, or a prefix of names followed by
-// a star.
+// processPattern parses the name of a process, or a name prefix followed by a
+// star.
 func processPattern(text string) (string, *fault) {
 	begin, star := strings.CutSuffix(text, "*")
 	switch {
@@ -101,7 +101,8 @@ func serial(text string) (string, *fault) {
 	return text, nil
 }
 
-// line parses text for a command: any text that can be passed to a system call.
+// line parses the text of a command. Any text is allowed that can be passed to
+// a system call.
 func line(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":

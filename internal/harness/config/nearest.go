@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// longestWord is the length of the longest word that [Nearest] considers: keys,
+// longestWord is the maximum length of a word that [Nearest] considers. Keys,
 // verbs and flags are shorter, and the run time grows with the square of the
 // length.
 const longestWord = 64
@@ -11,8 +11,8 @@ const longestWord = 64
 // one with the smallest Damerau-Levenshtein distance, ignoring case. The
 // distance may be up to 2, or up to a third of the length of a longer word. It
 // is never more than half the length of the longer of the two words, because
-// every word is near to a word of two letters. If several candidates are
-// equally near, the first one is returned.
+// otherwise every word would resemble a word of two letters. If several
+// candidates have the same distance, the first one is returned.
 func Nearest(word string, candidates []string) (string, bool) {
 	w := []rune(strings.ToLower(word))
 	if len(w) == 0 || len(w) > longestWord {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Layer is the layer that a value comes from. A stronger layer has a higher
+// Layer is the layer from which a value comes. A stronger layer has a higher
 // number.
 type Layer uint8
 
@@ -22,20 +22,20 @@ const (
 
 var layerNames = [...]string{"default", "file", "profile", "environment", "flag"}
 
-// String returns the word for the layer that is used in messages and in JSON.
+// String returns the name of the layer as used in messages and in JSON.
 func (l Layer) String() string { return layerNames[l] }
 
 // Origin describes where a value comes from.
 type Origin struct {
 	Layer Layer
-	// File, Line and Column are where the value is written; they are set only
-	// for [File] and [Profile].
+	// File, Line and Column are the position at which the value is written;
+	// they are set only for [File] and [Profile].
 	File         string
 	Line, Column int
-	// Name is the profile, the environment variable or the flag; empty for
-	// [Default] and [File].
+	// Name is the name of the profile, the environment variable or the flag. It
+	// is empty for [Default] and [File].
 	Name string
-	// Variables are the environment variables that the value refers to.
+	// Variables lists the environment variables that the value refers to.
 	Variables []string
 	// written is the value as it is written in the file, if it refers to
 	// variables.
@@ -43,8 +43,8 @@ type Origin struct {
 }
 
 // String returns "default", file:line:column (preceded by the name of the
-// profile, if any), or the name of the variable or flag. It is printable,
-// whatever the name of the file is.
+// profile, if any), or the name of the variable or flag. The result is
+// printable, whatever the name of the file is.
 func (o Origin) String() string {
 	switch o.Layer {
 	case Default:
@@ -62,7 +62,7 @@ func (o Origin) profile() string {
 	return "profile " + o.Name + ", "
 }
 
-// remark returns the origin as a comment in a printed file.
+// remark returns the origin as a comment for a printed file.
 func (o Origin) remark() string {
 	if o.Layer != File && o.Layer != Profile {
 		return o.String()
@@ -74,21 +74,21 @@ func (o Origin) remark() string {
 	return text
 }
 
-// Origin returns where the value at a path comes from. A path is the keys
+// Origin returns the origin of the value at a path. A path consists of keys
 // joined by dots, such as sample.normal, or app.processes[0] for an entry of a
 // list.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }
 
-// Profile is the name of the chosen profile; empty for none.
+// Profile returns the name of the selected profile, or "" if none is selected.
 func (c *Config) Profile() string { return c.profile }
 
-// Profiles are the names of all profiles of the file, in its order.
+// Profiles returns the names of all profiles in the order of the file.
 func (c *Config) Profiles() []string { return c.profiles }
 
 // Problem returns a problem with the value at a path. It is for callers that
 // know more about a value than this package does, such as the names of options.
-// The problem points to the value if the value is written in the file, and
-// otherwise to the file as a whole.
+// The problem points to the value if the value is written in the file, and to
+// the file as a whole otherwise.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {

@@ -16,10 +16,10 @@ import (
 // aligned, unless a value is longer.
 const remarkColumn = 44
 
-// YAML writes the Config as a file with the same meaning. The file has every
-// value, in the order of the documentation, and no references to variables. It
-// has no profiles, because the chosen one is already applied. With origins,
-// each value has a comment with its origin.
+// YAML writes the Config as a file with the same meaning. The file contains
+// every value, in the order of the documentation, and no references to
+// variables. It contains no profiles, because the selected one is already
+// applied. If origins is set, each value has a comment with its origin.
 func (c *Config) YAML(origins bool) []byte {
 	var b bytes.Buffer
 	for _, r := range c.rows(schema(c), "", "") {
@@ -36,14 +36,14 @@ func (c *Config) YAML(origins bool) []byte {
 // Setting is one value of a Config with its origin.
 type Setting struct {
 	Path string
-	// Value is the JSON value: a string with its unit, a number if the file has
-	// a number without a unit, a list of strings, or nil if there is no value.
+	// Value is the JSON value: a string with its unit, a number if the value
+	// has no unit in the file, a list of strings, or nil if there is no value.
 	Value  any
 	Origin Origin
 }
 
-// Settings returns all values in the order of the documentation, but of the
-// workloads only the chosen one.
+// Settings returns all values in the order of the documentation. Of the
+// workloads, only the selected one is included.
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for _, r := range c.rows(schema(c), "", "") {
@@ -57,11 +57,11 @@ func (c *Config) Settings() []Setting {
 // row is one line of a written Config.
 type row struct {
 	line  string
-	path  string // of the value; empty for a key with keys below it
-	value any    // as in a Setting
+	path  string // path of the value; empty for a key with keys below it
+	value any    // the same as in a Setting
 }
 
-// rows returns the rows of the given keys and of everything below them.
+// rows returns the rows of the given keys and of all keys below them.
 func (c *Config) rows(keys []key, path, indent string) []row {
 	var out []row
 	for _, k := range keys {
@@ -112,11 +112,11 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 }
 
 // hidden returns the row of a key whose value refers to variables, with the
-// references; nil for other keys.
+// references; it returns nil for other keys.
 func (c *Config) hidden(k key, path, indent string) *row {
 	begin := indent + k.name + ": "
 	if text, ok := c.reference(path); ok {
-		if k.holds == manyValues { // one value as the short form of a list
+		if k.holds == manyValues { // a single value as the short form of a list
 			return &row{begin + "[" + yamlReference(text) + "]", path, []string{text}}
 		}
 		return &row{begin + yamlReference(text), path, text}
@@ -151,7 +151,8 @@ func (c *Config) hidden(k key, path, indent string) *row {
 }
 
 // listReference returns the reference in an entry of a list. The default of the
-// processes is derived from the package.
+// processes is derived from the package, so it contains the package's
+// reference.
 func (c *Config) listReference(path string, i int) (string, bool) {
 	if path != "app.processes" || c.Origin(path).Layer != Default {
 		return c.reference(fmt.Sprintf("%s[%d]", path, i))
@@ -164,7 +165,7 @@ func (c *Config) listReference(path string, i int) (string, bool) {
 // is parsed again.
 func yamlReference(written string) string { return text.Quote(written, len(written)) }
 
-// texts returns the result of shown, or nothing if shown is nil.
+// texts returns the result of shown, or nil if shown is nil.
 func (k key) texts() []string {
 	if k.shown == nil {
 		return nil
@@ -172,7 +173,7 @@ func (k key) texts() []string {
 	return k.shown()
 }
 
-// yaml returns the text of a value in a file.
+// yaml returns the text of a value as written in a file.
 func (k key) yaml(text string) string {
 	if k.form.plain {
 		return text
@@ -182,7 +183,7 @@ func (k key) yaml(text string) string {
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// json returns the JSON value.
+// json returns the value for JSON.
 func (k key) json(text string) any {
 	switch {
 	case k.form.plain && jsonNumber.MatchString(text):
@@ -193,8 +194,8 @@ func (k key) json(text string) any {
 	return text
 }
 
-// Starter returns a file to begin with, for an application id. Its comments
-// describe what can be set. An invalid application id is an error.
+// Starter returns an initial file for an application id. Its comments describe
+// what can be set. It returns an error if the application id is invalid.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {
 		return nil, fmt.Errorf("%s", text.Escape(f.message))

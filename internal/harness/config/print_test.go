@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// This is the complete written form, with every kind of origin.
+// This is the complete written form, with origins of every kind.
 func TestWrittenForm(t *testing.T) {
 	const text = `version: 1
 app: { package: "${SHOP}.${N:-x}", processes: [com.shop, "true", "com.shop:*", "a$$b", "${SHOP}${N:-x}"] }
@@ -83,16 +83,15 @@ github.summary=true default
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
-	// Every value is in the written form, and everything in the written form is
-	// a value.
+	// The written form contains every value and nothing else.
 	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).
 		FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
 		t.Errorf("got %d origins in\n%s", lines, c.YAML(true))
 	}
 }
 
-// Numbers of the maximum number of digits are written so that they can be
-// parsed again.
+// Numbers with the maximum number of digits are written in a form that can be
+// parsed.
 func TestLongNumbersAreWritten(t *testing.T) {
 	for _, n := range []string{
 		"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999.99999999999999999999", "0.1",
@@ -105,8 +104,8 @@ func TestLongNumbersAreWritten(t *testing.T) {
 	}
 }
 
-// The starter is valid for every package, its first line names the schema, and
-// every commented-out key in it is valid too.
+// The starter file is valid for every package, its first line names the schema,
+// and every commented-out key in it is valid too.
 func TestStarter(t *testing.T) {
 	text, err := Starter("com.shop")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Problem is one mistake in a file or in a [Choice].
 type Problem struct {
-	// File is the name of the file, or "environment" and the name of a
+	// File is the name of the file, "environment" followed by the name of a
 	// variable, or a flag.
 	File string
 	// Line and Column count from 1, columns in characters. Both are 0 if the
@@ -18,18 +18,19 @@ type Problem struct {
 	// Path is the key, such as sample.normal, app.processes[2] or
 	// profiles.pr.duration; empty for the file as a whole.
 	Path string
-	// Message says what is wrong and what to write instead.
+	// Message describes the mistake and says what to write instead.
 	Message string
-	// Excerpt is the line, followed by a second line with a caret under the
+	// Excerpt is the line, followed by a second line with a caret below the
 	// column.
 	Excerpt string
-	// Suggestion is what was probably meant, ready to use; often empty.
+	// Suggestion is the text that was probably meant, ready to use; it is often
+	// empty.
 	Suggestion string
 }
 
-// Error returns file:line:column, key, message and suggestion on one line, and
-// the excerpt on two more. The text is printable, whatever the name and the
-// content of the file are.
+// Error returns file:line:column, key, message and suggestion on one line,
+// followed by the excerpt on two more lines. The text is printable, whatever
+// the name and the content of the file are.
 func (p Problem) Error() string {
 	p = p.Printable()
 	var b strings.Builder
@@ -51,15 +52,15 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Printable returns the problem with all texts made printable. An excerpt is
-// always printable.
+// Printable returns a copy of the problem in which all texts are printable. An
+// excerpt is always printable.
 func (p Problem) Printable() Problem {
 	p.File, p.Path = text.Escape(p.File), text.Escape(p.Path)
 	p.Message, p.Suggestion = text.Escape(p.Message), text.Escape(p.Suggestion)
 	return p
 }
 
-// Errors are all mistakes in a file, in the order of its lines. It is never
+// Errors lists all mistakes in a file, in the order of their lines. It is never
 // empty when it is returned.
 type Errors []Problem
 
@@ -72,13 +73,12 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// excerptColumns is how many columns of a line an excerpt shows. It is limited
-// because a file may be one line of a megabyte, and each of its problems has an
-// excerpt.
+// excerptColumns is the maximum number of columns in an excerpt. The whole file
+// may be one line of a megabyte, and each of its problems has an excerpt.
 const excerptColumns = 100
 
-// excerpt shows a line of the file with a caret under the column. Unprintable
-// characters are replaced.
+// excerpt returns a line of the file and a second line with a caret below the
+// column. Unprintable characters are replaced.
 func (s source) excerpt(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""

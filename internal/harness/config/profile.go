@@ -11,12 +11,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// mostProfiles bounds the time for reading a file, since each profile is
-// checked with the whole file.
+// mostProfiles limits the number of profiles, and with it the time for reading
+// a file: the whole file is checked with each profile.
 const mostProfiles = 50
 
-// profileName is the pattern of profile names, which are used on command lines,
-// in environment variables and in reports.
+// profileName matches the name of a profile, which is used on command lines, in
+// environment variables and in reports.
 var profileName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // profile is a named part of the file that can be applied to the rest.
@@ -25,8 +25,8 @@ type profile struct {
 	at   place
 }
 
-// readProfiles finds the profiles. Their content is read when they are applied
-// to the file.
+// readProfiles finds the profiles. Their contents are read when they are
+// applied to the file.
 func readProfiles(w *walker, at place) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
@@ -66,7 +66,7 @@ func (p profile) layer() *layer {
 	return &layer{kind: Profile, name: p.name, root: p.at.node}
 }
 
-// reading turns a tree into a Config.
+// reading is the state of turning a tree into a Config.
 type reading struct {
 	source source
 	getenv func(string) (string, bool)
@@ -78,9 +78,9 @@ type reading struct {
 	findings           findings
 }
 
-// resolve checks the file alone and with each profile, and then the chosen
-// configuration with all stronger layers. When it walks a configuration that is
-// not chosen, it ignores unset variables.
+// resolve checks the file alone and with each profile, and then the selected
+// configuration with all stronger layers. In configurations that are not
+// selected, unset variables are ignored.
 func (r *reading) resolve() (*Config, error) {
 	r.environment, r.flags = environmentLayer(r.getenv), flagLayer(r.chosen.flags)
 	r.findings = findings{source: r.source, index: map[Problem]int{}}
@@ -124,8 +124,8 @@ func (r *reading) resolve() (*Config, error) {
 	return c, nil
 }
 
-// withoutAnchors returns the root without the keys that hold only anchors:
-// there may be many such keys, and the file is walked once for each profile.
+// withoutAnchors returns the root without the keys that hold only anchors.
+// There may be many such keys, and the file is walked once for each profile.
 func withoutAnchors(root *yaml.Node) *yaml.Node {
 	if root.Kind != yaml.MappingNode {
 		return root
@@ -146,7 +146,7 @@ func (r *reading) lenient() *walker {
 	return w
 }
 
-// walk reads the file with layers over it.
+// walk reads the file with the given layers over it.
 func (r *reading) walk(w *walker, layers []*layer) *Config {
 	c := defaults()
 	w.filled = r.filled
@@ -155,8 +155,8 @@ func (r *reading) walk(w *walker, layers []*layer) *Config {
 	return c
 }
 
-// outside returns the nonempty layers that are not part of the file, and their
-// sources.
+// outside returns the nonempty layers that are not part of the file, and the
+// sources of their values.
 func (r *reading) outside() (layers []*layer, with []string) {
 	for _, l := range []*layer{r.environment, r.flags} {
 		for _, p := range l.faults {
@@ -173,8 +173,8 @@ func (r *reading) outside() (layers []*layer, with []string) {
 	return layers, with
 }
 
-// profile returns the chosen profile; a profile that is not in the file is an
-// error.
+// profile returns the selected profile. It is an error if the file does not
+// have this profile.
 func (r *reading) profile(profiles []profile) (profile, bool) {
 	if r.chosen.profile == "" {
 		return profile{}, false
@@ -188,7 +188,7 @@ func (r *reading) profile(profiles []profile) (profile, bool) {
 	return profile{}, false
 }
 
-// noProfile reports a chosen profile that is not in the file.
+// noProfile reports that the selected profile is not in the file.
 func (r *reading) noProfile(profiles []profile) Problem {
 	at := place{node: r.root}
 	var names []string
@@ -211,7 +211,8 @@ func (r *reading) noProfile(profiles []profile) Problem {
 	return p
 }
 
-// findings are the problems of all walks over one file, without duplicates.
+// findings collects the problems of all walks over one file, without
+// duplicates.
 type findings struct {
 	source  source
 	all     []finding
@@ -219,14 +220,15 @@ type findings struct {
 	unnoted int
 }
 
-// finding is a problem with the layers that cause it; if the file alone has the
-// problem, there are no such layers.
+// finding is a problem and the layers that cause it; a problem of the file
+// alone has no such layers.
 type finding struct {
 	Problem
 	with []string
 }
 
-// add records the problems of a walk over the file with layers over it.
+// add records the problems that a walk over the file found with the given
+// layers over it.
 func (f *findings) add(w *walker, with string) {
 	for _, p := range w.problems {
 		f.note(p, with, w.lenient)
@@ -234,8 +236,9 @@ func (f *findings) add(w *walker, with string) {
 	f.unnoted = max(f.unnoted, w.unnoted)
 }
 
-// note records a problem. If it is already known, only a further profile that
-// causes it is recorded, but not the layers over the chosen configuration.
+// note records a problem. If the problem is already known, it only adds the
+// profile that also causes it; layers over the selected configuration are not
+// added.
 func (f *findings) note(p noted, with string, ofProfile bool) {
 	// An alias may lead to the same value on several paths, so the path is not
 	// part of the key.
@@ -255,8 +258,8 @@ func (f *findings) note(p noted, with string, ofProfile bool) {
 	}
 }
 
-// errors returns the problems in the order of the file, preceded by problems of
-// variables and flags, which have no line.
+// errors returns the problems in the order of the file. Problems of variables
+// and flags have no line and come first.
 func (f *findings) errors() Errors {
 	var errs Errors
 	for _, found := range f.all {
@@ -275,8 +278,8 @@ func (f *findings) errors() Errors {
 		last.Path, last.Suggestion = "", ""
 		last.Message = fmt.Sprintf("at least %d more problems from here on", more+f.unnoted)
 	}
-	// Excerpts are added only here, because it takes long to create an excerpt
-	// of a long line for each of many problems.
+	// Excerpts are added only here, because creating an excerpt of a long line
+	// for each of many problems takes a long time.
 	for i, p := range errs {
 		if p.Line > 0 {
 			at := f.source.problem(p.Line, p.Column, "")
@@ -286,7 +289,7 @@ func (f *findings) errors() Errors {
 	return errs
 }
 
-// enumerated joins words to a list: a, b and c.
+// enumerated joins words into a list: a, b and c.
 func enumerated(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

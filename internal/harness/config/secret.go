@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// leastSecret is the minimum length, in bytes, at which the value of a variable
-// is replaced in other texts. Shorter values are words such as 8h and true,
-// which occur everywhere.
+// leastSecret is the minimum length in bytes of a variable's value that is
+// replaced in other texts. Shorter values are words such as 8h and true, which
+// occur everywhere.
 const leastSecret = 6
 
-// secrets maps the value of a variable to the name of a variable that has this
+// secrets maps the value of a variable to the name of a variable with this
 // value.
 type secrets map[string]string
 
@@ -25,7 +25,7 @@ func (s secrets) add(list []secret) {
 	}
 }
 
-// redact replaces the values of variables by references to them.
+// redact replaces the values of variables with references to them.
 func (s secrets) redact(text string) string {
 	values := make([]string, 0, len(s))
 	for v := range s {
@@ -42,9 +42,9 @@ func (s secrets) redact(text string) string {
 	return text
 }
 
-// isPublic reports whether the value at a path is a name that is shown on
-// devices and in comments and records. If such a name were hidden, a message
-// could not say which app, process or device it is about.
+// isPublic reports whether the value at a path is a name that appears on
+// devices, in comments and in records. If such a name were hidden, messages
+// could not identify the app, process or device.
 func isPublic(path string) bool {
 	path, _, _ = strings.Cut(path, "[")
 	return slices.Contains([]string{
@@ -53,27 +53,27 @@ func isPublic(path string) bool {
 }
 
 // Redact replaces the values of variables that the file refers to with the
-// references, in a text such as an error about the use of the Config. Names of
-// devices, packages and processes are kept.
+// references. It is for texts such as an error about the use of the Config.
+// Names of devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 
-// Masked returns a Config whose written form has the same references to
-// variables as the file. The Config itself still contains the values.
+// Masked returns a Config that is written with the same references to variables
+// as the file. The Config itself still contains the values.
 func (c *Config) Masked() *Config {
 	masked := *c
 	masked.masked = true
 	return &masked
 }
 
-// reference returns the text in the file for a value that refers to variables,
+// reference returns a value as written in the file if it refers to variables,
 // unless the value is public.
 func (c *Config) reference(path string) (text string, hidden bool) {
 	o := c.origins[path]
 	return o.written, c.masked && len(o.Variables) > 0
 }
 
-// hide returns a message about a value; if the value contains a variable, the
-// message does not include the value.
+// hide returns a message about a value. If the value comes from a variable, the
+// message does not contain it.
 func (f *fault) hide(t filled, want string) *fault {
 	if len(t.secrets) == 0 {
 		return f.from(t.names)
@@ -89,8 +89,8 @@ func (f *fault) hide(t filled, want string) *fault {
 	return &fault{message: message}
 }
 
-// wanted describes the allowed values of a key, or returns "" if the table of
-// keys does not.
+// wanted describes the allowed values of a key. It returns "" if the table of
+// keys has no description.
 func wanted(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	for _, l := range knownLeaves() {

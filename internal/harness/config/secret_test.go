@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secretEnv is an environment with secrets.
+// secretEnv is an environment that contains secrets.
 func secretEnv(name string) (string, bool) {
 	v, ok := map[string]string{
 		"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554",
@@ -27,9 +27,9 @@ diagnose:
       - { name: mine, command: "curl -H ${TOKEN}", limit: "${SPAN:-10s}" }
 `
 
-// A printed configuration has references to variables and never their values,
-// unless the values are requested. It has the same meaning when it is parsed
-// again.
+// A printed configuration contains references to variables and not their
+// values, unless the values are requested. It has the same meaning when it is
+// parsed again.
 func TestMaskedConfigShowsReferences(t *testing.T) {
 	file := strings.Replace(secretFile, "${SPAN:-10s}", "${LIMIT:-10s}", 1)
 	c, err := Parse("run.yaml", []byte(file), secretEnv)
@@ -73,8 +73,8 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 }
 
-// An error about a value from a variable states the variable, the length of the
-// value and what is wanted.
+// An error about a value from a variable names the variable, the length of the
+// value and the allowed values.
 func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 	const from = "invalid value from ${TOKEN} (10 characters)"
 	for file, want := range map[string]string{

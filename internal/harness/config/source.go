@@ -22,8 +22,8 @@ type source struct {
 
 const byteOrderMark = "\ufeff"
 
-// newSource checks whether the text can be parsed at all: its size, its
-// encoding and its characters.
+// newSource checks the size, the encoding and the characters of the text. If
+// these are invalid, the text cannot be parsed at all.
 func newSource(name string, text []byte) (source, *Problem) {
 	s := source{name: name, text: strings.TrimPrefix(string(text[:min(len(text), MaxFileBytes+1)]), byteOrderMark)}
 	s.lines = append(s.lines, 0)
@@ -46,8 +46,8 @@ func newSource(name string, text []byte) (source, *Problem) {
 	return s, nil
 }
 
-// hostile returns the reason why a character is not allowed in a file, or
-// nothing if it is allowed.
+// hostile returns the reason why a character is not allowed in a file, or "" if
+// it is allowed.
 func (s source) hostile(i int, r rune) string {
 	switch {
 	case r == '\t' || r == '\n':
@@ -66,7 +66,7 @@ func (s source) hostile(i int, r rune) string {
 	return ""
 }
 
-// line returns a line, counted from 1, without its end.
+// line returns a line, counted from 1, without its line ending.
 func (s source) line(n int) string {
 	end := len(s.text)
 	if n < len(s.lines) {
@@ -75,7 +75,7 @@ func (s source) line(n int) string {
 	return strings.TrimRight(s.text[s.lines[n-1]:end], "\r\n")
 }
 
-// problemAt returns a problem at a byte of the text.
+// problemAt returns a problem at a byte offset of the text.
 func (s source) problemAt(offset int, message string) *Problem {
 	n := 1
 	for n < len(s.lines) && s.lines[n] <= offset {
@@ -85,7 +85,7 @@ func (s source) problemAt(offset int, message string) *Problem {
 	return s.problem(n, column, message)
 }
 
-// problem returns a problem at a line and column, clamped to the bounds of the
+// problem returns a problem at a line and column, limited to the bounds of the
 // text.
 func (s source) problem(line, column int, message string) *Problem {
 	line = min(max(line, 1), len(s.lines))
@@ -117,7 +117,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 }
 
 // decode reads one document. The library panics in states that it considers
-// impossible; such a panic is also reported as an error of the text.
+// impossible; such a panic is also reported as an error in the text.
 func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -137,18 +137,18 @@ func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 var libraryError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
 // complaint splits an error of the library into its line and its text; the line
-// is 0 if the error has none.
+// is 0 if the error does not contain one.
 func complaint(err error) (line int, text string) {
 	m := libraryError.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(m[1])
 	return line, m[2]
 }
 
-// syntax locates an error of the library, which reports no column. The line
-// that the library reports may be the previous line or the line where a block
-// begins; some errors have no line. So the library is run again on shorter and
-// shorter prefixes of the text: the place of the error is the first character
-// that causes the same error.
+// syntax locates an error of the library, which does not report columns. The
+// reported line may be the previous line or the line where a block begins, and
+// some errors have no line. The library is therefore run again on ever shorter
+// prefixes of the text: the error is at the first character that causes the
+// same error.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
 	at, ok := s.locate(text)
@@ -163,8 +163,8 @@ func (s source) syntax(err error) *Problem {
 	return s.problemAt(at, explain(text, s.text[at:]))
 }
 
-// maxLocate is the length of the longest text in which the place of an error is
-// searched for; maxSearch is the longest distance to search inside an open
+// maxLocate is the maximum length of a text in which the position of an error
+// is searched for; maxSearch is the maximum distance to search inside an open
 // bracket or quote. Both are limited because each step of the search parses the
 // text again.
 const (
@@ -172,8 +172,8 @@ const (
 	maxSearch = 200
 )
 
-// locate finds the byte at which an error begins: first the line, so that few
-// steps are needed, then the character in it.
+// locate finds the byte at which an error begins: first the line, to keep the
+// number of steps small, then the character in the line.
 func (s source) locate(text string) (int, bool) {
 	if len(s.text) > maxLocate {
 		return 0, false
@@ -205,7 +205,8 @@ func (s source) locate(text string) (int, bool) {
 	return begin + at, true
 }
 
-// wordStart returns where the word begins that contains byte i of a line.
+// wordStart returns the position at which the word that contains byte i of a
+// line begins.
 func wordStart(line string, i int) int {
 	if line[i] == ' ' || line[i] == '\t' {
 		return i
@@ -213,7 +214,7 @@ func wordStart(line string, i int) int {
 	return strings.LastIndexAny(line[:i], " \t") + 1
 }
 
-// unclosed are the errors about a bracket or quote that stays open. Every
+// unclosed lists the errors about a bracket or quote that stays open. Every
 // prefix of the text that ends inside a bracket or quote is invalid, even if it
 // is closed later, so the search must start at the end.
 var unclosed = map[string]string{
@@ -222,8 +223,8 @@ var unclosed = map[string]string{
 	"found unexpected end of stream":   "the quote is not closed",
 }
 
-// first returns the smallest index such that the prefixes of the text at this
-// and all later ends have the error.
+// first returns the smallest index at and after which every prefix of the text
+// that ends there has the error.
 func (s source) first(ends []int, text string) (int, bool) {
 	if unclosed[text] == "" {
 		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })
@@ -245,8 +246,8 @@ func (s source) complains(end int, text string) bool {
 	return said == text || unclosed[text] != ""
 }
 
-// explain translates an error of the library for the author of a file; at is
-// the text that the error is about.
+// explain rewrites an error of the library for the author of a file; at is the
+// text at the position of the error.
 func explain(text, at string) string {
 	if unclosed[text] != "" {
 		return unclosed[text]

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	mostSteps       = 20 // of a kind
+	mostSteps       = 20 // steps of one kind
 	longestStepName = 40
 )
 
@@ -27,18 +27,18 @@ var stepKinds = []struct{ name, about string }{
 	{everyKind, "Further steps of every diagnosis."},
 }
 
-// ownSteps are the names of the files that every diagnosis has.
+// ownSteps lists the names of the files that every diagnosis contains.
 var ownSteps = []string{
 	"heap", "showmap", "smaps", "maps", "meminfo", "gfxinfo", "surfaceflinger", "gpu", "status", "threads", "logcat",
 	"exit_info",
 	"summary", "diagnosis", "analysis",
 }
 
-// placeholders are the allowed words in braces in a command.
+// placeholders lists the words that are allowed in braces in a command.
 var placeholders = []string{"pid", "process", "package", "user"}
 
-// A brace in a command is doubled or starts a placeholder; the text before the
-// first brace is not blank.
+// This matches commands in which each opening brace is doubled or starts a
+// placeholder, and in which the text before the first brace is not blank.
 const (
 	stepNameText = `^[a-z0-9_-]{1,40}$`
 	bracesText   = `\{(\{|(pid|process|package|user)\})`
@@ -153,8 +153,8 @@ func (w *walker) step(at place, of key) {
 	}
 }
 
-// stepsOfAll rejects a step of kind all if its name is also used in another
-// kind.
+// stepsOfAll rejects a step of kind all if its name is also used by a step of
+// another kind.
 func (w *walker) stepsOfAll(of map[string][]Step) {
 	for _, kind := range stepKinds {
 		for i, s := range of[kind.name] {
@@ -167,7 +167,7 @@ func (w *walker) stepsOfAll(of map[string][]Step) {
 	}
 }
 
-// stepName parses the name of a step, which becomes a file name.
+// stepName parses the name of a step, which is used as a file name.
 func stepName(text string) (string, *fault) {
 	if text == "" {
 		return "", &fault{message: "is empty: write a name for the step's file"}
@@ -213,7 +213,7 @@ func stepLine(text string) (string, *fault) {
 	}
 }
 
-// unknownPlaceholder describes the mistake in a brace and what follows it.
+// unknownPlaceholder describes the mistake in a brace and the text after it.
 func unknownPlaceholder(name string, closed bool) *fault {
 	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for a literal brace"
 	if !closed {

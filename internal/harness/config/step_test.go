@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// FuzzStepLine compares the parser of commands with two other checks: what is
-// left when all placeholders are replaced, and the pattern for editors.
+// FuzzStepLine checks the parser of commands in two ways: with the text that
+// remains when all placeholders are replaced, and with the pattern for editors.
 func FuzzStepLine(f *testing.F) {
 	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{",
 		"{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {
@@ -28,7 +28,7 @@ func FuzzStepLine(f *testing.F) {
 		if fault != nil && !strings.Contains(text, fault.part) {
 			t.Errorf("%q: does not contain %q", text, fault.part)
 		}
-		// The two differ in which characters outside of ASCII are spaces.
+		// They disagree about which non-ASCII characters are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {
@@ -37,8 +37,8 @@ func FuzzStepLine(f *testing.F) {
 	})
 }
 
-// FuzzStepName checks that a name is a single file name, valid on every host
-// and distinct from all others.
+// FuzzStepName checks that a name is a single file name, is valid on every host
+// and differs from all other names.
 func FuzzStepName(f *testing.F) {
 	for _, text := range append(append(hostileTexts, ownSteps...), "unreachable", "A", "a_b-9", strings.Repeat("a", 40),
 		strings.Repeat("a", 41)) {
@@ -63,8 +63,8 @@ func FuzzStepName(f *testing.F) {
 	})
 }
 
-// The examples and defaults of a step are valid for it, and missing required
-// values are reported.
+// The examples and defaults of a step are valid, and missing required values
+// are reported.
 func TestStepKeys(t *testing.T) {
 	s := compiled(t)
 	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose:\n  steps:\n    " +

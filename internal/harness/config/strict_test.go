@@ -14,8 +14,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// fileForm is the file for the library's own strict decoder, with every value
-// as text: it defines names and shapes of keys, but no values.
+// fileForm describes the file for the library's own strict decoder, with every
+// value as text: it defines the names and structure of the keys, but not their
+// values.
 type fileForm struct {
 	Version string
 	App     struct {
@@ -113,7 +114,7 @@ func (f *instrumentForm) UnmarshalYAML(n *yaml.Node) error {
 var ownKeys = regexp.MustCompile(`^line \d+: field x-\S* not found in type`)
 
 // strictly returns the error of the library's strict decoder, which serves as
-// an independent check of a file. It ignores keys that begin with x-.
+// an independent check of a file. Keys that begin with x- are ignored.
 func strictly(text string) error {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
@@ -124,8 +125,8 @@ func strictly(text string) error {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("a second document")
 	}
-	// When a node is written again, its anchors are lost, so only a workload
-	// without aliases can be checked alone.
+	// A node loses its anchors when it is written again, so only a workload
+	// without aliases can be checked separately.
 	if f.Workload.Kind != yaml.MappingNode || hasAlias(&f.Workload) {
 		return nil
 	}
@@ -193,7 +194,7 @@ func TestSecondOpinion(t *testing.T) {
 			}
 			if strings.Contains(p.Message, "unknown key") || strings.Contains(p.Message, "duplicate key") {
 				agreed["refused"]++
-				// Keys below x- are not part of the form.
+				// Keys below x- are not part of fileForm.
 				if second == nil && yaml.Unmarshal([]byte(text), new(any)) == nil {
 					t.Errorf("the library accepts a file that is rejected with %v", p)
 				}

@@ -10,18 +10,19 @@ import (
 )
 
 // plainText matches free text that needs no quotes: it begins with a letter or
-// a slash, and contains no characters with a meaning in YAML or in this file.
+// a slash, and contains no characters that have a meaning in YAML or in this
+// file.
 var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9._/]*([:@=+-][A-Za-z0-9._/]+)*$`)
 
-// truths are words that some version of YAML parses as something other than
+// truths lists words that some version of YAML parses as something other than
 // text (https://yaml.org/type/bool.html).
 var truths = map[string]bool{
 	"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true,
 }
 
-// yamlText writes free text as a YAML value that yields the same text when
-// parsed. It is quoted unless it is unambiguous, is on one line, and has
-// escaped dollars.
+// yamlText writes free text as a YAML value that yields the same text when it
+// is parsed. The value is quoted unless it is unambiguous and on one line.
+// Dollar signs are escaped.
 func yamlText(free string) string {
 	if plainText.MatchString(free) && !truths[strings.ToLower(free)] {
 		return free
@@ -58,5 +59,5 @@ func yamlPairs(pairs map[string]string) string {
 	return "{ " + strings.Join(out, ", ") + " }"
 }
 
-// quoted returns the user's value in quotes for a message.
+// quoted returns the user's value in quotes, for a message.
 func quoted(value string) string { return text.Quote(value, 60) }

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// fault is a mistake in a value whose position is not yet known.
+// fault is a mistake in a value whose position in the file is not yet known.
 type fault struct {
 	message    string
 	suggestion string
 	unset      bool   // caused by an unset variable
-	part       string // the wrong part of the text, if it is not the whole text
+	part       string // the invalid part of the text, if it is not the whole text
 }
 
-// parser parses the text of a value into a T.
+// parser is a function that parses the text of a value into a T.
 type parser[T any] func(text string) (T, *fault)
 
-// restrict limits a parser to the values that satisfy a rule. The text of the
-// rule follows "must be ..." in a message.
+// restrict limits a parser to values that satisfy a condition. In a message,
+// the text of the condition follows "must be".
 func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
 	return func(text string) (T, *fault) {
 		v, f := parse(text)
@@ -34,7 +34,8 @@ func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T]
 	}
 }
 
-// longestNumber bounds the time for parsing a number; 2^64 has 20 digits.
+// longestNumber is the maximum length of a number, which bounds the time for
+// parsing it; 2^64 has 20 digits.
 const longestNumber = 40
 
 var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
@@ -61,8 +62,8 @@ var (
 	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
 )
 
-// suggestWhole turns 026, 200k and 200,000 into digits; for any other text it
-// returns nothing.
+// suggestWhole suggests digits for texts such as 026, 200k and 200,000; it
+// returns "" for any other text.
 func suggestWhole(text string) string {
 	if len(text) > longestNumber {
 		return ""
@@ -111,7 +112,8 @@ var sizeUnits = map[string]int64{
 
 var sizePattern = regexp.MustCompile(`^([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-z]+)$`)
 
-// ParseSize parses a number of bytes with its unit, in the format of the file.
+// ParseSize parses a size with its unit, as in the file, and returns it in
+// bytes.
 func ParseSize(text string) (int64, error) {
 	n, bad := size(text)
 	switch {
@@ -123,7 +125,7 @@ func ParseSize(text string) (int64, error) {
 	return 0, errors.New(bad.message)
 }
 
-// size parses a number of bytes with its unit, rounded down to whole bytes.
+// size parses a size with its unit and returns it in bytes, rounded down.
 func size(text string) (int64, *fault) {
 	m := sizePattern.FindStringSubmatch(text)
 	if len(text) > longestNumber || m == nil {
@@ -160,7 +162,7 @@ func size(text string) (int64, *fault) {
 	return bytes.Int64(), nil
 }
 
-// ParseRate parses a number of bytes per hour, in the format of the file.
+// ParseRate parses a rate as in the file, and returns it in bytes per hour.
 func ParseRate(text string) (int64, error) {
 	n, bad := rateKind.parse(text)
 	switch {
@@ -172,7 +174,7 @@ func ParseRate(text string) (int64, error) {
 	return 0, errors.New(bad.message)
 }
 
-// rate parses a number of bytes per hour: 50MB/h.
+// rate parses a rate such as 50MB/h and returns it in bytes per hour.
 func rate(text string) (int64, *fault) {
 	amount, hourly := strings.CutSuffix(text, "/h")
 	n, f := size(amount)
@@ -199,8 +201,8 @@ var (
 	durationWords   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
 )
 
-// duration parses a duration as in Go, with d for 24 hours in addition to h, m,
-// s and smaller units: 1h30m, 300ms, 1.5d. 0 needs no unit.
+// duration parses a duration as Go does, but also accepts d for 24 hours:
+// 1h30m, 300ms, 1.5d. 0 needs no unit.
 func duration(text string) (time.Duration, *fault) {
 	if text == "0" {
 		return 0, nil
@@ -234,10 +236,10 @@ func durationOf(count, unit string) (time.Duration, bool) {
 	return 24 * d, err == nil && d <= math.MaxInt64/24
 }
 
-// bare is a number without a unit.
+// bare matches a number without a unit.
 var bare = regexp.MustCompile(`^[1-9][0-9]{0,5}(\.[0-9]+)?$`)
 
-// withUnit suggests a probable unit for a number without one.
+// withUnit suggests a likely unit for a number without one.
 func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[time.Duration] {
 	return func(text string) (time.Duration, *fault) {
 		d, f := parse(text)
@@ -249,8 +251,8 @@ func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[t
 	}
 }
 
-// suggestDuration turns "8 hours" into "8h"; for any other text it returns
-// nothing.
+// suggestDuration suggests "8h" for "8 hours"; it returns "" for any other
+// text.
 func suggestDuration(text string) string {
 	m := durationWords.FindStringSubmatch(text)
 	if m == nil || len(text) > longestNumber {
@@ -269,7 +271,7 @@ func suggestDuration(text string) string {
 	return ""
 }
 
-// oneOf parses one of a few words.
+// oneOf returns a parser that accepts the given words.
 func oneOf(words ...string) parser[string] {
 	return func(text string) (string, *fault) {
 		for _, w := range words {

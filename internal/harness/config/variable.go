@@ -39,7 +39,7 @@ func cutReference(text string) (reference, *fault) {
 	return r, nil
 }
 
-// value looks up the variable. own reports whether the value is a default in
+// value looks up the variable. own reports whether the value is a default from
 // the file itself, which is not a secret.
 func (r reference) value(getenv func(string) (string, bool)) (text string, own bool, f *fault) {
 	v, set := getenv(r.name)
@@ -56,10 +56,11 @@ func (r reference) value(getenv func(string) (string, bool)) (text string, own b
 	return r.operand, true, nil
 }
 
-// longestReason bounds how many characters of the author's message are shown.
+// longestReason is the maximum number of characters of the author's message
+// that are shown.
 const longestReason = 200
 
-// reason is the file author's message about a missing variable.
+// reason returns the message of the file's author about a missing variable.
 func (r reference) reason() string {
 	if r.operand == "" {
 		return "it is unset or empty"
@@ -67,11 +68,12 @@ func (r reference) reason() string {
 	return text.Head(r.operand, longestReason)
 }
 
-// filled is a text with its references replaced.
+// filled is a text in which the references are replaced.
 type filled struct {
 	text  string
-	names []string // of the variables
-	// secrets are the values of variables: messages show only their names.
+	names []string // names of the variables
+	// secrets holds the values of variables; messages show only the names of
+	// these variables.
 	secrets []secret
 }
 
@@ -79,8 +81,8 @@ type filled struct {
 type secret struct{ name, value string }
 
 // fill replaces the references in the text of a value; $$ becomes one $, and
-// any other $ is literal. Replaced text is not scanned again. A fault includes
-// the reference as written, so that its column can be found.
+// any other $ is literal. The inserted text is not searched for references. A
+// fault includes the reference as written, which is needed to find its column.
 func fill(text string, getenv func(string) (string, bool)) (filled, string, *fault) {
 	var b strings.Builder
 	var out filled

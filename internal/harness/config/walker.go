@@ -9,15 +9,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The limits of a file. They are far above what a run needs, and protect
-// against a malicious file: aliases can turn a few lines into billions of
-// values.
+// These limits are far above what a run needs. They protect against a malicious
+// file: aliases can turn a few lines into billions of values.
 const (
 	mostDepth    = 32    // nested mappings and lists
-	mostEntries  = 1000  // of a list
-	mostMerged   = 10000 // keys that merges add
-	mostProblems = 100   // reported at once
-	mostNoted    = 2000  // recorded; any more are only counted
+	mostEntries  = 1000  // entries of a list
+	mostMerged   = 10000 // keys added by merges
+	mostProblems = 100   // problems reported at once
+	mostNoted    = 2000  // problems recorded; any more are only counted
 )
 
 var tooDeep = fmt.Sprintf("mappings and lists are nested more than %d levels deep", mostDepth)
@@ -27,7 +26,7 @@ const (
 	mergeTag = "!!merge"
 )
 
-// place is a value in the file or in a layer over it.
+// place is the position of a value in the file or in a layer over it.
 type place struct {
 	key  *yaml.Node // nil in a list and for the file as a whole
 	node *yaml.Node
@@ -41,7 +40,7 @@ func (p place) entry(i int, node *yaml.Node) place {
 	return place{node: node, path: fmt.Sprintf("%s[%d]", p.path, i), from: p.from}
 }
 
-// mark returns the node that messages about the place as a whole point to.
+// mark returns the node at which messages about the place as a whole point.
 func (p place) mark() *yaml.Node {
 	if p.key != nil {
 		return p.key
@@ -49,7 +48,7 @@ func (p place) mark() *yaml.Node {
 	return p.node
 }
 
-// named returns the path as it is spelled in the file, including a profile.
+// named returns the path as it is written in the file, including the profile.
 func (p place) named() string {
 	if p.from == nil || p.from.kind != Profile {
 		return p.path
@@ -63,8 +62,8 @@ func (p place) named() string {
 // noted is a problem that a walk has found.
 type noted struct {
 	Problem
-	outside bool // in a layer of the file or outside of it
-	unset   bool // a variable is not set
+	outside bool // in a profile, or outside the file
+	unset   bool // caused by an unset variable
 }
 
 // byOthers reports whether a problem is in the file but may be caused by a
@@ -77,15 +76,15 @@ type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
 	filled   map[*yaml.Node]filling
-	secrets  secrets // that were substituted
-	private  secrets // the part that is not shown on devices and in records
+	secrets  secrets // all secrets that were substituted
+	private  secrets // those secrets that are not shown on devices and in records
 	wanted   func(path string) string
 	lenient  bool     // an unset variable is not a problem
-	supplied []*layer // layers for whose keys the file need not have a value
+	supplied []*layer // layers that may supply values in place of the file
 	root     place
 	problems []noted
-	origins  map[string]Origin // of the values that were accepted
-	written  map[string]place  // all keys of the schema that the file has
+	origins  map[string]Origin // origins of the accepted values
+	written  map[string]place  // all keys of the schema that occur in the file
 	profiles []profile
 	merged   int
 	unnoted  int // problems beyond mostNoted
@@ -116,8 +115,8 @@ func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 // refuse records a problem at a place.
 func (w *walker) refuse(at place, f *fault) { w.note(at, at.mark().Line, at.mark().Column, f) }
 
-// refuseValue records a problem with the value at a place. The value may be
-// written elsewhere, at an anchor.
+// refuseValue records a problem with the value at a place. If the value is an
+// alias, it is written elsewhere.
 func (w *walker) refuseValue(at place, f *fault) {
 	n := resolved(at.node)
 	w.note(at, n.Line, n.Column, f)
@@ -140,15 +139,15 @@ func (w *walker) note(at place, line, column int, f *fault) {
 
 func (w *walker) full() bool { return len(w.problems) >= mostNoted }
 
-// wrote reports whether the file has a key, even if its value is invalid.
+// wrote reports whether the file contains a key, even if its value is invalid.
 func (w *walker) wrote(path string) bool {
 	_, ok := w.written[path]
 	return ok
 }
 
 // given reports whether a key has a value in the file, or in a layer that is
-// stronger than the whole file, so that values from the environment need not be
-// repeated in the file.
+// stronger than the whole file. This way, values from the environment need not
+// be repeated in the file.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
@@ -180,9 +179,8 @@ func (w *walker) accept(at place, names []string) {
 	w.origins[at.path] = o
 }
 
-// shape rejects what is not allowed in any part of a file, whether the part is
-// in the schema or not. It does not follow aliases, so it visits every node
-// once.
+// shape rejects what is not allowed in any part of a file, even in parts
+// outside the schema. It does not follow aliases, so it visits every node once.
 func (w *walker) shape(n *yaml.Node) { w.shapeAt(n, 1) }
 
 func (w *walker) shapeAt(n *yaml.Node, depth int) {
@@ -202,8 +200,8 @@ func (w *walker) shapeAt(n *yaml.Node, depth int) {
 }
 
 // refuseTag rejects a tag. A tag that begins with != is the operator of an
-// unquoted rule: it is read as the text that was meant, so that only the
-// missing quotes are reported.
+// unquoted rule: it is read as the intended text, so that only the missing
+// quotes are reported.
 func (w *walker) refuseTag(n *yaml.Node) {
 	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
 	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
@@ -234,7 +232,7 @@ func (w *walker) uniqueKeys(n *yaml.Node) {
 	}
 }
 
-// pair is a key and its value in a mapping.
+// pair is a key of a mapping and its value.
 type pair struct {
 	key, value *yaml.Node
 	from       *layer
@@ -258,7 +256,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// pairsOf returns the keys and values of a mapping, and rejects any other node.
+// pairsOf returns the keys and values of a mapping. It rejects nodes that are
+// not mappings.
 func (w *walker) pairsOf(at place) ([]pair, bool) {
 	n := resolved(at.node)
 	if n.Kind != yaml.MappingNode {
@@ -268,8 +267,9 @@ func (w *walker) pairsOf(at place) ([]pair, bool) {
 	return w.layered(at), true
 }
 
-// layered returns the keys and values of a mapping with those of the layers
-// over it: mappings are merged key by key, and all other values are replaced.
+// layered returns the keys and values of a mapping, combined with those of the
+// layers over it: mappings are merged key by key, and all other values are
+// replaced.
 func (w *walker) layered(at place) []pair {
 	out := unfoldBrief(at, w.pairs(at.node))
 	for i := range out {
@@ -302,8 +302,8 @@ func (w *walker) layered(at place) []pair {
 	return out
 }
 
-// unfoldBrief turns a single value that is the short form of a mapping into the
-// mapping, so that a layer over it has the same form.
+// unfoldBrief converts a single value that is the short form of a mapping into
+// that mapping, so that it can be merged with a layer over it.
 func unfoldBrief(at place, pairs []pair) []pair {
 	if at.path != "workload" {
 		return pairs
@@ -322,8 +322,8 @@ func unfoldBrief(at place, pairs []pair) []pair {
 	return pairs
 }
 
-// misplaced reports whether a profile has a key that is only allowed in the
-// file itself.
+// misplaced reports whether a profile contains a key that is only allowed in
+// the file itself.
 func (p pair) misplaced(at place) bool {
 	return at.path == "" && p.from != nil && p.from.kind == Profile && belongsOutside(p.key.Value)
 }
@@ -346,9 +346,9 @@ func (w *walker) mergeable(below place, p pair) bool {
 	})
 }
 
-// pairs returns the keys and values of a mapping with those of its merges: a
-// key of the mapping itself overrides a merged one, and an earlier merge
-// overrides a later one (https://yaml.org/type/merge.html).
+// pairs returns the keys and values of a mapping, including those of its
+// merges. A key of the mapping itself overrides a merged one, and an earlier
+// merge overrides a later one (https://yaml.org/type/merge.html).
 func (w *walker) pairs(n *yaml.Node) []pair {
 	var out []pair
 	w.addPairs(resolved(n), map[string]bool{}, nil, &out)
@@ -375,7 +375,8 @@ func (w *walker) addPairs(n *yaml.Node, seen map[string]bool, inside []*yaml.Nod
 	}
 }
 
-// mergeSources returns the mappings that << refers to: one or a list of them.
+// mergeSources returns the mappings that << refers to, which may be one mapping
+// or a list of them.
 func mergeSources(m *yaml.Node) []*yaml.Node {
 	if r := resolved(m); r.Kind == yaml.SequenceNode {
 		return r.Content
@@ -423,8 +424,8 @@ func (w *walker) mapping(at place, keys []key) {
 			w.refuseKey(p, func(p pair) place { return p.itself(at) },
 				func(at place) *fault { return unknownKey(name, keys, at) })
 			if k, ok := suggestKey(p, at, keys, pairs); ok {
-				// The key is read as if it were valid, so that mistakes below
-				// it are reported, but not that the key is missing.
+				// The key is read as if it were valid: mistakes below it are
+				// reported, but the key itself is not reported as missing.
 				below.path = join(at.path, k.name)
 				w.written[below.path] = below
 				k.take(w, below)
@@ -440,7 +441,7 @@ func (w *walker) mapping(at place, keys []key) {
 	}
 }
 
-// refuseKey rejects a key in every layer that has it.
+// refuseKey rejects a key in every layer that contains it.
 func (w *walker) refuseKey(p pair, where func(pair) place, why func(place) *fault) {
 	for _, o := range append([]over{{p.key, p.value, p.from}}, p.over...) {
 		at := where(pair{key: o.key, value: o.node, from: o.from})
@@ -457,7 +458,7 @@ func find(keys []key, name string) (key, bool) {
 	return key{}, false
 }
 
-// names returns the possible keys.
+// names returns the names of the allowed keys.
 func names(keys []key) []string {
 	var out []string
 	for _, k := range keys {
@@ -468,8 +469,8 @@ func names(keys []key) []string {
 	return out
 }
 
-// unknownKey suggests a key of the same mapping with a similar name, or else a
-// key of the same name that belongs elsewhere.
+// unknownKey reports an unknown key. It suggests a key of the same mapping with
+// a similar name, or else a key with the same name that belongs elsewhere.
 func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
 	possible := possibleKeys(keys, at)
@@ -492,7 +493,7 @@ func unknownKey(name string, keys []key, at place) *fault {
 	return f
 }
 
-// possibleKeys returns the possible keys at a place.
+// possibleKeys returns the keys that are allowed at a place.
 func possibleKeys(keys []key, at place) []string {
 	possible := names(keys)
 	if at.path == "" && at.from != nil {
@@ -502,7 +503,7 @@ func possibleKeys(keys []key, at place) []string {
 }
 
 // suggestKey returns the key that was probably meant by an unknown one, unless
-// that key is present too.
+// the mapping already contains that key.
 func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	near, ok := suggestName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
@@ -511,8 +512,8 @@ func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	return find(keys, near)
 }
 
-// suggestName returns the name that was probably meant by an unknown name: the
-// only name with a dot that contains the unknown name as a part, or else a
+// suggestName returns the name that was probably meant by an unknown name. This
+// is the only dotted name that contains the unknown name as a part, or else a
 // similar name.
 func suggestName(name string, possible []string) (string, bool) {
 	if whole := wholeNames(name, possible); len(whole) == 1 {
@@ -521,7 +522,7 @@ func suggestName(name string, possible []string) (string, bool) {
 	return Nearest(name, possible)
 }
 
-// wholeNames returns the names with a dot of which a name is a part: they begin
+// wholeNames returns the dotted names that contain a name as a part: they begin
 // with the name followed by a dot or an underscore, or end with a dot followed
 // by the name.
 func wholeNames(name string, possible []string) []string {
@@ -548,7 +549,7 @@ func pathOf(name, path string, keys []key) string {
 	return ""
 }
 
-// text returns the text of a single value with its variables substituted.
+// text returns the text of a single value in which variables are substituted.
 func (w *walker) text(at place) (filled, bool) {
 	n := resolved(at.node)
 	switch {
@@ -591,16 +592,17 @@ func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
 }
 
 // filling is the result of a substitution. It is kept because a file is walked
-// once for each profile, and the environment does not change in between.
+// once for each profile, and the environment stays the same.
 type filling struct {
 	text      filled
 	reference string
 	fault     *fault
 }
 
-// columnOf finds a part of a value in the line where the value begins. It
-// returns the column of the value if the part is not in that line, or if the
-// line is too long to be searched for each of many values.
+// columnOf returns the column of a part of a value, which it searches in the
+// line where the value begins. It returns the column of the value itself if the
+// part is not in that line, or if the line is too long to be searched for each
+// of many values.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
 	if part == "" || n.Line < 1 {
@@ -618,7 +620,7 @@ func (w *walker) columnOf(n *yaml.Node, part string) int {
 	return n.Column + utf8.RuneCountInString(before)
 }
 
-// scalar returns a reader of one value.
+// scalar returns a reader for a single value.
 func scalar[T any](into *T, parse parser[T]) reader {
 	return func(w *walker, at place) {
 		t, ok := w.text(at)
@@ -629,7 +631,7 @@ func scalar[T any](into *T, parse parser[T]) reader {
 		if f != nil {
 			n, part := resolved(at.node), f.part
 			if len(t.secrets) > 0 {
-				part = "" // the value is not in the file
+				part = "" // the value is outside the file
 			}
 			w.note(at, n.Line, w.columnOf(n, part), f.hide(t, w.wanted(at.path)))
 			return
@@ -639,7 +641,7 @@ func scalar[T any](into *T, parse parser[T]) reader {
 	}
 }
 
-// from lists the variables in an invalid value.
+// from returns a note about the variables in an invalid value.
 func (f *fault) from(names []string) *fault {
 	if len(names) == 0 {
 		return f
@@ -653,10 +655,10 @@ type traits uint8
 const (
 	distinct traits = 1 << iota
 	mayBeEmpty
-	mayBeSingle // a single value is the short form of a list of it
+	mayBeSingle // a single value is the short form of a list with one entry
 )
 
-// list returns a reader of a list of values.
+// list returns a reader for a list of values.
 func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 	return func(w *walker, at place) {
 		n := resolved(at.node)
