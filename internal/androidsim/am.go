@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// am implements the activity manager's command, as far as memory tests need it.
+// am implements the am command, as far as memory tests need it.
 func am(c *call) int {
 	if len(c.Args) > 1 && c.Args[1] == "instrument" {
 		return c.instrument(c.Args[2:]) // a separate program (cmds/am/am)
@@ -55,7 +55,7 @@ func am(c *call) int {
 	return 255
 }
 
-// amHelp lists the options of dumpheap in this version.
+// amHelp lists the options of am dumpheap in this version.
 func amHelp(api int) string {
 	options, notes := "[--user <USER_ID> current] [-n]", "      -n: dump native heap instead of managed heap\n"
 	if api >= heapGC {
@@ -80,8 +80,8 @@ func amHelp(api int) string {
 		"the given application.\n"
 }
 
-// each calls f for every process of a package. It returns false if there is
-// none.
+// each calls f for every process of a package. It returns false if the package
+// has no process.
 func (p *Phone) each(pkg string, f func(*process, time.Duration)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,9 +111,9 @@ func (c *call) forceStop(args []string) int {
 	return 0
 }
 
-// stopPackage ends the processes of a package, which stay down until they are
-// started (ActivityManagerService.forceStopPackageLocked). The caller must hold
-// the lock.
+// stopPackage ends the processes of a package; they stay down until they are
+// started again (ActivityManagerService.forceStopPackageLocked). The caller
+// must hold the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 	why := cause{reason: androidtext.UserRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
 	for _, proc := range p.procs {
@@ -131,8 +131,8 @@ func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 // stopReason precedes the reason in the description of a stopped process.
 const stopReason = " due to "
 
-// operand returns the first argument that is not an option; options in valued
-// have a value.
+// operand returns the first argument that is not an option; the options in
+// valued take a value.
 func operand(args []string, valued ...string) string {
 	for i := 0; i < len(args); i++ {
 		skip := false
@@ -149,8 +149,8 @@ func operand(args []string, valued ...string) string {
 	return ""
 }
 
-// startProcesses starts the processes of a package that are not running, if
-// system_server is up.
+// startProcesses starts those processes of a package that are not running, if
+// system_server is running.
 func (p *Phone) startProcesses(pkg string) (found, started bool) {
 	system := p.server() != 0
 	found = p.each(pkg, func(proc *process, up time.Duration) {
@@ -163,7 +163,7 @@ func (p *Phone) startProcesses(pkg string) (found, started bool) {
 }
 
 // componentIn returns the component in the arguments of am start, and whether
-// they have -S.
+// the arguments contain -S.
 func componentIn(args []string) (component string, stop bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
@@ -217,9 +217,8 @@ func (c *call) startApp(args []string) int {
 	return 0
 }
 
-// noService is the error of `cmd` when system_server does not run
-// (frameworks/native cmds/cmd/cmd.cpp); am and pm go through it since Android
-// 8.
+// noService prints the error of `cmd` when system_server is not running
+// (frameworks/native cmds/cmd/cmd.cpp); am and pm use cmd since Android 8.
 func (c *call) noService(name string) int {
 	if c.phone.opt.API < 26 {
 		fmt.Fprintf(c.Errs, "Error: Unable to connect to %s manager; is the system running?\n", name)
@@ -229,7 +228,7 @@ func (c *call) noService(name string) int {
 	return 20
 }
 
-// pm lists packages and their paths.
+// pm implements the pm command: it lists packages and their paths.
 func pm(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("package")
@@ -254,12 +253,13 @@ func pm(c *call) int {
 	return 255
 }
 
-// systemPackages are on the system partition; the apps of Options are not.
+// systemPackages lists the packages on the system partition, without
+// Options.Apps.
 var systemPackages = []string{"com.android.systemui", "com.android.phone"}
 
-// listPackages is pm list packages
+// listPackages implements pm list packages
 // (PackageManagerShellCommand.runListPackages): -3 omits system packages, -s
-// omits the others, and -d omits all enabled ones.
+// omits the others, and -d omits all enabled packages.
 func (c *call) listPackages(args []string) {
 	filter := operand(args, "--user", "--uid")
 	show := func(pkg string) {
@@ -279,7 +279,7 @@ func (c *call) listPackages(args []string) {
 	}
 }
 
-// testPackages returns the packages of instrumentations that are not apps.
+// testPackages returns the packages that contain instrumentations but no app.
 func (p *Phone) testPackages() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		if _, app := p.app(i.Package, 0); !app && !slices.Contains(out, i.Package) {
@@ -289,7 +289,7 @@ func (p *Phone) testPackages() (out []string) {
 	return out
 }
 
-// listInstrumentations is pm list instrumentation
+// listInstrumentations implements pm list instrumentation
 // (PackageManagerShellCommand.runListInstrumentation).
 func (c *call) listInstrumentations(args []string) {
 	target := operand(args)

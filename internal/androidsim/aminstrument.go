@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// instrumentCall contains the arguments of `am instrument`.
+// instrumentCall holds the arguments of `am instrument`.
 type instrumentCall struct {
 	wait, raw bool
-	// values are from -e.
+	// values holds the -e options.
 	values    map[string]string
 	component string
 }
@@ -27,8 +27,8 @@ var instrumentFlags = map[string]int{
 }
 
 // parseInstrument parses the arguments (cmds/am Am.java, runInstrument).
-// unknown is an option that does not exist, illegal any other error. -m and -f,
-// which write protocol buffers, count as unknown here.
+// unknown is the first unknown option; illegal describes any other error. -m
+// and -f, which write protocol buffers, count as unknown here.
 func parseInstrument(args []string, api int) (o instrumentCall, unknown, illegal string) {
 	o.values = map[string]string{}
 	last := "instrument"
@@ -66,7 +66,7 @@ func parseInstrument(args []string, api int) (o instrumentCall, unknown, illegal
 	return o, "", illegal
 }
 
-// instrument is `am instrument` (cmds/am Instrument.java).
+// instrument implements `am instrument` (cmds/am Instrument.java).
 func (c *call) instrument(args []string) int {
 	if c.phone.server() == 0 {
 		fmt.Fprintln(c.Errs, "Error type 2")
@@ -106,8 +106,8 @@ func (c *call) instrument(args []string) int {
 	return c.follow(run, o)
 }
 
-// componentOf returns the full name of an instrumentation. Since Android 8 its
-// package is sufficient (Instrument.parseComponentName).
+// componentOf returns the full name of an instrumentation. Since Android 8 the
+// package name is sufficient (Instrument.parseComponentName).
 func (p *Phone) componentOf(text string) (component, illegal string) {
 	pkg, class, ok := strings.Cut(text, "/")
 	switch {
@@ -134,8 +134,8 @@ func (p *Phone) componentOf(text string) (component, illegal string) {
 	return "", "Found multiple instrumentations: " + strings.Join(found, ", ")
 }
 
-// chosen returns the tests that the values of -e select: class lists classes
-// and methods; without it all tests run. With log they are only reported
+// chosen returns the tests that the -e options select: class lists classes and
+// methods; without it, all tests run. With log, the tests are only reported
 // (androidx.test.internal.runner.RunnerArgs and TestRequestBuilder).
 func (i Instrumentation) chosen(values map[string]string) []Test {
 	tests := i.Tests
@@ -184,12 +184,12 @@ func testDelay(text string) (delay time.Duration, illegal string) {
 	return time.Duration(n) * time.Millisecond, ""
 }
 
-// instrumentPoll is the device time between two checks of `am instrument` for
+// instrumentPoll is the device time between two checks by `am instrument` of
 // whether the process is alive.
 const instrumentPoll = 500 * time.Millisecond
 
-// follow prints the reports of a run as they arrive. The tests do not depend on
-// it.
+// follow prints the reports of a run as they arrive. The tests run
+// independently of it.
 func (c *call) follow(r *testRun, o instrumentCall) int {
 	p := c.phone
 	out := &reportPrinter{call: c, raw: o.raw, run: r}
@@ -223,8 +223,8 @@ func (c *call) follow(r *testRun, o instrumentCall) int {
 	}
 }
 
-// instrumentError is TextStatusReporter.onError with -w. BaseCommand prints
-// errors of the command line a second time.
+// instrumentError prints an error as TextStatusReporter.onError does with -w.
+// BaseCommand prints errors in the command line a second time.
 func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool) {
 	switch {
 	case !o.wait:
@@ -237,7 +237,7 @@ func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool)
 	}
 }
 
-// noInstrumentation reports that the instrumentation cannot be started
+// noInstrumentation prints that the instrumentation cannot be started
 // (ActivityManagerService.reportStartInstrumentationFailureLocked).
 func (c *call) noInstrumentation(o instrumentCall, component, why string) int {
 	if o.wait {
@@ -248,7 +248,7 @@ func (c *call) noInstrumentation(o instrumentCall, component, why string) int {
 	return c.thrown(failure)
 }
 
-// failOnCreate reports a runner that throws before its first test
+// failOnCreate reports that the runner threw an exception before its first test
 // (AppErrors.crashApplicationInner).
 func (c *call) failOnCreate(o instrumentCall, i *Instrumentation, thrown, message string) int {
 	p := c.phone
@@ -276,8 +276,8 @@ func (c *call) thrown(message string) int {
 	return 1
 }
 
-// illegal prints an IllegalArgumentException, to which BaseCommand adds the
-// help.
+// illegal prints an IllegalArgumentException, followed by the help that
+// BaseCommand adds.
 func (c *call) illegal(message string) int {
 	c.Printf("%s", amHelp(c.phone.opt.API))
 	c.Out.Flush()

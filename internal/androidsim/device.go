@@ -2,7 +2,7 @@ package androidsim
 
 import "io/fs"
 
-// devices are the files of /dev. Writes to them are discarded.
+// devices holds the files in /dev. Writes to them are discarded.
 var devices = map[string]info{
 	"/dev/null": {name: "null", mode: charDevice},
 	"/dev/zero": {name: "zero", mode: charDevice},
@@ -10,7 +10,7 @@ var devices = map[string]info{
 
 const charDevice = fs.ModeDevice | fs.ModeCharDevice | 0o666
 
-// zeros is /dev/zero.
+// zeros implements /dev/zero.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

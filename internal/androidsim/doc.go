@@ -1,11 +1,11 @@
-// Package androidsim is a phone in memory. Its processes follow memory models
-// (steady, warm-up, GC sawtooth, periodic load, peaks, steps, caches, leaks of
-// each kind at a given rate, crash and restart), and everything that it prints
-// has the format of its Android version.
+// Package androidsim simulates phones in memory. Their processes follow memory
+// models (steady, warm-up, GC sawtooth, periodic load, peaks, steps, caches,
+// leaks of each kind at a given rate, crash and restart), and every output has
+// the format of the phone's Android version.
 //
-// It is a Phone of package adbd: behind an adbd.Server it cannot be
-// distinguished from a phone behind an adb server, and nothing needs to be
-// installed. Tests and `leakgate demo` run on it.
+// A Phone implements the Phone interface of package adbd: behind an adbd.Server
+// it cannot be distinguished from a phone behind an adb server, and nothing
+// needs to be installed. Tests and `leakgate demo` use it.
 //
 // # Time scale
 //
@@ -21,49 +21,49 @@
 //	getprop leakgate.time_scale
 //
 // which prints 1 on this phone without a scale and nothing on a real one. All
-// time is from package time, so a phone in a testing/synctest bubble runs on
-// the clock of the bubble, and its goroutines only wait for what the bubble
-// sees.
+// times come from package time, so a phone in a testing/synctest bubble uses
+// the bubble's clock, and its goroutines only wait for events inside the
+// bubble.
 //
 // # Truth
 //
 // The memory of a process is a function of the seed, the name and user of the
 // process, its life, the device time, and what was done to it (a signal for a
-// GC, a freeze, tests). Two readings at one time agree whatever their source:
-// the Pss and SwapPss lines of smaps, smaps_rollup and showmap, and the TOTAL
-// of dumpsys meminfo less EGL and GL mtrack, are the same number. Phone.Memory
-// returns it without any text.
+// GC, a freeze, tests). Readings taken at the same time agree, whatever their
+// source: the sum of the Pss and SwapPss lines of smaps, smaps_rollup and
+// showmap equals the TOTAL of dumpsys meminfo minus EGL and GL mtrack.
+// Phone.Memory returns it without any text.
 //
 // # Heap dumps
 //
 // am dumpheap writes a dump like ART. The Java leaks of the process are
 // destroyed Activities in a static list: as many as dumpsys meminfo counts.
-// They retain as many bytes as the model says. A few megabytes stand for the
-// rest of the heap. The file is generated on each read, so its size costs no
-// memory: ProcessSpec.DumpBytes makes it as large as a test needs.
+// They retain as many bytes as the model specifies. A few megabytes represent
+// the rest of the heap. The file is generated on each read, so its size costs
+// no memory: ProcessSpec.DumpBytes makes it as large as a test needs.
 //
 // # Screens
 //
-// An app with App.Screens can be driven by a suite: am start opens a screen,
-// the keys BACK and HOME of input close and leave it, and am force-stop ends
-// the app. dumpsys meminfo, gfxinfo, the memory and the heap dumps of the
-// process agree on what screens hold: in a dump ActivityThread.mActivities
-// holds open screens, a static list those that leak, and a Message of the main
-// thread those that linger.
+// A suite can drive an app with App.Screens: am start opens a screen, the keys
+// BACK and HOME of input close and leave it, and am force-stop ends the app.
+// dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process agree
+// on what screens hold: in a dump ActivityThread.mActivities holds open
+// screens, a static list those that leak, and a Message of the main thread
+// those that linger.
 //
 // # Faults
 //
 // Everything that can go wrong with a phone can be switched on and off while it
-// runs. Each fault is a method that returns a function to end it. Faults
-// combine, and a fault that is off costs nothing. Times are device times.
-// Faults of the cable are those of an adbd.Line. Faults lists all of them for
-// tests that choose at random.
+// runs. Each fault is a method that returns a function to end it. Faults can be
+// combined, and an inactive fault has no overhead. Times are device times.
+// Faults of the cable belong to adbd.Line. Faults lists all faults for tests
+// that choose at random.
 //
 // # Isolation
 //
 // Commands and files are in memory; nothing is ever executed or opened on the
-// host. The shell is that of package ksh, which bounds what a command line can
-// use; the size of files is bounded here.
+// host. Package ksh implements the shell and bounds what a command line can
+// use; this package bounds the size of files.
 //
 // There is no network, no package installation and no display: input only acts
 // on the keys BACK and HOME.

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// services are the services that this phone can dump.
+// services maps each service that this phone can dump to its function.
 var services = map[string]func(*dump, []string){
 	"meminfo": dumpMeminfo, "gfxinfo": dumpGfxinfo, "gpu": dumpGPU, "SurfaceFlinger": dumpSurfaceFlinger,
 	"activity": dumpActivity, "package": dumpPackage,
@@ -31,10 +31,10 @@ func (p *Phone) service(name string) func(*dump, []string) {
 type dump struct {
 	*call
 	service string
-	// limit is the device time of the timeout.
+	// limit is the timeout in device time.
 	limit   time.Duration
 	expired bool
-	// server is the pid of the system_server that answers, 0 for a service
+	// server is the pid of the system_server that answers, or 0 for a service
 	// outside it; hangs means that the service never answers.
 	server int
 	hangs  bool
@@ -93,9 +93,9 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	return 0
 }
 
-// work waits for the duration of an answer and reports whether it was within
-// the timeout. A frozen process never answers, nor does a system that has
-// ended.
+// work waits as long as the answer takes and reports whether that was within
+// the timeout. A frozen process never answers, and neither does a system that
+// has ended.
 func (d *dump) work(frozen bool) bool {
 	if d.hangs {
 		<-d.Ctx.Done()
@@ -125,7 +125,7 @@ func (d *dump) work(frozen bool) bool {
 	return !d.expired
 }
 
-// serviceNames returns the services that dumpsys lists.
+// serviceNames returns the names that dumpsys lists.
 func (p *Phone) serviceNames() []string {
 	names := []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "gpu" && p.service(name) == nil })
@@ -170,8 +170,8 @@ func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 		if !d.work(v.frozen && !o.Local) {
 			return
 		}
-		// The values are taken at the end of the wait, if the process still
-		// runs.
+		// The values are read at the end of the wait, if the process is still
+		// running.
 		if v, ok := d.phone.find(v.pid); ok {
 			blocks.WriteString(v.meminfo(v.memory()).Text(o))
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is one fault of the phone, selected by its non-zero fields. Everything
-// except the pointers' targets is immutable.
+// fault is one fault of the phone; its non-zero fields say which. Apart from
+// the pointers' targets, it is immutable.
 type fault struct {
-	// state is the state that adb reports instead of device.
+	// state is the state that adb reports instead of "device".
 	state string
-	// rootless: adbd has dropped root. oldShell: it does not support shell_v2.
+	// rootless: adbd has dropped root. oldShell: it lacks shell_v2.
 	rootless, oldShell bool
-	// files is the pattern of the files that file applies to.
+	// files is the pattern of the files to which file applies.
 	files string
 	file  FileFault
 	// truncation, garbled and flood affect the output of commands.
@@ -31,16 +31,16 @@ type fault struct {
 	// dumpsys is the duration of one dumpsys; hangs means that none returns.
 	dumpsys time.Duration
 	hangs   bool
-	// full is the limit of all files together, in bytes.
+	// full is the maximum total size of all files, in bytes.
 	full *int64
 	dies *sampleDeath
-	// cut is the final size of a heap dump.
+	// cut is the size to which a heap dump is truncated, in bytes.
 	cut *int64
 	// asked is called for each adb request.
 	asked func(Request)
 }
 
-// faults returns the active faults, in the order in which they started.
+// faults returns the active faults in the order in which they started.
 func (p *Phone) faults() []*fault {
 	if all := p.wrong.Load(); all != nil {
 		return *all
@@ -48,7 +48,7 @@ func (p *Phone) faults() []*fault {
 	return nil
 }
 
-// hold starts a fault, which lasts until the returned function is called.
+// hold activates a fault until the returned function is called.
 func (p *Phone) hold(f *fault) (end func()) {
 	p.alter(func(all []*fault) []*fault { return append(slices.Clone(all), f) })
 	return sync.OnceFunc(func() {
@@ -58,7 +58,7 @@ func (p *Phone) hold(f *fault) (end func()) {
 	})
 }
 
-// alter replaces the list of faults, which readers hold without a lock.
+// alter replaces the list of faults: readers use the old one without a lock.
 func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.altering.Lock()
 	defer p.altering.Unlock()
@@ -70,7 +70,7 @@ func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.notify()
 }
 
-// notify wakes all waiters of Changed. The caller must hold altering.
+// notify wakes everyone waiting on Changed. The caller must hold altering.
 func (p *Phone) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -84,21 +84,21 @@ func (p *Phone) Changed() <-chan struct{} {
 }
 
 // SetAdbState changes the state that adb reports, for example to
-// adbd.StateOffline or adbd.StateUnauthorized; the latest one counts. It drops
-// connections, which ends commands.
+// adbd.StateOffline or adbd.StateUnauthorized; the latest fault takes
+// precedence. It drops connections, which ends their commands.
 func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{state: state}) }
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
-// again at the end; both drop connections. Without Options.Root it only drops
-// them.
+// again when the fault ends; both drop connections. Without Options.Root,
+// dropping them is its only effect.
 func (p *Phone) LoseRoot() (end func()) { return p.restartADBD(&fault{rootless: true}) }
 
-// OldShell removes the features that adbd got with Android 7: outputs are
-// mixed, lines end in \r\n and there is no exit code. It restarts adbd now and
-// at the end, which drops connections.
+// OldShell removes the features that adbd gained in Android 7: stdout and
+// stderr are merged, lines end in \r\n, and there is no exit code. It restarts
+// adbd when it starts and when it ends, which drops connections.
 func (p *Phone) OldShell() (end func()) { return p.restartADBD(&fault{oldShell: true}) }
 
-// restartADBD holds a fault that starts and ends with a restart of adbd.
+// restartADBD activates a fault and restarts adbd at its start and its end.
 func (p *Phone) restartADBD(f *fault) (end func()) {
 	release := p.hold(f)
 	p.newADBD()
@@ -108,7 +108,7 @@ func (p *Phone) restartADBD(f *fault) (end func()) {
 	})
 }
 
-// newADBD restarts the process adbd, which starts a new session.
+// newADBD restarts the adbd process, which starts a new session.
 func (p *Phone) newADBD() {
 	p.onProcess("adbd", func(proc *process, up time.Duration) {
 		proc.uid = p.shellUID()
@@ -121,31 +121,32 @@ func (p *Phone) newADBD() {
 	p.notify()
 }
 
-// FileFault is how a file is broken.
+// FileFault describes how a file is broken.
 type FileFault int
 
 const (
-	// FileMissing is a file that does not exist, and is not listed in its
+	// FileMissing means that the file does not exist and is not listed in its
 	// directory.
 	FileMissing FileFault = iota + 1
-	// FileDenied exists but cannot be read: "Permission denied", even for root.
+	// FileDenied: the file cannot be read: "Permission denied", even for root.
 	FileDenied
-	// FileEmpty can be read but is empty, like files of /proc/PID while the
-	// process ends.
+	// FileEmpty means that the file can be read but is empty, like files of
+	// /proc/PID while the process ends.
 	FileEmpty
-	// FileGone can be opened but not read: "No such process", like files of
-	// /proc/PID when the process ends in between (ESRCH, fs/proc/base.c).
+	// FileGone means that reading the open file fails: "No such process", like
+	// files of /proc/PID when the process ends in between (ESRCH,
+	// fs/proc/base.c).
 	FileGone
 )
 
-// BreakFile breaks all files whose absolute path matches the pattern, by the
-// rules of path.Match: /proc/*/smaps_rollup. A malformed pattern matches none.
-// The latest fault of a file counts.
+// BreakFile breaks all files whose absolute path matches a path.Match pattern,
+// such as /proc/*/smaps_rollup. A malformed pattern matches no file. If several
+// faults match a file, the latest one takes precedence.
 func (p *Phone) BreakFile(pattern string, f FileFault) (end func()) {
 	return p.hold(&fault{files: pattern, file: f})
 }
 
-// broken returns how a file is broken, 0 if it is not.
+// broken returns how a file is broken, or 0 if it is not.
 func (p *Phone) broken(name string) FileFault {
 	for _, f := range slices.Backward(p.faults()) {
 		if f.file == 0 {
@@ -158,7 +159,7 @@ func (p *Phone) broken(name string) FileFault {
 	return 0
 }
 
-// read returns the result of reading such a file; ok means that it is broken.
+// read returns the result of reading such a file; ok is false without a fault.
 func (f FileFault) read() (err error, ok bool) {
 	switch f {
 	case FileMissing:
@@ -171,15 +172,16 @@ func (f FileFault) read() (err error, ok bool) {
 	return nil, f == FileEmpty
 }
 
-// truncation is a fault that truncates outputs.
+// truncation is a fault that truncates the output of commands.
 type truncation struct {
 	after int64
 	exit  int
 }
 
 // TruncateOutput truncates the standard output of each command that starts from
-// now on after n bytes; such a command is killed and its stream ends. The exit
-// status is lost or, with status, 0, as on phones whose adbd reads no status.
+// now on after n bytes; the command is then killed and its stream ends. The
+// exit status is lost or, if status is true, 0, as on phones whose adbd reads
+// none.
 func (p *Phone) TruncateOutput(n int64, status bool) (end func()) {
 	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
@@ -188,7 +190,7 @@ func (p *Phone) TruncateOutput(n int64, status bool) (end func()) {
 	return p.hold(&fault{truncation: t})
 }
 
-// garble corrupts bytes of outputs.
+// garble is a fault that corrupts bytes in the output of commands.
 type garble struct {
 	every    int64
 	seed     uint64
@@ -197,19 +199,19 @@ type garble struct {
 
 // GarbleOutput replaces every n-th byte (n is at least 1) in the standard
 // output of each command that starts from now on. The new bytes depend on the
-// seed, the position and the number of earlier commands.
+// seed, the position, and the number of earlier commands.
 func (p *Phone) GarbleOutput(n int64, seed uint64) (end func()) {
 	return p.hold(&fault{garbled: &garble{every: max(n, 1), seed: seed}})
 }
 
 // FloodOutput appends n bytes without a newline to the standard output of each
-// command that starts from now on; a negative n never ends. When the fault
-// ends, so does the flood, and then the command with its own status.
+// command that starts from now on; if n is negative, the flood is endless. When
+// the fault ends, the flood ends, and the command exits with its own status.
 func (p *Phone) FloodOutput(n int64) (end func()) { return p.hold(&fault{flood: &n}) }
 
-// SlowDumpsys sets the device time of one dumpsys from now on; 0 or less
-// restores the value of the options. A dumpsys that takes longer than its -t,
-// by default 10 s, prints that it timed out.
+// SlowDumpsys sets the device time that each dumpsys takes from now on; 0 or
+// less restores the value in the options. A dumpsys that takes longer than its
+// -t (default: 10 s) prints that it timed out.
 func (p *Phone) SlowDumpsys(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,15 +221,15 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys as a fault; of several, the longest applies.
+// DelayDumpsys is SlowDumpsys as a fault; the longest active delay applies.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
 // HangDumpsys makes every dumpsys that starts from now on hang until it is
 // killed, whatever its -t, even after the fault has ended.
 func (p *Phone) HangDumpsys() (end func()) { return p.hold(&fault{hangs: true}) }
 
-// FillDisk leaves n bytes for files: more cannot be written, pushed or dumped,
-// and df shows this. Removing files frees space.
+// FillDisk leaves n bytes of free space: no more can be written, pushed or
+// dumped, and df reports it. Removing files frees space.
 func (p *Phone) FillDisk(n int64) (end func()) {
 	p.files.mu.Lock()
 	full := p.files.used + max(n, 0)
@@ -242,8 +244,8 @@ func (p *Phone) TruncateDump(n int64) (end func()) {
 	return p.hold(&fault{cut: &n})
 }
 
-// StepClock moves the wall clock of the phone, but not its uptime. The end
-// moves it back.
+// StepClock steps the phone's wall clock, but not its uptime. Ending the fault
+// steps it back.
 func (p *Phone) StepClock(by time.Duration) (end func()) {
 	p.skew.Add(int64(by))
 	return sync.OnceFunc(func() { p.skew.Add(-int64(by)) })
@@ -256,8 +258,8 @@ type sampleDeath struct {
 
 	mu   sync.Mutex
 	left int
-	// deadPID is the pid that answers once more; spent means that it has done
-	// so.
+	// deadPID is the pid whose file can still be read once; spent means that
+	// this read has happened.
 	deadPID int
 	spent   bool
 }
@@ -270,7 +272,7 @@ func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &sampleDeath{name: process, how: how, left: max(n, 1)}})
 }
 
-// countRead counts one read of a process's file.
+// countRead counts one read of a file in the /proc/PID of a process.
 func (d *sampleDeath) countRead(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return
@@ -290,7 +292,7 @@ func (d *sampleDeath) countRead(p *Phone, v view) {
 	}
 }
 
-// readFault returns how reading a file fails once after its process has ended.
+// readFault returns how the one read after the end of the process fails.
 func (d *sampleDeath) readFault(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -301,13 +303,13 @@ func (d *sampleDeath) readFault(pid int) FileFault {
 	return d.how
 }
 
-// stranger is a native process that only runs once it is started.
+// stranger is a native process that runs only after an explicit start.
 const stranger = "logcat"
 
-// ReusePID ends a process and starts another one under the same pid at the same
-// time; if the other one is already running, it is ended first. For this, every
-// phone has a native process "logcat" that is not running. It returns false if
-// the process does not run or the other one does not exist.
+// ReusePID ends a process and immediately starts another one with the same pid;
+// if the other one is already running, it is ended first. For this purpose
+// every phone has a native process "logcat" that is not running. ReusePID
+// returns false if the process is not running or the other one does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,18 +328,18 @@ func (p *Phone) ReusePID(process, by string) bool {
 	return true
 }
 
-// Reboot restarts the phone, with an uptime of 25 s, new pids for all but init
-// and the kernel, a new boot id, and unchanged files. It drops connections.
+// Reboot restarts the phone with an uptime of 25 s, new pids except for init
+// and kernel threads, and a new boot id; files are kept. It drops connections.
 func (p *Phone) Reboot() { p.RebootFor(0) }
 
-// RebootFor is Reboot with the phone offline for a device time, which its
-// uptime already includes; back ends this time early.
+// RebootFor is Reboot with the phone offline for a period of device time, which
+// counts toward its uptime; back ends the period early.
 func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	online := func() {}
 	if down > 0 {
 		online = p.SetAdbState(adbd.StateOffline)
 	}
-	// A command that ends because of the reboot must see the new session.
+	// A command that the reboot ends must see the new session.
 	p.session.Add(1)
 	p.reset()
 	p.altering.Lock()
@@ -371,11 +373,11 @@ func (p *Phone) reset() {
 	p.boot(uptimeAtReboot)
 }
 
-// CrashSystem ends system_server, and with it zygote and every app, like a
-// crash of zygote (frameworks/base, com_android_internal_os_Zygote.cpp). The
-// services of the system return after a device time, immediately if it is 0,
-// under another pid; the apps that restart by themselves follow. Until then
-// dumpsys and cmd find no service. back ends the time early.
+// CrashSystem ends system_server, and with it zygote and every app, as a crash
+// of zygote does (frameworks/base, com_android_internal_os_Zygote.cpp). The
+// system services return with new pids after a period of device time,
+// immediately if it is 0; then the apps that restart by themselves follow.
+// Until then dumpsys and cmd find no service. back ends the period early.
 func (p *Phone) CrashSystem(down time.Duration) (back func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -391,7 +393,7 @@ func (p *process) ofSystem() bool { return p.spec.Name == systemServer || p.isZy
 
 func (p *process) isZygote() bool { return p.fixed == zygotePID || p.fixed == zygotePID+1 }
 
-// crashSystem is CrashSystem at a given time. The caller must hold the lock.
+// crashSystem is CrashSystem at the given time. The caller must hold the lock.
 func (p *Phone) crashSystem(at, down time.Duration) {
 	before := never
 	if server := p.processNamed(systemServer); !server.alive() {
@@ -411,13 +413,13 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 		case proc.alive():
 			proc.die(at, back)
 		case proc.next != never && (proc.next < at+down || proc.died == before):
-			// Processes that ended with the system keep waiting for the system.
+			// Processes that ended with the system stay down until it returns.
 			proc.next, proc.died = max(proc.next, at+down), at
 		}
 	}
 }
 
-// hurrySystem restarts the services now and moves the apps' restarts forward.
+// hurrySystem restarts the services now and brings the apps' restarts forward.
 func (p *Phone) hurrySystem() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -436,7 +438,7 @@ func (p *Phone) hurrySystem() {
 	p.advance(up)
 }
 
-// server returns the pid of system_server, 0 while it is down.
+// server returns the pid of system_server, or 0 while it is down.
 func (p *Phone) server() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -444,8 +446,8 @@ func (p *Phone) server() int {
 	return p.processNamed(systemServer).pid
 }
 
-// faultyOutput is the standard output of one command under the faults at its
-// start.
+// faultyOutput is the standard output of one command, subject to the faults
+// that were active when it started.
 type faultyOutput struct {
 	w io.Writer
 	// kill ends the command.
@@ -462,8 +464,8 @@ type faultyOutput struct {
 	done atomic.Bool
 }
 
-// faultyOutput wraps the output of a command; it returns nil if no fault
-// affects it.
+// faultyOutput wraps the output of a command; it returns nil if no active fault
+// affects output.
 func (p *Phone) faultyOutput(w io.Writer, kill func()) *faultyOutput {
 	var s *faultyOutput
 	for _, f := range p.faults() {
@@ -507,7 +509,7 @@ func (s *faultyOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// garble corrupts bytes in a copy.
+// garble corrupts bytes in a copy of the data.
 func (s *faultyOutput) garble(b []byte) []byte {
 	b = slices.Clone(b)
 	every := s.garbled.every

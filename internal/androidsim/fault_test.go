@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// pair returns a rooted phone with an app of two processes, one of which does
-// not restart.
+// pair returns a rooted phone with an app that has two processes, one of which
+// does not restart.
 func pair(o Options) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: []Model{Typical()}},
@@ -76,7 +76,7 @@ func TestReboot(t *testing.T) {
 					t.Errorf("the boot is complete immediately: %q", done)
 				}
 			}
-			// Real time is a tenth of device time.
+			// One second of device time is a tenth of a second of real time.
 			time.Sleep(2990 * time.Millisecond)
 			if s := p.Identity().State; (s == adbd.StateOffline) != (round > 0) {
 				t.Errorf("round %d: after 29.9 s the state is %q", round, s)
@@ -186,7 +186,8 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("ending a crash that has already ended has an effect")
 		}
 
-		// Ending the time early does not change the time of other processes.
+		// Ending the fault early does not change the restart times of other
+		// processes.
 		back = p.CrashSystem(time.Hour)
 		time.Sleep(time.Second)
 		back()
@@ -198,8 +199,8 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("the app did not restart")
 		}
 
-		// A process that was down restarts with the system, before the end of
-		// the long crash.
+		// A process that was down restarts with the system if the long crash is
+		// ended early.
 		p.Kill("com.shop")
 		back = p.CrashSystem(forEver)
 		time.Sleep(time.Hour)
@@ -212,7 +213,7 @@ func TestCrashSystem(t *testing.T) {
 		}
 
 		// A process that waits for the end of one crash restarts at the end of
-		// a second one that started a moment later.
+		// a second crash that began a moment later.
 		time.Sleep(10 * time.Second)
 		p.CrashSystem(forEver)
 		time.Sleep(time.Second)
@@ -225,7 +226,7 @@ func TestCrashSystem(t *testing.T) {
 			}
 		}
 
-		// A signal has the same effect.
+		// Killing system_server with a signal has the same effect.
 		ask(t, p, "kill -9 $(pidof system_server)")
 		if p.PID("com.shop") != 0 || p.PID(systemServer) != 0 {
 			t.Error("the app survives system_server")
@@ -271,7 +272,8 @@ func TestBreakFile(t *testing.T) {
 		if missing := c.how == FileMissing; listed == missing || (err != nil) != missing {
 			t.Errorf("fault %d: listed %v, %v", c.how, listed, err)
 		}
-		// The latest fault counts, and its end does not affect the others.
+		// The latest fault takes precedence, and ending it does not affect the
+		// others.
 		newer := p.BreakFile(file, FileEmpty)
 		if out := ask(t, p, "cat "+file); out != "" {
 			t.Errorf("%q", out)
@@ -403,7 +405,7 @@ func TestFillDisk(t *testing.T) {
 	if a := sh1(t, p, "cat /data/local/tmp/old >/data/local/tmp/new"); a.exit != 1 || !strings.Contains(a.err, no) {
 		t.Errorf("a copy: %+v", a)
 	}
-	// The part that fits is written, as on a phone.
+	// As on a phone, the part that fits is written.
 	if out := ask(t, p, "stat -c %s /data/local/tmp/new; df /data"); out != "4096\n"+
 		"Filesystem       1K-blocks      Used Available Use% Mounted on\n/dev/block/dm-43 117440512 117440512        "+
 		" 0 100% /data\n" {
@@ -446,8 +448,7 @@ func TestFillDisk(t *testing.T) {
 	}
 }
 
-// Only the log of the app reports that there was no space: am does not notice
-// it.
+// Only the app's log reports that there was no space: am does not notice.
 func TestHeapDumpOnAFullDisk(t *testing.T) {
 	for _, tt := range []struct {
 		api     int
@@ -708,7 +709,8 @@ func TestOutputFaults(t *testing.T) {
 	if exit := p.Shell(t.Context(), "exit 3", nil, out, nil); exit != 3 || out.left > 0 {
 		t.Errorf("exit %d, %d bytes missing", exit, out.left)
 	}
-	// An endless output ends with its reader and with its context, too.
+	// An endless output ends when its reader closes it or when its context is
+	// canceled.
 	end = p.FloodOutput(-1)
 	defer end()
 	if exit := p.Shell(t.Context(), ":", nil, broken{}, nil); exit != 0 {
@@ -721,7 +723,7 @@ func TestOutputFaults(t *testing.T) {
 	}
 }
 
-// limited calls full when it has received its limit.
+// limited calls full when it has received the maximum number of bytes.
 type limited struct {
 	left int
 	full func()
@@ -766,8 +768,8 @@ func TestEndlessFiles(t *testing.T) {
 	}
 }
 
-// BenchmarkShell measures one sample of the fast channel: without active
-// faults, the support for faults must not cost anything.
+// BenchmarkShell measures one sample of the fast channel: when no fault is
+// active, the support for faults must not slow it down.
 func BenchmarkShell(b *testing.B) {
 	p := pair(Options{})
 	command := fmt.Sprintf("cat /proc/uptime; grep -E '^(Pss|SwapPss):' /proc/%d/smaps_rollup; cat /proc/%d/stat",

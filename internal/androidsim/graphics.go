@@ -8,13 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// gfxinfoHead begins the output of dumpsys gfxinfo.
+// gfxinfoHead is the beginning of the output of dumpsys gfxinfo.
 func gfxinfoHead(up time.Duration) string {
 	ms := up.Milliseconds()
 	return fmt.Sprintf("Applications Graphics Acceleration Info:\nUptime: %d Realtime: %d\n\n", ms, ms)
 }
 
-// bufferKB is the size of one window buffer, 1080 by 2400 in RGBA.
+// bufferKB is the size of one window buffer of 1080 by 2400 RGBA pixels.
 const bufferKB = 10200
 
 // buffers splits graphics memory into window buffers; the last may be smaller.
@@ -74,14 +74,14 @@ func gfxinfoBlock(v view, m memory, api int) string {
 	return b.String()
 }
 
-// gralloc is one graphic buffer.
+// gralloc is one graphics buffer.
 type gralloc struct {
 	kb    int64
 	owner string
 	id    uint64
 }
 
-// buffersOf returns the buffers of a process's window. They are named after its
+// buffersOf returns the buffers of a process's window. Each is named after its
 // layer or, since Android 12, after its view.
 func buffersOf(v view, kb int64, api int) []gralloc {
 	var out []gralloc
@@ -103,7 +103,7 @@ func buffersOf(v view, kb int64, api int) []gralloc {
 // rows returns the height of a buffer as wide as the screen.
 func (b gralloc) rows() int64 { return max(1, b.kb*1024/(1088*4)) }
 
-// writeBuffers lists what a process has allocated, like
+// writeBuffers lists the buffers that a process has allocated, like
 // GraphicBufferAllocator::dump since Android 12.
 func writeBuffers(b *strings.Builder, all []gralloc, totalKB int64) {
 	b.WriteString("GraphicBufferAllocator buffers:\n        Handle |        Size |     W (Stride) x H | Layers |   " +
@@ -117,7 +117,7 @@ func writeBuffers(b *strings.Builder, all []gralloc, totalKB int64) {
 }
 
 // writeImported lists the buffers that a process has imported, and its own
-// (GraphicBufferMapper::dumpBuffersToSystemLog of mapper 4).
+// buffers (GraphicBufferMapper::dumpBuffersToSystemLog of mapper 4).
 func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 	b.WriteString("Imported gralloc buffers:\n")
 	for _, g := range all {
@@ -129,8 +129,8 @@ func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 	fmt.Fprintf(b, "Total imported by gralloc: %.2fKiB\n\n", float64(totalKB))
 }
 
-// gpuText is dumpsys gpu. It contains the memory of processes since Android 12;
-// before Android 10 it is empty. Many drivers do not count memory.
+// gpuText returns the output of dumpsys gpu. Since Android 12 it lists memory
+// by process; before Android 10 it is empty. Many drivers do not count memory.
 func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	var b strings.Builder
 	if !onlyMemory && api >= 29 {
@@ -162,9 +162,10 @@ func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	return b.String()
 }
 
-// surfaceFlingerText is what dumpsys SurfaceFlinger prints about buffers: those
-// of the screen, which it allocates, and those of every window. Since Android
-// 12 apps allocate those of windows (BLASTBufferQueue), and it imports them.
+// surfaceFlingerText returns what dumpsys SurfaceFlinger prints about buffers:
+// those of the screen, which it allocates, and those of every window. Since
+// Android 12 apps allocate window buffers (BLASTBufferQueue), and it imports
+// them.
 func surfaceFlingerText(vs []view, api int) string {
 	own := make([]gralloc, 3)
 	for i := range own {

@@ -18,7 +18,7 @@ import (
 
 const dumpFile = "/data/local/tmp/d"
 
-// pullDump reads the whole file, like adb pull.
+// pullDump reads the whole file, as adb pull does.
 func pullDump(t *testing.T, p *Phone) []byte {
 	t.Helper()
 	r, err := p.Open(dumpFile)
@@ -39,7 +39,7 @@ func pullDump(t *testing.T, p *Phone) []byte {
 	return data.Bytes()
 }
 
-// takeDump dumps com.shop and loads the graph.
+// takeDump dumps the heap of com.shop and loads the object graph.
 func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	t.Helper()
 	ask(t, p, "am dumpheap "+options+" com.shop "+dumpFile)
@@ -51,7 +51,7 @@ func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	return g
 }
 
-// lean is shop with a small heap, whose dump can be read quickly.
+// lean is the app shop with a small heap, whose dump can be read quickly.
 func lean(o Options, models ...Model) *Phone {
 	o.Apps = []App{
 		{
@@ -62,7 +62,7 @@ func lean(o Options, models ...Model) *Phone {
 	return New(o)
 }
 
-// leakedIn returns the Activities that the static list holds.
+// leakedIn returns the Activities in the static list.
 func leakedIn(g *hproftest.Graph) (out []hprof.ID) {
 	array := g.Nodes[g.Path(g.Class("com.shop.ScreenTracker"), "sScreens.elementData")]
 	if array == nil {
@@ -76,7 +76,7 @@ func leakedIn(g *hproftest.Graph) (out []hprof.ID) {
 	return out
 }
 
-// activities returns the number in dumpsys meminfo.
+// activities returns the number of Activities in dumpsys meminfo.
 func activities(t *testing.T, p *Phone) int {
 	t.Helper()
 	_, after, _ := strings.Cut(ask(t, p, "dumpsys meminfo com.shop"), "Activities:")
@@ -177,8 +177,7 @@ func TestHeapDumpIsOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestHeapDumpIsStable checks that every reader gets the same bytes on each
-// read.
+// TestHeapDumpIsStable checks that every reader gets the same bytes.
 func TestHeapDumpIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{}, Leak(Java, 3600, 0))
@@ -240,7 +239,7 @@ func TestHeapDumpIsLarge(t *testing.T) {
 			t.Error(err)
 		}
 		r.Close()
-		// Stored files have their own limit.
+		// Stored files have a separate limit.
 		if err := pushFile(p, "/data/local/tmp/kept", 1<<20); err != nil {
 			t.Error(err)
 		}
@@ -263,7 +262,7 @@ func pushFile(p *Phone, name string, n int) error {
 }
 
 // TestHeapDumpOnAFullPhone checks that a generated heap dump fails like any
-// other file if the disk is full.
+// other file when the disk is full.
 func TestHeapDumpOnAFullPhone(t *testing.T) {
 	for api, left := range map[int]int64{34: 0, 23: 0, 19: 100_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -286,8 +285,8 @@ func errorIs(err, target error) bool {
 	return err != nil && strings.Contains(err.Error(), target.Error())
 }
 
-// TestHeapDumpOfADyingProcess checks that the file ends where the process died,
-// and that am never returns.
+// TestHeapDumpOfADyingProcess checks that the file is truncated at the point
+// where the process died, and that am never returns.
 func TestHeapDumpOfADyingProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		api  int
@@ -379,8 +378,8 @@ func TestNativeHeap(t *testing.T) {
 	}
 }
 
-// TestDemoDump checks that the dump of the demo is small enough to be
-// inspected.
+// TestDemoDump checks that the heap dump of the demo is small enough to
+// inspect.
 func TestDemoDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Demo(200, 1)
@@ -433,7 +432,7 @@ func TestPaddedDump(t *testing.T) {
 	})
 }
 
-// TestCutDump checks that am reports success and that the end record is
+// TestCutDump checks that am reports success although the end record is
 // missing.
 func TestCutDump(t *testing.T) {
 	for _, api := range apis {
@@ -491,8 +490,8 @@ func TestDumpRights(t *testing.T) {
 						t.Errorf("%s: dumpheap -g: %+v", where, g)
 					}
 					time.Sleep(dumpTakes)
-					// The file exists whether or not the dump succeeded, and
-					// can be removed.
+					// The file exists even if the dump fails, and it can be
+					// removed.
 					owner := map[bool]string{false: "shell", true: "root"}[root]
 					if line := ask(t, p, "ls -l "+dumpFile); !strings.Contains(line, " "+owner) {
 						t.Errorf("%s: %s", where, line)

@@ -63,14 +63,14 @@ func id(c *call) int {
 
 type property struct{ name, value string }
 
-// releases has the Android version of each API level.
+// releases maps each API level to its Android version.
 var releases = map[int]string{
 	18: "4.3", 19: "4.4.4", 20: "4.4W", 21: "5.0", 22: "5.1", 23: "6.0.1", 24: "7.0", 25: "7.1.2", 26: "8.0.0",
 	27: "8.1.0",
 	28: "9", 29: "10", 30: "11", 31: "12", 32: "12", 33: "13", 34: "14", 35: "15", 36: "16",
 }
 
-// properties returns what getprop prints.
+// properties returns the properties that getprop prints.
 func (p *Phone) properties() []property {
 	o := p.opt
 	debuggable := "1"
@@ -109,7 +109,7 @@ func (p *Phone) properties() []property {
 	return out
 }
 
-// abis returns the lists of supported ABIs, which Android 5 added with 64 bits.
+// abis returns the lists of supported ABIs, one per word size since Android 5.
 func (p *Phone) abis() []property {
 	const old = "armeabi-v7a,armeabi"
 	if p.opt.Bits32 {
@@ -124,7 +124,7 @@ func (p *Phone) abis() []property {
 	}
 }
 
-// heapLimit returns the limit of the Java heap of a process in MB.
+// heapLimit returns the maximum Java heap of a process in MB.
 func (p *Phone) heapLimit(v view) int {
 	if v.app != nil && v.app.LargeHeap {
 		return p.opt.HeapSize
@@ -160,7 +160,7 @@ func getprop(c *call) int {
 	return 0
 }
 
-// pidof requires the full name of an app's process.
+// For an app's process, pidof requires the full name.
 func pidof(c *call) int {
 	single := false
 	names, ok := c.Getopt("so:x", func(o byte, _ string) { single = single || o == 's' })
@@ -176,7 +176,7 @@ func pidof(c *call) int {
 	if len(pids) == 0 {
 		return 1
 	}
-	// The latest pid comes first, because /proc is read backwards.
+	// The latest pid comes first, because pidof reads /proc backwards.
 	slices.Reverse(pids)
 	if single {
 		pids = pids[:1]
@@ -251,8 +251,8 @@ func ps(c *call) int {
 	return 0
 }
 
-// oldPS is the ps of toolbox: it lists all processes, or those whose name
-// begins with the argument or whose pid it is.
+// oldPS implements toolbox's ps: it lists all processes, or those whose name
+// begins with the argument or whose pid equals it.
 func oldPS(c *call) int {
 	filter := ""
 	for _, a := range c.Args[1:] {
@@ -277,7 +277,7 @@ func oldPS(c *call) int {
 	return 0
 }
 
-// runAs runs a command as the uid of a debuggable app (system/core
+// runAs runs a command with the uid of a debuggable app (system/core
 // run-as/run-as.cpp).
 func runAs(c *call) int {
 	if c.Cred.UID != uidShell && c.Cred.UID != uidRoot {
@@ -313,7 +313,7 @@ func runAs(c *call) int {
 	return c.Run(app.UID, appHome(app), args)
 }
 
-// app returns an installed package.
+// app returns the app with the given package name, if it is installed.
 func (p *Phone) app(pkg string, user int) (App, bool) {
 	for _, a := range p.opt.Apps {
 		if a.Package == pkg && a.User == user {

@@ -10,16 +10,16 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// inputService is the API level since which input is a command of the input
+// inputService is the first API level at which input is a command of the input
 // service (services/core InputShellCommand.java); before, it was a program
 // (cmds/input Input.java).
 const inputService = 31
 
-// Durations of input in device time (android.view.ViewConfiguration).
+// Durations of input events in device time (android.view.ViewConfiguration).
 const (
 	usualSwipe = 300 * time.Millisecond
 	longPress  = 500 * time.Millisecond
-	// keyTakes is the device time from a key to its effect on a screen.
+	// keyTakes is the device time from a key press to its effect on a screen.
 	keyTakes = 60 * time.Millisecond
 )
 
@@ -28,9 +28,9 @@ var inputSources = []string{
 	"trackball",
 }
 
-// input accepts events and ignores all but two keys: BACK closes the screen in
-// front, HOME leaves it (App.Screens). Errors have the messages of the real
-// command.
+// input accepts all events, but only two keys have an effect: BACK closes the
+// screen in front, HOME leaves it (App.Screens). Errors have the messages of
+// the real command.
 func input(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("input")
@@ -66,15 +66,15 @@ func input(c *call) int {
 	return 0
 }
 
-// inputEvent is one call of input.
+// inputEvent is one call of the input command.
 type inputEvent struct {
 	call    *call
 	command string
 	args    []string
-	// last is the argument before args; problem is the first error.
+	// last is the latest parsed argument; problem is the first error.
 	last, problem string
 	unknown       bool
-	// keys are the names of the pressed keys.
+	// keys lists the names of the pressed keys.
 	keys []string
 }
 
@@ -86,7 +86,7 @@ func (e *inputEvent) next() string {
 	return e.last
 }
 
-// required is next for an argument that must exist
+// required returns the next argument, which must exist
 // (ShellCommand.getNextArgRequired).
 func (e *inputEvent) required() string {
 	if len(e.args) == 0 && e.problem == "" {
@@ -95,14 +95,14 @@ func (e *inputEvent) required() string {
 	return e.next()
 }
 
-// check records the first argument that is not a Java number.
+// check records an error in parsing a number, unless there is an earlier one.
 func (e *inputEvent) check(err error) {
 	if err != nil && e.problem == "" {
 		e.problem = "Error: Invalid arguments for command: " + e.command
 	}
 }
 
-// read parses the arguments of the command and returns how long the command
+// read parses the arguments of the command and returns how long the event
 // takes.
 func (e *inputEvent) read() time.Duration {
 	points := map[string]int{"tap": 2, "roll": 2, "press": 0, "swipe": 4, "draganddrop": 4}
@@ -173,8 +173,8 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain responds to invalid arguments: the service with an uncaught
-// exception (android.os.ShellCommand.exec), the program with the usage.
+// complain responds to invalid arguments: the service throws an uncaught
+// exception (android.os.ShellCommand.exec), the program prints the usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

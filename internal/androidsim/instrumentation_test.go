@@ -18,7 +18,7 @@ import (
 
 const shopTests = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 
-// transcript is an output that can be read while it is written.
+// transcript is an output that can be read while it is being written.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,7 +36,7 @@ func (o *transcript) String() string {
 	return o.text.String()
 }
 
-// tested returns a phone with an app of two processes and tests of it.
+// tested returns a phone with an app that has two processes and tests.
 func tested(o Options, tests ...Test) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: []Model{Steady(JavaHeap, 4), Leak(Java, 3600, 0)}},
@@ -53,7 +53,8 @@ func tested(o Options, tests ...Test) *Phone {
 	return New(o)
 }
 
-// threeTests are a test that passes, one that leaks and one of another class.
+// threeTests holds a test that passes, one that leaks, and one of another
+// class.
 func threeTests() []Test {
 	return []Test{
 		{Name: "com.shop.CartTest#adds", Took: 2 * time.Second},
@@ -113,7 +114,7 @@ INSTRUMENTATION_CODE: -1
 	})
 }
 
-// Each outcome has its text, both for people and in raw mode.
+// Each outcome has the right text, both human-readable and in raw mode.
 func TestInstrumentOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		tests   []Test
@@ -155,7 +156,7 @@ func TestInstrumentOutcomes(t *testing.T) {
 			"\na.B:\nError in c(a.B):\nSTACK\n\nError in d(a.B):\nSTACK\n\n\nTime: 1,201\nThere were 2 failures:\n1) " +
 				"c(a.B)\nSTACK\n2) d(a.B)\nSTACK\n\nFAILURES!!!\nTests run: 2,  Failures: 2\n\n\n",
 			[]int{1, -2, 1, -2, -1}},
-		// The name of the first class is printed twice: by its start and by its
+		// The name of the first class is printed twice, at its start and at its
 		// end, because the end has no text of its own.
 		"skipped": {
 			[]Test{
@@ -211,7 +212,7 @@ func codesOf(raw string) (out []int) {
 	return out
 }
 
-// Before Android 9 the values are in another order.
+// Before Android 9 the values are in a different order.
 func TestInstrumentOfOldReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := ask(t, tested(Options{API: 26}, Test{Name: "a.B#c", Outcome: TestFails}), "am instrument -r -w "+
@@ -227,7 +228,7 @@ func TestInstrumentOfOldReleases(t *testing.T) {
 	})
 }
 
-// Errors at the start have am's messages, and do not stop the app.
+// Errors before the start have am's messages and do not stop the app.
 func TestInstrumentErrors(t *testing.T) {
 	thrown := "android.util.AndroidException: INSTRUMENTATION_FAILED: com.none/com.none.Runner\n\tat "
 	missing := "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: " +
@@ -284,8 +285,8 @@ func TestInstrumentErrors(t *testing.T) {
 	})
 }
 
-// The leaks of tests appear in dumpsys and in heap dumps, from the test that
-// leaks until the end of the process, which the tests do not share.
+// The leaks of tests appear in dumpsys and in heap dumps, from the leaking test
+// until the end of the process. The tests do not run in the same process.
 func TestInstrumentLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{DumpsysTime: 1}, threeTests()...)
@@ -326,7 +327,7 @@ func TestInstrumentLeaks(t *testing.T) {
 		look(1, 120, 1, 0, 1)
 		until(13 * time.Second)
 		look(2, 50, 1, 0, 1, 0)
-		g := takeDump(t, p, "-g") // takes until 17
+		g := takeDump(t, p, "-g") // lasts until 17
 		leaks := g.Nodes[g.Path(g.Class("com.shop.PayActivity"), "sInstances.elementData")]
 		held := 0
 		for _, id := range leaks.Elements {
@@ -403,8 +404,8 @@ func TestInstrumentOrchestrated(t *testing.T) {
 	})
 }
 
-// The tests end if the process ends or another run starts, but not if a client
-// disconnects.
+// The tests end when the process ends or another run starts, but not when a
+// client disconnects.
 func TestInstrumentEnds(t *testing.T) {
 	const crash = "INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n"
 	for name, c := range map[string]struct {
@@ -469,7 +470,7 @@ func TestInstrumentationsAreInstalled(t *testing.T) {
 	}
 }
 
-// Android records a crash as a native one.
+// Android records the crash as a native one.
 func TestInstrumentCrashIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{}, Test{Name: "a.B#c", Outcome: TestCrashes})
@@ -486,7 +487,7 @@ func TestInstrumentCrashIsKept(t *testing.T) {
 	})
 }
 
-// A class that both a model and a test leak occurs once in the dump.
+// A class that both a model and a test leak is declared only once in the dump.
 func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{},
@@ -513,8 +514,8 @@ func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	})
 }
 
-// FuzzInstrument checks that arguments are parsed to the end or rejected with a
-// reason, and that the selected tests exist.
+// FuzzInstrument checks that arguments are either parsed completely or rejected
+// with a reason, and that the selected tests exist.
 func FuzzInstrument(f *testing.F) {
 	for _, s := range []string{
 		"-w -r -e class a.B#c,d.E com.shop.test", "-e", "-- x/y", "-w -e delay_msec 99999999999 x",

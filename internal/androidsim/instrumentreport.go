@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// sortsReports is the API level since which `am instrument` prints the values
-// of a report sorted by key; before, they were in the order of their hashes.
+// sortsReports is the first API level at which `am instrument` prints the
+// values of a report sorted by key; before, they were in hash order.
 const sortsReports = 28
 
-// bundle contains the values of a report, in the order before sortsReports.
+// bundle holds the values of a report, in the order used before sortsReports.
 type bundle [][2]string
 
-// reportKind is the position of a report in the run.
+// reportKind holds the prefixes of the lines of a report.
 type reportKind struct{ value, code, end string }
 
-// The kinds of reports. The value for people only ends with a newline at the
-// end of a run.
+// The kinds of reports. Only at the end of a run does the human-readable value
+// end with a newline.
 var (
 	statusReport = reportKind{"INSTRUMENTATION_STATUS", "INSTRUMENTATION_STATUS_CODE", ""}
 	resultReport = reportKind{"INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", "\n"}
 )
 
-// report prints a report: its values in raw mode, otherwise the value for
-// people if there is one (cmds/am Instrument.java, TextStatusReporter).
+// report prints a report: all values in raw mode, otherwise the human-readable
+// value, if any (cmds/am Instrument.java, TextStatusReporter).
 func (c *call) report(b bundle, raw bool, kind reportKind, code int) {
 	if stream, ok := b.value("stream"); ok && !raw {
 		c.Printf("%s%s", stream, kind.end)
@@ -50,7 +50,7 @@ func (b bundle) value(key string) (string, bool) {
 	return "", false
 }
 
-// report returns how the test ended.
+// report returns the report on how the test ended.
 func (t Test) report(n int) testReport {
 	switch t.Outcome {
 	case TestFails, testUnloadable:
@@ -100,12 +100,12 @@ type reportPrinter struct {
 	call *call
 	raw  bool
 	run  *testRun
-	// class is the latest test's class, stream its value for people so far.
+	// class is the latest test's class; stream is its human-readable value.
 	class, stream string
 }
 
 // test prints the start or the end of one test (InstrumentationResultPrinter).
-// A skipped test repeats the value for people from its start.
+// A skipped test repeats the human-readable value of its start.
 func (p *reportPrinter) test(r testReport) {
 	t := p.run.tests[r.test]
 	switch r.code {
@@ -136,8 +136,8 @@ const (
 	resultCanceled = 0
 )
 
-// end prints the end of the run: the summary, or that its process has died
-// (ActivityManagerService.handleAppDiedLocked).
+// end prints the end of the run: the summary, or a message that its process has
+// died (ActivityManagerService.handleAppDiedLocked).
 func (p *reportPrinter) end(reports []testReport) {
 	b, code := bundle{{"stream", "\n" + p.run.summary(reports)}}, resultOK
 	if p.run.crashed {
@@ -146,7 +146,7 @@ func (p *reportPrinter) end(reports []testReport) {
 	p.call.report(b, p.raw, resultReport, code)
 }
 
-// summary returns the text of org.junit.internal.TextListener, of JUnit 4.13.
+// summary returns the text of JUnit 4.13's org.junit.internal.TextListener.
 func (r *testRun) summary(reports []testReport) string {
 	var b strings.Builder
 	ran, failed := 0, []testReport(nil)
@@ -185,8 +185,8 @@ func (r *testRun) summary(reports []testReport) string {
 	return b.String()
 }
 
-// junitSeconds formats seconds like java.text.NumberFormat: at most three
-// decimals, with grouping separators.
+// junitSeconds formats seconds like java.text.NumberFormat: with at most three
+// decimal places, and with grouping separators.
 func junitSeconds(d time.Duration) string {
 	text := strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64)
 	whole, _, _ := strings.Cut(text, ".")

@@ -8,12 +8,12 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// maxTasks is the maximum number of tasks on the phone; each user may have half
+// maxTasks is the maximum number of tasks on the phone; each user may use half
 // of it (kernel/fork.c, fork_init).
 const maxTasks = 43100
 
-// fileLimit returns the soft and the hard limit of open files: the kernel's
-// default until Android 8.1, since then the value set by init (system/core
+// fileLimit returns the soft and the hard limit of open files: until Android
+// 8.1 the kernel's default, since then the value set by init (system/core
 // rootdir/init.rc).
 func fileLimit(api int) (soft, hard int) {
 	if api < 28 {
@@ -22,7 +22,7 @@ func fileLimit(api int) (soft, hard int) {
 	return maxFDs, maxFDs
 }
 
-// limitsText is /proc/PID/limits (fs/proc/base.c, proc_pid_limits).
+// limitsText returns /proc/PID/limits (fs/proc/base.c, proc_pid_limits).
 func (v view) limitsText(api int) string {
 	var b strings.Builder
 	row := func(name, soft, hard, unit string) {
@@ -47,7 +47,7 @@ func (v view) limitsText(api int) string {
 	row("Max file locks", any, any, "locks")
 	count("Max pending signals", maxTasks/2, maxTasks/2, "signals")
 	count("Max msgqueue size", 819200, 819200, "bytes")
-	// These limits have no unit, and no padding in its place.
+	// These limits have neither a unit nor padding in its place.
 	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0,
 		0)
 	row("Max realtime timeout", any, any, "us")
@@ -91,8 +91,8 @@ func (v view) fdTarget(fd int) string {
 // files, as since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
-// The address space of a process that holds nothing yet, in kB. Since Android
-// 11 Scudo reserves most of it.
+// The address space of a process before it allocates anything, in kB. Since
+// Android 11 Scudo reserves most of it.
 func addressBase(api int, bits32 bool) int64 {
 	switch {
 	case bits32 && api < 26:

@@ -11,12 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// logLine is an entry of the log.
+// logLine is a log entry.
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is the process that must still run, in the given life, at the time of
-	// the entry.
+	// by is the process that logs the entry; the entry exists only if that
+	// process, in the given life, is still running at that time.
 	by       *process
 	instance int
 }
@@ -25,24 +25,24 @@ type logLine struct {
 type life struct {
 	proc *process
 	view view
-	// until is the end, or never for the current life.
+	// until is the time at which the life ended, or never for the current life.
 	until time.Duration
 }
 
-// Limits of the log, like those of a phone's ring buffers.
+// Limits on the size of the log, similar to those of a phone's ring buffers.
 const (
 	maxLogLines = 4096
 	maxLives    = 256
-	// maxCollections bounds the shown collections of one life.
+	// maxCollections bounds the collections shown for one life.
 	maxCollections = 240
-	// collectionInterval is the approximate interval of collections.
+	// collectionInterval is the approximate time between two collections.
 	collectionInterval = time.Minute
 )
 
 // lmkdPID and uidLMKD are the pid and the uid of lmkd.
 const lmkdPID, uidLMKD = 479, 1069
 
-// add adds an entry to the log. The caller holds the lock.
+// add adds an entry to the log. The caller must hold the lock.
 func (p *Phone) add(l logLine) {
 	if len(p.lines) >= maxLogLines {
 		p.lines = slices.Delete(p.lines, 0, len(p.lines)-maxLogLines+1)
@@ -50,7 +50,7 @@ func (p *Phone) add(l logLine) {
 	p.lines = append(p.lines, l)
 }
 
-// logf adds an entry of a process. The caller holds the lock.
+// logf adds an entry of a process. The caller must hold the lock.
 func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte, tag, format string, args ...any) {
 	p.add(logLine{uid: v.uid, LogEntry: androidtext.LogEntry{
 		Time: at.UTC(), Buffer: buffer, PID: v.pid, TID: tid, Priority: priority, Tag: tag,
@@ -58,7 +58,7 @@ func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte
 	}})
 }
 
-// startLife records a new life. The caller holds the lock.
+// startLife records a new life. The caller must hold the lock.
 func (p *Phone) startLife(proc *process) {
 	if proc.native || proc.kernel || proc.isZygote() {
 		return
@@ -77,7 +77,7 @@ func (p *Phone) startLife(proc *process) {
 // artTag returns the tag of ART's log entries of the process.
 func (v view) artTag() string { return androidtext.RuntimeTag(v.api, v.name, v.bits32) }
 
-// logDeath logs the end of an app's process. The caller holds the lock.
+// logDeath logs the end of an app's process. The caller must hold the lock.
 func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	at := p.wallAt(up)
 	system := p.processNamed(systemServer)
@@ -121,7 +121,7 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	p.logf(after, "events", server, server.pid+23, 'I', "am_proc_died", "[%d,%d,%s]", v.uid/perUser, v.pid, v.name)
 }
 
-// logKill logs that the system kills a process. The caller holds the lock.
+// logKill logs that the system kills a process. The caller must hold the lock.
 func (p *Phone) logKill(at time.Time, v, server view, thread int, why cause) {
 	adj := v.oomScoreAdj()
 	p.logf(at, "system", server, thread, 'I', "ActivityManager", "%s",
@@ -153,7 +153,7 @@ func (p *Phone) logCrash(at time.Time, v view, m memory, server view, why cause)
 	p.logf(at.Add(3*time.Millisecond), "main", v, v.pid, 'I', "Process", "Sending signal. PID: %d SIG: 9", v.pid)
 }
 
-// logANR logs an app that does not respond and is killed for it
+// logANR logs that an app does not respond and is killed for this reason
 // (com.android.server.am.ProcessErrorStateRecord.appNotResponding).
 func (p *Phone) logANR(at time.Time, v, server view, why cause) {
 	_, reason, _ := strings.Cut(why.description, ": ")
@@ -169,7 +169,7 @@ func (p *Phone) logANR(at time.Time, v, server view, why cause) {
 	p.logKill(at, v, server, thread, why)
 }
 
-// logLowMemory logs a kill by the kernel's low memory killer, before Android 9,
+// logLowMemory logs a kill by the kernel's low memory killer (before Android 9)
 // or by lmkd.
 func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	from, buffer, priority := view{pid: lmkdPID, uid: uidLMKD}, "main", byte('I')
@@ -182,8 +182,8 @@ func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	}
 }
 
-// log returns the entries of this boot that are still kept, sorted by time:
-// those since from, and possibly some before it.
+// log returns the entries of this boot that are still stored, sorted by time:
+// all entries since from, and possibly some earlier ones.
 func (p *Phone) log(from time.Time) []logLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func (p *Phone) log(from time.Time) []logLine {
 			until = l.proc.died
 		}
 		age := until - l.view.start
-		// Entries that a process logged before its end are not later than this.
+		// No entry that a process logged before it ended is later than this.
 		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
 	out = slices.DeleteFunc(out,
@@ -210,13 +210,13 @@ func (p *Phone) log(from time.Time) []logLine {
 }
 
 // neverLogged reports whether the process of an entry ended before it could log
-// it. The caller holds the lock.
+// the entry. The caller must hold the lock.
 func (p *Phone) neverLogged(l logLine) bool {
 	return l.by != nil && (!l.by.alive() || l.by.instance != l.instance) && p.wallAt(l.by.died).Before(l.Time)
 }
 
 // collections adds the entries of the garbage collector between two ages of a
-// process. The caller holds the lock.
+// process. The caller must hold the lock.
 func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []logLine {
 	stream := mix(v.stream, hashText("collections"))
 	last := int64(age / collectionInterval)
@@ -235,10 +235,10 @@ func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []lo
 	return out
 }
 
-// heapTask is the difference between the pid and the tid of HeapTaskDaemon.
+// heapTask is the difference between the tid of HeapTaskDaemon and the pid.
 const heapTask = 5
 
-// collection returns the log line of a garbage collection.
+// collection returns the log entry for a garbage collection.
 func (v view) collection(explicit bool, random uint64) string {
 	java := heap(v.memory().summarize().JavaHeap)
 	freed, large, n := int64(2<<20+random%(8<<20)), int64(random%9), random>>7
@@ -259,7 +259,7 @@ func (v view) collection(explicit bool, random uint64) string {
 	return c.Text(v.api)
 }
 
-// logCollection logs an explicit collection. The caller holds the lock.
+// logCollection logs an explicit collection. The caller must hold the lock.
 func (p *Phone) logCollection(proc *process, up time.Duration, signal bool) {
 	v := p.view(proc, up)
 	at := p.wallAt(up)

@@ -10,8 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// logPoll is the interval, in device time, at which logcat reads a log that it
-// follows.
+// logPoll is the device time between two reads of a log that logcat follows.
 const logPoll = 2 * time.Second
 
 func logcat(c *call) int {
@@ -46,8 +45,8 @@ func logcat(c *call) int {
 		if q.Dump || q.Most == 0 {
 			return 0
 		}
-		// No older entries can follow. This keeps the cost of following a log
-		// for a night constant.
+		// No older entries can arrive later. Skipping them keeps the cost of
+		// following a log overnight constant.
 		if seen := c.phone.wall().Add(-time.Second); seen.After(q.From) {
 			q.From = seen
 		}
@@ -58,15 +57,15 @@ func logcat(c *call) int {
 	}
 }
 
-// bootTime returns the wall clock time of the boot.
+// bootTime returns the wall clock time at which the phone booted.
 func (p *Phone) bootTime() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wallAt(0)
 }
 
-// logged returns the entries that the query selects and that c may read: all,
-// or its own.
+// logged returns the entries that the query selects and the caller may read:
+// all entries, or only its own.
 func (p *Phone) logged(c cred, q *androidtext.LogQuery) []logLine {
 	all := c.UID == uidRoot || c.UID == uidShell || c.UID == uidSystem
 	return slices.DeleteFunc(p.log(q.From), func(l logLine) bool {
@@ -81,7 +80,8 @@ func (p *Phone) clearLog() {
 	p.lines, p.cleared = nil, p.wall()
 }
 
-// logTool adds an entry to the log (system/core, toolbox log; toybox since).
+// logTool implements log, which adds a log entry (toolbox log; since then
+// toybox).
 func logTool(c *call) int {
 	tag, priority, valid := "log", byte('I'), true
 	words, ok := c.Getopt("^t:p:", func(o byte, v string) {

@@ -64,7 +64,7 @@ func TestLogcat(t *testing.T) {
 	}
 }
 
-// checkLogOptions tests options that came with Android 7, and limits by number
+// checkLogOptions tests the options that Android 7 added, and limits by number
 // and time.
 func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	t.Helper()
@@ -85,8 +85,8 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 			t.Errorf("API %d: %s: %+v", api, command, a)
 		}
 	}
-	// entries returns the output without the divider, which since Android 11
-	// names the buffer even if there is only one.
+	// entries returns the output without the divider; since Android 11 the
+	// divider names the buffer even if there is only one.
 	entries := func(command string) string {
 		text, named := strings.CutPrefix(ask(t, p, command), "--------- beginning of main\n")
 		if named != (api >= 30) && text != "" {
@@ -130,8 +130,8 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	}
 }
 
-// TestLogcatFollows checks that logcat without -d follows the log, and that the
-// log is bounded and is lost in a reboot.
+// TestLogcatFollows checks that logcat without -d follows the log, that the log
+// is bounded, and that a reboot clears it.
 func TestLogcatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{})
@@ -168,8 +168,8 @@ func TestLogcatFollows(t *testing.T) {
 	})
 }
 
-// TestFailedDumpInTheLog checks that a dump whose process died, or that did not
-// fit on the disk, is not logged as complete.
+// TestFailedDumpInTheLog checks that a dump is not logged as complete if the
+// process died or the disk was full.
 func TestFailedDumpInTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(p *Phone)

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// isMapped reports whether smaps contains the row.
+// isMapped reports whether the row appears in smaps.
 func isMapped(r androidtext.Row) bool { return r != androidtext.EGLMtrack && r != androidtext.GLMtrack }
 
 // isAnonymous reports whether dirty pages of the row are anonymous memory; in
@@ -39,7 +39,7 @@ func (u usage) plus(v usage) usage {
 // pages rounds kB down to whole pages of 4 kB.
 func pages(kb float64) int64 { return int64(kb/4) * 4 }
 
-// memory is what a process uses at one time.
+// memory is the memory usage of a process at one time.
 type memory struct {
 	rows    [androidtext.NumRows]usage
 	threads int
@@ -55,15 +55,15 @@ type memory struct {
 // sharers is the average number of processes that share a page.
 const sharers = 6
 
-// part is the share of a dimension that a row gets.
+// part is a row's share of a dimension.
 type part struct {
 	row   androidtext.Row
 	share float64
 	dirty bool
 }
 
-// The rows of dimensions with several rows; the first gets the remainder. They
-// follow the recorded breakdown of an app on Android 14 to 16.
+// The rows of dimensions with several rows; the first row gets the remainder.
+// The shares follow a recorded breakdown of an app on Android 14 to 16.
 var (
 	codeParts = []part{
 		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false},
@@ -94,8 +94,8 @@ func spread(parts []part, total, unit int64, give func(part, int64)) {
 	give(parts[0], rest)
 }
 
-// layout distributes levels over rows. The App Summary of the rows has exactly
-// the private kB of each dimension, less what is swapped out.
+// layout distributes levels over rows. The App Summary of these rows shows
+// exactly the private kB of each dimension, minus what is swapped out.
 func layout(l levels, threads int) memory {
 	m := memory{threads: threads, leaked: l.leaked, files: l.files, reserved: pages(l.reserved * 1024)}
 	kb := func(d Dimension) int64 { return pages(l.mb[d] * 1024) }
@@ -125,7 +125,7 @@ func (m *memory) own(p part, n int64) {
 	}
 }
 
-// share adds n kB of Pss in pages that other processes map too.
+// share adds n kB of Pss in pages shared with other processes.
 func (m *memory) share(p part, n int64) {
 	u := &m.rows[p.row]
 	u.sharedPss += n
@@ -137,7 +137,7 @@ func (m *memory) share(p part, n int64) {
 	}
 }
 
-// swapOut swaps a part of the private anonymous pages out.
+// swapOut swaps out a fraction of the private anonymous pages.
 func (m *memory) swapOut(part float64) {
 	for r := range androidtext.NumRows {
 		if u := &m.rows[r]; isAnonymous(r) {
@@ -147,7 +147,7 @@ func (m *memory) swapOut(part float64) {
 	}
 }
 
-// sum adds up rows, or all rows if there are none.
+// sum adds up the given rows, or all rows if none are given.
 func (m memory) sum(rows ...androidtext.Row) usage {
 	var u usage
 	if len(rows) == 0 {
@@ -173,7 +173,7 @@ func (m memory) mapped() usage {
 	return u
 }
 
-// resident splits the mapped Rss like /proc/PID/status.
+// resident splits the mapped Rss as /proc/PID/status does.
 func (m memory) resident() (anonymous, file, shmem int64) {
 	for r := range androidtext.NumRows {
 		u := m.rows[r]
@@ -197,7 +197,7 @@ func (u usage) text() androidtext.Memory {
 	}
 }
 
-// table returns the memory by row.
+// table returns the memory usage by row.
 func (m memory) table() (rows androidtext.Rows) {
 	for r, u := range m.rows {
 		rows[r] = u.text()
@@ -205,7 +205,7 @@ func (m memory) table() (rows androidtext.Rows) {
 	return rows
 }
 
-// summarize returns the App Summary, with swap in its total.
+// summarize returns the App Summary, whose total includes swap.
 func (m memory) summarize() androidtext.Summary {
 	rows := m.table()
 	return rows.Summarize(androidtext.Memory{}, true)

@@ -7,24 +7,24 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// MemoryLimiter is how much anonymous memory and swap the phone allows a
-// process of an app, in MB: half a minute after their sum exceeds the limit,
-// the process is killed. Visible is the limit of a process that the user sees,
-// NotVisible that of one in the background.
+// MemoryLimiter holds the limits in MB on the anonymous memory and swap of an
+// app's process: half a minute after their sum exceeds the limit, the phone
+// kills the process. Visible applies to processes that the user sees,
+// NotVisible to those in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
-	// OldReason makes it kill with REASON_OTHER, as before API 37.2.
+	// OldReason makes the limiter kill with REASON_OTHER, as before API 37.2.
 	OldReason bool
-	// Silent means that the phone's am lacks the command.
+	// Silent means that am has no memory-limiter command.
 	Silent bool
 }
 
 const (
 	memoryLimiterAPI = 37
 	// limiterPeriod is the time between two checks of a process; limiterDelay
-	// is the time that a profiler has before the kill (MemoryLimiter.java,
-	// KILL_DELAY_MS).
+	// is the time between exceeding the limit and the kill, meant for a
+	// profiler (MemoryLimiter.java, KILL_DELAY_MS).
 	limiterPeriod = 5 * time.Second
 	limiterDelay  = 30 * time.Second
 )
@@ -47,8 +47,8 @@ func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	return int64(l.Visible) << 10, int64(l.VisibleSwap) << 10, true
 }
 
-// limitMemory checks a process, and kills it if it exceeded its limit half a
-// minute ago. The caller must hold the lock.
+// limitMemory checks a process and kills it if it has been above its limit for
+// half a minute. The caller must hold the lock.
 func (p *Phone) limitMemory(proc *process, at time.Duration) {
 	if proc.overLimit != never && at >= proc.overLimit+limiterDelay {
 		why := cause{reason: androidtext.MemoryLimiter, description: "MemoryLimiter:AnonSwap"}
@@ -76,7 +76,7 @@ func (p *Phone) limitMemory(proc *process, at time.Duration) {
 		v.pid, v.uid, memory<<10, swap<<10, v.pkg())
 }
 
-// memoryLimiter is am memory-limiter status (MemoryLimiter.java, dump).
+// memoryLimiter implements am memory-limiter (MemoryLimiter.java, dump).
 func (c *call) memoryLimiter(args []string) int {
 	l := c.phone.opt.MemoryLimiter
 	if c.phone.opt.API < memoryLimiterAPI || l != nil && l.Silent || len(args) != 1 || args[0] != "status" {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The memory limiter kills a process half a minute after its memory and swap
-// exceed the limit, from API 37 on.
+// From API 37 on, the memory limiter kills a process half a minute after its
+// memory and swap exceed the limit.
 func TestMemoryLimiter(t *testing.T) {
 	limiter := &MemoryLimiter{Visible: 200, VisibleSwap: 56, NotVisible: 100, NotVisibleSwap: 28}
 	old := *limiter

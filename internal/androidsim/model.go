@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Dimension is a part of the memory of a process. Models add up per dimension;
-// a negative sum counts as zero.
+// Dimension is one part of the memory of a process. The models add up in each
+// dimension; a negative sum counts as zero.
 type Dimension uint8
 
 // The dimensions. EGL and GL are driver memory outside smaps (EGL mtrack, GL
-// mtrack), GfxDev is driver memory inside smaps (/dev/kgsl-3d0). Shared is what
-// the process shares with others: "System" of the App Summary without swap.
+// mtrack); GfxDev is driver memory inside smaps (/dev/kgsl-3d0). Shared is the
+// memory that the process shares with others: "System" in the App Summary
+// without swap.
 const (
 	JavaHeap Dimension = iota
 	NativeHeap
@@ -25,7 +26,7 @@ const (
 	numDimensions
 )
 
-// Kind is the kind of resource that is leaked.
+// Kind is the kind of resource that leaks.
 type Kind uint8
 
 // The kinds of leaks.
@@ -36,8 +37,8 @@ const (
 	Thread
 )
 
-// Model is one component of the memory of a process. Models of one process add
-// up. Time counts from the start of the life and does not pass while the
+// Model is one component of the memory of a process. The models of a process
+// add up. Time counts from the start of the life and does not pass while the
 // process is frozen.
 type Model struct {
 	add     func(*levels, moment)
@@ -46,11 +47,11 @@ type Model struct {
 	crashes bool
 }
 
-// moment is the time and the life for which a model is evaluated.
+// moment is the point in a life at which a model is evaluated.
 type moment struct {
 	age time.Duration
-	// gc is the age at the last forced garbage collection, negative without
-	// one.
+	// gc is the age at the last forced garbage collection, or negative if there
+	// was none.
 	gc time.Duration
 	// stream is the model's own source of random numbers.
 	stream uint64
@@ -60,17 +61,17 @@ type moment struct {
 type levels struct {
 	mb      [numDimensions]float64
 	threads int
-	// swapped is the fraction of the anonymous memory that is in zram.
+	// swapped is the fraction of the anonymous memory that is swapped to zram.
 	swapped float64
 	// leaked is the Java memory held by leaks; it appears as live Activities.
 	leaked float64
-	// files are open file descriptors, reserved is untouched address space in
-	// MB.
+	// files is the number of open file descriptors; reserved is untouched
+	// address space in MB.
 	files    int
 	reserved float64
 }
 
-// On moves everything that the model adds to one dimension.
+// On returns a copy of the model that adds all of its memory to one dimension.
 func (m Model) On(d Dimension) Model {
 	inner := m.add
 	if inner == nil {
@@ -108,12 +109,12 @@ func Typical() Model {
 	}}
 }
 
-// Steady adds a constant.
+// Steady adds a constant amount.
 func Steady(d Dimension, mb float64) Model {
 	return curve(d, func(moment) float64 { return mb })
 }
 
-// WarmUp approaches mb with the time constant tau: 60 % Java and 40 % native.
+// WarmUp approaches mb MB with the time constant tau: 60 % Java, 40 % native.
 func WarmUp(mb float64, tau time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		x := mb * (1 - math.Exp(-float64(at.age)/float64(max(tau, 1))))
@@ -123,8 +124,8 @@ func WarmUp(mb float64, tau time.Duration) Model {
 }
 
 // GCSawtooth fills the Java heap and collects it: ramps of about amplitude MB
-// and period, both varying from ramp to ramp (the amplitude by 20 %, the time
-// of the collection by 30 % of the period). SIGUSR1 ends a ramp early.
+// and about period long. Both vary from ramp to ramp: the amplitude by 20 %,
+// the time of the collection by 30 % of the period. SIGUSR1 ends a ramp early.
 func GCSawtooth(amplitude float64, period time.Duration) Model {
 	p := float64(max(period, time.Millisecond))
 	// bound returns the start of ramp k; the jitter never changes their order.
@@ -156,7 +157,7 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Peaks adds mb to the Java heap for the duration lasting, once at a random
+// Peaks adds mb MB to the Java heap for the duration lasting, once at a random
 // time in each period of length every, like a user who opens many large pages.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
@@ -170,7 +171,7 @@ func Peaks(mb float64, lasting, every time.Duration) Model {
 	})
 }
 
-// Step adds mb to the Java heap when the age reaches at.
+// Step adds mb MB to the Java heap when the age reaches at.
 func Step(at time.Duration, mb float64) Model {
 	return curve(JavaHeap, func(now moment) float64 {
 		if now.age < at {
@@ -180,20 +181,20 @@ func Step(at time.Duration, mb float64) Model {
 	})
 }
 
-// CacheFill grows evenly to mb of native memory over the given time and stays
-// there.
+// CacheFill grows linearly to mb MB of native memory over the given time and
+// then stays constant.
 func CacheFill(mb float64, over time.Duration) Model {
 	return curve(NativeHeap, func(at moment) float64 {
 		return mb * math.Min(1, float64(at.age)/float64(max(over, 1)))
 	})
 }
 
-// mbPerThread is the memory of a leaked thread: the touched part of its stack.
+// mbPerThread is the touched part of a leaked thread's stack, in MB.
 const mbPerThread = 0.1
 
-// Leak grows at mbPerHour once the age exceeds onset. GPU leaks grow outside
-// smaps (EGL); On(GfxDev) moves one into smaps. Thread leaks grow by whole
-// threads of 0.1 MB of stack each.
+// Leak grows by mbPerHour MB per hour once the age exceeds onset. GPU leaks
+// grow outside smaps (EGL); On(GfxDev) moves them into smaps. Thread leaks grow
+// in whole threads, each with 0.1 MB of stack.
 func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	grown := func(at moment) float64 {
 		return mbPerHour * math.Max(0, (at.age-onset).Hours())
@@ -224,16 +225,16 @@ func LeakFiles(perHour float64, onset time.Duration) Model {
 	}}
 }
 
-// LeakAddresses maps mbPerHour MB per hour, once the age exceeds onset, and
-// touches none of it: VmSize grows, memory does not. It stops at the limit of
-// the address space.
+// LeakAddresses maps mbPerHour MB per hour once the age exceeds onset, without
+// touching it: VmSize grows, memory does not. It stops at the limit of the
+// address space.
 func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.reserved += mbPerHour * math.Max(0, (at.age-onset).Hours())
 	}}
 }
 
-// noiseShares distributes noise over the dimensions inside smaps; the squares
+// noiseShares distributes noise over the dimensions inside smaps; its squares
 // add up to one.
 var noiseShares = normalized([numDimensions]float64{JavaHeap: 0.72, NativeHeap: 0.6, Other: 0.32, Shared: 0.13})
 
@@ -248,7 +249,7 @@ func normalized(shares [numDimensions]float64) [numDimensions]float64 {
 	return shares
 }
 
-// Noise is a stationary AR(1) process with standard deviation sigmaMB on the
+// Noise adds a stationary AR(1) process with standard deviation sigmaMB to the
 // memory inside smaps; rho is the correlation of two values 30 s apart. Each
 // value lasts 15 s.
 func Noise(sigmaMB, rho float64) Model {
@@ -263,9 +264,9 @@ func Noise(sigmaMB, rho float64) Model {
 	}}
 }
 
-// Swap moves a fraction of the anonymous memory to zram, evenly from the age at
-// over the given time: Pss falls, SwapPss grows, their sum does not change. If
-// there are several, the largest applies.
+// Swap moves a fraction of the anonymous memory to zram, linearly over the
+// given time, starting at the age at: Pss falls, SwapPss grows, their sum does
+// not change. If there are several, the largest applies.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {
 		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))
@@ -273,8 +274,8 @@ func Swap(fraction float64, at, over time.Duration) Model {
 	}}
 }
 
-// Crash ends the process once, at the time at after its first start since boot,
-// and restarts it downFor later; if downFor is zero, it stays down.
+// Crash ends the process once, at the age at of its first life since boot, and
+// restarts it downFor later; if downFor is zero, it stays down.
 func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }
@@ -301,5 +302,5 @@ func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 	return l
 }
 
-// maxMB keeps kB columns and pages in range whatever a model says: 1 TB.
+// maxMB keeps kB and pages in range, whatever a model returns: 1 TB.
 const maxMB = 1 << 20

@@ -22,7 +22,7 @@ func slope(t, y []float64) float64 {
 	return sty / stt
 }
 
-// A leak appears in the texts with its rate, only in its own dimension.
+// A leak appears in the outputs at its rate, and only in its own dimension.
 func TestLeakSlopes(t *testing.T) {
 	kinds := map[string]struct {
 		kind    Kind
@@ -77,8 +77,8 @@ func TestLeakSlopes(t *testing.T) {
 					case k == "threads" && c.kind == Thread:
 						want = c.mb / mbPerThread
 					}
-					// A thread adds 0.1 MB at a time, and pages have a size of
-					// 4 kB.
+					// Threads add memory in steps of 0.1 MB, and the page size
+					// is 4 kB.
 					if got := slope(hours, y); math.Abs(got-want) > 0.002*want+0.02 {
 						t.Errorf("%s grows by %.3f MB/h, want %.3f", k, got, want)
 					}
@@ -136,7 +136,7 @@ func TestPeriodic(t *testing.T) {
 	}
 }
 
-// Each period has one peak of full length, and the position of the peak varies.
+// Each period has one peak of full length, and its position varies.
 func TestPeaks(t *testing.T) {
 	const every, lasting, stretches = 600, 60, 200 // seconds
 	m := Peaks(150, lasting*time.Second, every*time.Second)
@@ -195,7 +195,7 @@ func TestSawtooth(t *testing.T) {
 }
 
 // The noise is an AR(1) series: it satisfies the recursion with the same
-// innovations, and has the given variance and correlation.
+// innovations and has the given variance and correlation.
 func TestNoiseIsAR1(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.7, 0.9, 0.97} {
 		a := newAutoregression(rho)
@@ -205,7 +205,7 @@ func TestNoiseIsAR1(t *testing.T) {
 		for i := range x {
 			x[i] = a.at(5, int64(i)+1000)
 		}
-		// This is a second implementation: the recursion.
+		// This is an independent implementation by recursion.
 		y := x[0]
 		for i := 1; i < n; i++ {
 			y = phi*y + math.Sqrt(1-phi*phi)*normal(5, int64(i)+1000)
@@ -220,7 +220,7 @@ func TestNoiseIsAR1(t *testing.T) {
 				lagged += v * x[i-2]
 			}
 		}
-		// Effective sample size of the mean of squares of an AR(1) series.
+		// The effective sample size of the mean of squares of an AR(1) series.
 		tolerance := 5 * math.Sqrt(2*(1+rho)/(1-rho)/n)
 		if v := squares / n; math.Abs(v-1) > tolerance || math.Abs(lagged/squares-rho) > tolerance ||
 			math.Abs(sum/n) > 2*tolerance {
@@ -273,8 +273,8 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-// The main process of the demo leaks 400 MB/h under its noise, the other one
-// does not.
+// The main process of the demo leaks 400 MB/h despite its noise; the other
+// process does not leak.
 func TestDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Demo(200, 11)

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// eventTime is the device time of an event without a throttle.
+// eventTime is the device time that an event takes without a throttle.
 const eventTime = time.Millisecond
 
 func monkey(c *call) int {
@@ -39,9 +39,9 @@ func monkey(c *call) int {
 	return c.runMonkey(m)
 }
 
-// deaths returns how many processes of the packages have died so far, how many
-// of them crashed, and the process that crashed last. Monkey reports only
-// crashes.
+// deaths returns the number of processes of the packages that have died so far,
+// the number of them that crashed, and the process that crashed last. Monkey
+// reports only crashes.
 func (c *call) deaths(packages []string) (n, crashes int, last *process) {
 	p := c.phone
 	p.mu.Lock()
@@ -65,8 +65,8 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 	before, crashesBefore, _ := c.deaths(m.Packages)
 	done := 0
 	for done < m.Events {
-		// Events are counted by the clock, so that the run takes the specified
-		// time however late the host wakes up.
+		// The clock determines the number of events, so the run takes the
+		// specified time even if the host wakes up late.
 		next := min(m.Events, done-done%androidtext.MonkeyChunk+androidtext.MonkeyChunk)
 		c.Out.Flush()
 		if clock.wait(c.Ctx, began+time.Duration(next)*each-clock.up()) != nil {

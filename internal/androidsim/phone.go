@@ -17,63 +17,64 @@ var (
 	_ adbd.Notifier = (*Phone)(nil)
 )
 
-// Options describe a phone. The zero value is a Pixel with Android 14, a user
+// Options describe a phone. The zero value is a Pixel with Android 14: a user
 // build without root and without apps.
 type Options struct {
 	Serial, Model, Manufacturer string
 	// API is the API level, 18 (Android 4.3) to 37 (17); 0 means 34. Other
 	// values are replaced with the nearest one.
 	API int
-	// Scale is device seconds per real second; 0 means 1.
+	// Scale is the number of device seconds per real second; 0 means 1.
 	Scale float64
 	Seed  uint64
-	// Root makes the shell root, like `adb root`: it may read every smaps.
+	// Root makes the shell run as root, like `adb root`: it may read every
+	// smaps.
 	Root bool
-	// SU adds a su to the phone's PATH that every user may run.
+	// SU adds to the phone's PATH a su that every user may run.
 	SU bool
-	// Bits32 means that the phone has no 64-bit processes.
+	// Bits32 means that the phone runs no 64-bit processes.
 	Bits32 bool
-	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and heapsize
-	// in MB: the maximum Java heap of an app, and of one with a large heap. 0
-	// means 256 and 512.
+	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and
+	// dalvik.vm.heapsize in MB: the maximum Java heap of an app without and
+	// with a large heap. 0 means 256 and 512.
 	HeapGrowthLimit, HeapSize int
-	// MemoryLimiter contains the memory limiter's limits, from API 37 on; nil
-	// means that there is none.
+	// MemoryLimiter holds the limits of the memory limiter, from API 37 on; nil
+	// means that there is no limiter.
 	MemoryLimiter *MemoryLimiter
 	// NoGPUMemory means that the GPU driver does not report process memory.
 	NoGPUMemory bool
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
-	// SmapsRollup is whether the kernel has /proc/PID/smaps_rollup; nil means
-	// from Android 10 on.
+	// SmapsRollup specifies whether the kernel provides /proc/PID/smaps_rollup;
+	// nil means from Android 10 on.
 	SmapsRollup *bool
 	// DumpsysTime is the device time of one dumpsys; 0 means one second.
 	DumpsysTime time.Duration
-	// Uptime is the uptime of the phone at New; 0 means one hour.
+	// Uptime is the phone's uptime when New returns; 0 means one hour.
 	Uptime time.Duration
-	// ClockSkew is how far the phone's wall clock is ahead of the host's.
+	// ClockSkew is how far the phone's wall clock is ahead of the host's clock.
 	ClockSkew time.Duration
-	// DumpHeap writes the content of `am dumpheap`; nil writes a heap that
-	// contains the Java leak of the process. After an error the file is empty,
-	// or truncated before Android 6, and am reports success.
+	// DumpHeap writes the content of an `am dumpheap` file; if nil, the file
+	// contains a heap with the Java leak of the process. After an error the
+	// file is empty (before Android 6: truncated), and am reports success.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
 	// Instrumentations are the tests that `am instrument` can run.
 	Instrumentations []Instrumentation
 }
 
-// Heap describes the heap to dump.
+// Heap describes a heap to dump.
 type Heap struct {
 	Process string
 	PID     int
-	// Up is the device time of the dump, and Age that of the process.
+	// Up is the device time of the dump; Age is the age of the process.
 	Up, Age time.Duration
 	API     int
-	// Java is the size of the Java heap in bytes, Leaked the part that leaks
-	// hold.
+	// Java is the size of the Java heap in bytes; Leaked is the part of it that
+	// leaks retain.
 	Java, Leaked int64
-	// Collected means that garbage was collected before. Bitmaps is the
-	// requested format of pictures, "" for none.
+	// Collected means that garbage was collected before the dump. Bitmaps is
+	// the requested format of bitmaps; "" means that none was requested.
 	Collected bool
 	Bitmaps   string
 }
@@ -88,8 +89,8 @@ const (
 	uptimeAtReboot = 25 * time.Second
 )
 
-// Phone is a phone in memory. Its methods may be called concurrently. It has no
-// goroutine of its own, so an unused phone costs nothing.
+// Phone is a phone in memory. Its methods may be called concurrently. It starts
+// no goroutines of its own, so an unused phone uses no CPU time.
 type Phone struct {
 	opt   Options
 	born  time.Time
@@ -107,11 +108,11 @@ type Phone struct {
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
-	// dumps are the heap dumps in progress, runs the running tests.
+	// dumps holds the heap dumps in progress, runs the test runs in progress.
 	dumps []dumping
 	runs  []*testRun
-	// exits are the ends of apps' processes. lines and lives make up the log of
-	// this boot, from cleared on.
+	// exits records the ends of apps' processes. lines and lives make up the
+	// log of this boot since cleared.
 	exits   []androidtext.Exit
 	lines   []logLine
 	lives   []life
@@ -122,19 +123,18 @@ type Phone struct {
 	uuids     atomic.Uint64
 	completed time.Duration
 
-	// skew is how far the wall clock was stepped, in ns.
+	// skew is how far the wall clock has been stepped, in ns.
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// wrong contains the active faults, or is nil. altering guards changes of
-	// wrong and of changed, which each change closes.
+	// wrong holds the active faults, or nil. altering guards changes to wrong
+	// and changed; each change closes changed.
 	wrong    atomic.Pointer[[]*fault]
 	altering sync.Mutex
 	changed  chan struct{}
 }
 
-// New returns a phone that was switched on Options.Uptime ago; the apps start
-// now.
+// New returns a phone that booted Options.Uptime ago; its apps start now.
 func New(o Options) *Phone {
 	o.Serial = cmp.Or(o.Serial, "SIM0000000001")
 	o.Model = cmp.Or(o.Model, "Pixel 7")
@@ -226,7 +226,7 @@ func (p *Phone) boot(up time.Duration) {
 // zygotePID is the parent of every app in the first boot.
 const zygotePID = 780
 
-// systemProcesses returns the processes of every phone.
+// systemProcesses returns the processes that every phone runs.
 func systemProcesses(o Options) []*process {
 	adbdUID := uidShell
 	if o.Root {
@@ -279,7 +279,7 @@ func (p *Phone) Packages() (out []string) {
 	return append(out, p.testPackages()...)
 }
 
-// Instrumentations returns what `am instrument` can run, as PACKAGE/RUNNER.
+// Instrumentations lists what `am instrument` can run, as PACKAGE/RUNNER.
 func (p *Phone) Instrumentations() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		out = append(out, i.component())
@@ -288,7 +288,7 @@ func (p *Phone) Instrumentations() (out []string) {
 }
 
 // Identity describes the phone to adb. Phones before Android 7 support neither
-// the shell protocol nor the newer stat.
+// the shell protocol nor stat_v2.
 func (p *Phone) Identity() adbd.Identity {
 	id := adbd.Identity{Serial: p.opt.Serial, Product: "androidsim", Model: p.opt.Model, Device: "androidsim"}
 	id.Session = p.session.Load()
@@ -326,21 +326,21 @@ func (p *Phone) wall() time.Time {
 // Memory is a snapshot of the memory of a process, in kB.
 type Memory struct {
 	PID int
-	// Start and Up are device times since boot: of the start of the process and
-	// of the reading.
+	// Start and Up are device times since boot: when the process started, and
+	// when the memory was read.
 	Start, Up time.Duration
-	// PSS and SwapPSS are the sums of smaps; the driver memory EGL and GL is
-	// not in them, GfxDev is.
+	// PSS and SwapPSS are the sums over smaps; they include GfxDev, but not the
+	// driver memory EGL and GL.
 	PSS, SwapPSS    int64
 	EGL, GL, GfxDev int64
-	// The App Summary. System includes the swap, and Total is PSS + SwapPSS +
-	// EGL + GL, as Android prints since 7.0.
+	// The App Summary. System includes swap; Total is PSS + SwapPSS + EGL + GL,
+	// as Android has printed it since 7.0.
 	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System, Total int64
 	Threads                                                                  int
 }
 
-// Memory returns the true memory of a running process; ok is false if it does
-// not run.
+// Memory returns the true memory of a process; ok is false if the process is
+// not running.
 func (p *Phone) Memory(process string) (m Memory, ok bool) {
 	v, ok := p.running(process)
 	if !ok {
@@ -357,7 +357,7 @@ func (p *Phone) Memory(process string) (m Memory, ok bool) {
 	}, true
 }
 
-// PID returns the pid of a process, 0 if it does not run.
+// PID returns the pid of a process, or 0 if it is not running.
 func (p *Phone) PID(process string) int {
 	v, _ := p.running(process)
 	return v.pid
@@ -372,9 +372,9 @@ func (p *Phone) running(process string) (view, bool) {
 	return view{}, false
 }
 
-// Kill ends a process, like the low memory killer. It restarts after its
-// RestartAfter; the end of system_server also ends all apps, see CrashSystem.
-// All hooks return false if there is no such process.
+// Kill kills a process as the low memory killer does. It restarts after its
+// RestartAfter; if system_server is killed, all apps end too, see CrashSystem.
+// Like the other hooks, Kill returns false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
@@ -395,8 +395,8 @@ func (p *Phone) Restart(name string) bool {
 	})
 }
 
-// Freeze stops or thaws a process, like Android's freezer for cached apps: its
-// memory does not change and it does not answer dumpsys.
+// Freeze stops or thaws a process, like Android's freezer for cached apps: a
+// frozen process does not change its memory or respond to dumpsys.
 func (p *Phone) Freeze(name string, frozen bool) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.frozen == frozen || !proc.alive() {

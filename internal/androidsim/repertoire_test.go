@@ -20,24 +20,25 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// bench is a phone that a host reaches through an adb server, with all faults.
+// bench is a phone behind an adb server, with all faults.
 type bench struct {
 	phone *Phone
 	dial  func(context.Context) (net.Conn, error)
-	// serial is empty for the only device.
+	// serial is empty if there is only one device.
 	serial string
 	faults []Fault
 }
 
-// errNoStatus is a stream that ended before the exit status.
+// errNoStatus means that the stream ended before the exit status.
 var errNoStatus = errors.New("no exit status")
 
 // benchTime is the Options.Scale of the phones in these tests: 100 device
 // seconds pass in one real second.
 const benchTime = 100
 
-// inMemory returns a phone behind an adb server in memory, for bubbles.
-// repertoire_real_test.go has the same tests behind the real adb server.
+// inMemory returns a phone behind an in-memory adb server, for synctest
+// bubbles. repertoire_real_test.go runs the same tests behind the real adb
+// server.
 func inMemory(t *testing.T) *bench {
 	p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
 	s := adbd.NewServer(p)
@@ -67,7 +68,8 @@ func (b *bench) open(limit time.Duration, service string) (net.Conn, error) {
 	return b.ask(limit, "host:transport:"+b.serial, service)
 }
 
-// ask sends requests over a connection until one is refused.
+// ask sends requests over a connection until one is refused; on success it
+// returns the connection.
 func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
 	conn, err := b.dial(context.Background())
 	if err != nil {
@@ -85,10 +87,10 @@ func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
 	return conn, nil
 }
 
-// maxAnswer is the maximum output of one command here, in bytes.
+// maxAnswer bounds the output of one command in these tests, in bytes.
 const maxAnswer = 1 << 20
 
-// shell runs a command like a host with the shell protocol.
+// shell runs a command over the shell protocol, like a host.
 func (b *bench) shell(limit time.Duration, command string) (a answer, err error) {
 	conn, err := b.open(limit, "shell,v2,raw:"+command)
 	if err != nil {
@@ -121,12 +123,13 @@ func (b *bench) shell(limit time.Duration, command string) (a answer, err error)
 
 const soon = 10 * time.Second
 
-// hundred prints a hundred lines of three bytes.
+// hundred is a command that prints a hundred lines of three bytes.
 const hundred = "for i in 0 1 2 3 4 5 6 7 8 9; do for j in 0 1 2 3 4 5 6 7 8 9; do echo $i$j; done; done"
 
 var sampleText = regexp.MustCompile(`^(\d+)\.\d\d \d+\.\d\d\n(?s:.*)\nPss: +(\d+) kB\n`)
 
-// sample reads the clock and the memory in one command, like the fast channel.
+// sample reads the clock and the memory in one command, like leakgate's fast
+// channel.
 func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 	a, err := b.shell(limit, "cat /proc/uptime; cat /proc/$(pidof com.shop)/smaps_rollup")
 	if err != nil {
@@ -141,13 +144,13 @@ func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 	return up, pss, nil
 }
 
-// portrait returns the properties that must be the same before and after a
-// fault.
+// portrait returns the properties of the phone that must be the same before and
+// after a fault.
 func (b *bench) portrait() string {
 	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); "+
 		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; grep -c . /proc/uptime; dumpsys meminfo com.shop | "+
 		"grep -c TOTAL; cat /system/build.prop")
-	names, nerr := b.shell(soon, "ps -A -o NAME") // sorted by pid, and pids change
+	names, nerr := b.shell(soon, "ps -A -o NAME") // sorted by pid, and pids differ between calls
 	lines := strings.Split(names.out, "\n")
 	slices.Sort(lines)
 	wall, werr := b.shell(soon, "date +%s")
@@ -169,8 +172,8 @@ func (b *bench) become(t *testing.T, want string) {
 	t.Errorf("the fault changed the phone permanently:\n%s\nwant\n%s", got, want)
 }
 
-// seen contains a check for the effect of each fault through adb, except for
-// faults that silence the phone.
+// seen maps each fault to a check for its effect through adb, except for faults
+// that silence the phone.
 var seen = map[string]func(b *bench) bool{
 	"output corrupt, status lost": func(b *bench) bool {
 		a, err := b.shell(soon, hundred)
@@ -277,7 +280,7 @@ func clockBehind(b *bench) time.Duration {
 	return time.Since(time.Unix(n, 0))
 }
 
-// push sends a file over the sync protocol and returns the error of the phone.
+// push sends a file over the sync protocol and returns the phone's error.
 func push(b *bench) error {
 	conn, err := b.open(soon, "sync:")
 	if err != nil {
@@ -286,7 +289,7 @@ func push(b *bench) error {
 	chunk := func(id string, data string) {
 		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
 	}
-	// The answer may arrive, and the connection may end, before everything is
+	// The answer may arrive and the connection may end before everything is
 	// written.
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -304,13 +307,14 @@ func push(b *bench) error {
 	return errors.New(string(text))
 }
 
-// once contains the faults that happen once: the check uses them up.
+// once lists the faults that happen only once: the check uses them up.
 var once = []string{
 	"line with garbage", "line cut", "line cut when a stream opens", "process dies while it is sampled",
 	"process ends while it is sampled",
 }
 
-// showing repeats a check until the fault has its effect.
+// showing repeats a check until the fault takes effect, and reports whether it
+// did.
 func showing(b *bench, name string) bool {
 	look := seen[name]
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -324,7 +328,7 @@ func showing(b *bench, name string) bool {
 	return false
 }
 
-// Each fault has its effect through adb, and its end restores the phone.
+// Each fault takes effect through adb; ending it restores the phone.
 func TestFaultsThroughADB(t *testing.T) {
 	names := map[string]bool{}
 	for i := range 100 {
@@ -385,7 +389,7 @@ func TestStatesThroughADB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { testStates(t, inMemory(t)) })
 }
 
-// testStates checks what adb shows of a phone that is not online.
+// testStates checks what adb reports for a phone that is not online.
 func testStates(t *testing.T, b *bench) {
 	wait := func(state string) {
 		t.Helper()
@@ -421,7 +425,7 @@ func testStates(t *testing.T, b *bench) {
 		t.Errorf("before the reboot %q, after it %q, %v", a.out, z.out, err)
 	}
 
-	// A phone before Android 7 has no exit status and refuses the shell
+	// A phone before Android 7 sends no exit status and refuses the shell
 	// protocol.
 	defer b.phone.OldShell()()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -446,7 +450,7 @@ func TestEndlessThroughADB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { testEndless(t, inMemory(t)) })
 }
 
-// testEndless reads endless outputs of a phone, and one long line.
+// testEndless reads a phone's endless outputs and one long line.
 func testEndless(t *testing.T, b *bench) {
 	const size = 100 << 20
 	conn, err := b.open(time.Minute, "exec:cat /dev/zero")
@@ -482,8 +486,8 @@ func testEndless(t *testing.T, b *bench) {
 	}
 }
 
-// Random faults, several at once, while a host samples, for the race detector.
-// At the end the phone is as before.
+// Several random faults at once while a host samples, for the race detector. At
+// the end, the phone is in its original state.
 func TestFaultsAtRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inMemory(t)

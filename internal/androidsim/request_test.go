@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// journey performs typical requests of a host: commands, and a pull over the
-// sync protocol. It returns how many steps succeeded.
+// journey performs a host's typical requests (commands, and a pull over the
+// sync protocol) and returns how many steps succeeded.
 func (b *bench) journey() (steps int, err error) {
 	for _, command := range []string{"cat /proc/uptime", "am dumpheap com.shop " + dumpFile, "stat -c %s " + dumpFile} {
 		if _, err := b.shell(soon, command); err != nil {
@@ -50,8 +50,9 @@ func (b *bench) journey() (steps int, err error) {
 	return steps, err
 }
 
-// TestUnplugAtEachRequest checks that the journey ends at the request at which
-// the phone is unplugged, and completes once it is plugged in again.
+// TestUnplugAtEachRequest checks that the journey ends at the request during
+// which the phone is unplugged, and completes once the phone is plugged in
+// again.
 func TestUnplugAtEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
@@ -65,8 +66,8 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Fatalf("%d steps: %v", n, err)
 			}
 		}
-		// A command that the phone has read continues without a connection: a
-		// late rm would remove the next journey's dump.
+		// A command that the phone has read continues without a connection: an
+		// rm from this journey could remove the next journey's dump.
 		settle := func() { time.Sleep(time.Minute) }
 		whole()
 		for name, unplug := range map[string]func() func(){
@@ -110,7 +111,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 	})
 }
 
-// A fault that was ended before its request never starts.
+// A fault that is ended before its request never starts.
 func TestAtRequestEnds(t *testing.T) {
 	p := pair(Options{})
 	begun := 0

@@ -6,18 +6,18 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// staticField is a static field of a class of the app.
+// staticField identifies a static field of one of the app's classes.
 type staticField struct{ class, name string }
 
-// holders are the classes of an app's Activities and of their holders, and the
-// lists in their static fields.
+// holders holds the classes of an app's Activities and of their holders, and
+// the lists in their static fields.
 type holders struct {
 	heap    *hproftest.Heap
 	classes map[string]*hproftest.Class
 	lists   map[staticField]*hproftest.List
 }
 
-// list returns the list in a static field, created on first use.
+// list returns the list in a static field; it creates the list on first use.
 func (h *holders) list(f staticField) *hproftest.List {
 	if h.lists[f] == nil {
 		list := h.heap.ArrayList()
@@ -33,7 +33,7 @@ type declarations struct {
 	members map[string][]string
 }
 
-// activityMember is a field that no other class has.
+// activityMember is a field that only Activity classes declare.
 const activityMember = "object mPhotos"
 
 func (d *declarations) add(class string, members ...string) {
@@ -82,8 +82,9 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field holds the leaked instances of a screen, usualField what a model leaks,
-// and keeper what openings of a screen without a leak retain.
+// field is the static field that holds the leaked instances of a screen,
+// usualField the one for what a model leaks, and keeper the one for what
+// opening a screen without a leak retains.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -93,8 +94,8 @@ func (v view) keeper(screen int) staticField {
 	return staticField{v.app.class(v.screens[screen].Class), "sPages"}
 }
 
-// task is the class of the delayed task that holds an instance for a while: an
-// anonymous Runnable.
+// task returns the class of the delayed task that holds an instance for a
+// while: an anonymous Runnable.
 func (v view) task(screen int) string { return v.app.class(v.screens[screen].Class) + "$1" }
 
 func (v view) usualField() staticField {
@@ -102,7 +103,7 @@ func (v view) usualField() staticField {
 	return staticField{class, name}
 }
 
-// heldBytes returns the bytes that leaked screens and leaks of tests retain.
+// heldBytes returns how many bytes leaked screens and leaks of tests retain.
 func (v view) heldBytes() int64 {
 	sum := int64(activitiesIn(v.held)) * bytesPerActivity
 	for n, times := range v.stack.leaked {
@@ -111,9 +112,9 @@ func (v view) heldBytes() int64 {
 	return sum
 }
 
-// dumpScreens adds the screens to a heap: the open ones, those that leak, those
-// that a delayed task holds, and, if no garbage was collected first, those that
-// nothing holds.
+// dumpScreens adds the instances of screens to a heap: the open ones, the
+// leaked ones, those that a delayed task holds, and, if no garbage was
+// collected first, those that nothing holds.
 func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	instance := func(n int, s hproftest.State) hproftest.Activity {
 		screen := v.screens[n]
@@ -150,7 +151,7 @@ func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	}
 }
 
-// dumpKept adds what openings of screens without leaks retain.
+// dumpKept adds what screens without leaks retain each time they are opened.
 func (v view) dumpKept(h *hproftest.Heap, held *holders) {
 	for n, times := range v.stack.openings {
 		if s := v.screens[n]; !s.Leaks && s.JavaKB > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// cart returns a phone with an app that has a screen of each kind.
+// cart returns a phone with an app that has one screen of each kind.
 func cart(o Options, models ...Model) *Phone {
 	o.Apps = append(o.Apps, App{
 		Package: "com.cart", Debuggable: true,
@@ -38,7 +38,7 @@ func cart(o Options, models ...Model) *Phone {
 	return New(o)
 }
 
-// objectsOf returns counts of dumpsys meminfo by their names.
+// objectsOf returns the object counts in dumpsys meminfo by name.
 func objectsOf(t *testing.T, p *Phone, process string, names ...string) (out []int64) {
 	t.Helper()
 	text := ask(t, p, "dumpsys meminfo "+process)
@@ -56,7 +56,7 @@ func objectsOf(t *testing.T, p *Phone, process string, names ...string) (out []i
 	return out
 }
 
-// dumpsys counts open, lingering and leaking instances, step by step.
+// dumpsys counts open, lingering and leaking instances at each step.
 func TestScreens(t *testing.T) {
 	for _, api := range []int{24, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestScreens(t *testing.T) {
 				{"am start -n com.cart/.MainActivity", 1, 1, 5, 0},
 				{"am start -n com.cart/.ui.DetailActivity", 2, 2, 45, 0},
 				{"am start -n com.cart/.ui.DetailActivity", 3, 3, 85, 0},
-				{"input keyevent 4", 3, 2, 85, 0}, // the leaked one stays
+				{"input keyevent 4", 3, 2, 85, 0}, // the leaked one remains
 				{"input keyevent KEYCODE_BACK", 3, 1, 85, 0},
 				{"am start -n com.cart/.LegacyActivity", 4, 2, 94, 0},
 				{"input keyevent BACK", 4, 1, 94, 0},
@@ -83,7 +83,7 @@ func TestScreens(t *testing.T) {
 				{"input keyevent BACK", 4, 1, 94, 700}, // this closes the launcher's screen
 				{"am start -n com.cart/.SearchActivity", 5, 2, 134, 0},
 				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last screen, too
-				{"am start com.cart", 4, 1, 94, 0},      // like the app's icon
+				{"am start com.cart", 4, 1, 94, 0},      // like tapping the app's icon
 				{"monkey -p com.cart 1", 4, 1, 94, 0},
 				{"am start -R 3 -n com.cart/.SearchActivity", 5, 2, 134, 0},
 				{"am start --activity-clear-task -n com.cart/.MainActivity", 4, 1, 94, 0},
@@ -116,8 +116,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Screens end with their process, however it ends; another app stops them
-// without closing them.
+// Screens end with their process, however it ends; switching to another app
+// stops them without closing them.
 func TestScreensEndWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{
@@ -265,7 +265,7 @@ func TestAmStartOfScreens(t *testing.T) {
 	})
 }
 
-// In scaled time, the waits of a suite are shorter accordingly.
+// In scaled time, a suite waits correspondingly less.
 func TestScreensInScaledTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Scale: 60})
@@ -280,7 +280,7 @@ func TestScreensInScaledTime(t *testing.T) {
 	})
 }
 
-// What an opening retains appears in the memory of the process, in each
+// What opening a screen retains appears in the memory of the process, in each
 // dimension.
 func TestScreensKeepMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,8 +322,8 @@ func TestScreensKeepMemory(t *testing.T) {
 	})
 }
 
-// A screen that crashes, one that blocks and one that does not fit in the heap
-// end the process, with the reason that Android records.
+// A screen that crashes, one that blocks, and one that does not fit in the heap
+// each end the process with the exit reason that Android records.
 func TestScreensEndTheProcess(t *testing.T) {
 	for _, api := range []int{30, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -408,7 +408,7 @@ func TestScreensInGfxinfo(t *testing.T) {
 }
 
 // stage is a simple model of what a user has done with the screens of an app,
-// instance by instance, with which the phone is compared.
+// instance by instance; the phone is compared with it.
 type stage struct {
 	app       App
 	instances []*instance
@@ -500,7 +500,7 @@ func (s *stage) act(t *testing.T, p *Phone, r *rand.Rand) string {
 	return "HOME and back"
 }
 
-// Whatever a user does, dumpsys counts the instances that something holds.
+// Whatever the user does, dumpsys counts the instances that something holds.
 func TestScreensAgainstAStage(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -522,8 +522,8 @@ func TestScreensAgainstAStage(t *testing.T) {
 	}
 }
 
-// The app of the served demo is healthy until its screens are opened, and it
-// has tests.
+// The app of the served demo is healthy until its screens are opened. It
+// contains tests.
 func TestServedDemoHasScreens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := ServedDemo(60, 1)
@@ -565,8 +565,8 @@ func TestServedDemoHasScreens(t *testing.T) {
 	})
 }
 
-// FuzzStart checks that arguments are parsed to the end or rejected with a
-// one-line exception, and that the result was among them.
+// FuzzStart checks that arguments are either parsed completely or rejected with
+// a one-line exception, and that the result was among them.
 func FuzzStart(f *testing.F) {
 	for _, s := range []string{
 		"-W -S -n com.cart/.A", "-a x -c y -c z -d a:b -t t -f 0x10000000 --es k v a/.b", "-R 3 com.cart", "-n x",

@@ -91,7 +91,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// Old versions have fewer programs and different texts.
+// Old versions have fewer programs and different messages.
 func TestOldPhone(t *testing.T) {
 	p := shop(Options{API: 18})
 	for command, want := range map[string]answer{
@@ -247,7 +247,7 @@ func TestFilesAreBounded(t *testing.T) {
 	t.Error("any number of files fits")
 }
 
-// host returns a directory of the host with a secret in it.
+// host returns a directory on the host that contains a secret.
 func host(t testing.TB) (dir string, untouched func() error) {
 	dir = t.TempDir()
 	for name, text := range map[string]string{"marker": "HOSTSECRET\n", "run": "#!/bin/sh\necho HOSTSECRET\n"} {
@@ -322,8 +322,8 @@ func TestTheHostStaysOutside(t *testing.T) {
 	}
 }
 
-// bombs are command lines that use unlimited time or memory, for the programs
-// of the phone; package ksh has bombs for the shell.
+// bombs lists command lines that use unlimited time or memory through the
+// programs of the phone; package ksh has the bombs for the shell itself.
 var bombs = []string{
 	"while :; do echo 0123456789; done | cat >/data/local/tmp/fill; while :; do :; done", "while :; do echo x; done",
 	"sleep 1e300", "sleep 1e9 & sleep 1e9 | sleep 1e9",
@@ -336,8 +336,8 @@ var bombs = []string{
 	"cat /dev/zero >/data/local/tmp/big; while :; do :; done",
 }
 
-// Every command line ends with its context, and the host's memory is not
-// exhausted.
+// Every command ends when its context is canceled, and does not exhaust the
+// host's memory.
 func TestBombs(t *testing.T) {
 	_, untouched := host(t)
 	before := heapInUse()

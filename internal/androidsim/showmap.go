@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// showmapEverywhere is the first API level with showmap on user builds, in
-// /system/bin instead of /system/xbin.
+// showmapEverywhere is the first API level at which user builds include
+// showmap, in /system/bin instead of /system/xbin.
 const showmapEverywhere = androidtext.ShowmapEverywhere
 
 func showmap(c *call) int {

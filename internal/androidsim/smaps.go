@@ -20,7 +20,7 @@ type mapping struct {
 
 func (m mapping) size() int64 { return int64(m.end-m.start) / 1024 }
 
-// anonymousKB is the Anonymous line: pages that belong to no file.
+// anonymousKB is the Anonymous line: pages that do not belong to a file.
 func (m mapping) anonymousKB() int64 {
 	if !isAnonymous(m.row) {
 		return 0
@@ -28,9 +28,9 @@ func (m mapping) anonymousKB() int64 {
 	return m.privateDirty + m.sharedDirty
 }
 
-// names returns the names of a row's areas, which the rules of AOSP
-// (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) map to
-// the same row.
+// names returns the names of a row's areas; the rules of AOSP
+// (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) map all
+// of them to this row.
 func names(r androidtext.Row, v view, api int) []string {
 	dalvik, app := "/dev/ashmem/dalvik-", appCode(v.pkg(), api)
 	if api >= 29 {
@@ -95,16 +95,16 @@ func names(r androidtext.Row, v view, api int) []string {
 }
 
 const (
-	// maxArea is the size of one area of a growing heap, in kB.
+	// maxArea is the maximum size of one area of a growing heap, in kB.
 	maxArea = 64 << 10
-	// maxAreas bounds the areas of one row; the last one takes the rest.
+	// maxAreas bounds the areas of one row; the last one holds the rest.
 	maxAreas = 256
 	// areaGap is the distance between two areas, in bytes.
 	areaGap = 0x10000
 )
 
 // areas returns the mappings of a process sorted by address. Their usages add
-// up to those of the rows, to the kB.
+// up exactly to those of the rows.
 func (m memory) areas(v view, api int) []mapping {
 	var out []mapping
 	at := uint64(0x12c00000)
@@ -199,7 +199,7 @@ func kernelOf(api int) kernel {
 	}
 }
 
-// fields writes the lines that smaps and smaps_rollup share
+// fields writes the lines that smaps and smaps_rollup have in common
 // (fs/proc/task_mmu.c, __show_smap).
 func (k kernel) fields(b *strings.Builder, u usage, anonymous, anonymousPss int64, rollup bool) {
 	line := func(name string, kb int64) {
@@ -247,7 +247,7 @@ func (k kernel) fields(b *strings.Builder, u usage, anonymous, anonymousPss int6
 	line("Locked", 0)
 }
 
-// smapsText is /proc/PID/smaps.
+// smapsText returns the content of /proc/PID/smaps.
 func (m memory) smapsText(v view, api int) string {
 	var b strings.Builder
 	k := kernelOf(api)
@@ -263,7 +263,7 @@ func (m memory) smapsText(v view, api int) string {
 	return b.String()
 }
 
-// vmFlags returns the flags of an area besides its permissions.
+// vmFlags returns the flags of an area other than its permissions.
 func (m mapping) vmFlags() string {
 	if m.perms == "---p" {
 		return "VmFlags: mr mw me nr \n"
@@ -271,7 +271,7 @@ func (m mapping) vmFlags() string {
 	return "VmFlags: rd wr mr mw me ac \n"
 }
 
-// mapsText is /proc/PID/maps.
+// mapsText returns the content of /proc/PID/maps.
 func (m memory) mapsText(v view, api int) string {
 	var b strings.Builder
 	for _, a := range m.areas(v, api) {
@@ -292,7 +292,7 @@ func (m mapping) header(b *strings.Builder) {
 	b.WriteString(head + "\n")
 }
 
-// anonymousPss returns the part of Pss that is anonymous memory.
+// anonymousPss returns the part of the Pss that is anonymous memory.
 func (m mapping) anonymousPss() int64 {
 	if !isAnonymous(m.row) {
 		return 0
@@ -303,7 +303,7 @@ func (m mapping) anonymousPss() int64 {
 	return m.privateDirty
 }
 
-// rollupText is /proc/PID/smaps_rollup.
+// rollupText returns the content of /proc/PID/smaps_rollup.
 func (m memory) rollupText(v view, api int) string {
 	var b strings.Builder
 	areas := m.areas(v, api)

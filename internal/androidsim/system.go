@@ -13,19 +13,19 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// Shell runs one command line like the shell of the phone. An empty one runs
-// the lines of stdin, with a prompt. It returns when everything that the
-// command started has ended, also in the background, because adbd waits for its
-// output. It returns adbd.NoExit for a command that lost its adbd, and where a
-// fault demands it.
+// Shell runs one command line like the shell of the phone. An empty command
+// line runs the lines of stdin, with a prompt. Shell returns when everything
+// that the command started has ended, including background jobs, because adbd
+// waits for their output. It returns adbd.NoExit for a command that lost its
+// adbd, and where a fault requires it.
 //
 // stdin is read by a goroutine that starts with the first read of a command and
-// ends with the input, so the owner of stdin must end it after Shell has
+// ends with the input, so the owner of stdin must end the input after Shell has
 // returned.
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	born, uid := p.session.Load(), p.shellUID()
 	if !p.answers(Request{CommandRequest, command, 0}) {
-		<-ctx.Done() // adb ends the command that it requested
+		<-ctx.Done() // adb kills the command that requested its restart
 		return adbd.NoExit
 	}
 	if stdout == nil {
@@ -70,7 +70,7 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	return status
 }
 
-// system is the phone as ksh.System.
+// system implements ksh.System for the phone.
 type system struct{ phone *Phone }
 
 var _ ksh.System = system{}
@@ -127,7 +127,7 @@ func (p *Phone) entry(t *task) ksh.Process {
 	}
 }
 
-// Program returns a program of the phone, by its name or its path.
+// Program returns a program of the phone by its name or path.
 func (s system) Program(name string) (ksh.Program, bool) {
 	if strings.Contains(name, "/") {
 		base, ok := s.phone.toolAt(name)
@@ -145,7 +145,7 @@ type call struct {
 	phone *Phone
 }
 
-// tool is a program of Android; it returns the exit status.
+// tool implements an Android program; it returns the exit status.
 type tool func(c *call) int
 
 // program adapts a program of Android to the shell.
@@ -160,7 +160,7 @@ type program struct {
 	since int
 }
 
-// programTable returns the programs of all versions.
+// programTable returns the programs of all Android versions.
 func (p *Phone) programTable() map[string]program {
 	out := map[string]program{}
 	for name, run := range ksh.Programs() {
@@ -175,7 +175,7 @@ func (p *Phone) programTable() map[string]program {
 		out[name] = program{run: p.program(run)}
 	}
 	if p.opt.API < 23 {
-		// toolbox had these programs instead of toybox.
+		// These are the programs of toolbox where they differ from toybox.
 		out["ls"], out["md5"] = program{run: p.program(oldLS)}, program{run: ksh.Programs()["md5sum"]}
 	}
 	for name, since := range map[string]int{
@@ -186,12 +186,12 @@ func (p *Phone) programTable() map[string]program {
 	return out
 }
 
-// tool returns a program that this phone has.
+// tool returns a program, if this phone has it.
 func (p *Phone) tool(name string) (ksh.Program, bool) {
 	t, ok := p.programs[name]
 	switch {
 	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
-		// At first, only debuggable builds had it
+		// At first, only debuggable builds included it
 		// (system/extras/showmap/Android.mk).
 		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false
@@ -199,7 +199,7 @@ func (p *Phone) tool(name string) (ksh.Program, bool) {
 	return t.run, true
 }
 
-// folder returns the directory of a program.
+// folder returns the directory that contains a program.
 func (p *Phone) folder(name string) string {
 	if name == "su" || name == "showmap" && p.opt.API < showmapEverywhere {
 		return "/system/xbin/"
@@ -207,14 +207,14 @@ func (p *Phone) folder(name string) string {
 	return "/system/bin/"
 }
 
-// toolAt returns the name of the program at a clean path.
+// toolAt returns the program at a clean path, and whether there is one.
 func (p *Phone) toolAt(at string) (string, bool) {
 	name := at[strings.LastIndexByte(at, '/')+1:]
 	_, ok := p.tool(name)
 	return name, ok && p.folder(name)+name == at
 }
 
-// tools returns the names of all programs.
+// tools returns the names of this phone's programs.
 func (p *Phone) tools() []string {
 	var out []string
 	for name := range p.programs {

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The signals with a meaning on the phone.
+// The signals that have an effect on the phone.
 const (
 	sigHUP  = 1
 	sigKill = 9
@@ -19,7 +19,7 @@ const (
 )
 
 // harmless reports whether an Android app survives a signal: ART catches QUIT
-// (stack traces) and USR1 (a collection), the others have no effect by default.
+// (stack traces) and USR1 (a collection); the others have no effect by default.
 func harmless(signal int) bool {
 	switch signal {
 	case 0, 3, sigUSR1, 17, 18, 19, 20, 23, 28:
@@ -45,8 +45,8 @@ func (t *task) view(up time.Duration) view {
 	}
 }
 
-// startTask adds a task to the table. Its context ends when it is killed. A
-// parent of 0 is adbd; a group of 0 starts a new group.
+// startTask adds a task to the table. Its context is canceled when the task is
+// killed. A parent of 0 means adbd; a group of 0 starts a new group.
 func (p *Phone) startTask(ctx context.Context, name string, uid, parent, group int) (context.Context, *task) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
