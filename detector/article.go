@@ -20,7 +20,7 @@ const (
 )
 
 // row is one transition of the state machine: from, to, input and condition.
-// holds evaluates the condition and returns the reason in words. It changes
+// holds evaluates the condition and returns the reason in words; it changes
 // only the kind and the evidence of a leak.
 type row struct {
 	rule     string
@@ -29,7 +29,7 @@ type row struct {
 	holds    func(*articleMachine) (because string, ok bool)
 }
 
-// The rows with a side effect.
+// The rules whose rows have a side effect.
 const (
 	ruleSpike   = "5.4 spike"
 	ruleTimeOut = "5.5 time-out"
@@ -68,8 +68,9 @@ func always(because string) func(*articleMachine) (string, bool) {
 
 // look is the state that the article's machine keeps between inputs.
 type look struct {
-	// line is the fit of the latest window. rising and fading count the
-	// consecutive windows that were, and were not, significant.
+	// line is the fit of the latest window. rising counts the latest
+	// consecutive significant windows; fading counts the latest consecutive
+	// insignificant ones.
 	line           trend.Line
 	rising, fading int
 	// suspected is when SUSPICIOUS last began; level is the total at that time.
@@ -77,8 +78,8 @@ type look struct {
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// spike is the height above the floor. spikeArmed reports whether the
-	// previous spike is over.
+	// spike is the latest sample compared with the floor. spikeArmed reports
+	// whether the previous spike is over.
 	spike      spike
 	spikeArmed bool
 	// Breakdowns from before gpuSince (in seconds) have already been used.
@@ -86,7 +87,7 @@ type look struct {
 	gpuSince float64
 	gpuDue   bool
 	// event reports whether this leak is reported without a diagnosis; pending
-	// reports that a diagnosis was requested.
+	// reports whether a diagnosis was requested.
 	event, pending bool
 	// unconfirmed reports whether CONFIRMING ended for lack of breakdowns.
 	unconfirmed bool
@@ -140,7 +141,8 @@ func (d *articleMachine) spikes() (string, bool) {
 	if !d.look.spike.holds || !d.look.spikeArmed {
 		return "", false
 	}
-	// A spike never went through CONFIRMING, so its kind is unknown (6.2).
+	// A spike leads to LEAKING without CONFIRMING, so its kind is unknown
+	// (6.2).
 	d.kind, d.evidence = Unknown, nil
 	return spikeText(d.look.spike, &d.a), true
 }

@@ -17,11 +17,12 @@ type articleMachine struct {
 	entered time.Duration
 	kind    LeakKind
 	because string
-	// evidence is the evidence for the last leak; because is its sentence.
+	// evidence holds the numbers that support the last leak; because is the
+	// sentence about it.
 	evidence []Evidence
 
-	// now is the latest timestamp received; readings older than epoch do not
-	// count.
+	// now is the latest timestamp received; readings older than epoch are
+	// ignored.
 	now, epoch                time.Duration
 	lastSample, lastBreakdown known.Duration
 	diagnosed                 known.Duration
@@ -86,9 +87,9 @@ func (d *articleMachine) diagnosisFinished(at time.Duration) []Transition {
 	return d.step(onDiagnosis)
 }
 
-// restart records that from time at the process has a new identity, or the
-// device a new clock. It resets everything but the worst state, its times and
-// the cooldown.
+// restart records that at time at the process was replaced by a new one, or the
+// device's clock started again. It resets everything but the worst state, its
+// times and the cooldown.
 func (d *articleMachine) restart(at time.Duration) []Transition {
 	d.restarts++
 	if d.diagnosed.Known && d.diagnosed.N > at {
@@ -117,7 +118,7 @@ func (d *articleMachine) gap(at time.Duration) []Transition {
 	return d.step(onGap)
 }
 
-// endSeries ends the series. Inputs from before at no longer count.
+// endSeries ends the series. From then on, inputs from before at are ignored.
 func (d *articleMachine) endSeries(at time.Duration) {
 	d.history.close(&d.a, d.series, d.look)
 	d.series.reset()
@@ -162,8 +163,8 @@ func (d *articleMachine) inCooldown() bool {
 	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
 
-// step takes the first row of the table that starts in the present state,
-// matches the input and holds.
+// step takes the first row of the table whose state and input match and whose
+// condition holds.
 func (d *articleMachine) step(in input) []Transition {
 	for i := range articleTable {
 		row := &articleTable[i]
@@ -197,7 +198,7 @@ func (d *articleMachine) take(r *row, because string) Transition {
 	return t
 }
 
-// change ends the series like a gap.
+// change ends the series in the same way as a gap.
 func (d *articleMachine) change(at time.Duration) []Transition { return d.gap(at) }
 
 // Policy "article" does not use marks, the number of processes or looks.

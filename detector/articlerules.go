@@ -5,7 +5,8 @@ import "time"
 // articleRules holds the constants of policy "article", each with the section
 // of the article that it comes from.
 type articleRules struct {
-	// tMin and r2Min are what t and R2 of a rising line must exceed (5.2).
+	// tMin and r2Min are the values that t and R2 of a rising line must exceed
+	// (5.2).
 	tMin, r2Min float64
 	// consecutive is the number of consecutive windows that must agree (5.5).
 	consecutive int
@@ -32,11 +33,11 @@ type articleRules struct {
 	// spikeMin bytes (5.4).
 	spikePct float64
 	spikeMin int64
-	// spikeMinPoints is the minimum number of samples in one segment that make
-	// a floor for a spike. The article states no number. With fewer samples,
-	// every launch is a spike.
+	// spikeMinPoints is the minimum number of samples in one segment for a
+	// floor with which a spike can be compared. The article states no number.
+	// With fewer samples, every launch is a spike.
 	spikeMinPoints int
-	// flatT is the t below which memory does not rise (5.4, GPU path).
+	// flatT is the t below which memory counts as not rising (5.4, GPU path).
 	flatT float64
 }
 

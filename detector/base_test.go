@@ -140,7 +140,8 @@ func TestCompareToTooShort(t *testing.T) {
 	}
 }
 
-// TestCompareToOtherPolicy checks that both sides must use "robust".
+// TestCompareToOtherPolicy checks that both runs must be judged by policy
+// "robust".
 func TestCompareToOtherPolicy(t *testing.T) {
 	robust, article := detector.New(detector.RobustPolicy()), detector.New(detector.ArticlePolicy())
 	for name, pair := range map[string][2]*detector.Detector{

@@ -12,11 +12,11 @@ const (
 	// The rates of the leaks that are tried are between slowestTried and
 	// fastestTried, in MB/h. rateStep is the factor between two adjacent rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
-	// fasterFound is how many faster leaks must be found as well, because
-	// whether a leak is found does not depend on its rate alone.
+	// fasterFound is the number of faster leaks that must be found as well,
+	// because whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
-	// detectableSafety is a factor: a leak that is this much faster than the
-	// slowest leak found in this run is found in 95 of 100 other runs, whose
+	// detectableSafety is a factor: a leak that is faster than the slowest leak
+	// found in this run by this factor is found in 95 of 100 other runs, whose
 	// noise differs. Calibrated.
 	detectableSafety = 1.15
 	// A late leak begins latelyTime before the end.
@@ -92,13 +92,13 @@ func (r *detectableCache) is(m *robustMachine, g Gate) bool {
 	return r.at == m.axis.closed/firstBin && r.stretches == m.stretches && r.family == m.family && r.gate == g
 }
 
-// detectableWindow is a part of the stretch to which leaks are added.
+// detectableWindow is one part of the stretch; leaks are added to its levels.
 type detectableWindow struct {
 	finding
 	// lowest is the lowest level in MB after the end of a part that ends early;
 	// at is the time of that level, in hours after this end.
 	lowest float64
-	// unexplained: the reason for the early end is unknown.
+	// unexplained reports whether the reason for the early end is unknown.
 	unexplained bool
 	// first and second are the slopes in MB/h before and after the fall of a
 	// spliced part.
@@ -129,7 +129,7 @@ func (m *robustMachine) detectableWindows() []detectableWindow {
 	return out
 }
 
-// partsUntil returns the parts of a track that end at a slot.
+// partsUntil returns the parts of a track that end at the given slot.
 func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detectableWindow {
 	var out []detectableWindow
 	for _, from := range m.starts(to) {
@@ -139,8 +139,8 @@ func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detec
 	return out
 }
 
-// finds reports whether a leak of a rate in MB/h would have been found in the
-// part. The leak begins at the given time; 0 means before the start.
+// finds reports whether a leak of the given rate in MB/h would have been found
+// in the part. The leak begins at the given time; 0 means before the start.
 func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
 	n := len(w.levels)
 	if n == 0 {

@@ -15,7 +15,8 @@ type Detector struct {
 	badPolicy error
 	// absent is the part of the watched time that has no samples.
 	absent, watched time.Duration
-	// mustSee is in bytes per hour; 0 means no requirement.
+	// mustSee is the rate, in bytes per hour, of the slowest leak that a pass
+	// must rule out; 0 means no requirement.
 	mustSee float64
 }
 
@@ -72,9 +73,9 @@ func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
 	return d.machine.diagnosisFinished(at)
 }
 
-// Restart records that from time at the process has a new identity, or the
-// device a new clock. It resets everything but the worst state, its times, the
-// verdict on what has ended, and the cooldown.
+// Restart records that at time at the process was replaced by a new one, or the
+// device's clock started again. It resets everything but the worst state, its
+// times, the verdict on what has ended, and the cooldown.
 func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
 // Gap records that the process was not watched until at. In policy "article" no
@@ -99,9 +100,9 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 // "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
-// AddDeath records the cause of death of the life that was last seen at the
-// given time of the device's clock. It may be called before or after the
-// Restart that follows. Policy "article" ignores it.
+// AddDeath records why the life that was last seen at the given time on the
+// device's clock ended. It may be called before or after the Restart that
+// follows. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
 // EndWorkload records that the workload ended. What happens later is not

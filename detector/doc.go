@@ -8,8 +8,8 @@
 // "robust", the default, evaluates the data every five minutes during a run and
 // everything again at the end; docs/detector.md describes its rules, their
 // reasons and their error rates. "article" follows section 5 of an article on
-// leak detection in Android stress tests, with one reading where the article
-// allows several; see docs/article.md.
+// leak detection in Android stress tests, with one interpretation where the
+// article allows several; see docs/article.md.
 //
 // The package does no I/O, starts no goroutine, reads no clock and logs
 // nothing. The same inputs produce the same verdict, so a recorded run can be

@@ -90,7 +90,7 @@ func TestSpike54(t *testing.T) {
 		want        bool
 	}{
 		{260, 203, 10, true}, {260, 197, 10, false},
-		{100, 190, 10, false}, // 190 % of a small process, but a measurement error
+		{100, 190, 10, false}, // 190 % of a small process, but caused by a measurement error
 		{600, 290, 10, false}, {600, 310, 10, true},
 		{400, 203, 10, true}, {260, 250, 5, true}, {260, 250, 4, false}, {260, 250, 1, false},
 	}

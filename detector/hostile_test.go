@@ -24,8 +24,9 @@ type attack struct {
 	level        int64
 	state, worst detector.State
 	looks        int
-	// old and impossible report that inputs were added that must cause a
-	// warning: a time that is not newer, or a sample of impossible size.
+	// old reports whether an input with a time that is not newer was added;
+	// impossible reports whether a sample of impossible size was added. Both
+	// must cause a warning.
 	old, impossible bool
 }
 

@@ -60,8 +60,9 @@ func (h *history) longEnough(a *articleRules) bool {
 	return h.ready.Known && h.last-h.ready.N >= a.stages()
 }
 
-// settled returns by how much a stretch that was suspected ended above its
-// beginning if that exceeds the policy's growth; otherwise 0.
+// settled returns by how many bytes a stretch that was suspected rose from its
+// beginning to its end. It returns 0 if the rise does not exceed the policy's
+// minimum growth.
 func (h *history) settled(a *articleRules, s *series, l look) float64 {
 	if !l.suspected.Known || !h.floorKnown {
 		return 0

@@ -48,7 +48,7 @@ const (
 
 func (j *jumps) endStretch() { *j = jumps{list: j.list, levels: j.levels, settled: len(j.list)} }
 
-// raise moves the levels with the track.
+// raise adds the given number of bytes to all stored levels.
 func (j *jumps) raise(bytes float64) {
 	j.floor += bytes / MB
 	for i := range j.levels {
@@ -111,9 +111,9 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
-	// The median difference of values 5 min apart. Each jump is part of only a
-	// few of these differences, so it does not raise the limit for the next
-	// one.
+	// The noise comes from the median difference of values 5 min apart. Each
+	// jump is part of only a few of these differences, so it does not raise the
+	// limit for the next one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
 	if len(values) < firstBin {
 		j.known = false

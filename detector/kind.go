@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// rise is the line through one dimension of the breakdowns.
+// rise is the line fitted to one dimension of the breakdowns.
 type rise struct {
 	line        trend.Line
 	significant bool

@@ -61,7 +61,7 @@ type lives struct {
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected is the relapse that these lives predict. changed reports that
+	// expected is the relapse that these lives predict. changed reports whether
 	// the lives have changed since expected was computed.
 	expected relapse
 	changed  bool
@@ -111,8 +111,8 @@ const (
 	// is set so that a fraction lifeCertainty of all leaks passes it; if there
 	// are many quiet lives, this requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
-	// lifeBegin is the shortest beginning of a life that is compared, in
-	// minutes.
+	// lifeBegin is the minimum length, in minutes, of the beginning of a life
+	// that is compared with the whole life.
 	lifeBegin = 3
 	// A quiet life that is outlives times as long as the others shows that the
 	// others only warm up.
@@ -219,7 +219,7 @@ type pool struct {
 	// minute skip to minute age.
 	lives     int
 	skip, age int
-	// all are the rates from skip to age; late are the rates of the second
+	// all holds the rates from skip to age; late holds the rates of the second
 	// half.
 	all, late ratesOfLives
 	// growth from skip to age, in MB.
@@ -306,8 +306,8 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 // hours is the time in which the growth happened.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at least at this pace relative
-// to the first, with 95 % certainty.
+// surely reports whether the second half grows at least at the given pace
+// relative to the first, with 95 % certainty.
 func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
 	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
@@ -327,7 +327,7 @@ func (p *pool) warmsUp(list []pastLife) bool {
 	return faster > trend.StudentQuantile(0.99, float64(len(all)-1))*se
 }
 
-// lessTimes returns a - factor b.
+// lessTimes returns a minus factor times b, element by element.
 func lessTimes(a, b []float64, factor float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -380,7 +380,7 @@ func (x *pastLife) between(from, to int) []float64 {
 	return y
 }
 
-// meanAndError returns the mean and its standard error.
+// meanAndError returns the mean of the values and its standard error.
 func meanAndError(v []float64) (mean, se float64) {
 	mean = meanOf(v)
 	for _, x := range v {

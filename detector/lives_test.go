@@ -25,7 +25,8 @@ func night(t testing.TB, name string) scenario.Night {
 	return all[i]
 }
 
-// spent is a night that was watched to its end.
+// spent returns the detector of a night after the entire night, with its
+// verdict.
 func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict) {
 	r := rand.New(rand.NewPCG(seed, 191))
 	s := n.Draw(r)

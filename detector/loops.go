@@ -9,16 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// loops holds the floors of the loops of a suite, or of the times after a
-// forced garbage collection. The same work between two marks should leave the
-// same memory, so these floors do not contain the load and the sawtooth that
-// floors by time contain.
+// loops holds the floors of the loops of a suite, or the levels after forced
+// garbage collections. The same work between two marks should leave the same
+// memory, so these values do not contain the load and the sawtooth that floors
+// by time contain.
 type loops struct {
 	// family is the text of the marks without digits. known reports whether
 	// there is a family.
 	family string
 	known  bool
-	// others are the families of marks that came before a family repeated.
+	// others lists the families of the marks that came before any family
+	// repeated.
 	others []string
 	// begun counts the marks of the family.
 	begun int
@@ -284,8 +285,9 @@ func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	return diff.blocks(), float64(n) / float64(len(x))
 }
 
-// coarse returns levels over the given number of loops each, which must be a
-// power of two times that of a.
+// coarse returns the levels of a, merged so that each covers the given number
+// of loops. This number must be a power of two times the number that each level
+// of a covers.
 func (a *aligned) coarse(each int) []float32 {
 	if a.each == each || a.each == 0 {
 		return a.levels

@@ -61,7 +61,7 @@ func TestPooledAge(t *testing.T) {
 	}
 }
 
-// TestMeanAndError checks against the formula.
+// TestMeanAndError checks the result against the formula.
 func TestMeanAndError(t *testing.T) {
 	mean, se := meanAndError([]float64{1, 2, 3, 6})
 	if mean != 3 || math.Abs(se-math.Sqrt((4.0+1+0+9)/3/4)) > 1e-12 {
@@ -145,7 +145,8 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// TestFallOf finds the fall, and finds no fall if another change is as large.
+// TestFallOf checks that a single fall is found, and that none is found if
+// another change is as large.
 func TestFallOf(t *testing.T) {
 	floors := func(change func(i int) float64) []float32 {
 		out := make([]float32, 90)
@@ -185,8 +186,8 @@ func TestFallOf(t *testing.T) {
 	}
 }
 
-// TestAlike: slopes are alike if both rise at paces that differ by no more than
-// 0.4.
+// TestAlike checks that two slopes are alike if both rise and the smaller is at
+// least 0.4 times the larger.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		a, b float64
@@ -199,8 +200,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestSlowestFound compares with a brute-force search for the slowest rate for
-// which all faster rates are found, whatever the guess.
+// TestSlowestFound checks the result, for any guess, against a brute-force
+// search for the slowest rate for which all faster rates are found.
 func TestSlowestFound(t *testing.T) {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	for _, found := range []func(float64) bool{
@@ -231,7 +232,8 @@ func TestSlowestFound(t *testing.T) {
 	}
 }
 
-// TestPairSigma: two pairs of floors are enough to measure how much pairs vary.
+// TestPairSigma checks that two pairs of floors are enough to measure how much
+// pairs vary.
 func TestPairSigma(t *testing.T) {
 	x := &track{bins: []float32{0, 0, 0, 0, 10, 0}}
 	if got := pairSigma(x, time.Hour); math.Abs(got-0) > 1e-9 && math.Abs(got-2.5) > 1e-9 {
@@ -248,8 +250,8 @@ func TestPairSigma(t *testing.T) {
 	}
 }
 
-// TestLastingJump finds the largest jump of this stretch of which at least half
-// remains.
+// TestLastingJump checks that the largest jump of this stretch of which at
+// least half remains is found.
 func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
@@ -291,8 +293,9 @@ func judgedThat(hours float64, curve func(h float64) float64) *judgement {
 	return j
 }
 
-// TestSettledRules: settled means flat for three hours and for a third of the
-// run, but not after several steps, nor after large slow growth.
+// TestSettledRules checks that memory has settled if it was flat for three
+// hours and for a third of the run, but not after several steps or after large
+// slow growth.
 func TestSettledRules(t *testing.T) {
 	ramp := func(mb, from, to float64) func(float64) float64 {
 		return func(h float64) float64 { return mb * max(0, min(1, (h-from)/(to-from))) }
@@ -359,8 +362,8 @@ func TestGaveBack(t *testing.T) {
 	}
 }
 
-// TestStillRising: a rise that keeps its pace to the end counts; a curve that
-// levels off does not.
+// TestStillRising checks that a rise that keeps its pace to the end counts, and
+// that a curve that levels off does not.
 func TestStillRising(t *testing.T) {
 	for name, c := range map[string]struct {
 		curve func(float64) float64
@@ -398,8 +401,8 @@ func TestLowestAfter(t *testing.T) {
 	}
 }
 
-// TestBeyondSpread checks against the formula: (head - mean) / (sd sqrt(1 +
-// 1/k)).
+// TestBeyondSpread checks the result against the formula: (head - mean) / (sd
+// sqrt(1 + 1/k)).
 func TestBeyondSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate          float64
@@ -599,8 +602,8 @@ func TestRebootIsOneRestart(t *testing.T) {
 	}
 }
 
-// TestAgeOfLongLives: the first third is skipped for lives of 45 min, and a
-// tenth for shorter ones.
+// TestAgeOfLongLives checks that the first third is skipped for lives of 45
+// min, and a tenth for shorter ones.
 func TestAgeOfLongLives(t *testing.T) {
 	for age, skip := range map[int]int{44: 5, 45: 15, 10: 1, 19: 2} {
 		m := newRobustMachine(RobustPolicy())
@@ -617,7 +620,7 @@ func TestAgeOfLongLives(t *testing.T) {
 	}
 }
 
-// TestSpreadBy: the residuals of a perfect line are not correlated.
+// TestSpreadBy checks that the residuals of a perfect line are not correlated.
 func TestSpreadBy(t *testing.T) {
 	if got := spreadBy([]float64{0, 1, 2}, []float64{5, 6, 7}, trend.Line{Intercept: 5, Slope: 1}); got != 1 {
 		t.Errorf("%v", got)
@@ -717,8 +720,8 @@ func TestFewReadings(t *testing.T) {
 	}
 }
 
-// TestCritical: the 99.9 % point of Student's t, shared by all series that are
-// judged together.
+// TestCritical checks that the critical value is the 99.9 % point of Student's
+// t, and that it is shared by all series that are judged together.
 func TestCritical(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if got := m.critical(10); math.Abs(got-4.1437) > 1e-3 {

@@ -88,8 +88,8 @@ const (
 	// endP is the same as lookP for the end verdict, shared by all processes
 	// and stretches.
 	endP = 1e-3
-	// endRaise and rateRaise are the same as noiseRaise, for the test and for
-	// the interval of the rate.
+	// endRaise and rateRaise have the same meaning as noiseRaise, for the end
+	// test and for the interval of the rate.
 	endRaise, rateRaise = 1.0, 0.1
 	// leastGrowth is the minimum growth in MB that a tester would act on in a
 	// run of any length. A window shorter than 6 h needs more growth:
@@ -136,8 +136,9 @@ const (
 	undecidedSteps              = 130.0
 	undecidedRises, provedRises = 4, 5
 	// spliceTime is the shortest run whose single fall is added back;
-	// shortestSide is the time required before and after the fall. The slopes
-	// of both sides may differ by alikeSlopes.
+	// shortestSide is the time required before and after the fall. The smaller
+	// of the slopes of both sides must be at least alikeSlopes times the
+	// larger.
 	spliceTime, shortestSide = 4 * time.Hour, time.Hour
 	alikeSlopes              = 0.4
 	// toothPart is the fraction of the growth by which the fall of a sawtooth

@@ -686,8 +686,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestHiddenLeak: a dimension leaks while the kernel reclaims as much
-// elsewhere.
+// TestHiddenLeak checks that a dimension that leaks is found while the kernel
+// reclaims as much memory elsewhere.
 func TestHiddenLeak(t *testing.T) {
 	for dim, kind := range map[scenario.Dim]detector.LeakKind{
 		scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,

@@ -97,9 +97,9 @@ type contrast struct {
 	// how describes how the runs were aligned; bases and does name the base
 	// runs.
 	how, bases, does string
-	// proved: the difference shows a leak, apart from the process's own growth.
-	// headRises: the process itself grows. matched: the base runs grow in the
-	// same way.
+	// proved reports whether the difference shows a leak, regardless of the
+	// process's own growth. headRises reports whether the process itself grows;
+	// matched reports whether the base runs grow in the same way.
 	proved, headRises, matched bool
 	shares                     shares
 }
@@ -237,7 +237,7 @@ func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, h
 }
 
 // compareLives compares processes that restart by the rates of their lives. A
-// warm-up that every life has is in both runs.
+// warm-up at the beginning of every life occurs in both runs.
 func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
 	p, ok := m.poolLives()
 	if !ok {
@@ -276,8 +276,8 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// Deaths because of memory that no base run has are not explained by a
-	// warm-up.
+	// If no base run has deaths because of memory, a warm-up does not explain
+	// those of this run.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares

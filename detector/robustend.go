@@ -12,7 +12,7 @@ import (
 type finding struct {
 	lookResult
 	// begins and ends delimit the window on the device's clock; early reports
-	// that it ends before the stretch does.
+	// whether the window ends before the stretch does.
 	begins, ends time.Duration
 	early        bool
 	// trimmed is the size in MB of a sudden fall within the window that was
@@ -43,8 +43,8 @@ type finding struct {
 	// there is none.
 	before float64
 	// ratchet counts the rises of a series that hardly ever falls; even reports
-	// that each third of the series has some of these rises. lumps reports that
-	// the series is a leak by these rises alone.
+	// whether each third of the series has some of these rises. lumps reports
+	// whether these rises alone make the series a leak.
 	ratchet int
 	even    bool
 	lumps   bool
@@ -68,7 +68,7 @@ func needed(hours float64) float64 {
 	return max(leastGrowth, shortGrowth-hourGrowth*hours)
 }
 
-// slotsOf returns the number of slots of a time.
+// slotsOf returns the number of slots in a duration.
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
 // skipped returns the first slot that counts. The first tenth, at most 15 min,
@@ -104,7 +104,7 @@ func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	return whole
 }
 
-// endingAt judges the parts of a track that end at a slot.
+// endingAt judges the parts of a track that end at the given slot.
 func (m *robustMachine) endingAt(t *track, others *track, to int, family float64) finding {
 	var whole finding
 	for i, from := range m.starts(to) {
@@ -119,8 +119,8 @@ func (m *robustMachine) endingAt(t *track, others *track, to int, family float64
 	return whole
 }
 
-// starts returns the first slots of the parts that end at a slot, the longest
-// part first.
+// starts returns the first slots of the parts that end at the given slot, the
+// longest part first.
 func (m *robustMachine) starts(to int) []int {
 	out := append(make([]int, 0, 1+len(endParts)), m.skipped())
 	for _, p := range endParts {
@@ -176,7 +176,7 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 		return f
 	}
 	if others != nil {
-		// Growth that is visible in the total is found there.
+		// Growth that is visible in the total is found by judging the total.
 		switch end := highEnd(y); {
 		case end < needed(f.window.Hours())/2:
 			f.reason = small
@@ -423,7 +423,8 @@ func binSlope(bins []float32) float64 {
 }
 
 const (
-	// A rise worth reporting is riseSigmas of the levels about their line.
+	// A rise is reported only if it is at least riseSigmas standard deviations
+	// of the levels about their line.
 	riseSigmas = 3.0
 )
 

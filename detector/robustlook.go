@@ -105,9 +105,9 @@ func (s lookResult) text(series string) string {
 type stage int
 
 // look tests all windows of one track and returns the result of the first that
-// shows a leak, or of the one that came closest to showing one. A dimension is
-// tested for growth that is not visible in the total, others; it has too few
-// readings for short windows.
+// shows a leak, or of the one that came closest to showing one. If the track is
+// a dimension, others is the total, and look tests for growth that is not
+// visible there. A dimension has too few readings for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
 	if others != nil {
@@ -151,8 +151,8 @@ func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 // leastBlocks is the minimum number of blocks of a window.
 const leastBlocks = 12
 
-// lookAt tests one window. The tests come in the order of their cost; passed
-// counts those that passed.
+// lookAt tests one window. The cheapest tests come first; passed is the number
+// of tests that the window passed.
 func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, slots int) (out lookResult,
 	passed int) {
 	var scratch [maxLevels]float64
@@ -347,8 +347,8 @@ func (m *robustMachine) keepsPace(t *track) bool {
 	return rise >= pacePart*predicted-sigmas*m.firstSigma
 }
 
-// pairRise returns how far the two floors up to number k are above the two
-// floors before them.
+// pairRise returns by how many MB the mean of floors k-1 and k is above the
+// mean of the two floors before them.
 func pairRise(t *track, k int) float64 {
 	b := t.bins
 	return float64(b[k]+b[k-1]-b[k-2]-b[k-3]) / 2

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// playSlopes has a machine watch a process that rises at a given rate in MB/h
-// until some minute, and then falls or rises at another rate, with noise. It
-// calls a function with the machine every five minutes.
+// playSlopes lets a machine watch a process with noise that rises at the first
+// rate in MB/h until the given minute and then rises or falls at the second
+// rate. It calls the function with the machine every five minutes.
 func playSlopes(r *rand.Rand, show func(*robustMachine)) {
 	m := newRobustMachine(RobustPolicy())
 	length := time.Duration(70+r.IntN(240)) * time.Minute

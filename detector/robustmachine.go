@@ -49,14 +49,14 @@ type robustMachine struct {
 	// row counts the consecutive looks that fired; faded counts the consecutive
 	// looks in LEAKING that did not fire.
 	row, faded int
-	// first is the result of the first look that row counts; firstSigma is how
-	// much pairs of floors vary.
+	// first is the result of the first look that row counts; firstSigma is the
+	// standard deviation of pairRise at that look.
 	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// relapsing: the state is LEAKING because of earlier deaths, so looks do
-	// not clear it.
+	// relapsing reports whether the state is LEAKING because of earlier deaths;
+	// looks do not clear this state.
 	relapsing bool
 
 	now, epoch                time.Duration
@@ -74,7 +74,8 @@ type robustMachine struct {
 	firstSuspicious, firstLeaking known.Duration
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
-	// rebooted: at the latest restart, the clock restarted too.
+	// rebooted reports whether the device's clock started again at the latest
+	// restart.
 	rebooted bool
 
 	quantity   Quantity
@@ -217,8 +218,8 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 		return steps
 	}
 	var steps []Transition
-	// Closing slots may drop the beginning of the axis, which changes the
-	// number of the slot.
+	// Closing slots may drop the beginning of the axis and so change the number
+	// of the slot.
 	for m.axis.closed < m.axis.slot(at) {
 		steps = append(steps, m.closeSlot()...)
 	}

@@ -31,8 +31,8 @@ type judgement struct {
 	loops int
 	// fell is the size of a recent sudden fall in MB.
 	fell float64
-	// rising: the verdict is undecided because memory grew, not because there
-	// is too little data.
+	// rising reports whether the verdict is undecided because memory grew,
+	// rather than because there is too little data.
 	rising bool
 }
 
@@ -95,8 +95,8 @@ func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf is the same for the given number of series of this process besides
-// its total.
+// familiesOf returns the number of judgements if, besides the total, the given
+// number of series of this process is judged.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
 // judge is the end verdict on the present stretch.

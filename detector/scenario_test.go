@@ -257,9 +257,9 @@ func TestLeakWithinCooldown(t *testing.T) {
 	}
 }
 
-// TestDimensionsOverTheWholeWindow: the Java heap grew for a long time and is
-// flat during CONFIRMING. The entire window of breakdowns still shows the
-// growth.
+// TestDimensionsOverTheWholeWindow checks that the entire window of breakdowns
+// shows growth of the Java heap that lasted a long time and stopped before
+// CONFIRMING.
 func TestDimensionsOverTheWholeWindow(t *testing.T) {
 	p := play(func(a *articleRules) { a.minPoints = 11 }) // too few breakdowns for the GPU path, which needs ten
 	p.feed(5*minute+40*time.Second, 600, true).leak(15*minute, 600)

@@ -19,7 +19,7 @@ func finite(t float64) float64 { return max(-largestT, min(largestT, t)) }
 // perHour converts a rate per second to one per hour.
 func perHour(slope float64) float64 { return slope * 3600 }
 
-// number formats with at most three significant digits where they are enough.
+// number formats a number with one decimal place, or with none from 9.95 on.
 func number(v float64) string {
 	if math.Abs(v) < 0.05 {
 		v = 0 // not -0.0

@@ -139,7 +139,7 @@ type driverMemory struct {
 	offset float64
 	known  bool
 	// rows reports whether a row of graphics memory was seen; sourceChanged
-	// reports that the latest breakdown was the first one with such a row.
+	// reports whether the latest breakdown was the first one with such a row.
 	rows, sourceChanged bool
 }
 

@@ -73,8 +73,8 @@ func TestDriverMemory(t *testing.T) {
 	}
 }
 
-// TestFirstBreakdownIsNotAJump: a process with 300 MB of textures is watched
-// for ten minutes before its first breakdown.
+// TestFirstBreakdownIsNotAJump watches a process with 300 MB of textures for
+// ten minutes before its first breakdown.
 func TestFirstBreakdownIsNotAJump(t *testing.T) {
 	p := play(nil).leak(10*minute, 0)
 	p.breakdown(300)

@@ -92,7 +92,7 @@ func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
 func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
-// Phases that other phases start from.
+// These phases are the beginnings of other phases.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
 func (p *player) confirming() *player { return p.suspicious().leak(15*time.Minute, 600) }
 func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute, 600, true) }
@@ -100,7 +100,7 @@ func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute
 const minute = time.Minute
 
 // articleRows lists the rows of the article's machine in the order of its
-// sections: what must happen, and after how long in the old state.
+// sections: the transition, when it must happen, and inputs that cause it.
 var articleRows = []struct {
 	section  string
 	from, to State

@@ -51,7 +51,7 @@ func (a *axis) length() time.Duration { return time.Duration(a.closed) * slotTim
 type track struct {
 	base  float64
 	known bool
-	// sum and n belong to the open slot.
+	// sum and n are the sum and the number of the values in the open slot.
 	sum float64
 	n   int
 	// ring holds the last slots twice, so that any run of them is contiguous.

@@ -115,8 +115,8 @@ func TestReadingsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestRebootForgetsCooldown: the age of the last diagnosis cannot be computed
-// on a new clock.
+// TestRebootForgetsCooldown checks that the cooldown ends at a reboot, because
+// the age of the last diagnosis cannot be computed on a new clock.
 func TestRebootForgetsCooldown(t *testing.T) {
 	for at, want := range map[time.Duration]LeakKind{time.Hour + 11*minute: None, minute: Unknown} {
 		p := play(nil).leak(10*minute, 0).diagnosed()

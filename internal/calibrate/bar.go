@@ -9,8 +9,8 @@ const surprise = 1e-4
 // bars compares measured figures with their bars and collects the bars that
 // were missed.
 type bars struct {
-	// loose: a figure passes if the number of runs is too small to distinguish
-	// it from a figure equal to the bar.
+	// loose: a figure also passes if the number of runs is too small to
+	// distinguish it from a figure equal to the bar.
 	loose  bool
 	at     string
 	missed []string
@@ -47,7 +47,7 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires that a time in minutes is not too late.
+// soon requires that a time in minutes is at most the bar.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

@@ -19,8 +19,9 @@ type compared struct {
 type baseRow struct {
 	name        string
 	hours, rate float64
-	// falls is the rate at which the base runs fall, in MB/h; drift is how much
-	// the rates of runs vary by themselves, as a standard deviation.
+	// falls is the rate at which the memory of the base runs falls, in MB/h;
+	// drift is the standard deviation of the rates of runs of the same build,
+	// in MB/h.
 	falls, drift float64
 	kinds        func(hours float64) []scenario.Scenario
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// spoil returns n results, the first k of which are spoiled.
+// spoil returns n results, the first k of which are changed by the function.
 func spoil[T any](n, k int, good func() T, bad func(*T)) []T {
 	out := make([]T, n)
 	for i := range out {
@@ -33,7 +33,8 @@ func named(t *testing.T, name string) scenario.Scenario {
 	return all[i]
 }
 
-// missed compares the bars that a row missed with the expected ones.
+// missed compares the bars that a row missed with the bars that it is expected
+// to miss.
 func missed(t *testing.T, name string, b bars, want string) {
 	t.Helper()
 	text := strings.Join(b.missed, "\n")

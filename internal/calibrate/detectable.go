@@ -12,17 +12,17 @@ import (
 // detectable one.
 var factors = []float64{1 / 1.5, 1, 1.5}
 
-// promise is the slowest leak that a run without a leak would have found
-// according to its verdict, in MB/h, and whether leaks with the rates of
-// factors are found in runs of the same length and noise.
+// promise holds the slowest leak that a run without a leak would have found
+// according to its verdict, in MB/h, and reports whether leaks at the rates
+// given by factors are found in runs of the same length and noise.
 type promise struct {
 	rate   float64
 	passed bool
 	found  []bool
 }
 
-// detectable measures whether the slowest detectable leak of a verdict is
-// correct.
+// detectable measures whether the slowest detectable leak that a verdict states
+// is correct.
 func detectable(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d pairs of runs per row. The first run has no leak; m is the slowest leak that would "+

@@ -22,7 +22,7 @@ func count[T any](all []T, holds func(T) bool) int {
 	return n
 }
 
-// pick returns one figure for each of the given elements.
+// pick returns one figure for each of the given elements, in the same order.
 func pick[T any](all []T, figure func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {
@@ -105,8 +105,9 @@ func tail(hits, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// upper returns the largest probability of a hit that is not refuted with 95 %
-// confidence by so few hits in n tries (Clopper and Pearson, one-sided).
+// upper returns the upper bound of the one-sided 95 % confidence interval for
+// the probability of a hit, given the number of hits in n tries (Clopper and
+// Pearson).
 func upper(hits, n int) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestQuantile compares with the definition: the smallest value that is at
-// least as large as the share q of all values.
+// TestQuantile compares the result with the definition: the smallest value that
+// is at least as large as the share q of all values.
 func TestQuantile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -36,7 +36,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestTail compares with a count of all outcomes of n tries.
+// TestTail compares the result with a count of all outcomes of n tries.
 func TestTail(t *testing.T) {
 	const n = 9
 	for _, p := range []float64{0.01, 0.3, 0.5, 0.97} {
@@ -66,8 +66,9 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestUpper checks that at the bound, so few hits occur in 5 % of all cases.
-// For no hits in n tries the bound follows the rule of three.
+// TestUpper checks that at the bound, the probability of at most the given
+// number of hits is 5 %. For no hits in n tries the bound follows the rule of
+// three.
 func TestUpper(t *testing.T) {
 	for _, n := range []int{20, 300, 6400} {
 		for _, hits := range []int{0, 1, 5} {
@@ -85,7 +86,7 @@ func TestUpper(t *testing.T) {
 	}
 }
 
-// TestAtLeastOne compares with random runs.
+// TestAtLeastOne compares the result with the frequency in random runs.
 func TestAtLeastOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	const runs = 20000

@@ -12,13 +12,13 @@ import (
 // of each.
 type loopRun struct {
 	name string
-	// perLoop is what each loop retains, in MB; noise is the standard
-	// deviation after a collection.
+	// perLoop is what each loop retains, in MB; noise is the standard deviation
+	// after a collection.
 	perLoop, noise float64
 	// warm is the size in MB of a warm-up in the first loops, with a time
 	// constant of tau loops.
 	warm, tau float64
-	// until is the number of the last loop that retains memory.
+	// until is the number of the last loop that leaks.
 	until int
 }
 

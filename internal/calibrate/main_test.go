@@ -109,8 +109,8 @@ func TestKnownRates(t *testing.T) {
 				hits++
 			}
 		}
-		// The other simulation differs in spikes and in the GPU path: allow for
-		// 5 % more or less.
+		// The other simulation differs in spikes and in the GPU path, so a
+		// difference of up to 5 percentage points is allowed.
 		p := float64(percent) / 100
 		if tail(hits, runs, min(1, p+0.05)) < surprise || tail(runs-hits, runs, min(1, 1-p+0.05)) < surprise {
 			t.Errorf("%s: %d of %d runs, want about %d %%", s.Name, hits, runs, percent)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// pageColumns is the width of the pages of docs.
+// pageColumns is the maximum line width of the pages in docs.
 const pageColumns = 120
 
 // markers returns the lines that enclose the named text of a page.

@@ -9,9 +9,9 @@ import (
 
 // table is one table of docs/detector.md.
 type table struct {
-	// name is the name in its markers and in the option -tables.
+	// name is the name of the table in its markers and in the option -tables.
 	name string
-	// about describes what was measured and what the columns are.
+	// about describes what was measured and what the columns mean.
 	about string
 	head  []string
 	rows  []row

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// usual is how a process is watched unless a table states otherwise: as one of
-// three.
+// usual holds the conditions under which a process is watched unless a table
+// states otherwise: it is one of three processes.
 var usual = scenario.Conditions{Processes: 3, Diagnosis: 2 * time.Minute}
 
 // trial is one way to watch and judge a process.
@@ -42,7 +42,7 @@ type ending struct {
 // end.
 func (e ending) found() bool { return e.gate == detector.Leak || e.worst == detector.Leaking }
 
-// play watches a path and returns the detector.
+// play feeds a path to a detector and returns the detector.
 func (t trial) play(p *scenario.Path, r *rand.Rand) (*detector.Detector, ending) {
 	d := detector.New(t.policy)
 	d.SetFamilySize(max(1, t.among))
@@ -110,7 +110,8 @@ func gateIs(g detector.Gate) func(ending) bool { return func(e ending) bool { re
 
 func worstIs(s detector.State) func(ending) bool { return func(e ending) bool { return e.worst >= s } }
 
-// ofRobust and ofArticle return one side of all pairs that have it.
+// ofRobust and ofArticle return the results of one policy from all pairs that
+// have such a result.
 func ofRobust(all []pair) []ending {
 	out := make([]ending, len(all))
 	for i, p := range all {

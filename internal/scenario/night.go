@@ -45,8 +45,8 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until returns the deaths of a process that dies when it reaches a number of
-// MB. That number varies randomly by 2 %.
+// until returns the deaths of a process that dies whenever it reaches a number
+// of MB. This number varies randomly by 2 %.
 func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {
@@ -62,7 +62,7 @@ func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	return out[:len(out)-1]
 }
 
-// with draws a base scenario and changes it.
+// with draws a base scenario and applies a change to it.
 func with(base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)) func(*rand.Rand) Scenario {
 	return func(r *rand.Rand) Scenario {
 		s := base(r)

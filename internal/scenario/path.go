@@ -26,10 +26,11 @@ const (
 	NumDims
 )
 
-// base is the level of each dimension in MB (260 MB in all); share is the part
-// of each dimension in the standard deviation of the noise. The squares of the
-// shares add up to 0.995. Noise of 50 MB sometimes makes single dimensions
-// negative, which is necessary for the noise to stay symmetric.
+// base is the level of each dimension in MB (260 MB in all); share is the
+// standard deviation of the noise of each dimension, as a fraction of that of
+// the total. The squares of the shares add up to 0.995. Noise of 50 MB
+// sometimes makes single dimensions negative, which is necessary for the noise
+// to stay symmetric.
 var (
 	base  = [NumDims]float64{60, 70, 45, 2, 35, 28, 20}
 	share = [NumDims]float64{0.70, 0.60, 0.02, 0.01, 0.20, 0.30, 0.12}
@@ -59,25 +60,26 @@ type Scenario struct {
 	// it is a square wave.
 	Wave, WavePeriod float64
 	Square           bool
-	// Steps are one-time rises; a step with a negative time happens at a random
-	// time of the run.
+	// Steps are rises that happen once; a step with a negative time happens at
+	// a random time of the run.
 	Steps []Jump
 	// Saw is the amplitude of a garbage collector's sawtooth with mean period
 	// SawPeriod.
 	Saw, SawPeriod float64
 	// Tooth is memory that fills within the fraction ToothRise, from 0 to 1, of
-	// each ToothPeriod and is dropped at the end of the period. The phase is
-	// random, but 0 for a period of an hour.
+	// each ToothPeriod and is released at the end of the period. The phase is
+	// random, except that it is 0 for a period of an hour.
 	Tooth, ToothPeriod, ToothRise float64
 	// Cache fills linearly up to Cache within CacheTime.
 	Cache, CacheTime float64
-	// Peak is present during the last PeakTime of each PeakEvery.
+	// Peak is additional memory that is present during the last PeakTime of
+	// each PeakEvery.
 	Peak, PeakTime, PeakEvery float64
 	// Trimmed is the rate at which the kernel drops clean pages of Code, so
 	// that the total falls. Code starts higher by the amount that will be
 	// dropped, so that it ends at its usual level.
 	Trimmed float64
-	// Level is constant memory besides the base, in MB.
+	// Level is constant memory in addition to the base, in MB.
 	Level float64
 	// Restarts are the times at which the process dies and restarts; Gaps are
 	// the times in which it is not watched. Both lists are in order.
@@ -273,7 +275,7 @@ func (m *maker) steps() {
 			at = m.r.Float64() * m.s.Hours * 60
 		}
 		for i := range java {
-			// A process that was started after the step does not have it.
+			// A process that started after the step is not affected by it.
 			if minute := minuteOf(i); minute >= at && minute-m.age[i] <= at {
 				java[i] += step.MB
 			}

@@ -225,7 +225,7 @@ func TestWave(t *testing.T) {
 }
 
 // TestSeed checks that a seed determines a process, that another seed produces
-// a different one, and that the scenario is not changed.
+// a different one, and that simulating does not change the scenario.
 func TestSeed(t *testing.T) {
 	for _, list := range [][]Scenario{Null(2), Leaks(60, 2), Shapes(3), Kinds(2)} {
 		seen := map[string]bool{}
@@ -243,7 +243,7 @@ func TestSeed(t *testing.T) {
 				t.Errorf("%s: different seeds made the same process", s.Name)
 			}
 			if !reflect.DeepEqual(s, before) {
-				t.Errorf("%s: Make changed the scenario", s.Name)
+				t.Errorf("%s: Simulate changed the scenario", s.Name)
 			}
 		}
 	}

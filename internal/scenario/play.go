@@ -10,7 +10,7 @@ import (
 // boot is the device's clock when a run begins.
 const boot = 1000 * time.Second
 
-// Conditions is how a path is watched.
+// Conditions describes how a path is watched.
 type Conditions struct {
 	// Processes is the number of processes that share the detail channel, one
 	// turn every 30 s; 0 means 3.
@@ -87,7 +87,8 @@ type Watch struct {
 	chance func() float64
 	steps  []detector.Transition
 
-	// The next point to play, and the points at which each event is due.
+	// These are the next point to play and the points at which each event is
+	// due.
 	next                                  int
 	sampleDue, turnDue, extraDue, loopDue int
 	// diagnosed is the point at which the diagnosis in progress ends; 0 if
@@ -95,7 +96,7 @@ type Watch struct {
 	diagnosed int
 	restarts  int
 	blind     bool
-	// idle: the workload has ended.
+	// idle reports whether the workload has ended.
 	idle bool
 }
 
@@ -122,7 +123,7 @@ func (w *Watch) Until(n int) {
 // the beginning of the path.
 func (w *Watch) Steps() []detector.Transition { return w.steps }
 
-// points returns the number of steps of the grid that is closest to a time.
+// points returns the number of grid steps that is closest to a duration.
 func points(d time.Duration) int { return max(1, int((d+Grid/2)/Grid)) }
 
 func (w *Watch) take(steps []detector.Transition) {

@@ -105,7 +105,7 @@ func TestDemands(t *testing.T) {
 		return n
 	}
 	steps, v := play(Conditions{})
-	// Without an end of the diagnosis the machine stays in its state.
+	// The diagnosis never ends, so the machine stays in its state.
 	if leaks(steps) != 1 || v.State != detector.Leaking || steps[0].At < 5*time.Minute || steps[0].At > time.Hour {
 		t.Errorf("%v: %v", v.State, steps)
 	}
@@ -116,8 +116,8 @@ func TestDemands(t *testing.T) {
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
 		t.Errorf("a diagnosed leak was not found again: %v", steps)
 	}
-	// With twenty processes each waits ten minutes for its turn, but CONFIRMING
-	// gets its breakdowns.
+	// With twenty processes, each process waits ten minutes for its turn, but
+	// CONFIRMING still gets its breakdowns.
 	steps, _ = play(Conditions{Processes: 20})
 	if leaks(steps) != 1 {
 		t.Errorf("extra breakdowns did not arrive: %v", steps)
@@ -136,8 +136,8 @@ func errorText(list []error) string {
 	return b.String()
 }
 
-// TestWatch checks that a caller that uses the detector in between gets the
-// same run.
+// TestWatch checks that playing a path in several calls has the same result as
+// playing it in one call.
 func TestWatch(t *testing.T) {
 	for _, s := range Leaks(0, 2)[:10] {
 		p := s.Simulate(chance(5))

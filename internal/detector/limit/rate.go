@@ -20,8 +20,8 @@ const leastPoints = 6
 // sen returns the median of the slopes between all pairs of points, with the
 // interval of Kendall's test (Sen, Estimates of the regression coefficient
 // based on Kendall's tau, JASA 63, 1968). X is in seconds and strictly
-// increasing. Even if a third of the points are wrong, the result hardly
-// changes.
+// increasing. The result hardly changes even if a third of the points are
+// outliers.
 func sen(x, y []float64) Rate {
 	n := len(x)
 	if n < leastPoints {
@@ -49,9 +49,9 @@ func sen(x, y []float64) Rate {
 }
 
 const (
-	// Growth is divided into eighths of its time, of which at least risingParts
-	// must be above the previous eighth. One load, or a few loads, rise in only
-	// a few steps.
+	// Growth is divided into eighths of its time; at least risingParts of them
+	// must be above the previous eighth. A single load, or a few loads, make
+	// only a few of them rise.
 	risingParts = 6
 	// Every quarter must grow by at least leastShare of the mean step.
 	leastShare = 0.25

@@ -60,8 +60,7 @@ func TestSenAgainstCounting(t *testing.T) {
 	}
 }
 
-// The slope changes with the points, but changing a third of them hardly
-// affects it.
+// The slope follows the points, but changing a third of them hardly affects it.
 func TestSenInvariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 300 {
@@ -90,7 +89,7 @@ func TestSenInvariance(t *testing.T) {
 	}
 }
 
-// The interval contains the true slope as often as stated.
+// The interval contains the true slope as often as its confidence level states.
 func TestSenCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, n := range []int{6, 10, 30} {

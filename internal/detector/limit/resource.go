@@ -20,7 +20,7 @@ const (
 	NumResources
 )
 
-// words are the name of a resource and the effect of reaching its limit.
+// words holds the name of a resource and the effect of reaching its limit.
 type words struct{ key, name, end string }
 
 // The messages of the runtime are in art/runtime/thread.cc

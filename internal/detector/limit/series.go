@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// series is the last readings of one resource, stored as the minimum of each
+// series holds the last readings of one resource, stored as the minimum of each
 // block of time, because use that rises and falls within a block is not growth.
 type series struct {
 	blocks []block
@@ -43,12 +43,12 @@ type block struct {
 	least int64
 	at    time.Duration
 	n     int
-	// fell reports whether a reading was below the one before it: the Java heap
-	// was collected.
+	// fell reports whether some reading was below the one before it, which
+	// means that the Java heap was collected.
 	fell bool
 }
 
-// shape is how a resource is divided into blocks.
+// shape describes how the readings of a resource are divided into blocks.
 type shape struct {
 	length time.Duration // minimum length of a block
 	n      int           // minimum number of readings of a block
@@ -84,7 +84,7 @@ func (u Use) garbage() int64 {
 
 func shapeOf(r Resource, u Use) shape {
 	if r == JavaHeap {
-		// The floor is only visible in the few readings that come soon after a
+		// The floor is visible only in the few readings that come soon after a
 		// collection.
 		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
@@ -103,7 +103,7 @@ func climbOf(u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }
 
-// add adds a reading; closed reports that it completed a block.
+// add adds a reading; closed reports whether the reading completed a block.
 func (s *series) add(sh shape, at time.Duration, used int64) (closed bool) {
 	fell := s.climb.add(used)
 	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls || s.climb.steady(sh.garbage)) {
@@ -134,7 +134,7 @@ func (s *series) keep(b block, since time.Duration) {
 	s.blocks = append(s.blocks, b)
 }
 
-// outlook is what the series predicts.
+// outlook is the prediction made from a series.
 type outlook struct {
 	rate Rate
 	// pace is the certain growth in units per second; 0 if there is none.
@@ -173,7 +173,7 @@ func (s *series) outlook(sh shape) outlook {
 		if kept < sh.garbage {
 			return o
 		}
-		// At least this much is permanent.
+		// At least this much of the memory is permanent.
 		pace = min(pace, float64(kept)/span.Seconds())
 		if !sh.falls || !last.fell {
 			o.level -= sh.garbage
@@ -189,7 +189,7 @@ func (s *series) withGarbage(sh shape) bool {
 	return sh.garbage > 0 && (!sh.falls || slices.ContainsFunc(s.blocks, func(b block) bool { return !b.fell }))
 }
 
-// recent is the last readings of one resource, stored as the minimum of each
+// recent holds the last readings of one resource, stored as the minimum of each
 // minute.
 type recent struct {
 	list  [floorMinutes]minute
@@ -238,7 +238,7 @@ func (r *recent) least(n int) int64 {
 }
 
 // level returns the certain level: for counts the lower of two readings, for
-// the Java heap the floor, which is known once there was a collection.
+// the Java heap the floor, which is known only after a collection.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// life is a process: its use, as a share of the limit, at a time in minutes.
+// life describes a process: its use at a time in minutes, as a share of the
+// limit.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
 // These processes never reach the limit, but each is sometimes close to it. The
-// number is how many runs in a thousand may have a warning: an hour of a slow
+// number is how many of a thousand runs may have a warning: an hour of a slow
 // wave, or of steps that happen to come evenly, looks like an hour of a leak.
 var harmless = map[string]struct {
 	resource Resource

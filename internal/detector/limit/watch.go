@@ -12,7 +12,8 @@ type Use struct {
 	// heap could free. 0 means unknown; the value of the largest phones is used
 	// then.
 	Garbage int64
-	// Assumed reports whether the limit was not read from the device.
+	// Assumed reports whether the limit was assumed, because it was not read
+	// from the device.
 	Assumed bool
 }
 
@@ -20,20 +21,20 @@ type Use struct {
 type Warning struct {
 	At       time.Duration
 	Resource Resource
-	// Used is what counts against Limit. For the Java heap it is what is left
-	// after collections. Both values are in bytes for memory, and are counts
-	// otherwise.
+	// Used is the amount that is compared with Limit. For the Java heap it is
+	// what is left after collections. Both values are in bytes for memory, and
+	// are counts otherwise.
 	Used, Limit int64
 	// Rate is the growth of the last hour (for the Java heap: of the last four
 	// hours).
 	Rate Rate
-	// TimeLeft is the time until the limit is reached at that growth, if
-	// TimeKnown.
+	// TimeLeft is the time until the limit is reached at that growth; it is
+	// valid only if TimeKnown is set.
 	TimeLeft  time.Duration
 	TimeKnown bool
 	// Urgent reports whether 95 % of the limit is used.
 	Urgent bool
-	// Assumed is as in Use.
+	// Assumed has the same meaning as in Use.
 	Assumed bool
 	// Text is the warning in one line of English.
 	Text string
@@ -42,12 +43,12 @@ type Warning struct {
 // Standing is the present state of one resource of a process.
 type Standing struct {
 	Resource Resource
-	// At, Used and Limit are those of the last reading.
+	// At, Used and Limit are the values of the last reading.
 	At          time.Duration
 	Used, Limit int64
-	// Level is what counts against the limit, and Share is its fraction of the
-	// limit, if LevelKnown. The level of the Java heap is unknown until a
-	// collection was seen.
+	// Level is the amount that is compared with the limit, and Share is its
+	// fraction of the limit; both are valid only if LevelKnown is set. The
+	// level of the Java heap is unknown until a collection was seen.
 	Level      int64
 	Share      float64
 	LevelKnown bool
@@ -55,12 +56,12 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports whether the use was above the limit. So this is not the
-	// real limit, and nothing is judged by it.
+	// Exceeded reports whether the use was above the limit. If so, this is not
+	// the real limit, and no warning is based on it.
 	Exceeded bool
 	// Warned reports whether a warning is active.
 	Warned bool
-	// Assumed is as in Use.
+	// Assumed has the same meaning as in Use.
 	Assumed bool
 }
 
@@ -80,7 +81,8 @@ const (
 	again = time.Hour
 	// warmUp is the time after a start in which every process grows.
 	warmUp = 5 * time.Minute
-	// confirmations is how many consecutive blocks must predict the limit.
+	// confirmations is the number of consecutive blocks that must predict that
+	// the limit will be reached.
 	confirmations = 2
 )
 
@@ -93,7 +95,7 @@ type Watch struct {
 	tracks [NumResources]track
 }
 
-// track is one resource of a process.
+// track is the state of one resource of a process.
 type track struct {
 	last   Use
 	seen   bool
@@ -105,14 +107,15 @@ type track struct {
 	// yet.
 	climb series
 	steep outlook
-	// coming counts the consecutive blocks that predict the limit.
+	// coming counts the consecutive blocks that predict that the limit will be
+	// reached.
 	coming int
 	near   alarm
 	urgent alarm
 	soon   alarm
 }
 
-// alarm is a warning that is issued once until it is cleared.
+// alarm is a warning that is issued only once until it is cleared.
 type alarm struct {
 	on bool
 	at time.Duration
@@ -186,7 +189,7 @@ func (t *track) outlook() outlook {
 // the real one.
 func (t *track) exceeded() bool { return t.peak > t.last.Limit }
 
-// judge checks distance and time.
+// judge checks the distance to the limit and the time left.
 func (t *track) judge(r Resource, closed bool) []Warning {
 	level, ok := t.level(r)
 	if !ok || t.exceeded() {
@@ -250,7 +253,7 @@ func (t *track) byTime(r Resource, level int64, closed bool) bool {
 	return true
 }
 
-// level returns what counts against the limit.
+// level returns the amount that is compared with the limit.
 func (t *track) level(r Resource) (used int64, ok bool) {
 	used, ok = t.recent.level(shapeOf(r, t.last))
 	if r != JavaHeap {

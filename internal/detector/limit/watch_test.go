@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// add adds readings at equal intervals, from a function of the minutes.
+// add adds readings at equal intervals; a function returns the use at a time in
+// minutes.
 func add(w *Watch, r Resource, from, to, step time.Duration, limit int64,
 	used func(minutes float64) float64) (out []Warning) {
 	for at := from; at < to; at += step {
@@ -212,8 +213,8 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// Any stream of readings leaves the watch in a valid state: bounded, in order,
-// and the same whether or not impossible readings are among them.
+// After any stream of readings, the watch is in a valid state: bounded, in
+// order, and the same whether or not impossible readings are among them.
 func TestHostileReadings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	odd := []int64{math.MinInt64, -1, 0, 1, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}
@@ -235,7 +236,7 @@ func TestHostileReadings(t *testing.T) {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 			check(t, a, got)
-			// A reading that is not later than the previous one.
+			// This reading is not later than the previous one.
 			if u.Used >= 0 && u.Limit > 0 {
 				a.Add(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
 			}

@@ -2,11 +2,12 @@ package trend
 
 import "sort"
 
-// Column is the last points of one series of a [Window], which creates it.
+// Column holds the last points of one series of a [Window], which creates it.
 //
-// A column that lacks a value where another column has one stores its points
-// separately, with their own times, until all of them are in the window again.
-// So it always has its own last points, however rarely it has a value.
+// If another column has a value in a row and this column has none, this column
+// stores its points separately, with their own times, until all of them are in
+// the window again. So it always has its own last points, however rarely it has
+// a value.
 type Column struct {
 	of *Window
 	// y[i] is the value of row i. Only the latest run rows have a value.

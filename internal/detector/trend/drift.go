@@ -94,9 +94,9 @@ func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 	return alpha, math.Sqrt(max(0, sse) / float64(len(y)-2) / square)
 }
 
-// royFuller is the correction of Roy and Fuller (2001) for a series with a
-// line, in standard errors: at its median the corrected estimate of a random
-// walk is 1.
+// royFuller returns the correction of Roy and Fuller (2001) for a series with a
+// line, in standard errors: it is such that the corrected estimate for a random
+// walk has the median 1.
 func royFuller(alpha, se float64, n int) float64 {
 	if se == 0 {
 		return 0
@@ -206,7 +206,8 @@ func (p *Noise) Alpha(raise float64) float64 {
 	return min(1, a)
 }
 
-// FitDriftWith is FitDrift for noise whose autocorrelation is known.
+// FitDriftWith does the same as FitDrift for noise whose autocorrelation is
+// known.
 func FitDriftWith(y []float64, alpha float64) Drift {
 	if len(y) < leastValues {
 		return Drift{N: len(y)}

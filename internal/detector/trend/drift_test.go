@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// project is least squares by orthogonal columns (modified Gram-Schmidt). It
-// returns the residuals of y, the part of the last column that is independent
-// of the other columns, and its coefficient. It shares no formula with the
-// package.
+// project computes least squares by orthogonal columns (modified Gram-Schmidt).
+// It returns the residuals of y, the part of the last column that is
+// independent of the other columns, and its coefficient. It shares no formula
+// with the package.
 func project(y []float64, columns ...[]float64) (left []float64, own, coefficient float64) {
 	left = slices.Clone(y)
 	var units [][]float64
@@ -47,7 +47,7 @@ func take(a, b []float64, times float64) {
 	}
 }
 
-// columnOf is a column of n values.
+// columnOf returns a column of n values.
 func columnOf(n int, f func(i int) float64) []float64 {
 	c := make([]float64, n)
 	for i := range c {
@@ -60,8 +60,8 @@ func ones(n int) []float64 { return columnOf(n, func(int) float64 { return 1 }) 
 
 func steps(n int) []float64 { return columnOf(n, func(i int) float64 { return float64(i) }) }
 
-// whitened is a column multiplied by the inverse of the Cholesky factor of the
-// covariance of AR(1) noise, alpha^|i-j|/(1-alpha^2), written out in full.
+// whitened returns a column multiplied by the inverse of the Cholesky factor of
+// the covariance of AR(1) noise, alpha^|i-j|/(1-alpha^2), written out in full.
 func whitened(column []float64, alpha float64) []float64 {
 	n := len(column)
 	l := make([][]float64, n)
@@ -84,8 +84,8 @@ func whitened(column []float64, alpha float64) []float64 {
 	return out
 }
 
-// generalized is the line for noise with a known covariance. A random walk has
-// no covariance; its steps are independent.
+// generalized fits the line for noise with a known covariance. A random walk
+// has no covariance; its steps are independent.
 func generalized(y []float64, alpha float64) Drift {
 	n := len(y)
 	df := float64(n - 2)
@@ -111,8 +111,8 @@ func roughness(y []float64) (alpha, se float64) {
 	return alpha, math.Sqrt(dot(left, left)/float64(n-2)) / own
 }
 
-// royAndFuller is the correction as the paper prints it, for a line and one
-// lag.
+// royAndFuller computes the correction as printed in the paper, for a line and
+// one lag.
 func royAndFuller(tau, n float64) float64 {
 	const pct, a, r, lags = -1.96, 10.0, 2.0, 1.0
 	switch {
@@ -329,8 +329,8 @@ func TestDriftSize(t *testing.T) {
 		name       string
 		rho, raise float64
 		n          int
-		// The largest allowed share of |T| above the 5 % and the 0.1 %
-		// quantile.
+		// These are the largest allowed shares of |T| above the 5 % and the 0.1
+		// % quantile.
 		five, one float64
 	}{
 		{"independent, uncorrected", 0, 0, 24, 0.09, 0.006},
@@ -475,7 +475,7 @@ func TestDriftOfFewValues(t *testing.T) {
 	}
 }
 
-// trying returns how a call panicked, if it did.
+// trying calls a function and returns its result or its panic.
 func trying(f func() Drift) (d Drift, panicked any) {
 	defer func() { panicked = recover() }()
 	return f(), nil
@@ -532,7 +532,8 @@ func seedValues(f *testing.F) {
 }
 
 // FuzzDrift checks that the results for finite values are in their ranges, and
-// that changing the sign, or the unit by a power of two, changes no digit.
+// that changing the sign, or multiplying the unit by a power of two, changes no
+// digit.
 func FuzzDrift(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

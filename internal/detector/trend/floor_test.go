@@ -33,7 +33,7 @@ func countingQuantile(values []float64, q float64) float64 {
 }
 
 func TestQuantileTable(t *testing.T) {
-	// Values of R: quantile(x, q), type 7.
+	// The values are those of R: quantile(x, q), type 7.
 	tests := []struct {
 		sorted []float64
 		q      float64

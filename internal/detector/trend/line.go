@@ -2,14 +2,14 @@ package trend
 
 import "math"
 
-// Line is a least-squares line y = Intercept + Slope*x with its evidence. A
-// series of fewer than three points, or with all points at one time, has no
-// line: only N is set then.
+// Line is a least-squares line y = Intercept + Slope*x, with the figures that
+// show how well it fits. For fewer than three points, or if all points have the
+// same time, there is no line and only N is set.
 type Line struct {
-	// Slope is in units of y per second, Intercept the value at x = 0.
+	// Slope is in units of y per second; Intercept is the value at x = 0.
 	Slope, Intercept float64
-	// R2 is the share of the variance that the line explains, 0 to 1; 0 for a
-	// constant series.
+	// R2 is the share of the variance that the line explains, from 0 to 1; it
+	// is 0 for a constant series.
 	R2 float64
 	// T is Slope/SE: 0 for a constant series, infinite for a perfect line.
 	T float64

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// normalEquations fits with the textbook's normal equations in rational
+// normalEquations fits a line with the textbook's normal equations in rational
 // numbers: no rounding, no centering, no code shared with Fit.
 func normalEquations(x, y []float64) (slope, intercept, r2, t float64) {
 	rat := func(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
@@ -164,7 +164,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestIntervalCovers checks the 95 % by simulation.
+// TestIntervalCovers checks by simulation that the 95 % interval contains the
+// true slope in 95 % of all cases.
 func TestIntervalCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	const runs = 4000

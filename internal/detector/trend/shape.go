@@ -2,22 +2,23 @@ package trend
 
 import "math"
 
-// Shapes is how well simple curves fit equally spaced values: the residual sum
-// of squares of each, in units of y squared, and the number of values. Every
-// curve except the line may be fitted at many places; the best fit is used.
+// Shapes holds how well simple curves fit equally spaced values: the residual
+// sum of squares of each curve, in units of y squared, and the number of
+// values. Every curve except the constant and the line may be fitted at many
+// places; the best fit is used.
 type Shapes struct {
 	N int
 	// Constant has one parameter; Line has two.
 	Constant, Line float64
 	// Onset is flat, then rises to the end.
 	Onset float64
-	// OnsetAt is the step at which it begins to rise.
+	// OnsetAt is the step at which the onset begins to rise.
 	OnsetAt int
 	// Step is a sudden rise or fall. TwoSteps has two steps, and ThreeSteps
 	// adds a third at the best place.
 	Step, TwoSteps, ThreeSteps float64
-	// Saturating rises as 1-exp(-t/tau). Filled rises up to some place and is
-	// then flat.
+	// Saturating rises as 1-exp(-t/tau). Filled rises up to some place and then
+	// stays flat.
 	Saturating, Filled float64
 }
 
@@ -85,8 +86,8 @@ func (p *prefix) within(i, j int) float64 {
 	return max(0, p.yy[j]-p.yy[i]-sum*sum/float64(j-i))
 }
 
-// left returns the residual of a regression on z, from z's own sums and its
-// cross sum with y.
+// left returns the residual sum of squares of a regression on z, computed from
+// the sums of z and its cross sum with y.
 func (p *prefix) left(z, zz, zy float64) (sse float64) {
 	sse, _ = p.regress(z, zz, zy)
 	return sse

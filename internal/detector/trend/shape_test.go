@@ -7,14 +7,16 @@ import (
 	"testing"
 )
 
-// leaves returns the residual of y after a fit of the regressors.
+// leaves returns the residual sum of squares of y after a fit of the
+// regressors.
 func leaves(y []float64, columns ...[]float64) float64 {
 	left, _, _ := project(y, columns...)
 	return dot(left, left)
 }
 
-// rising returns the residual of y after a fit of a regressor and a constant,
-// or of the constant alone if the coefficient of the regressor is not positive.
+// rising returns the residual sum of squares of y after a fit of a regressor
+// and a constant, or of the constant alone if the coefficient of the regressor
+// is not positive.
 func rising(y, column []float64) float64 {
 	left, _, slope := project(y, ones(len(y)), column)
 	if slope <= 0 {
@@ -23,8 +25,8 @@ func rising(y, column []float64) float64 {
 	return dot(left, left)
 }
 
-// levelled returns the residual of y after a fit of levels between the given
-// places.
+// levelled returns the residual sum of squares of y after a fit of constant
+// levels between the given places.
 func levelled(y []float64, places ...int) (sse float64) {
 	from := 0
 	for _, to := range append(slices.Clone(places), len(y)) {
@@ -48,7 +50,8 @@ func stepPlaces(n, count int) (all [][]int) {
 	return all
 }
 
-// bestSteps returns the best of all these ways.
+// bestSteps returns the best of all ways to divide the values at the given
+// number of places.
 func bestSteps(y []float64, count int) (sse float64, places []int) {
 	sse = math.Inf(1)
 	for _, p := range stepPlaces(len(y), count) {
@@ -105,8 +108,8 @@ func stepAt(n int, places ...int) []float64 {
 	})
 }
 
-// plainShapes is FitShapes by brute force; best3 is the best fit of all that
-// have up to three steps.
+// plainShapes does the same as FitShapes by brute force; best3 is the best fit
+// with at most three steps.
 func plainShapes(y []float64) (s Shapes, best3 float64) {
 	n := len(y)
 	s = Shapes{N: n, Constant: leaves(y, ones(n)), Line: leaves(y, ones(n), steps(n))}
@@ -128,8 +131,8 @@ func plainShapes(y []float64) (s Shapes, best3 float64) {
 	return s, min(best3, s.TwoSteps)
 }
 
-// sums returns the figures of shapes with their names, beginning with the
-// constant.
+// sums returns the residual sums of squares of shapes with their names,
+// beginning with the constant.
 func (s Shapes) sums() map[string]float64 {
 	return map[string]float64{
 		"Constant": s.Constant, "Line": s.Line, "Onset": s.Onset, "Step": s.Step, "TwoSteps": s.TwoSteps,
@@ -180,7 +183,7 @@ func TestShapesAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// TestLongShapes is the same test for the longest series, without triples of
+// TestLongShapes checks the longest series in the same way, without triples of
 // steps.
 func TestLongShapes(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 2))
@@ -242,9 +245,9 @@ func TestShapesLengths(t *testing.T) {
 	}
 }
 
-// TestShapesInvariance checks that the level has no effect, and that a unit
-// scales all sums by its square. The results for steps and lines do not depend
-// on the sign.
+// TestShapesInvariance checks that adding a constant has no effect, and that
+// multiplying the values by a factor multiplies all sums by its square. The
+// results for steps and lines do not depend on the sign.
 func TestShapesInvariance(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 4))
 	for range 300 {
@@ -287,9 +290,10 @@ func TestFallsAreNotCurves(t *testing.T) {
 	}
 }
 
-// TestShapesAreDistinguished checks that the BIC ranks the shape that a series
-// has before all others. Two shapes that differ by only a few points count as
-// the same here: steps and more steps, or a line and a line that begins late.
+// TestShapesAreDistinguished checks that the BIC ranks the true shape of a
+// series before all others. Two shapes that differ by only a few points count
+// as the same here: steps and more steps, or a line and a line that begins
+// late.
 func TestShapesAreDistinguished(t *testing.T) {
 	const flat, line, step, curve = "flat", "line", "step", "curve"
 	named := func(s Shapes) map[string]float64 {

@@ -72,7 +72,7 @@ func betaInc(a, b, x float64) float64 {
 	return 1 - front*betaFraction(b, a, 1-x)/b
 }
 
-// betaFraction is the continued fraction of the incomplete beta function
+// betaFraction evaluates the continued fraction of the incomplete beta function
 // (Abramowitz and Stegun 26.5.8) by Lentz's method as modified by Thompson and
 // Barnett.
 func betaFraction(a, b, x float64) float64 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Quantiles of Student's t as printed in the tables (one-sided p).
+// These are quantiles of Student's t as printed in the tables (one-sided p).
 var studentTable = []struct{ p, df, want float64 }{
 	{0.975, 1, 12.706}, {0.975, 2, 4.303}, {0.975, 3, 3.182}, {0.975, 5, 2.571}, {0.975, 8, 2.306},
 	{0.975, 10, 2.228}, {0.975, 20, 2.086}, {0.975, 30, 2.042}, {0.975, 60, 2.000}, {0.975, 120, 1.980},
@@ -25,7 +25,7 @@ func TestStudentTable(t *testing.T) {
 	}
 }
 
-// integrated is the CDF by Simpson's rule over the density.
+// integrated computes the CDF by integrating the density with Simpson's rule.
 func integrated(t, df float64) float64 {
 	a, _ := math.Lgamma((df + 1) / 2)
 	b, _ := math.Lgamma(df / 2)

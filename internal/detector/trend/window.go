@@ -3,11 +3,11 @@ package trend
 import "math"
 
 // Window keeps the last points of a few columns that are usually measured
-// together, each up to the same fixed number. Its columns share their times for
-// as long as every row has a value in each of them. The points of a column are
-// contiguous, so that they can be fitted without a copy. A push is O(1) on
-// average and does not allocate while the columns share their times. The zero
-// Window holds nothing; create one with [NewWindow].
+// together, up to the same fixed number of points for each column. The columns
+// share their times as long as every row has a value in each of them. The
+// points of a column are contiguous, so they can be fitted without a copy. A
+// push takes O(1) time on average and does not allocate while the columns share
+// their times. The zero Window holds nothing; create one with [NewWindow].
 type Window struct {
 	size int
 	// The rows are x[:hi]. Each column stores how many of the latest rows it
