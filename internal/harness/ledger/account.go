@@ -12,16 +12,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Account is one process name on one device, across its restarts.
+// Account holds everything known about one process name on one device, across
+// restarts of the process.
 type Account struct {
 	capture.Process
 	Detector *detector.Detector
-	// LastUp is the device's clock at the latest sample of the present series;
-	// 0 if there is none.
+	// LastUp is the device's clock at the latest sample of the current series;
+	// 0 if there is no sample.
 	LastUp    time.Duration
 	LastBytes int64
 	// Samples counts the judged samples; First and Last are t_s of the first
-	// and the latest of them.
+	// and the last of them.
 	Samples     int
 	First, Last float64
 	// Marks counts the marks since the account was opened.
@@ -33,27 +34,29 @@ type Account struct {
 	part     *Part
 	presence presence
 	source   capture.Source
-	// measured is the quantity that its detector judges.
+	// measured is the quantity that the detector of this account judges.
 	measured detector.Quantity
 	swap     swapless
 	// app is the sum of the process's app, and member is the part of this
-	// process in that sum; nil before the first value of the process.
+	// process in that sum. Both are nil before the first value of the process.
 	app    *AppSum
 	member *member
-	// opened is t_s at which the series could begin at the earliest.
+	// opened is the earliest t_s at which the series could begin.
 	opened  float64
 	reasons []string
 
 	restarts, details int
-	// impossible counts the values that no process on the device can have.
+	// impossible counts the values that exceed what any process on the device
+	// can use.
 	impossible int
-	// missed and gaps count holes in the series; absent is their total time in
-	// seconds.
+	// missed and gaps count the holes in the series; absent is the total
+	// duration of these holes in seconds.
 	missed, gaps int
 	absent       float64
 
-	// missingLines: lines are missing before the next sample. unsure: the
-	// missing lines may include one that changed how the process is read.
+	// missingLines means that lines are missing before the next sample. unsure
+	// means that the missing lines may include one that changed how the process
+	// is read.
 	missingLines, unsure bool
 
 	// firstSuspicious and firstLeaking are kept here and not taken from the
@@ -64,30 +67,31 @@ type Account struct {
 	limits    limits
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
-	// unlisted: there is more missing evidence than is listed.
+	// unlisted means that more evidence is missing than is listed.
 	unlisted bool
 	objects  map[string]record.ObjectCount
-	// deaths are the latest deaths; reasonsOfDeath counts all deaths by reason.
+	// deaths holds the latest deaths; reasonsOfDeath counts all deaths by
+	// reason.
 	deaths         []record.Death
 	reasonsOfDeath map[string]int
-	// faults are the latest faults that the workload reported; faultCount
-	// counts all of them.
+	// faults holds the latest faults that the workload reported; faultCount is
+	// the number of all faults.
 	faults     []record.Death
 	faultCount int
 	incidents  incidents
-	// lives have the heap dumps at marks.
+	// atMarks holds the heap dumps at marks, for each life of the process.
 	atMarks []*markedDumps
-	// counts are those at marks of a loop; reading is the reading of the latest
-	// mark.
+	// counts holds the object counts at the marks of a loop; reading is the
+	// reading of the latest mark.
 	counts  []*countSeries
 	reading *openReading
-	// paused is the time in seconds in which heap dumps prevented sampling.
+	// paused is how long heap dumps prevented sampling, in seconds.
 	paused float64
 
 	transitions []record.Transition
 	// dropped counts the transitions that are no longer kept.
 	dropped int
-	// jumps holds, for each of the latest jumps, the device's clock at t_s 0 as
+	// jumps holds the device's clock at t_s 0 for each of the latest jumps, as
 	// it was when the jump happened; a reboot changes this value.
 	jumps    []time.Duration
 	warnings []string
@@ -95,15 +99,16 @@ type Account struct {
 
 const (
 	maxWarnings = 50
-	// maxTransitions bounds the number of transitions of one process in
-	// run.json, which has the latest ones. samples.ndjson has all of them.
+	// maxTransitions is the maximum number of transitions of one process in
+	// run.json, which contains the latest ones. samples.ndjson contains all of
+	// them.
 	maxTransitions = 1000
-	// maxJumps is the largest number of jumps of a verdict.
+	// maxJumps is the maximum number of jumps in a verdict.
 	maxJumps = 16
-	// maxDiagnoses bounds the number of diagnoses of one process in run.json: a
-	// night may have a dump at each mark.
+	// maxDiagnoses is the maximum number of diagnoses of one process in
+	// run.json: a run overnight may take a dump at each mark.
 	maxDiagnoses = 500
-	// maxMissing bounds the number of missing heap dumps of one process in
+	// maxMissing is the maximum number of missing heap dumps of one process in
 	// run.json.
 	maxMissing = 500
 )
@@ -111,10 +116,11 @@ const (
 // Device returns the device of the process.
 func (a *Account) Device() string { return a.part.header.Device }
 
-// Seconds returns a time of the device's clock on the time axis of the run.
+// Seconds converts a time of the device's clock to t_s, seconds since the run
+// began.
 func (a *Account) Seconds(up time.Duration) float64 { return a.part.Seconds(up) }
 
-// Inputs counts the inputs that may have changed the verdict.
+// Inputs returns the number of inputs so far that may have changed the verdict.
 func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
 
 // Limits returns the early warnings so far.
@@ -148,7 +154,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addBreakdownToApp(b)
 	switch mapped := b.Mapped(); {
 	case a.source != capture.Dumpsys || !mapped.Known:
-	case mapped.N <= 0: // driver memory is the entire total or more
+	case mapped.N <= 0: // driver memory is at least the whole total
 		a.impossible++
 	default:
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
@@ -163,7 +169,7 @@ func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Tra
 	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
 }
 
-// count makes a value the latest one.
+// count records a value as the latest one.
 func (a *Account) count(t float64, up time.Duration, bytes int64) {
 	if a.Samples == 0 {
 		a.First = t
@@ -187,7 +193,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "probed":
 		a.readBy(e)
 	case "level":
-		// Another level may measure another quantity, so no trend crosses the
+		// Another level may measure another quantity, so no trend spans the
 		// change.
 		a.countHole(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
@@ -218,7 +224,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.missed++
 		a.absent += e.Duration
 	case "unseen":
-		// The series ended before the run did; its result is kept.
+		// The series ended before the run did, so its result is kept.
 		a.gaps++
 		a.absent += e.Duration
 		a.warn(e.Text)
@@ -255,10 +261,10 @@ func (a *Account) addMark(e record.Event, up time.Duration) {
 	a.Detector.AddMark(detector.Mark{At: up, Text: e.Text})
 }
 
-// maxObjects bounds the number of kinds of objects that are counted.
+// maxObjects is the maximum number of kinds of objects that are counted.
 const maxObjects = 64
 
-// addObjects adds the counts of a breakdown.
+// addObjects adds the object counts of a breakdown.
 func (a *Account) addObjects(counts map[string]int64) {
 	for name, n := range counts {
 		c, known := a.objects[name]
@@ -286,20 +292,21 @@ func (a *Account) objectCounts() []record.ObjectCount {
 }
 
 const (
-	// maxDeaths bounds the number of deaths of one process in run.json, which
-	// has the latest ones.
+	// maxDeaths is the maximum number of deaths of one process in run.json,
+	// which contains the latest ones.
 	maxDeaths = 100
-	// maxReasons bounds the number of reasons that are counted; there are
-	// eleven.
+	// maxReasons is the maximum number of reasons that are counted; eleven
+	// exist.
 	maxReasons    = 20
 	maxDeathLines = 10
-	// maxText and maxWord bound a text and a word of a line that run.json
-	// repeats, in characters.
+	// maxText and maxWord are the maximum lengths, in characters, of a text and
+	// of a word that run.json copies from a line.
 	maxText = 500
 	maxWord = 40
 )
 
-// latest makes space for one more element in a bounded list.
+// latest removes the oldest elements of a bounded list to make space for one
+// more.
 func latest(list []record.Death) []record.Death {
 	if len(list) < maxDeaths {
 		return list
@@ -307,13 +314,13 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
-// Deaths returns the latest deaths of lives.
+// Deaths returns the latest deaths of the process's lives.
 func (a *Account) Deaths() []record.Death { return a.deaths }
 
 // Faults returns the latest crashes and ANRs that a workload reported.
 func (a *Account) Faults() []record.Death { return a.faults }
 
-// deathOf returns the death of an event, with its texts truncated.
+// deathOf returns the death that an event reports, with its texts truncated.
 func deathOf(e record.Event) record.Death {
 	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}
 	for _, line := range e.Lines[:min(len(e.Lines), maxDeathLines)] {
@@ -322,8 +329,9 @@ func deathOf(e record.Event) record.Death {
 	return d
 }
 
-// causes are the causes of death by reason. The memory limiter and a memory
-// anomaly kill a process because of its own memory, like an OutOfMemoryError.
+// causes maps the reason of a death to its cause. The memory limiter and a
+// memory anomaly kill a process because of its own memory, as an
+// OutOfMemoryError does.
 var causes = map[string]detector.Cause{
 	"out_of_memory": detector.OutOfMemory, "memory_limiter": detector.OutOfMemory, "anomaly": detector.OutOfMemory,
 	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash,
@@ -331,11 +339,12 @@ var causes = map[string]detector.Cause{
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons returns the reasons of a death whose cause a detector distinguishes.
+// Reasons returns the reasons for a death whose causes a detector
+// distinguishes.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // endOf returns the time and cause of a death for the detector. The time is
-// when the process was last seen, if the line has that time.
+// that at which the process was last seen, if the line contains it.
 func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	at := up
 	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {
@@ -344,8 +353,8 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the death of a life, whose reason was read at a time of the
-// device's clock.
+// addDeath adds the death of a life. The reason was read at the given time of
+// the device's clock.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))
 	e.Reason = d.Reason
@@ -360,7 +369,7 @@ func (a *Account) addDeath(e record.Event, up time.Duration) {
 	}
 }
 
-// addMissing adds a heap dump that should have been taken and was not.
+// addMissing records that a heap dump should have been taken but was not.
 func (a *Account) addMissing(e record.Event) {
 	if len(a.missing) == maxMissing {
 		a.unlisted = true
@@ -374,10 +383,10 @@ func (a *Account) addMissing(e record.Event) {
 }
 
 // MissingUnlisted reports whether some missing heap dumps are not listed. If
-// so, another missing dump changes nothing in the record.
+// so, a further missing dump does not change the record.
 func (a *Account) MissingUnlisted() bool { return a.unlisted }
 
-// addDiagnosis adds what was collected, and later its results.
+// addDiagnosis adds what a diagnosis collected, and later its results.
 func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Transition {
 	if e.Diagnosis == nil {
 		return nil
@@ -421,8 +430,8 @@ func (a *Account) warn(warning string) {
 	}
 }
 
-// WasLeaking reports whether the process was LEAKING at any time between two
-// times of the run, in seconds.
+// WasLeaking reports whether the process was in the state LEAKING at any time
+// between two times of the run, given in seconds.
 func (a *Account) WasLeaking(from, to float64) bool {
 	leaking := false
 	for _, t := range a.transitions {
@@ -450,7 +459,7 @@ func (a *Account) addTransition(t record.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
-// addJump records a jump with the device's clock at t_s 0.
+// addJump records a jump and the device's clock at t_s 0.
 func (a *Account) addJump(begun time.Duration) {
 	if len(a.jumps) == maxJumps {
 		a.jumps = append(a.jumps[:0], a.jumps[1:]...)
@@ -458,8 +467,8 @@ func (a *Account) addJump(begun time.Duration) {
 	a.jumps = append(a.jumps, begun)
 }
 
-// breakdownOf converts a breakdown of samples.ndjson for the detector, without
-// impossible values.
+// breakdownOf converts a breakdown from samples.ndjson for the detector and
+// removes impossible values.
 func (a *Account) breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
 	// TOTAL includes the swapped memory if dumpsys prints it.
 	most := a.part.bounds.memory + a.part.bounds.swap

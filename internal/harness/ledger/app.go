@@ -10,40 +10,41 @@ import (
 )
 
 const (
-	// maxApps bounds the apps of one device, or of one table, whose processes
-	// are added up.
+	// maxApps is the maximum number of apps of one device, or of one table, for
+	// which the processes are added up.
 	maxApps = 100
-	// maxHold is the longest time for which the latest value of a process
-	// replaces a missing value: far shorter than any window of a trend.
+	// maxHold is the maximum time for which the latest value of a process
+	// replaces a missing value. It is far shorter than any window of a trend.
 	maxHold = 10 * time.Minute
-	// silentFor is how long a process without a sample counts as alive if its
-	// end may not be recorded: a table does not record ends, and damaged lines
-	// may have contained one.
+	// silentFor is how long a process without samples is considered alive if
+	// its end may not have been recorded: a table does not record ends, and
+	// damaged lines may have contained one.
 	silentFor = 15 * time.Minute
 )
 
-// AppSum is the memory of all processes of one app as one series with its own
-// detector. Processes that pass work to each other, or take turns, hide a leak
-// from the individual verdicts; their sum shows the leak. The demand of this
-// detector is not used, so sums cause no readings and no dumps.
+// AppSum is the total memory of all processes of one app, as one series with
+// its own detector. If processes pass work to each other or take turns, a leak
+// may not show in the individual verdicts, but it shows in their sum. The
+// demand of this detector is not used, so sums cause no readings and no dumps.
 type AppSum struct {
-	// Account is nil until two processes of the app were alive at the same
+	// Account is nil until two processes of the app have been alive at the same
 	// time.
 	*Account
 
 	of      *apps
 	members []*member
 	growth  growth
-	// again: all processes have ended, and the next value begins a new life of
-	// the app. changed: the next value is not comparable with the earlier
-	// values.
+	// again means that all processes have ended, and that the next value begins
+	// a new life of the app. changed means that the next value is not
+	// comparable with the earlier ones.
 	again, changed bool
-	// anonymous: the values are RssAnon and VmSwap.
+	// anonymous means that the values are RssAnon and VmSwap.
 	anonymous bool
-	// mixed: the processes are currently read as different quantities.
+	// mixed means that different quantities are currently read from the
+	// processes.
 	mixed bool
-	// disordered: the rows of the table are not in time order. refused: there
-	// were already maxApps apps.
+	// disordered means that the rows of the table are not in time order.
+	// refused means that the limit maxApps had already been reached.
 	disordered, refused bool
 	// step is the time between the two latest values.
 	step time.Duration
@@ -52,37 +53,37 @@ type AppSum struct {
 // member is one process of an app.
 type member struct {
 	*Account
-	// live: the process has a value, and no line reports its end. unsure: lines
-	// are missing since that value.
+	// live means that the process has a value, and that no line has reported
+	// its end. unsure means that lines are missing since that value.
 	live, unsure bool
-	// fresh: its value is newer than the latest sum.
+	// fresh means that the value of the process is newer than the latest sum.
 	fresh bool
 	at    time.Duration
 	bytes int64
-	// step is the time between its two latest values.
+	// step is the time between the two latest values of the process.
 	step time.Duration
-	// pid and start are those of the life that the value belongs to.
+	// pid and start identify the life to which the value belongs.
 	pid   int
 	start uint64
 	// since is t_s of the first value of the life; early is the maximum of the
-	// values in the minutes after it.
+	// values in the first minutes of the life.
 	since float64
 	early int64
-	// cells are the part of this process in the growth.
+	// cells holds the values of this process for each cell of the growth.
 	cells []float64
 
 	breakdown detector.Breakdown
-	// detailed: the breakdown of this process is newer than the latest
-	// breakdown of the app.
+	// detailed means that the breakdown of this process is newer than the
+	// latest breakdown of the app.
 	detailed bool
 }
 
-// apps are those of one device, or of one table.
+// apps holds the apps of one device, or of one table.
 type apps struct {
 	byKey  map[capture.Key]*AppSum
 	list   []*AppSum
 	opened []*AppSum
-	// table: the lines are rows of a table.
+	// table means that the lines are rows of a table.
 	table bool
 	// skipped counts the apps beyond maxApps.
 	skipped int
@@ -90,7 +91,7 @@ type apps struct {
 
 func newApps(table bool) *apps { return &apps{byKey: map[capture.Key]*AppSum{}, table: table} }
 
-// join makes a process a member of its app, which consists of all processes
+// join makes a process a member of its app. An app consists of all processes
 // whose names are the same up to the colon, including isolated processes.
 func (s *apps) join(a *Account) {
 	key := capture.Key{User: a.User, Name: a.Package()}
@@ -110,10 +111,10 @@ func (s *apps) join(a *Account) {
 // that round, and their latest values are used for a while.
 func (a *Account) addToApp(up time.Duration, bytes int64) {
 	if bytes <= 0 {
-		return // the detector ignores this value, too
+		return // the detector also ignores this value
 	}
 	if a.part.of.policy.Name != detector.PolicyRobust {
-		return // policy "article" only judges processes
+		return // policy "article" judges only processes
 	}
 	if a.app == nil {
 		a.part.apps.join(a)
@@ -131,8 +132,8 @@ func (a *Account) addToApp(up time.Duration, bytes int64) {
 	}
 }
 
-// sameRound reports whether the value of a process belongs to the round of a
-// time: its age is at most half the time between two sums.
+// sameRound reports whether the value of a process belongs to the round at the
+// given time: its age is at most half the time between two sums.
 func (x *AppSum) sameRound(m *member, at time.Duration) bool {
 	return x.step == 0 || at-m.at <= x.step/2
 }
@@ -151,11 +152,11 @@ func (m *member) end() {
 	m.breakdown = detector.Breakdown{}
 }
 
-// startup is for how many seconds a process is expected to grow after its
-// start.
+// startup is how long a process is expected to grow after its start, in
+// seconds.
 const startup = 300
 
-// take makes a value the latest value of a member.
+// take records a value as the latest value of a member.
 func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	same := m.at > 0 && m.pid == m.PID && m.start == m.Start
 	t := m.part.Seconds(up)
@@ -163,7 +164,7 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	case m.live && same:
 		m.step = min(max(up-m.at, 0), maxHold)
 	case same:
-		// The process existed all the time, so the sums without it were too
+		// The process existed all the time, so the sums that lacked it were too
 		// low.
 		x.changed = true
 	}
@@ -177,9 +178,9 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	m.at, m.bytes, m.pid, m.start = up, bytes, m.PID, m.Start
 }
 
-// checkOrder detects rows that are not in time order, such as those of a table
-// in which the rows of one process are below those of another. Such rows cannot
-// be added up while they are read.
+// checkOrder detects rows that are not in time order, for example if a table
+// lists all rows of one process and then those of another. Such rows cannot be
+// added up while they are read.
 func (x *AppSum) checkOrder(m *member, up time.Duration) {
 	if !x.of.table || x.disordered {
 		return
@@ -238,8 +239,8 @@ func (x *AppSum) living() int {
 	return n
 }
 
-// expire ends the processes that have been silent for long, if their ends may
-// be missing.
+// expire marks processes as ended if they have been silent for a long time and
+// their ends may not have been recorded.
 func (x *AppSum) expire(up time.Duration) {
 	for _, m := range x.members {
 		if (x.of.table || m.unsure) && m.live && up-m.at > silentFor {
@@ -248,8 +249,8 @@ func (x *AppSum) expire(up time.Duration) {
 	}
 }
 
-// complete reports whether every process has a new value and all of these
-// values are of the same round.
+// complete reports whether every process has a new value and all these values
+// belong to the same round.
 func (x *AppSum) complete(up time.Duration) bool {
 	if x.Account == nil {
 		return false
@@ -262,20 +263,19 @@ func (x *AppSum) complete(up time.Duration) bool {
 	return true
 }
 
-// slowest returns the longest time between two samples that the policy demands.
+// slowest returns the longest sampling interval that the policy demands.
 func (x *AppSum) slowest() time.Duration {
 	p := x.members[0].part.of.policy
 	return max(p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval)
 }
 
-// hold returns how long the latest value of a process is used in place of a
-// missing one.
+// hold returns how long the latest value of a process replaces a missing one.
 func (x *AppSum) hold(m *member) time.Duration {
 	return min(max(2*m.step, 2*x.slowest()), maxHold)
 }
 
-// add computes the sum of the latest values, if all of them are known and of
-// the same quantity.
+// add computes the sum of the latest values if all of them are known and
+// measure the same quantity.
 func (x *AppSum) add() {
 	if x.Account == nil || x.disordered {
 		return
@@ -343,8 +343,8 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 	x.growth.add(t, x.members)
 }
 
-// quantity returns what the sum measures. If one of its parts measures less
-// than all memory, so does the sum.
+// quantity returns what the sum measures. If one of its parts does not measure
+// all memory, neither does the sum.
 func (x *AppSum) quantity() detector.Quantity {
 	out := detector.WholeMemory
 	for _, m := range x.members {
@@ -356,7 +356,7 @@ func (x *AppSum) quantity() detector.Quantity {
 }
 
 // addBreakdownToApp adds a breakdown of the process to the breakdown of its
-// app, which is complete once every process has a new one.
+// app, which is complete once every process has a new breakdown.
 func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	if a.app == nil {
 		return // it has no value yet
@@ -386,10 +386,10 @@ func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	x.part.entries(x.Account, x.Detector.AddBreakdown(sum))
 }
 
-// keepDriver returns a breakdown with the rows of driver memory that it lacks
-// and the previous one had: dumpsys does not print rows of zeros, and a row may
-// fail to parse (AOSP ActivityThread, dumpMemInfoTable). All of these rows are
-// dropped if the App Summary has no graphics memory.
+// keepDriver returns a breakdown to which the missing rows of driver memory are
+// added from the previous one: dumpsys does not print rows of zeros, and a row
+// may fail to parse (AOSP ActivityThread, dumpMemInfoTable). All these rows are
+// dropped if the App Summary shows no graphics memory.
 func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	graphics := b.Dim[detector.Graphics]
 	none := graphics.Known && graphics.N == 0 && !b.EGL.Known && !b.GL.Known && !b.GfxDev.Known
@@ -406,9 +406,9 @@ func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	return b
 }
 
-// addBreakdowns adds a breakdown to a sum. A dimension is known if it is known
-// for all processes; a row of driver memory is known if it is known for one,
-// because the other processes have no such memory.
+// addBreakdowns adds a breakdown to a sum. A dimension of the sum is known if
+// it is known for all processes. A row of driver memory is known if it is known
+// for any process, because the other processes have no such memory.
 func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 	for d, v := range b.Dim {
 		switch have := sum.Dim[d]; {
@@ -429,7 +429,7 @@ func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 	}
 }
 
-// reboot ends all processes; the device's clock restarts.
+// reboot ends all processes because the device's clock restarts.
 func (s *apps) reboot(up time.Duration) {
 	for _, x := range s.list {
 		for _, m := range x.members {
@@ -457,7 +457,7 @@ func (s *apps) markMissing() {
 	}
 }
 
-// warnings returns which apps are not judged.
+// warnings returns a warning if some apps are not judged.
 func (s *apps) warnings() []string {
 	if s.skipped == 0 {
 		return nil

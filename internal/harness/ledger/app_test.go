@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// rounds writes the lines of a device whose clock begins at 100 s.
+// rounds writes the lines of a device whose clock starts at 100 s.
 type rounds struct {
 	*Part
 	up time.Duration
-	// pids are the pids of the processes; 1 unless set.
+	// pids are the pids of the processes; the default is 1.
 	pids map[string]int
 	// source is the source of all samples.
 	source string
@@ -45,8 +45,8 @@ func (r *rounds) device(word string) {
 	r.Part.AddEvent(record.Event{Event: word, T: r.Seconds(r.up), Up: r.up.Seconds()})
 }
 
-// sample adds a sample of a number of MB, taken at a time after the round
-// began.
+// sample adds a sample of the given size in MB, taken at the given time after
+// the beginning of the round.
 func (r *rounds) sample(name string, mb float64, after time.Duration) {
 	if r.byKey[processOf(record.Event{Process: name}).Key()] == nil {
 		r.event("found", name)
@@ -62,8 +62,8 @@ func (r *rounds) sample(name string, mb float64, after time.Duration) {
 	r.AddSample(s)
 }
 
-// breakdown adds a breakdown with a number of MB of Java heap, and of driver
-// memory unless it is 0.
+// breakdown adds a breakdown with a Java heap of the given size in MB, and with
+// driver memory unless its size is 0.
 func (r *rounds) breakdown(name string, java, egl float64) {
 	b := record.Breakdown{JavaHeap: new(int64(java * 1024)), TotalPSS: new(int64((java + egl) * 1024))}
 	if egl > 0 {
@@ -75,10 +75,10 @@ func (r *rounds) breakdown(name string, java, egl float64) {
 	})
 }
 
-// round begins the next round, after a number of seconds.
+// round begins the next round after the given number of seconds.
 func (r *rounds) round(seconds float64) { r.up += time.Duration(seconds * float64(time.Second)) }
 
-// sum returns the present sum of the app.
+// sum returns the current sum of the app.
 func (r *rounds) sum(t *testing.T) *AppSum {
 	t.Helper()
 	if len(r.apps.opened) != 1 {
@@ -89,12 +89,12 @@ func (r *rounds) sum(t *testing.T) *AppSum {
 
 const shop, remote = "com.shop", "com.shop:remote"
 
-// These tests check which values a sum consists of, when it is computed, and
-// when it is missing.
+// These tests check which values a sum contains, when it is computed, and when
+// it is missing.
 func TestSumOfAnApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// sums is the number of values; last is the latest value in MB.
+		// sums is the number of sums; last is the latest sum in MB.
 		sums int
 		last float64
 	}{
@@ -116,7 +116,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(15)
 			r.sample(shop, 110, 0)
 			r.round(15)
-			r.sample(shop, 120, 0) // the sum of the half round: 110 + 50
+			r.sample(shop, 120, 0) // the sum of the half round is 110 + 50
 			r.sample(remote, 60, 0)
 		}, 3, 180},
 		"one unreadable for a short time": {func(r *rounds) {
@@ -152,7 +152,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)
-		}, 3, 102}, // the sum of the latest round still lacks it
+		}, 3, 102}, // the sum of the latest round does not yet include it
 		"second process found later": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.round(30)
@@ -230,8 +230,8 @@ func TestSumOfAnApp(t *testing.T) {
 	}
 }
 
-// grow adds a number of rounds of samples of some processes, each of which
-// grows by 300 MB/h.
+// grow adds the given number of rounds of samples of some processes, each of
+// which grows by 300 MB/h.
 func (r *rounds) grow(rounds int, names ...string) {
 	for range rounds {
 		r.round(30)
@@ -241,13 +241,15 @@ func (r *rounds) grow(rounds int, names ...string) {
 	}
 }
 
-// No trend of a sum crosses an event that makes its values incomparable. An
-// event that concerns only one process does not restart it.
+// No trend of a sum spans an event after which its values are not comparable
+// with earlier ones. An event that concerns only one process does not restart
+// the series.
 func TestSumRestarts(t *testing.T) {
 	const restarted, changed = "the process restarted", "memory is measured differently from here on"
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// because is why the series restarted; "" if it continued.
+		// because is the reason why the series restarted; "" if it did not
+		// restart.
 		because string
 	}{
 		"one process restarts": {func(r *rounds) { r.pids[remote] = 2; r.event("restart", remote) }, ""},
@@ -299,8 +301,8 @@ func TestSumRestarts(t *testing.T) {
 	}
 }
 
-// A breakdown of the sum has the dimensions that are known for all processes,
-// and the driver memory of each process that has any.
+// A breakdown of the sum contains the dimensions that are known for all
+// processes, and the driver memory of all processes that have any.
 func TestBreakdownOfASum(t *testing.T) {
 	r := newRounds(t)
 	var java float64
@@ -320,7 +322,7 @@ func TestBreakdownOfASum(t *testing.T) {
 		a.Kind != detector.Java {
 		t.Errorf("%s (%s): %+v", a.Gate, a.Kind, a.Shares)
 	}
-	// The breakdowns of only one process do not make a breakdown of the sum.
+	// If only one process has breakdowns, the sum has none.
 	for range 20 {
 		r.round(30)
 		r.sample(shop, 600, 0)
@@ -332,7 +334,7 @@ func TestBreakdownOfASum(t *testing.T) {
 	}
 }
 
-// The sum of two breakdowns.
+// This tests the sum of two breakdowns.
 func TestAddBreakdowns(t *testing.T) {
 	kb := func(n int64) detector.Amount { return detector.Amount{N: n, Known: true} }
 	var a, b, sum detector.Breakdown
@@ -356,8 +358,8 @@ func TestAddBreakdowns(t *testing.T) {
 	}
 }
 
-// At most maxApps apps of a device are added up; if there are more, the record
-// has a warning.
+// The processes of at most maxApps apps of a device are added up; if there are
+// more apps, the record contains a warning.
 func TestMaxApps(t *testing.T) {
 	r := newRounds(t)
 	for i := range maxApps + 5 {
@@ -375,12 +377,12 @@ func TestMaxApps(t *testing.T) {
 	}
 }
 
-// Processes that start during the run raise the sum. That is not a leak, but
-// not a pass either.
+// Processes that start during the run raise the sum. Such a sum is neither a
+// leak nor a pass.
 func TestSumOfMoreProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
-		// starts are the rounds in which a process of 100 MB starts; leak is
-		// the leak of the app in MB/h.
+		// starts lists the rounds in which a process of 100 MB starts; leak is
+		// the growth of the app in MB/h.
 		starts  []int
 		leak    float64
 		want    []detector.Gate
@@ -420,8 +422,8 @@ func TestSumOfMoreProcesses(t *testing.T) {
 	}
 }
 
-// A sum that leaks fails the run if no process leaks. If a process leaks, it
-// explains the growth of the sum.
+// A leak of the sum fails the run only if no process leaks. A process that
+// leaks explains the growth of the sum.
 func TestSumAndExitCode(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      shopping
@@ -447,7 +449,7 @@ func TestSumAndExitCode(t *testing.T) {
 	}
 }
 
-// A window has the sums that were computed while it was open.
+// A window contains the sums that were computed while it was open.
 func TestSumOfAWindow(t *testing.T) {
 	r := newRounds(t)
 	r.grow(5, shop, remote)
@@ -460,7 +462,7 @@ func TestSumOfAWindow(t *testing.T) {
 	}
 }
 
-// A sum is one of the series that are judged together.
+// A sum counts as one of the series that are judged together.
 func TestSumsAreJudgedTogether(t *testing.T) {
 	r := newRounds(t)
 	replica := detector.New(detector.RobustPolicy())
@@ -485,14 +487,14 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 	}
 }
 
-// shopping generates an app whose processes trade work for eight hours, from a
-// seed: each has a share of the load, which moves between the processes by a
-// number of MB, and the busy ones leak.
+// shopping generates, from a seed, eight hours of an app whose processes pass
+// work to each other: each has a share of the load. The load moves between the
+// processes together with the given number of MB, and busy processes leak.
 type shopping struct {
 	seed  uint64
 	swing float64
-	// leak is in MB/h. moved is the memory that moves from the app to the other
-	// process, in MB/h.
+	// leak is in MB/h. moved is the memory in MB/h that moves from the app to
+	// the other process.
 	leak, moved float64
 }
 
@@ -503,7 +505,7 @@ func (s shopping) play(r *rounds) {
 	left := 0
 	levels, noise := [2]float64{250 + s.moved*8, 150}, [2]float64{}
 	for range 960 {
-		if left--; left <= 0 { // another mix of work, for 5 to 45 min
+		if left--; left <= 0 { // a different mix of work, for 5 to 45 min
 			target, left = chance.Float64(), 10+chance.IntN(80)
 		}
 		share += (target - share) * 0.2
@@ -518,8 +520,8 @@ func (s shopping) play(r *rounds) {
 	}
 }
 
-// The sum detects the leak of processes that trade work, has no false alarm,
-// and does not grow if memory moves from one process to another.
+// The sum detects the leak of processes that pass work to each other, causes no
+// false alarm, and does not grow if memory moves from one process to another.
 func TestSumOracle(t *testing.T) {
 	const seeds = 30
 	for name, c := range map[string]struct {

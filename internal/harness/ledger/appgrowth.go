@@ -8,13 +8,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth is the memory of each process of an app over time, in at most maxCells
-// cells of equal length. It shows which process caused the growth of the sum.
+// growth records the memory of each process of an app over time, in at most
+// maxCells cells of equal length. It shows which process caused the growth of
+// the sum.
 type growth struct {
-	// from is t_s at which the first cell begins; width is the length of each
-	// cell in seconds.
+	// from is t_s at the beginning of the first cell; width is the length of
+	// each cell in seconds.
 	from, width float64
-	// sums is the number of sums in each cell.
+	// sums holds the number of sums in each cell.
 	sums []float64
 }
 
@@ -23,7 +24,7 @@ const (
 	firstCell = 300
 )
 
-// add adds the values of the processes that make up a sum.
+// add adds the values of the processes to which a sum belongs.
 func (g *growth) add(t float64, members []*member) {
 	if g.width == 0 {
 		g.from, g.width = t, firstCell
@@ -56,7 +57,8 @@ func addAt(list []float64, i int, x float64) []float64 {
 	return list
 }
 
-// paired merges two cells into one.
+// paired returns a list in which every two neighboring cells are merged into
+// one.
 func paired(list []float64) []float64 {
 	for i := range (len(list) + 1) / 2 {
 		cell := list[2*i]
@@ -68,8 +70,8 @@ func paired(list []float64) []float64 {
 	return list[:(len(list)+1)/2]
 }
 
-// mean returns the average contribution of a process to the sums of some cells
-// in MB.
+// mean returns the mean contribution of a process to the sums of some cells, in
+// MB.
 func (g *growth) mean(cells []float64, from, to int) float64 {
 	n, total := 0.0, 0.0
 	for i := from; i < to; i++ {
@@ -81,14 +83,15 @@ func (g *growth) mean(cells []float64, from, to int) float64 {
 	return total / max(n, 1)
 }
 
-// maxShares bounds the processes of an app that are named with their growth.
+// maxShares is the maximum number of processes of an app that are named with
+// their growth.
 const maxShares = 20
 
-// since returns by how much each process grew from a time of the run, sorted by
-// growth, the largest first. grown is the growth of all processes, and born is
-// the part of grown that began with the start of a process. Growth is the
-// difference between the means of the last third of the time and of the first
-// third. The lists are empty if there are too few sums.
+// since returns the growth of each process after a time of the run, the largest
+// first. grown is the total growth of all processes, and born is the part of
+// grown that is due to processes that started since. Growth is the difference
+// between the means of the last and the first third of the time. The lists are
+// empty if there are too few sums.
 func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
 	g := &x.growth
 	if g.width == 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Judged reports whether there is a series to be judged.
+// Judged reports whether the app has a series that can be judged.
 func (x *AppSum) Judged() bool { return x.Samples > 0 && !x.disordered }
 
-// CountJudged counts the apps that have a series to be judged.
+// CountJudged returns the number of apps with a series that can be judged.
 func CountJudged(apps []*AppSum) int {
 	n := 0
 	for _, x := range apps {
@@ -24,14 +24,14 @@ func CountJudged(apps []*AppSum) int {
 	return n
 }
 
-// maxNamed bounds the number of processes of an app that run.json names.
+// maxNamed is the maximum number of processes of an app that run.json names.
 const maxNamed = 50
 
-// Record returns the record of the app for run.json, by its own verdict, in a
-// run with the given number of series. Its relation to its processes is added
-// by [RelateApps].
+// Record returns the record of the app for run.json, with the app's own
+// verdict, in a run with the given number of series. [RelateApps] adds the
+// relation to its processes.
 func (x *AppSum) Record(together int) record.AppVerdict {
-	// The time until the end for which the app has no sum also counts as a
+	// If the app has no sum at the end of the run, this time also counts as a
 	// hole, unless the app has ended.
 	absent, last := x.absent, x.Last
 	for _, m := range x.members {
@@ -61,8 +61,8 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	return out
 }
 
-// Explain adds to the record of an app which process caused its growth, and
-// withdraws a leak that only shows that more processes are running. It must be
+// Explain adds to the record of an app which process caused its growth. It
+// withdraws a leak that only means that more processes are running. It must be
 // called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
@@ -85,8 +85,8 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 	}
 }
 
-// windowOf returns t_s at which the growth of a verdict began, computed from
-// its rate.
+// windowOf returns t_s at the beginning of the growth on which a verdict is
+// based, computed from its rate.
 func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 	if out.Rate == nil || *out.Rate <= 0 || out.Growth <= 0 {
 		return x.First
@@ -118,7 +118,7 @@ func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	}
 }
 
-// flat reports whether the sum grows by less than a process that leaks.
+// flat reports whether the sum grows by less than a leaking process.
 func flat(x *record.AppVerdict, p *record.Process) bool {
 	if x.Gate != detector.Pass && x.Gate != detector.Settled || len(x.RateInterval) != 2 || len(p.RateInterval) != 2 {
 		return false

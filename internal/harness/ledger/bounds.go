@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// bounds are the largest plausible values of a process of one device, in kB. A
-// larger or negative value is impossible and counts as missing: a process
-// cannot use more memory than the device has.
+// bounds holds the largest plausible values of a process of one device, in kB.
+// Larger and negative values are impossible and count as missing, because a
+// process cannot use more memory than the device has.
 type bounds struct {
 	memory, swap int64
 }
@@ -22,8 +22,8 @@ func boundsOf(d record.HeaderDevice) bounds {
 	return bounds{memory, swap}
 }
 
-// within returns a value in kB as bytes; unknown if it is unknown or
-// impossible.
+// within converts a value from kB to bytes. The result is unknown if the value
+// is unknown or impossible.
 func within(kb *int64, most int64) known.Int {
 	if kb == nil || *kb < 0 || *kb > most {
 		return known.Int{}
@@ -31,8 +31,8 @@ func within(kb *int64, most int64) known.Int {
 	return known.Of(*kb << 10)
 }
 
-// valuesOf returns the values of the judged series in a line of the fast
-// channel: Pss and SwapPss, or RssAnon and VmSwap if the kernel shows no more.
+// valuesOf returns the judged values in a line of the fast channel: Pss and
+// SwapPss, or RssAnon and VmSwap if the kernel does not show the others.
 func valuesOf(s record.Sample) (value, swap *int64) {
 	switch capture.Source(s.Source) {
 	case capture.Dumpsys:
@@ -43,10 +43,10 @@ func valuesOf(s record.Sample) (value, swap *int64) {
 	return s.PSS, s.SwapPSS
 }
 
-// bytesOf returns the value of the judged series in a line of the fast channel.
-// It is unknown if a part is impossible or if it is 0, because no living
-// process has no memory. A kernel without swap accounting has no SwapPss, which
-// then counts as 0.
+// bytesOf returns the sum of the judged values in a line of the fast channel,
+// in bytes. It is unknown if a part is impossible or if the sum is 0, because
+// every living process uses memory. A kernel without swap accounting shows no
+// SwapPss, which then counts as 0.
 func (b bounds) bytesOf(s record.Sample) known.Int {
 	value, swap := valuesOf(s)
 	sum, swapped := within(value, b.memory), within(swap, b.swap)
@@ -57,7 +57,7 @@ func (b bounds) bytesOf(s record.Sample) known.Int {
 	return sum
 }
 
-// check returns an error for a line of the fast channel with an impossible
+// check returns an error if a line of the fast channel contains an impossible
 // value.
 func (b bounds) check(s record.Sample) error {
 	value, swap := valuesOf(s)

@@ -13,16 +13,16 @@ import (
 
 const gib = 1 << 20 // in kB
 
-// impossible are values in kB that no process has on a phone with 8 GB, or
-// whose sums or bytes overflow.
+// impossible lists values in kB that cannot occur on a phone with 8 GB, or that
+// overflow when they are added or converted to bytes.
 var impossible = []int64{
 	-1, math.MinInt64, 8*gib + 1, 1 << 40, 1 << 43, 1 << 53, 1<<53 + 1, 1 << 54, 1<<54 + 1024, 999_999_999_999_999_999,
 	math.MaxInt64,
 }
 
-// An impossible value in a line of the fast channel counts as missing: it is
-// neither replaced by 0 nor changed to another number, whatever its source. No
-// run has such a line, so a report treats it as damaged.
+// An impossible value in a line of the fast channel counts as missing, whatever
+// its source: it is neither replaced with 0 nor with another number. No run
+// writes such a line, so a report treats it as damaged.
 func TestImpossibleSamples(t *testing.T) {
 	device := record.HeaderDevice{Device: "S1", MemTotal: 8 * gib}
 	for _, source := range []capture.Source{capture.SmapsRollup, capture.Status} {
@@ -73,7 +73,7 @@ func TestImpossibleSamples(t *testing.T) {
 	}
 }
 
-// The impossible values of a breakdown count as missing; the others are kept.
+// Impossible values of a breakdown count as missing; its other values are kept.
 func TestImpossibleBreakdowns(t *testing.T) {
 	for _, kb := range impossible {
 		if kb == 8*gib+1 {
@@ -108,8 +108,8 @@ func TestImpossibleBreakdowns(t *testing.T) {
 	}
 }
 
-// A sum of processes has the bound of one device, too: above it there is no
-// sum.
+// The bound of a device also applies to a sum of processes: above it, the sum
+// is unknown.
 func TestImpossibleSums(t *testing.T) {
 	p := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", MemTotal: gib})
 	swap := int64(4 * gib)
@@ -134,8 +134,8 @@ func TestImpossibleSums(t *testing.T) {
 	}
 }
 
-// If the header lacks the memory of the device, as in runs of earlier versions,
-// 1 TiB is the bound.
+// If the header does not contain the memory size of the device, as in runs of
+// earlier versions, the bound is 1 TiB.
 func TestBoundsOfADevice(t *testing.T) {
 	for total, want := range map[int64]bounds{
 		0: {1 << 30, 1 << 30}, -5: {1 << 30, 1 << 30}, math.MaxInt64: {1 << 30, 1 << 30},

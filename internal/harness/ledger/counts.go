@@ -14,44 +14,44 @@ import (
 const (
 	// settledAfter is the minimum device time between a mark and a reading that
 	// belongs to the mark: the monitor waits 2 s for the collection
-	// (monitor.collectSettle), and a clock counts hundredths of a second.
+	// (monitor.collectSettle), and the clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
-	// sampleWithin and countsWithin are the maximum device times after the mark
+	// sampleWithin and countsWithin are the maximum device times after a mark
 	// at which a sample, and the counts of a breakdown or of the limits, still
-	// belong to it. A dumpsys takes seconds, and the processes of an app are
-	// read one after the other.
+	// belong to the mark. A dumpsys takes seconds, and the processes of an app
+	// are read one after the other.
 	sampleWithin = 10 * time.Second
 	countsWithin = 20 * time.Second
 
-	// maxCountReadings bounds the number of readings of a series, of which the
-	// latest are kept; maxFamilies bounds the number of series of one life.
+	// maxCountReadings is the maximum number of readings of a series; the
+	// latest are kept. maxFamilies is the maximum number of series of one life.
 	maxCountReadings = 500
 	maxFamilies      = 8
 
-	// leastCountLoops is the minimum number of loops for a verdict.
+	// leastCountLoops is the minimum number of loops that a verdict needs.
 	leastCountLoops = 5
-	// unforced is how many additional rises are required if no collection was
-	// forced: without one, garbage may still be counted, and a busy loop may
-	// leave more garbage.
+	// unforced is the number of additional rises that are required if no
+	// collection was forced: garbage may then be counted as well, and a busy
+	// loop may leave more garbage.
 	unforced = 3
 )
 
-// countKind is a kind of thing that is counted.
+// countKind is a kind of things that are counted.
 type countKind struct {
 	name, one, many string
-	// rises is how many consecutive loops prove a leak; 0 for a count that
-	// proves nothing by itself.
+	// rises is the number of consecutive loops with a rise that proves a leak;
+	// it is 0 for a count that alone proves nothing.
 	rises int
 	kind  detector.LeakKind
 }
 
-// poolLoops is the required number of loops for things that an app also pools:
-// a pool of threads, connections or proxies that adds one of them for each task
-// is full after as many loops as the device has cores, usually 8.
+// poolLoops is the required number of loops for things that an app may also
+// pool. A pool of threads, connections or proxies that adds one of them for
+// each task is full after as many loops as the device has cores, usually 8.
 const poolLoops = 10
 
-// countKinds are the counted things. A list may have one more View for each
-// item that the scenario adds, so Views prove nothing.
+// countKinds lists the kinds of things that are counted. A list may show one
+// more View for each item that the scenario adds, so Views prove nothing.
 var countKinds = []countKind{
 	{"Activities", "Activity", "Activities", leastCountLoops, detector.Java},
 	{"ViewRootImpl", "window", "windows", leastCountLoops, detector.Java},
@@ -63,13 +63,13 @@ var countKinds = []countKind{
 	{fileCount, "file", "files", poolLoops, detector.Java},
 }
 
-// The names of counts that are not in dumpsys meminfo.
+// These are the names of counts that do not come from dumpsys meminfo.
 const (
 	threadCount = "threads"
 	fileCount   = "files"
 )
 
-// countSeries holds the counts of one life at marks of one family.
+// countSeries holds the counts of one life at the marks of one family.
 type countSeries struct {
 	pid      int
 	family   string
@@ -79,15 +79,15 @@ type countSeries struct {
 
 type countReading struct {
 	record.CountReading
-	// values are indexed like countKinds.
+	// values has the same indices as countKinds.
 	values [8]*int64
 }
 
-// openReading is the reading of a mark that is still in progress.
+// openReading is the reading for a mark, still in progress.
 type openReading struct {
 	of *countSeries
 	up time.Duration
-	// sampled: the level after the collection is known.
+	// sampled means that the level after the collection is known.
 	sampled bool
 }
 
@@ -95,7 +95,7 @@ type openReading struct {
 // the marks of a loop differ only in their numbers.
 func MarkFamily(mark string) string { return numbers.ReplaceAllString(text.Head(mark, maxText), "#") }
 
-// openCounts begins the reading of a mark.
+// openCounts begins the reading for a mark.
 func (a *Account) openCounts(e record.Event, up time.Duration) {
 	a.reading = nil
 	s := a.countsOf(e.PID, MarkFamily(e.Mark))
@@ -114,8 +114,8 @@ func (a *Account) openCounts(e record.Event, up time.Duration) {
 	a.reading = &openReading{of: s, up: up}
 }
 
-// countsOf returns the series of a life and a family of marks, which it creates
-// if needed; nil if there are too many.
+// countsOf returns the series of a life and a family of marks. It creates the
+// series if necessary, and returns nil if there are too many.
 func (a *Account) countsOf(pid int, family string) *countSeries {
 	families := 0
 	for _, s := range a.counts {
@@ -135,7 +135,7 @@ func (a *Account) countsOf(pid int, family string) *countSeries {
 	return s
 }
 
-// closeCounts ends all series, because the pids of the device are reused.
+// closeCounts ends all series, because the device may reuse pids.
 func (a *Account) closeCounts() {
 	a.reading = nil
 	for _, s := range a.counts {
@@ -143,7 +143,8 @@ func (a *Account) closeCounts() {
 	}
 }
 
-// openAt returns the reading that is open at a time; nil if there is none.
+// openAt returns the reading that is in progress at a time; nil if there is
+// none.
 func (a *Account) openAt(up, within time.Duration) *countReading {
 	r := a.reading
 	if r == nil || up < r.up+settledAfter || up > r.up+within {
@@ -152,8 +153,8 @@ func (a *Account) openAt(up, within time.Duration) *countReading {
 	return &r.of.readings[len(r.of.readings)-1]
 }
 
-// addSampleAtMark adds the threads of a sample, and the sampled level as the
-// level after the collection.
+// addSampleAtMark adds the number of threads in a sample, and uses the sampled
+// memory as the level after the collection.
 func (a *Account) addSampleAtMark(s record.Sample, up time.Duration) {
 	r := a.openAt(up, sampleWithin)
 	if r == nil {
@@ -177,7 +178,8 @@ func (a *Account) addObjectsAtMark(counts map[string]int64, up time.Duration) {
 	}
 }
 
-// addHeadroomAtMark adds the files and threads of a reading of the limits.
+// addHeadroomAtMark adds the numbers of files and threads from a reading of the
+// limits.
 func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	if r := a.openAt(up, countsWithin); r != nil {
 		r.add(threadCount, h.Threads)
@@ -185,7 +187,7 @@ func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	}
 }
 
-// add adds a count unless it is already known.
+// add adds a count, unless this count is already known.
 func (r *countReading) add(name string, n *int64) {
 	i := slices.IndexFunc(countKinds, func(k countKind) bool { return k.name == name })
 	if i < 0 || n == nil || *n < 0 || r.values[i] != nil {
@@ -206,7 +208,7 @@ func (a *Account) countsAtMarks() []record.CountsAtMarks {
 	return out
 }
 
-// record judges the series.
+// record judges the series and returns its record.
 func (s *countSeries) record() record.CountsAtMarks {
 	out := record.CountsAtMarks{
 		PID: s.pid, Marks: s.family, Gate: detector.Inconclusive, Readings: []record.CountReading{},
@@ -220,7 +222,7 @@ func (s *countSeries) record() record.CountsAtMarks {
 	loops := 0
 	for i, k := range countKinds {
 		c := record.CountSeries{Name: k.name}
-		known := []int64{} // of the judged readings
+		known := []int64{} // numbers of the judged readings
 		for _, r := range s.readings {
 			v := r.values[i]
 			c.Values = append(c.Values, v)
@@ -241,8 +243,8 @@ func (s *countSeries) record() record.CountsAtMarks {
 			}
 			proofs = append(proofs, proofText(k, known, out.Collected))
 		case k.rises > 0 && countRises(known):
-			// Things that an app pools often grow, so their growth does not
-			// hide a verdict on another process.
+			// Things that an app pools often increase, so such an increase must
+			// not hide the verdict on another process.
 			out.Rising = out.Rising || k.rises == leastCountLoops
 			unproved = append(unproved, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
@@ -257,7 +259,7 @@ func (s *countSeries) record() record.CountsAtMarks {
 	return out
 }
 
-// conclude sets the gate of a series and its reason.
+// conclude sets the gate of a series and the reason for it.
 func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []string) {
 	after := text.Count(max(loops, 0), "loop", "loops")
 	switch {
@@ -278,7 +280,7 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []st
 	}
 }
 
-// shownProofs bounds the number of counts that a reason names.
+// shownProofs is the maximum number of counts that a reason names.
 const shownProofs = 3
 
 // oneOf joins words with "or".
@@ -290,8 +292,8 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// collections returns how many readings with a count came after a forced
-// collection.
+// collections returns how many of the readings that contain a count followed a
+// forced collection.
 func (s *countSeries) collections() int {
 	n := 0
 	for _, r := range s.readings {
@@ -302,11 +304,11 @@ func (s *countSeries) collections() int {
 	return n
 }
 
-// judgeCount judges the known values of one count. A leak needs a rise in each
-// of the last loops, as many as required, and in at least half of all loops.
-// The rises of a screen that is open at some marks, of navigation into an app
-// and back, or of a pool that fills end earlier. Without forced collections
-// there must be more rises and no fall at all.
+// judgeCount judges the known values of one count. A leak requires a rise in
+// each of the last loops (their number depends on the kind) and in at least
+// half of all loops. Rises caused by a screen that is open at some marks, by
+// navigation into an app and back, or by a pool that fills end earlier. Without
+// forced collections, more rises are required, and the count must never fall.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {
@@ -321,7 +323,8 @@ func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	return detector.Pass
 }
 
-// risesWithoutFall counts the rises of values that never fall; 0 if they fall.
+// risesWithoutFall returns the number of rises if the values never fall, and 0
+// otherwise.
 func risesWithoutFall(known []int64) int {
 	n := 0
 	for i := 1; i < len(known); i++ {
@@ -335,8 +338,8 @@ func risesWithoutFall(known []int64) int {
 	return n
 }
 
-// countRises reports whether a count grows overall, or has grown recently:
-// above every value before the last loops.
+// countRises reports whether a count increases over all loops, or has increased
+// recently: it is above every value before the last loops.
 func countRises(known []int64) bool {
 	if rises(known) {
 		return true
@@ -373,8 +376,8 @@ func proofText(k countKind, known []int64, collected bool) string {
 	return fmt.Sprintf("%s after %s: %s to %s", what, loops, text.Grouped(known[0]), text.Grouped(known[len(known)-1]))
 }
 
-// lastRises returns the values of the consecutive rises that end with the last
-// value.
+// lastRises returns the values of the longest sequence of consecutive rises at
+// the end.
 func lastRises(known []int64) []int64 {
 	from := max(0, len(known)-1)
 	for from > 0 && known[from] > known[from-1] {
@@ -383,9 +386,9 @@ func lastRises(known []int64) []int64 {
 	return known[from:]
 }
 
-// judgeByCounts replaces the verdict on a process by that of its counts at
-// marks if these prove a leak. If the trend is undecided, it adds to the reason
-// what the counts show.
+// judgeByCounts replaces the verdict on a process with that of its counts at
+// marks if these prove a leak. If the trend is undecided, the reason also
+// states the result of the counts.
 func judgeByCounts(p *record.Process) {
 	var shown string
 	for _, s := range p.CountsAtMarks {
@@ -401,7 +404,8 @@ func judgeByCounts(p *record.Process) {
 			}
 			return
 		case s.Rising && p.Gate != detector.Inconclusive && p.Gate != detector.Leak:
-			// The objects are too small to affect the memory.
+			// The objects are too small for their growth to be visible in the
+			// memory.
 			p.Gate, p.Reason = detector.Inconclusive, s.Reason+"; "+trendWords+p.Reason
 			return
 		case s.Gate == detector.Pass, s.Rising:

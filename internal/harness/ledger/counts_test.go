@@ -13,13 +13,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// loopRun has the lines of a run of 12 min with loops of 30 s.
+// loopRun holds the lines of a run of 12 min with loops of 30 s.
 type loopRun struct {
 	*Ledger
 	*Part
 	pid int
 	up  time.Duration
-	// forced: a garbage collection is forced at each mark.
+	// forced means that a garbage collection is forced at each mark.
 	forced bool
 }
 
@@ -43,7 +43,7 @@ func (r *loopRun) event(e record.Event) {
 	r.Part.AddEvent(e)
 }
 
-// loop adds one loop with the counts at its end; nil stands for counts that are
+// loop adds one loop and the counts at its end; nil stands for counts that are
 // not read.
 func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *int64) {
 	r.up += loopEvery
@@ -61,7 +61,7 @@ func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *in
 		r.Part.AddSample(s)
 	}
 	late := sample
-	late.Threads = new(int64(1000)) // in the middle of a loop any number is possible
+	late.Threads = new(int64(1000)) // in the middle of a loop, any number is possible
 	at(late, time.Second)
 	at(sample, 2*time.Second)
 	at(late, 15*time.Second)
@@ -77,7 +77,7 @@ func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *in
 	}
 }
 
-// finished returns the record of the run once it has ended by itself.
+// finished returns the record of the completed run.
 func (r *loopRun) finished(t *testing.T) record.Run {
 	t.Helper()
 	if err := r.Ledger.AddEvent(record.Event{Event: "stopped", Text: record.StoppedDuration}); err != nil {
@@ -217,7 +217,7 @@ func TestCountsAtMarks(t *testing.T) {
 	}
 }
 
-// The oracle of judgeCount tries every way to divide the loops.
+// The oracle of judgeCount tries all ways to divide the loops.
 func bruteLeak(known []int64, least int, collected bool) bool {
 	loops := len(known) - 1
 	if !collected {
@@ -283,10 +283,10 @@ func TestJudgeRandomCounts(t *testing.T) {
 	}
 }
 
-// Runs of a pull request: 12 min, 24 loops of 30 s, a varying number of threads
-// and files, and one failed reading in ten. A leak of one Activity per loop is
-// found in all runs, and a screen that is open at some marks causes no leak in
-// any run.
+// These are runs as for a pull request: 12 min, 24 loops of 30 s, a varying
+// number of threads and files, and one failed reading in ten. A leak of one
+// Activity per loop is found in all runs. A screen that is open at some marks
+// is never reported as a leak.
 func TestTwelveMinutes(t *testing.T) {
 	const runs = 100
 	for name, c := range map[string]struct {
@@ -333,7 +333,7 @@ func TestTwelveMinutes(t *testing.T) {
 	}
 }
 
-// Endless output of a device is bounded.
+// If a device produces endless output, the memory use stays bounded.
 func TestCountsAreBounded(t *testing.T) {
 	r := newLoopRun(t, true)
 	for i := range maxCountReadings + 7 {
@@ -355,8 +355,8 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// Only the first sample after a forced collection is the level that the
-// detector receives.
+// The detector receives only the first sample after a forced collection as the
+// level.
 func TestCollectionsReachTheDetector(t *testing.T) {
 	verdict := func(forced bool) (got, want, without detector.Verdict) {
 		r := newLoopRun(t, forced)

@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// damage is the lines of a run that could not be read.
+// damage describes the lines of a run that could not be read.
 type damage struct {
-	// first holds the first of these lines with the reasons; lines is the
-	// number of all of them.
+	// first lists the first of these lines with the reasons; lines is the total
+	// number of these lines.
 	first []damagedLine
 	lines int
 }
@@ -25,9 +25,9 @@ type damagedLine struct {
 }
 
 const (
-	// maxDamaged bounds the number of damaged lines that are listed.
+	// maxDamaged is the maximum number of damaged lines that are listed.
 	maxDamaged = 20
-	// maxWhy bounds the length of a reason, which quotes the line, in bytes.
+	// maxWhy is the maximum length in bytes of a reason, which quotes the line.
 	maxWhy = 200
 )
 
@@ -43,7 +43,8 @@ func (d *damage) add(number int, why error) {
 	d.first = append(d.first, damagedLine{number, text})
 }
 
-// warnings returns a warning with the reason for each line.
+// warnings returns a warning with the reason for each listed line, and one for
+// all others.
 func (d *damage) warnings() []error {
 	var out []error
 	for _, l := range d.first {
@@ -58,8 +59,8 @@ func (d *damage) warnings() []error {
 	return out
 }
 
-// summary describes the damage in one sentence for run.json; it is empty if
-// nothing is damaged.
+// summary describes the damage in one sentence for run.json. It is empty if no
+// line is damaged.
 func (d *damage) summary() string {
 	if d.lines == 0 {
 		return ""
@@ -75,9 +76,9 @@ func (d *damage) summary() string {
 		strings.Join(numbers, ", "))
 }
 
-// markMissing records that lines are missing here. They may have reported
-// anything: that a process restarted or is read differently, or that the device
-// rebooted.
+// markMissing records that lines are missing here. They may have contained any
+// event: a process may have restarted or be read differently, or the device may
+// have rebooted.
 func (p *Part) markMissing() {
 	p.missingLines, p.damaged = true, true
 	for _, a := range p.accounts {
@@ -87,12 +88,11 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is how much the start of the run that follows from one line may
-// differ from that of another, because the times of lines are whole
-// milliseconds.
+// clockSlack is the maximum difference between the starts of the run that two
+// lines imply, because lines contain times in whole milliseconds.
 const clockSlack = time.Second
 
-// resync takes the clock of the first line after missing lines. If this line
+// resync uses the clock of the first line after missing lines. If this line
 // implies another start of the run, the device has rebooted.
 func (p *Part) resync(t float64, up time.Duration) []Entry {
 	if !p.missingLines {
@@ -105,8 +105,8 @@ func (p *Part) resync(t float64, up time.Duration) []Entry {
 	return nil
 }
 
-// resync takes the identity of the process from the first sample after missing
-// lines, and ends its series, because it is unknown what happened in between.
+// resync uses the identity of the process in the first sample after missing
+// lines. It ends the series, because it is unknown what happened in between.
 func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transition {
 	ends := a.missingLines
 	a.countHole(up)
@@ -136,8 +136,7 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 	return steps
 }
 
-// countHole counts, once, the hole in the series that is caused by missing
-// lines.
+// countHole counts the hole in the series that missing lines cause, once.
 func (a *Account) countHole(up time.Duration) {
 	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++

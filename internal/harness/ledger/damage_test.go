@@ -63,7 +63,7 @@ func joined(lines []runLine) []byte {
 	return b.Bytes()
 }
 
-// withPolicy returns the run with another policy in its header.
+// withPolicy returns the run with the given policy in its header.
 func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	t.Helper()
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
@@ -124,7 +124,8 @@ func withSeriesBroken(t *testing.T, lines []runLine, lost int) []byte {
 	return joined(out)
 }
 
-// verdictOf returns the parts of a process record that depend on a break.
+// verdictOf returns those parts of a process record that depend on where a
+// series breaks.
 func verdictOf(p record.Process) record.Process {
 	p.Gaps, p.Missed, p.Missing = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
@@ -136,7 +137,7 @@ func verdictOf(p record.Process) record.Process {
 	return p
 }
 
-// A damaged line is skipped and reported, and no trend crosses it: the run is
+// A damaged line is skipped and reported, and no trend spans it: the run is
 // judged as if every series ended at that line.
 func TestRebuildDamagedLine(t *testing.T) {
 	recorded := recordedLines(t)
@@ -211,8 +212,8 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 	}
 }
 
-// checkHole compares the reported hole with the samples around the lost line,
-// for a process that is present and does not restart.
+// checkHole compares the reported hole with the samples before and after the
+// lost line, for a process that is present and does not restart.
 func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
@@ -238,7 +239,7 @@ func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Proces
 }
 
 // The lines after a lost line show what the lost line reported about a process:
-// the run has the restarts, the sources and the time axis of the complete run.
+// the restarts, the sources and the time axis are those of the complete run.
 func TestRebuildWithoutIdentityLines(t *testing.T) {
 	text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
 	whole, _, err := rebuildOf(t, text)
@@ -279,8 +280,8 @@ func TestRebuildWithoutIdentityLines(t *testing.T) {
 	}
 }
 
-// steadyLines returns the samples of one process, one every 30 s, each larger
-// than the previous one by a number of kB.
+// steadyLines returns samples of one process, one every 30 s; each exceeds the
+// previous one by the given number of kB.
 func steadyLines(n, rise int, source string) []string {
 	lines := []string{
 		`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`,
@@ -309,8 +310,8 @@ func TestRebuildWithoutLevelLine(t *testing.T) {
 	}
 }
 
-// rebooted returns samples of a device whose clock restarts after half an hour,
-// and of a process that leaks after the restart; reported are the lines in
+// rebooted returns the samples of a device whose clock restarts after half an
+// hour, and of a process that leaks after that. reported lists the lines in
 // between.
 func rebooted(reported ...string) []string {
 	second := steadyLines(260, 3000, "smaps_rollup")[61:]
@@ -341,7 +342,7 @@ func TestRebuildWithoutRebootLine(t *testing.T) {
 	}
 }
 
-// The lost line may be the one that set how a process is read, before any
+// The lost line may be the one that set how a process is read, before the first
 // sample.
 func TestRebuildWithoutFirstLines(t *testing.T) {
 	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")
@@ -354,7 +355,8 @@ func TestRebuildWithoutFirstLines(t *testing.T) {
 	}
 }
 
-// A hole that the run reports and that includes lost lines is counted once.
+// A hole that the run reports is counted only once if it also contains lost
+// lines.
 func TestRebuildLostLinesInHole(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
@@ -370,7 +372,7 @@ func TestRebuildLostLinesInHole(t *testing.T) {
 	}
 }
 
-// A run in which too little can be judged is inconclusive. If no process is
+// A run is inconclusive if too little of it can be judged. If no process is
 // judged, the run does not pass.
 func TestRebuildDamagedExit(t *testing.T) {
 	for strict, want := range map[bool]int{true: record.ExitInconclusive, false: record.ExitInconclusive} {
@@ -394,9 +396,9 @@ func TestRebuildDamagedExit(t *testing.T) {
 	}
 }
 
-// However many lines are damaged, both the number of listed lines and the
-// length of their quotes are bounded. With a damaged last line the run counts
-// as killed.
+// However many lines are damaged, the number of listed lines and the length of
+// their quotes are bounded. If the last line is damaged, the run counts as
+// killed.
 func TestRebuildManyDamagedLines(t *testing.T) {
 	lines := steadyLines(5000, 0, "smaps_rollup")
 	for i := 101; i < len(lines); i++ {
@@ -429,8 +431,8 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	}
 }
 
-// Blank lines and other line endings, which an editor may leave, lose no data.
-// A file without a readable line is not a run.
+// Blank lines and other line endings, which an editor may produce, lose no
+// data. A file without a readable line is not a run.
 func TestRebuildOfEditedLines(t *testing.T) {
 	lines := steadyLines(80, 0, "smaps_rollup")
 	want, _, err := rebuildOf(t, linesOf(lines))

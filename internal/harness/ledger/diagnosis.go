@@ -19,8 +19,7 @@ func (p *Part) diagnoses() []record.Diagnosis {
 	return out
 }
 
-// missingEvidence returns the missing evidence of all processes, in the order
-// of its times.
+// missingEvidence returns the missing evidence of all processes in time order.
 func (p *Part) missingEvidence() []record.MissingEvidence {
 	out := slices.Clone(p.missing)
 	for _, a := range p.accounts {
@@ -30,12 +29,13 @@ func (p *Part) missingEvidence() []record.MissingEvidence {
 	return out
 }
 
-// maxDiagnosesText bounds the total size of the diagnoses in run.json, in
-// bytes, because run.json must be readable again, see record.ReadRun.
+// maxDiagnosesText is the maximum total size in bytes of the diagnoses in
+// run.json, because run.json must remain readable (see record.ReadRun).
 const maxDiagnosesText = 32 << 20
 
-// shorten drops what exceeds the bound: first the findings of diagnoses, then
-// entire diagnoses. It returns how many diagnoses are affected.
+// shorten removes what exceeds the maximum size: first the findings of
+// diagnoses, then entire diagnoses. It returns the number of affected
+// diagnoses.
 func shorten(list []record.Diagnosis) (kept []record.Diagnosis, cut int) {
 	kept = list[:0:0]
 	total := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A diagnosis beyond the bound of run.json loses its findings and stays in the
-// list.
+// A diagnosis that exceeds the size limit of run.json loses its findings and
+// stays in the list.
 func TestDiagnosesAreShortened(t *testing.T) {
 	var list []record.Diagnosis
 	for range 600 {
@@ -42,7 +42,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 	}
 }
 
-// The steps of many diagnoses alone exceed the bound.
+// The steps of many diagnoses alone exceed the limit.
 func TestDiagnosesAreOmitted(t *testing.T) {
 	list := make([]record.Diagnosis, 20_000)
 	for i := range list {

@@ -7,9 +7,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ExitCode returns the exit code of a run with this plan, by its record. If
-// several conditions hold, the first of 2, 130, 1, 3, 6, 4, 5, 0 counts: a leak
-// that is proved on one phone is a leak even if another phone was lost.
+// ExitCode returns the exit code for the record of a run with the given plan.
+// If several conditions hold, the first of 2, 130, 1, 3, 6, 4, 5, 0 is
+// returned: a leak that is proved on one phone remains a leak even if another
+// phone was lost.
 func ExitCode(r record.Run, plan record.Plan) int {
 	switch {
 	case r.Stopped == record.StoppedDisk:
@@ -24,8 +25,8 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
 		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
-		// If the end of a command was not observed, the command is not
-		// considered to have succeeded.
+		// If the end of a command was not observed, the command does not count
+		// as successful.
 		return record.ExitWorkload
 	case plan.Strict &&
 		(slices.ContainsFunc(r.Processes, inconclusive) ||
@@ -38,7 +39,8 @@ func ExitCode(r record.Run, plan record.Plan) int {
 	return record.ExitClean
 }
 
-// judged reports whether there is any verdict: on a process, or by a check.
+// judged reports whether there is any verdict, either on a process or by a
+// check.
 func judged(r record.Run) bool {
 	return slices.ContainsFunc(r.Processes, Judged) || checked(r, record.VerdictPass, record.VerdictKnown)
 }
@@ -59,8 +61,8 @@ func leaked(r record.Run, assert record.Assert) bool {
 		})
 }
 
-// rising reports whether leaks or counts of an inconclusive process grow at
-// marks without being proved. Another process that passes must not hide that.
+// rising reports whether the leaks or counts of an inconclusive process grow at
+// marks, but are not proved. A pass of another process must not hide this.
 func rising(p record.Process) bool {
 	return inconclusive(p) && (slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Rising }))
@@ -68,10 +70,10 @@ func rising(p record.Process) bool {
 
 func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }
 
-// Judged reports whether there is a result for a process: by the trend of its
-// memory, or by its heap dumps or counts at marks.
+// Judged reports whether there is a result for a process, from its memory
+// trend, its heap dumps at marks or its counts at marks.
 func Judged(p record.Process) bool {
-	flat := p.Flat > 0 && 2*p.Flat >= p.Duration // it grew, then was idle for most of the time
+	flat := p.Flat > 0 && 2*p.Flat >= p.Duration // it grew, and was idle for most of the time after that
 	return !inconclusive(p) || flat ||
 		slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Gate == detector.Pass })

@@ -102,8 +102,8 @@ func TestExitCodeOrder(t *testing.T) {
 	}
 }
 
-// Of any two conditions the one that comes first in the order of the contract
-// decides.
+// If two conditions hold, the one that comes first in the order of the contract
+// determines the exit code.
 func TestExitCodeOfTwoConditions(t *testing.T) {
 	type condition struct {
 		name string
@@ -198,8 +198,8 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			}
 		}
 	}
-	// If no process was ever seen, the exit code is 3; this condition is
-	// combined with each of the other conditions.
+	// If no process was ever seen, the exit code is 3. This test combines that
+	// condition with each of the others.
 	for _, c := range ordered {
 		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}},
 			record.Plan{Assert: record.AssertEnd}

@@ -7,28 +7,29 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// incidents counts the crashes, the ANRs and the deaths because of memory of
-// one process. The workload reports a crash, and the death that the crash
-// causes is read later: both count as one incident.
+// incidents counts the crashes, the ANRs and the memory-related deaths of one
+// process. The workload reports a crash, and the death that the crash causes is
+// read later: together they count as one incident.
 type incidents struct {
 	byKind map[string]*record.Incident
-	// open are the kinds of the latest faults, by pid, for which no death has
-	// been read yet.
+	// open maps each pid to the kinds of its latest faults for which no death
+	// has been read yet.
 	open []openFault
 }
 
-// openFault is a fault that may still cause the death of its process.
+// openFault is a fault that may still turn out to have caused the death of its
+// process.
 type openFault struct {
 	pid  int
 	kind string
 	text string
 }
 
-// maxOpenFaults bounds the number of faults for which a death may still be
+// maxOpenFaults is the maximum number of faults for which a death may still be
 // read.
 const maxOpenFaults = 100
 
-// kindOfFault returns the kind of a fault that a workload reported: monkey
+// kindOfFault returns the kind of a fault that a workload reported; monkey
 // prints the class of an exception.
 func kindOfFault(d record.Death) string {
 	if d.Reason == "crash" && strings.HasPrefix(d.Text, "java.lang.OutOfMemoryError") {
@@ -49,14 +50,14 @@ func (x *incidents) addFault(d record.Death) {
 	x.open = append(x.open, openFault{d.PID, kind, d.Text})
 }
 
-// explain adds the reason to a death that the device does not explain and that
-// the workload reported before.
+// explain adds a reason to a death that the device does not explain, if the
+// workload reported the reason earlier.
 func (x *incidents) explain(d record.Death) record.Death {
 	if d.Reason != "unknown" {
 		return d
 	}
 	for _, f := range x.open {
-		if f.pid == d.PID && f.kind != "anr" { // which the process may have survived
+		if f.pid == d.PID && f.kind != "anr" { // a fault that the process may have survived
 			d.Reason, d.Text = f.kind, "reported by the workload: "+f.text
 		}
 	}
@@ -72,7 +73,7 @@ func (x *incidents) addDeath(d record.Death) {
 	}
 	for _, f := range x.open {
 		if f.pid == d.PID && sameFailure(f.kind, d.Reason) {
-			x.byKind[f.kind].Count-- // the death has more information
+			x.byKind[f.kind].Count-- // the record of the death contains more information
 			x.count(d.Reason, d)
 			return
 		}
@@ -80,7 +81,8 @@ func (x *incidents) addDeath(d record.Death) {
 	x.count(d.Reason, d)
 }
 
-// sameFailure reports whether a fault and a death may belong to one failure.
+// sameFailure reports whether a fault and a death may belong to the same
+// failure.
 func sameFailure(fault, death string) bool {
 	if fault == "anr" || death == "anr" {
 		return fault == death
@@ -105,7 +107,7 @@ func (x *incidents) count(kind string, d record.Death) {
 	i.Last, i.Text = d.T, d.Text
 }
 
-// list returns the incidents in the order of their kinds.
+// list returns the incidents, ordered by kind.
 func (x *incidents) list() []record.Incident {
 	out := []record.Incident{}
 	for _, kind := range record.IncidentKinds() {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A jump is reported in any state and is not a transition. Jumps do not remove
-// transitions from the list.
+// A jump is reported in any state and is not a transition. Jumps do not
+// displace transitions from the list.
 func TestJumpIsNotATransition(t *testing.T) {
 	l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
@@ -38,7 +38,8 @@ func TestJumpIsNotATransition(t *testing.T) {
 }
 
 // The jumps of a verdict are on the time axis of the run, including those from
-// before a reboot. However many were reported, the latest ones match.
+// before a reboot. However many jumps were reported, the times of the latest
+// ones are correct.
 func TestJumpsAcrossReboot(t *testing.T) {
 	for reported := range 40 {
 		l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
@@ -70,8 +71,8 @@ func TestJumpsAcrossReboot(t *testing.T) {
 	}
 }
 
-// The lines that report transitions and jumps are ignored when a run is
-// rebuilt, because they follow from the samples.
+// When a run is rebuilt, the lines that report transitions and jumps are
+// ignored, because they follow from the samples.
 func TestRebuildIgnoresJumpLines(t *testing.T) {
 	const header = headerLine
 	const found = `{"t_s":1,"up_s":2,"device":"S1","event":"found","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"

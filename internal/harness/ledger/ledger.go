@@ -12,38 +12,41 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Ledger is the account of one run: what its header requested, what its lines
+// Ledger holds the data of one run: what its header requested, what its lines
 // report about each device, and how it ended.
 type Ledger struct {
-	// Opened, if not nil, is called with each new account before its first
-	// line.
+	// If Opened is not nil, it is called with each new account before the first
+	// line of that account.
 	Opened func(*Account)
-	// OpenedApp, if not nil, is called with each app whose processes are added
-	// up, before its first sum.
+	// If OpenedApp is not nil, it is called with each app whose processes are
+	// added up, before the first sum of that app.
 	OpenedApp func(*AppSum)
-	// Table reports whether the devices are the processes of one table, on one
-	// clock. Its rows may be in any order, and it does not record ends of
-	// processes. Table must be set before the first device is added.
+	// Table reports whether the devices represent the processes of one table,
+	// with a common clock. The rows of a table may be in any order, and it does
+	// not record ends of processes. Table must be set before the first device
+	// is added.
 	Table bool
-	// Limit bounds the number of accounts if it is not 0. Lines of other
-	// processes are skipped.
+	// Limit is the maximum number of accounts; 0 means no limit. Lines about
+	// further processes are skipped.
 	Limit int
 
 	header   record.Header
 	policy   detector.Policy
 	parts    []*Part
 	byDevice map[string]*Part
-	// stopped is the last line of a run that was not killed.
+	// stopped is the last line of the run; a run without that line counts as
+	// killed.
 	stopped record.Event
 	damage  damage
-	// apps are those of a table.
+	// apps holds the apps of a table.
 	apps *apps
 	// lines is the number of used lines; skipped is the number of lines beyond
 	// Limit.
 	lines, skipped int
 }
 
-// New returns the ledger of the run with this header, to be judged by policy.
+// New returns a ledger for the run with this header. The run is judged by
+// policy.
 func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	l := &Ledger{header: h, policy: policy, byDevice: map[string]*Part{}}
 	for _, d := range h.Devices {
@@ -59,11 +62,12 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	return l, nil
 }
 
-// maxMustSee bounds the rate of a header that a pass must rule out, in MB/h.
+// maxMustSee is the maximum value, in MB/h, of the rate in a header that a pass
+// must rule out.
 const maxMustSee = 1 << 20
 
-// mustSee returns the slowest leak in bytes per hour that a pass must rule out;
-// 0 if none is required.
+// mustSee returns the rate, in bytes per hour, of the slowest leak that a pass
+// must rule out; 0 if none is required.
 func (l *Ledger) mustSee() float64 {
 	if l.header.Plan == nil || !(l.header.Plan.MustSee > 0 && l.header.Plan.MustSee <= maxMustSee) {
 		return 0
@@ -71,7 +75,7 @@ func (l *Ledger) mustSee() float64 {
 	return l.header.Plan.MustSee * detector.MB
 }
 
-// AddDevice adds a device to those of the header.
+// AddDevice adds a device to those of the header and returns its part.
 func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	if l.byDevice[d.Device] != nil {
 		return nil, fmt.Errorf("device %q is in the header twice", d.Device)
@@ -85,8 +89,8 @@ func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	return p, nil
 }
 
-// Part returns the part of a device of the header; nil for any other device.
-// Each part may be used by its own goroutine.
+// Part returns the part of a device in the header; nil for any other device.
+// Each part may be used by a goroutine of its own.
 func (l *Ledger) Part(device string) *Part { return l.byDevice[device] }
 
 // AddSample adds a sample. A sample that is impossible in a run is an error and
@@ -131,7 +135,8 @@ func (l *Ledger) AddEvent(e record.Event) error {
 	return nil
 }
 
-// full reports, and counts, a line of a process beyond the limit.
+// full counts a line of a process beyond the limit, and reports whether the
+// line is to be skipped.
 func (l *Ledger) full(p *Part, k capture.Key) bool {
 	if l.Limit == 0 || p.byKey[k] != nil {
 		return false
@@ -147,8 +152,8 @@ func (l *Ledger) full(p *Part, k capture.Key) bool {
 	return true
 }
 
-// partOf returns the part of a line about a process, or an error if the line is
-// impossible in a run.
+// partOf returns the part to which a line about a process belongs. It returns
+// an error if no run can contain the line.
 func (l *Ledger) partOf(device, process string) (*Part, error) {
 	p := l.byDevice[device]
 	switch {
@@ -161,19 +166,19 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 }
 
 const (
-	// MaxProcesses bounds the number of processes in recordings that are read
-	// together; each takes memory until the end.
+	// MaxProcesses is the maximum number of processes in recordings that are
+	// read together; each process takes memory until the end.
 	MaxProcesses = 10_000
-	// MaxName bounds the name of a process in bytes; Android has at most 255
-	// characters.
+	// MaxName is the maximum length of a process name in bytes; Android allows
+	// at most 255 characters.
 	MaxName = 1024
-	// MaxSeconds bounds the times of a line: the seconds of this century since
-	// 1970.
+	// MaxSeconds is the maximum time in a line; it corresponds to the seconds
+	// from 1970 to the end of this century.
 	MaxSeconds = 4.2e9
 )
 
-// plausible rejects times that no run can have and that the clock's type, or
-// JSON, cannot represent.
+// plausible rejects times that cannot occur in any run and that cannot be
+// represented by the type of the clock or by JSON.
 func plausible(seconds ...float64) error {
 	for _, s := range seconds {
 		if math.Abs(s) > MaxSeconds {
@@ -183,8 +188,8 @@ func plausible(seconds ...float64) error {
 	return nil
 }
 
-// AddDamage adds an unusable line with its number and the reason. The line may
-// have been about any process of any device, so no trend crosses it.
+// AddDamage records an unusable line with its number and the reason. The line
+// may have concerned any process of any device, so no trend spans it.
 func (l *Ledger) AddDamage(line int, why error) {
 	l.damage.add(line, why)
 	for _, p := range l.parts {
@@ -192,8 +197,7 @@ func (l *Ledger) AddDamage(line int, why error) {
 	}
 }
 
-// Accounts returns all accounts, in the order of their devices and then of
-// their first lines.
+// Accounts returns all accounts, ordered by device and then by first line.
 func (l *Ledger) Accounts() []*Account {
 	var out []*Account
 	for _, p := range l.parts {
@@ -202,8 +206,8 @@ func (l *Ledger) Accounts() []*Account {
 	return out
 }
 
-// newApps returns the apps of a device; the apps of a table span all of its
-// parts.
+// newApps returns the apps of a device; the apps of a table are common to all
+// of its parts.
 func (l *Ledger) newApps() *apps {
 	if !l.Table {
 		return newApps(false)
@@ -226,7 +230,7 @@ func (l *Ledger) allApps() []*apps {
 	return out
 }
 
-// Apps returns the apps that ever had two processes at the same time.
+// Apps returns the apps that have had two processes at the same time.
 func (l *Ledger) Apps() []*AppSum {
 	var out []*AppSum
 	for _, s := range l.allApps() {
@@ -235,7 +239,7 @@ func (l *Ledger) Apps() []*AppSum {
 	return out
 }
 
-// AppWarnings returns which apps are not judged.
+// AppWarnings returns warnings about apps that are not judged.
 func (l *Ledger) AppWarnings() []string {
 	var out []string
 	for _, s := range l.allApps() {
@@ -252,8 +256,8 @@ func pointers[T any](list []T) []*T {
 	return out
 }
 
-// Run returns the record of the run, judged by all lines so far. A run that was
-// killed ended with its last line.
+// Run returns the record of the run, judged by all lines so far. A killed run
+// is considered to have ended with its last line.
 func (l *Ledger) Run() record.Run {
 	plan := record.Plan{Assert: record.AssertEnd}
 	if l.header.Plan != nil {
@@ -327,7 +331,8 @@ func (l *Ledger) ended() time.Time {
 	return l.header.Started.Add(time.Duration(longest * float64(time.Second))).Round(time.Millisecond)
 }
 
-// workload returns how the workload ended, and where it was interrupted.
+// workload returns how the workload ended, and at which points it was
+// interrupted.
 func (l *Ledger) workload() *record.Workload {
 	if l.stopped.Workload == nil {
 		return nil
@@ -343,8 +348,7 @@ func (l *Ledger) workload() *record.Workload {
 }
 
 // unseen returns a warning for each configured process that was never seen. A
-// pattern with a star need not match anything, as long as some process was
-// seen.
+// pattern with a star may match nothing, as long as any process was seen.
 func (l *Ledger) unseen(patterns []string) []string {
 	accounts := l.Accounts()
 	var out, similar []string

@@ -23,12 +23,12 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 	return l.Part(device.Device)
 }
 
-// expected makes the calls to the detector that a ledger must make for the
+// expected makes the same calls to the detector that a ledger must make for the
 // lines.
 type expected struct {
 	*detector.Detector
-	// without is a kind of line that is ignored, so that a test can show that
-	// this kind matters.
+	// without is a kind of line that is ignored, which shows whether this kind
+	// affects the result.
 	without string
 }
 
@@ -38,9 +38,9 @@ func (h expected) add(sort string, call func(*detector.Detector)) {
 	}
 }
 
-// script is the history of one process both as lines and as calls, from one
-// seed: eight hours with loops, holes, changes of the source and restarts, and
-// with a leak in two of three cases.
+// script is the history of one process both as lines and as calls to the
+// detector, generated from one seed: eight hours with loops, holes, changes of
+// the source and restarts. In two of three cases, the process leaks.
 func script(seed uint64, l *Part, to []expected) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
@@ -80,7 +80,7 @@ func script(seed uint64, l *Part, to []expected) {
 			all("restart", func(d *detector.Detector) { d.Restart(up) })
 			level = 0
 		}
-		level += 0.5 * float64(seed%3) // MB
+		level += 0.5 * float64(seed%3) // size in MB
 		kb := 300<<10 + int64(level*1024) + r.Int64N(8<<10)
 		l.AddSample(record.Sample{
 			T: l.Seconds(up), Up: up.Seconds(), User: 0, Process: p.Name, PID: p.PID, Start: p.Start,
@@ -90,10 +90,10 @@ func script(seed uint64, l *Part, to []expected) {
 	}
 }
 
-// A ledger passes the contents of its lines to the detector: marks, gaps,
-// changes and restarts are passed on as such, and each of them that the policy
-// uses affects the result. Policy "robust" takes the length of a gap from the
-// samples; policy "article" does not use marks.
+// A ledger passes the contents of its lines to the detector. Marks, gaps,
+// changes and restarts are passed on unchanged, and each of them that the
+// policy uses affects the result. Policy "robust" computes the length of a gap
+// from the samples; policy "article" does not use marks.
 func TestLedgerFeedsTheDetector(t *testing.T) {
 	for _, c := range []struct {
 		policy detector.Policy
@@ -137,16 +137,16 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 	}
 }
 
-// watched is the ledger of one device after four hours of processes that each
-// grow at a rate in MB/h on a random walk, and the detectors that got the same
-// samples.
+// watched returns the ledger of one device after four hours, and detectors that
+// received the same samples. Each process grows at the given rate in MB/h, plus
+// a random walk.
 func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.Detector) {
 	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
 	alone := make([]*detector.Detector, len(rates))
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
-		name := fmt.Sprintf("com.x%d", i) // its own app
+		name := fmt.Sprintf("com.x%d", i) // each process is an app of its own
 		l.AddEvent(record.Event{
 			Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup",
 		})
@@ -165,10 +165,10 @@ func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.
 	return l, alone
 }
 
-// All processes of a run are judged together, including those of other devices.
-// Each has the verdict that its detector returns in a family of this size. For
-// some processes this verdict differs from the one in a family of only the
-// processes of their own device.
+// All processes of a run, including those of other devices, are judged
+// together. Each has the verdict that its detector returns for a family of this
+// size. For some processes, this verdict differs from the one for a family that
+// contains only the processes of their own device.
 func TestFamilySizeOverAllDevices(t *testing.T) {
 	rates := make([]float64, 100)
 	for i := range rates {

@@ -8,25 +8,26 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// limits judges how close a process is to the limits that kill it.
+// limits judges how close a process is to the limits at which it is killed.
 type limits struct {
 	watch    limit.Watch
 	warnings []record.LimitWarning
-	dropped  int // warnings beyond maxLimits
-	// reasons are why a limit could not be read.
+	dropped  int // number of warnings beyond maxLimits
+	// reasons are the reasons why limits could not be read.
 	reasons []string
-	// javaLimit is the limit of the Java heap in bytes, 0 if unknown.
-	// javaGarbage is the largest part of the heap that a collection could free.
+	// javaLimit is the limit of the Java heap in bytes; 0 if it is unknown.
+	// javaGarbage is the largest amount of memory in the heap that a collection
+	// could free.
 	javaLimit, javaGarbage int64
 	// anonymousLimit is the limit of anonymous memory and swap in bytes; 0
-	// means no limit. anonymousAssumed reports whether it was not read from the
-	// device.
+	// means that there is no limit. anonymousAssumed reports whether the limit
+	// is an assumption because it was not read from the device.
 	anonymousLimit   int64
 	anonymousAssumed bool
 }
 
-// maxLimits bounds the number of warnings of one process; while a limit is
-// close, there are one or two warnings about it.
+// maxLimits is the maximum number of warnings about one process; each time a
+// limit is close, there are one or two warnings.
 const maxLimits = 100
 
 func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {
@@ -58,17 +59,17 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 	}
 }
 
-// addBreakdown judges the Java heap of a breakdown. Breakdowns are more
+// addBreakdown judges the Java heap in a breakdown. Breakdowns are more
 // frequent than readings of the other limits, and a collection between two of
-// them must not be missed.
+// those readings must not be missed.
 func (l *limits) addBreakdown(b record.Breakdown, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if used := within(b.JavaAlloc, most.memory); used.Known && l.javaLimit > 0 {
 		l.add(limit.JavaHeap, limit.Use{At: up, Used: used.N, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
 	}
 }
 
-// addSample judges the anonymous memory of a sample. Samples are more frequent
-// than readings of limits.
+// addSample judges the anonymous memory in a sample. Samples are more frequent
+// than readings of the limits.
 func (l *limits) addSample(s record.Sample, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if resident := within(s.RSSAnon, most.memory); resident.Known {
 		l.addAnonymous(resident.N+within(s.Swap, most.swap).N, up, seconds)
@@ -99,7 +100,8 @@ func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration)
 	}
 }
 
-// standings returns the state of the process for each limit that was seen.
+// standings returns the state of the process relative to each limit that was
+// read.
 func (l *limits) standings() []record.Standing {
 	out := []record.Standing{}
 	for _, st := range l.watch.State() {

@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// fewestSettled is how many settled dumps prove a leak if each has more
-	// objects than the one before. Objects that an app has in flight are gone
-	// once it is idle, and an object that is created once causes one step, not
-	// two.
+	// fewestSettled is the number of settled dumps that prove a leak if each
+	// contains more objects than the one before. Objects that an app has in
+	// flight are gone once it is idle, and an object that is created only once
+	// causes one step, not two.
 	fewestSettled = 3
-	// fewestUnsettled is the same for dumps of an app in use. The number of
-	// objects in flight is random in that case: five random numbers rise at
-	// every step in 1 of 120 cases, and evenly (see even) in 1 of 1,000.
+	// fewestUnsettled is the same for dumps of an app in use, in which the
+	// number of objects in flight is random: five random numbers rise at every
+	// step in 1 of 120 cases, and rise evenly (see even) in 1 of 1,000.
 	fewestUnsettled = 5
-	// maxMarkDumps bounds the dumps of one series, maxLeaksAtMarks the leaks
-	// that it keeps, and shownLeaksAtMarks the leaks in run.json.
+	// maxMarkDumps is the maximum number of dumps in one series,
+	// maxLeaksAtMarks the maximum number of leaks that a series keeps, and
+	// shownLeaksAtMarks the maximum number of leaks in run.json.
 	maxMarkDumps      = 500
 	maxLeaksAtMarks   = 1000
 	shownLeaksAtMarks = 100
-	// maxSeries bounds the number of lives of one process that have dumps at
-	// marks.
+	// maxSeries is the maximum number of lives of one process that have dumps
+	// at marks.
 	maxSeries = 100
 )
 
@@ -35,15 +36,16 @@ const (
 type markedDumps struct {
 	pid   int
 	dumps []record.MarkDump
-	// leaks holds the leaks by their keys.
+	// leaks maps keys to leaks.
 	leaks map[string]*record.LeakSeries
-	// skipped is the largest number of leaks of one dump that are not kept.
+	// skipped is the largest number of leaks in any one dump that are not kept.
 	skipped int
-	// undecided is why some dump may have leaks that were not found.
+	// undecided is the reason why some dump may contain leaks that were not
+	// found.
 	undecided string
-	// growing describes the first place that grew in every dump.
+	// growing describes the first place that grew from each dump to the next.
 	growing string
-	// closed: the device has rebooted, and its pids are reused.
+	// closed means that the device has rebooted and may reuse its pids.
 	closed bool
 }
 
@@ -84,8 +86,8 @@ func (a *Account) addDump(d record.Diagnosis) {
 	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, text.Head(d.Undecided, maxText))
 }
 
-// addGrowth adds what grew in every dump of a series. It is not a verdict: a
-// cache that fills grows like a leak.
+// addGrowth adds the places that grew from each dump of a series to the next.
+// They are not a verdict: a cache that fills grows like a leak.
 func (a *Account) addGrowth(d record.Diagnosis) {
 	for _, s := range a.atMarks {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
@@ -94,8 +96,8 @@ func (a *Account) addGrowth(d record.Diagnosis) {
 	}
 }
 
-// seriesOf returns the series of a life, which it creates if needed; nil if
-// there are too many.
+// seriesOf returns the series of a life. It creates the series if necessary,
+// and returns nil if there are too many.
 func (a *Account) seriesOf(pid int) *markedDumps {
 	for _, s := range a.atMarks {
 		if s.pid == pid && !s.closed {
@@ -112,8 +114,8 @@ func (a *Account) seriesOf(pid int) *markedDumps {
 	return s
 }
 
-// add adds a leak of the dump with that number. It returns false if the limit
-// is reached.
+// add adds a leak found in the dump with the given number. It returns false if
+// the limit is reached.
 func (s *markedDumps) add(at int, found record.DumpLeak) bool {
 	l := s.leaks[found.Key]
 	if l == nil {
@@ -123,14 +125,14 @@ func (s *markedDumps) add(at int, found record.DumpLeak) bool {
 		l = &record.LeakSeries{Counts: make([]int64, at+1), AllBytes: make([]int64, at+1)}
 		s.leaks[found.Key] = l
 	}
-	l.DumpLeak = bounded(found) // the description is taken from the latest dump
+	l.DumpLeak = bounded(found) // use the description from the latest dump
 	l.Counts[at] += max(found.Count, 0)
 	l.AllBytes[at] += max(found.Bytes, 0)
 	return true
 }
 
-// bounded returns a leak whose texts are at most as long as those that a
-// responder writes.
+// bounded returns a leak whose texts do not exceed the lengths that a responder
+// writes.
 func bounded(l record.DumpLeak) record.DumpLeak {
 	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
 	classes := []record.ClassCount{}
@@ -141,10 +143,10 @@ func bounded(l record.DumpLeak) record.DumpLeak {
 	return l
 }
 
-// maxClasses bounds the number of classes of a leak.
+// maxClasses is the maximum number of classes of a leak.
 const maxClasses = 10
 
-// record judges the series.
+// record judges the series and returns its record.
 func (s *markedDumps) record() record.MarkSeries {
 	out := record.MarkSeries{PID: s.pid, Dumps: slices.Clone(s.dumps), Leaks: []record.LeakSeries{}}
 	settled := !slices.ContainsFunc(s.dumps, func(d record.MarkDump) bool { return !d.Settled })
@@ -175,7 +177,7 @@ func (s *markedDumps) record() record.MarkSeries {
 	return out
 }
 
-// conclude sets the gate of a series and its reason.
+// conclude sets the gate of a series and the reason for it.
 func (s *markedDumps) conclude(out *record.MarkSeries, settled bool, grown, unproved []string) {
 	fewest := FewestDumps(settled)
 	n := len(s.dumps)
@@ -213,7 +215,7 @@ func inUse(settled bool) string {
 
 func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }
 
-// first returns the first of some texts, with the number of the others.
+// first returns the first of some texts, and the number of further ones.
 func first(list []string) string {
 	if len(list) == 1 {
 		return list[0]
@@ -221,8 +223,8 @@ func first(list []string) string {
 	return fmt.Sprintf("%s, and %d more", list[0], len(list)-1)
 }
 
-// FewestDumps returns how many heap dumps at marks a verdict needs, depending
-// on whether the app was idle before each of them.
+// FewestDumps returns how many heap dumps at marks are needed for a verdict.
+// settled reports whether the app was idle before each of them.
 func FewestDumps(settled bool) int {
 	if settled {
 		return fewestSettled
@@ -230,9 +232,9 @@ func FewestDumps(settled bool) int {
 	return fewestUnsettled
 }
 
-// Proves reports whether objects of a leak that were counted at marks
-// accumulate: there are more objects at every mark. In an app in use they must
-// also increase evenly.
+// Proves reports whether the numbers of leaked objects, counted at marks, prove
+// a leak: the number must be larger at every mark. If the app was in use, the
+// number must also rise evenly.
 func Proves(counts []int64, settled bool) bool {
 	if len(counts) < FewestDumps(settled) {
 		return false
@@ -245,10 +247,10 @@ func Proves(counts []int64, settled bool) bool {
 	return least >= 1 && (settled || 2*least*steps >= rise)
 }
 
-// rises reports whether objects of a leak grow overall: the pairs of marks with
-// more objects at the later mark outnumber the other pairs by three fifths of
-// all pairs (Kendall's tau). An object that is created once, or random numbers,
-// do not reach this.
+// rises reports whether the number of leaked objects grows overall: the pairs
+// of marks with a larger number at the later mark outnumber the other pairs by
+// at least three fifths of all pairs (Kendall's tau). This excludes an object
+// that is created only once, and random numbers.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {
@@ -270,7 +272,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// seriesAtMarks returns the series of the account for run.json.
+// seriesAtMarks returns the account's series for run.json.
 func (a *Account) seriesAtMarks() []record.MarkSeries {
 	out := []record.MarkSeries{}
 	for _, s := range a.atMarks {
@@ -279,9 +281,9 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 	return out
 }
 
-// judgeAtMarks replaces the verdict on a process by that of its dumps at marks
-// if these prove a leak. If the trend is undecided, it adds to the reason what
-// the dumps show.
+// judgeAtMarks replaces the verdict on a process with that of its dumps at
+// marks if these prove a leak. If the trend is undecided, the reason also
+// states the result of the dumps.
 func judgeAtMarks(p *record.Process) {
 	trend := p.Reason
 	for _, s := range p.AtMarks {
@@ -303,7 +305,8 @@ func judgeAtMarks(p *record.Process) {
 	p.Reason = strings.TrimPrefix(trend+"; "+p.AtMarks[len(p.AtMarks)-1].Reason, "; ")
 }
 
-// Proofs returns the leaks that the dumps at marks prove, one per line.
+// Proofs returns descriptions of the leaks that the dumps at marks prove, one
+// per line.
 func (a *Account) Proofs() []string {
 	var out []string
 	for _, s := range a.atMarks {

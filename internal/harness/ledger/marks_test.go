@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// dumpAt is the line of an analyzed heap dump at a mark, with the given number
-// of objects of each leak.
+// dumpAt returns the line of an analyzed heap dump at a mark, with the given
+// number of objects for each leak.
 func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	if leaks == nil {
 		leaks = []record.DumpLeak{}
@@ -29,8 +29,8 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	}
 }
 
-// Marks have the same digest whatever their numbers and however many times they
-// were set, and a different digest if other marks were set.
+// The digest of the marks does not depend on the numbers in their texts or on
+// how many times they were set. Different marks have a different digest.
 func TestMarksDigest(t *testing.T) {
 	digest := func(marks ...string) string {
 		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -61,7 +61,7 @@ func screens(n int64) record.DumpLeak {
 	return record.DumpLeak{Key: "k1", Name: "DetailActivity, held by Tracker.sScreens", Count: n, Bytes: 1000 * n}
 }
 
-// accountOf returns the account of a process with those lines.
+// accountOf returns the account of a process with the given lines.
 func accountOf(t *testing.T, lines ...record.Event) *Account {
 	t.Helper()
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -167,8 +167,8 @@ func TestDumpsAtMarks(t *testing.T) {
 	}
 }
 
-// A leak that is proved before the app restarts stays proved, and pids that
-// occur again after a reboot belong to other processes.
+// A leak that was proved before the app restarted remains proved. After a
+// reboot, the same pids belong to other processes.
 func TestDumpsOverRestarts(t *testing.T) {
 	first := []record.Event{
 		dumpAt(7, 1, true, screens(1)), dumpAt(7, 2, true, screens(2)), dumpAt(7, 3, true, screens(3)),
@@ -185,11 +185,11 @@ func TestDumpsOverRestarts(t *testing.T) {
 	}
 }
 
-// Random counts are rarely mistaken for a leak: in an app in use, in at most 2
-// of 1,000 runs for each kind of object in flight. Accumulation is always a
-// leak. The first bound follows from the spacings of sorted random numbers:
-// 1/n! of the sequences rise, and in these the smallest step is at least half
-// of the mean step with probability 2^-(n-2).
+// Random counts are rarely mistaken for a leak: if the app is in use, in at
+// most 2 of 1,000 runs for each kind of object in flight. Accumulation is
+// always reported as a leak. The first bound follows from the spacings of
+// sorted random numbers: 1/n! of the sequences rise, and in these the smallest
+// step is at least half of the mean step with probability 2^-(n-2).
 func TestProvesRandomCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const draws = 200_000
@@ -230,7 +230,7 @@ func TestProvesRandomCounts(t *testing.T) {
 	}
 }
 
-// rises is Kendall's tau by its definition.
+// The test computes Kendall's tau by its definition.
 func TestRises(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
@@ -256,7 +256,7 @@ func TestRises(t *testing.T) {
 	}
 }
 
-// Dump lines of a hostile file are bounded, and judged without a panic.
+// Dump lines in a hostile file are bounded, and judged without a panic.
 func TestDumpsAreBounded(t *testing.T) {
 	var lines []record.Event
 	for n := range maxMarkDumps + 50 {
@@ -286,8 +286,8 @@ func TestDumpsAreBounded(t *testing.T) {
 	}
 }
 
-// Missing heap dumps, with and without a process, are in the record and decide
-// if nothing else does.
+// Missing heap dumps, whether they belong to a process or not, are in the
+// record. They determine the exit code if nothing else does.
 func TestMissingEvidence(t *testing.T) {
 	l, err := New(record.Header{
 		Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd},
@@ -320,7 +320,7 @@ func TestMissingEvidence(t *testing.T) {
 	}
 }
 
-// The counts of objects are those of the present life.
+// The object counts are those of the current life.
 func TestObjectCounts(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})

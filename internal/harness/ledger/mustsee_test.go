@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The rate that a pass must rule out is in the plan of the run, and applies to
-// every process and window.
+// The rate that a pass must rule out is in the plan of the run and applies to
+// every process and every window.
 func TestMustSee(t *testing.T) {
 	gates := func(rate float64) (detector.Gate, detector.Gate, string) {
 		plan := record.Plan{Assert: record.AssertEnd, MustSee: rate}

@@ -16,53 +16,54 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Part is one device's part of a run.
+// Part is the part of a run that belongs to one device.
 type Part struct {
 	of     *Ledger
 	header record.HeaderDevice
 	bounds bounds
 	byKey  map[capture.Key]*Account
 	apps   *apps
-	// swaps: memory of some process has been swapped out.
+	// swaps means that memory of some process has been swapped out.
 	swaps    bool
 	accounts []*Account
 	// begun is the device's clock at t_s 0, up is its latest reading, and last
-	// is the t_s of the latest line.
+	// is t_s of the latest line.
 	begun, up time.Duration
 	last      float64
-	// since is t_s at which the part begins: 0, or the beginning of a window.
+	// since is t_s at the beginning of the part: 0, or the beginning of a
+	// window.
 	since   float64
 	windows windows
-	// checks are the first maxChecks checks; skippedChecks counts the others.
+	// checks holds the first maxChecks checks; skippedChecks counts the others.
 	checks        []record.Check
 	skippedChecks int
 	usage         record.Usage
-	own           *record.Overhead // of all devices together
-	// lost is why the device's part ended early.
+	own           *record.Overhead // overhead of all devices together
+	// lost is the reason why the device's part ended early.
 	lost string
-	// extended is t_s at which the run would have ended without a suspicion;
-	// extendedBecause is the first suspicion.
+	// extended is t_s at which the run would have ended without a suspected
+	// leak; extendedBecause describes the first suspected leak.
 	extended        *float64
 	extendedBecause string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
 	load    workloads
-	// builds are the builds of the apps.
+	// builds holds the build of each app.
 	builds []record.AppBuild
-	// similar are names of running processes that resemble the watched ones.
+	// similar lists names of running processes that resemble the watched ones.
 	similar []string
-	// marks is the number of marks on the device; markTexts has their different
-	// texts without numbers.
+	// marks is the number of marks on the device; markTexts contains their
+	// distinct texts without numbers.
 	marks     int
 	markTexts map[string]bool
 	// skippedMarks and skippedEvents count the marks, and the other events of
-	// the workload, that came too fast to be recorded.
+	// the workload, that were skipped because they came too fast.
 	skippedMarks, skippedEvents int
-	// missing are heap dumps that were not taken because no process was running
-	// at the mark.
+	// missing lists heap dumps that were not taken because no process was
+	// running at the mark.
 	missing []record.MissingEvidence
-	// missingLines: lines are missing before the next one. damaged: some lines
-	// were missing earlier.
+	// missingLines means that lines are missing before the next one. damaged
+	// means that some lines were missing earlier.
 	missingLines, damaged bool
 }
 
@@ -77,31 +78,31 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	}
 }
 
-// clockOf converts seconds of a line to the device's clock, which counts
-// hundredths of a second (/proc/uptime), so whole milliseconds restore exactly
-// what was read.
+// clockOf converts the seconds in a line to the device's clock. That clock
+// counts hundredths of a second (/proc/uptime), so rounding to whole
+// milliseconds restores exactly the value that was read.
 func clockOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
 }
 
-// Up returns the device's clock at its latest line.
+// Up returns the device's clock at the latest line.
 func (p *Part) Up() time.Duration { return p.up }
 
 // Advance records a reading of the device's clock.
 func (p *Part) Advance(up time.Duration) { p.up = max(p.up, up) }
 
-// Seconds returns a time of the device's clock as t_s, seconds since the run
+// Seconds converts a time of the device's clock to t_s, seconds since the run
 // began.
 func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.begun).Seconds(), 3) }
 
-// At returns the device's clock at time t after the run began.
+// At returns the device's clock at time t after the beginning of the run.
 func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
 
-// Open returns the account of a process, which it creates if needed.
+// Open returns the account of a process; it creates the account if necessary.
 func (p *Part) Open(process capture.Process) *Account {
 	a := p.byKey[process.Key()]
 	if a == nil {
-		// The line that set how it is read may be missing.
+		// The line that set how the process is read may be missing.
 		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
 		a.Detector.SetMustSee(p.of.mustSee())
 		p.byKey[process.Key()] = a
@@ -113,14 +114,14 @@ func (p *Part) Open(process capture.Process) *Account {
 	return a
 }
 
-// Entry is one transition of the machine of one process. An entry with two
-// equal states is a jump of the memory.
+// Entry is one transition of the state machine of one process. An entry with
+// two equal states is a jump of the memory.
 type Entry struct {
 	Of *Account
 	record.Transition
 }
 
-// Jump reports whether the entry is a jump.
+// Jump reports whether the entry is a jump rather than a transition.
 func (e Entry) Jump() bool { return e.From == e.To }
 
 // AddSample adds one sample and returns the resulting entries.
@@ -134,12 +135,12 @@ func (p *Part) AddSample(s record.Sample) []Entry {
 }
 
 // AddEvent adds one event and returns the resulting entries. Transitions and
-// jumps are events too, but are ignored because they follow from the other
+// jumps are events too, but they are ignored because they follow from the other
 // lines.
 func (p *Part) AddEvent(e record.Event) []Entry {
 	up := clockOf(e.Up)
 	var entries []Entry
-	if e.Event != "reboot" { // a reboot line has the new clock itself
+	if e.Event != "reboot" { // the line about a reboot contains the new clock itself
 		entries = p.resync(e.T, up)
 	}
 	p.last = max(p.last, e.T)
@@ -148,14 +149,14 @@ func (p *Part) AddEvent(e record.Event) []Entry {
 	}
 	process := processOf(e)
 	if p.byKey[process.Key()] == nil && e.Event != "found" {
-		return entries // an event of another version, with an unknown meaning
+		return entries // an event from another version, with an unknown meaning
 	}
 	a := p.Open(process)
 	p.forward(e, process.Key())
 	return append(entries, p.entries(a, a.addEvent(e, up))...)
 }
 
-// processOf returns the process of an event.
+// processOf returns the process that an event concerns.
 func processOf(e record.Event) capture.Process {
 	p := capture.Process{Name: e.Process, PID: e.PID, Start: e.Start}
 	if e.User != nil {
@@ -224,8 +225,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 	return nil
 }
 
-// reboot records the device's new clock, read at a time of the run. Nothing
-// before it is compared with anything after it.
+// reboot records the device's new clock, read at the given time of the run.
+// Nothing before the reboot is compared with anything after it.
 func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	p.missingLines = false
 	p.begun, p.up = up-clockOf(t), up
@@ -243,8 +244,8 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	return out
 }
 
-// entries records the transitions of an account's machine, on the time axis of
-// the run.
+// entries records the transitions of an account's state machine on the time
+// axis of the run, and returns them.
 func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	var out []Entry
 	for _, t := range machine {
@@ -261,11 +262,12 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	return out
 }
 
-// maxMarkTexts bounds the number of different texts of marks that a digest is
-// made of.
+// maxMarkTexts is the maximum number of distinct texts of marks that a digest
+// contains.
 const maxMarkTexts = 1000
 
-// addMark counts a mark. The marks of a loop differ in their number.
+// addMark counts a mark. The texts of the marks of a loop differ only in their
+// numbers.
 func (p *Part) addMark(words string) {
 	p.marks++
 	name := numbers.ReplaceAllString(text.Head(words, maxText), "#")
@@ -279,10 +281,10 @@ func (p *Part) addMark(words string) {
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// maxSkipped bounds a count of skipped lines.
+// maxSkipped is the maximum value of a count of skipped lines.
 const maxSkipped = 1 << 40
 
-// addCount adds to a count of skipped lines. The number in the line may be
+// addCount adds n to a count of skipped lines. The number in the line may be
 // damaged.
 func addCount(n int, more int64) int {
 	if more < 0 || more > maxSkipped-int64(n) {
@@ -291,8 +293,8 @@ func addCount(n int, more int64) int {
 	return n + int(more)
 }
 
-// skipWarnings returns what is not in the record because the workload was too
-// fast.
+// skipWarnings returns warnings about what is missing from the record because
+// the workload was too fast.
 func (p *Part) skipWarnings() []string {
 	var out []string
 	if n := p.skippedMarks; n > 0 {
@@ -308,7 +310,7 @@ func (p *Part) skipWarnings() []string {
 	return out
 }
 
-// marksDigest is the digest of the marks, or "".
+// marksDigest returns the digest of the marks, or "" if there are none.
 func (p *Part) marksDigest() string {
 	if p.marks == 0 {
 		return ""
@@ -320,7 +322,8 @@ func (p *Part) marksDigest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// maxBuilds bounds the number of apps of one device whose builds are recorded.
+// maxBuilds is the maximum number of apps of one device whose builds are
+// recorded.
 const maxBuilds = 100
 
 // addBuild records the build of an app; the latest build of each app is kept.
@@ -337,7 +340,7 @@ func (p *Part) addBuild(b *record.AppBuild) {
 	}
 }
 
-// maxChecks bounds the number of checks of one device in run.json.
+// maxChecks is the maximum number of checks of one device in run.json.
 const maxChecks = 20_000
 
 func (p *Part) addCheck(c *record.Check) {
@@ -350,7 +353,7 @@ func (p *Part) addCheck(c *record.Check) {
 	}
 }
 
-// checkWarnings returns which checks are not in the record.
+// checkWarnings returns warnings about checks that are not in the record.
 func (p *Part) checkWarnings() []string {
 	if p.skippedChecks == 0 {
 		return nil
@@ -361,10 +364,10 @@ func (p *Part) checkWarnings() []string {
 	}
 }
 
-// maxSimilar bounds the number of similar names in a warning.
+// maxSimilar is the maximum number of similar names in a warning.
 const maxSimilar = 5
 
-// device returns the device for run.json.
+// device returns the record of the device for run.json.
 func (p *Part) device() record.Device {
 	usage := p.usage
 	usage.Apps = nil

@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// PolicyOf returns the policy of the run with this header. There is no default.
+// PolicyOf returns the policy of the run with this header. There is no default
+// policy.
 func PolicyOf(h record.Header) (detector.Policy, error) {
 	if h.Plan == nil || h.Plan.Policy == "" {
 		return detector.Policy{}, errors.New("read the policy of the run: the plan of its header has none")
@@ -21,7 +22,7 @@ func PolicyOf(h record.Header) (detector.Policy, error) {
 	return policy, nil
 }
 
-// headerError is an unusable header.
+// headerError describes an unusable header.
 func headerError(h record.Header, err error) error {
 	because := ""
 	if len(h.Warnings) > 0 {

@@ -6,25 +6,25 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// fewestReadings is how many readings without SwapPss show that the kernel does
-// not support it. SwapPss was added in Linux 4.3, and a single reading may lack
-// a line.
+// fewestReadings is the number of readings without SwapPss that shows that the
+// kernel does not support it. SwapPss was added in Linux 4.3; a single reading
+// may lack the line for other reasons.
 const fewestReadings = 3
 
-// swapless reports whether swapped memory is missing in the readings of a
-// process.
+// swapless determines whether the readings of a process do not include swapped
+// memory.
 type swapless struct {
 	// readings is the number of consecutive readings without SwapPss; with
-	// reports that some reading had it.
+	// reports whether any reading contained it.
 	readings int
 	with     bool
-	// lacking: the total that dumpsys prints does not include the swapped
+	// lacking means that the total printed by dumpsys does not include swapped
 	// memory.
 	lacking bool
 }
 
-// addSwap records from a sample whether the device swaps, and whether the
-// readings of this process include it.
+// addSwap records whether, according to a sample, the device swaps and the
+// readings of this process include swapped memory.
 func (a *Account) addSwap(s record.Sample) {
 	switch b := s.Breakdown; {
 	case b != nil:
@@ -43,8 +43,8 @@ func (a *Account) addSwap(s record.Sample) {
 
 func positive(kb *int64) bool { return kb != nil && *kb > 0 }
 
-// quantity returns what the samples of the process measure. If a device has
-// never swapped, nothing is missing.
+// quantity returns what the samples of the process measure. If the device has
+// never swapped, no memory is missing in them.
 func (a *Account) quantity() detector.Quantity {
 	switch {
 	case a.source == capture.Status:

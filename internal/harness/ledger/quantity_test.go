@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What the samples of a process measure depends on how it is read, and on
-// whether the device was ever seen to swap.
+// What the samples of a process measure depends on how the process is read and
+// on whether the device was ever seen to swap.
 func TestQuantity(t *testing.T) {
 	pss := func(source string, swap *int64) record.Sample {
 		return record.Sample{Source: source, PSS: new(int64(1000)), SwapPSS: swap}
@@ -62,8 +62,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// If one process shows that the device swaps, this applies to all other
-// processes. A process that is read at another level has another quantity.
+// If one process shows that the device swaps, this applies to all processes. A
+// process that is read at another level measures another quantity.
 func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {

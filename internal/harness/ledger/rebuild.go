@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Rebuild returns the record of a run from the lines of its directory, which
-// are judged again by the rules of the run. A killed run is reported as such,
-// with everything that it has measured. Damaged lines are skipped and no trend
-// crosses them. The warnings list the lines that could not be used. Rebuild
-// returns an error if the directory contains no run, or no readable line.
+// Rebuild returns the record of a run from the lines in its directory, which
+// are judged again by the rules of the run. A killed run is reported as killed,
+// with everything that it measured. Damaged lines are skipped, and no trend
+// spans them; warnings list these lines. Rebuild returns an error if the
+// directory contains no run, or a run without a readable line.
 func Rebuild(dir string) (record.Run, []error, error) {
 	path := filepath.Join(dir, record.SamplesName)
 	info, err := os.Stat(path)
@@ -50,7 +50,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	if err != nil {
 		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
 	}
-	if l.skipped > 0 { // without them a failing run could pass
+	if l.skipped > 0 { // without those processes, a failing run could pass
 		return record.Run{}, nil,
 			fmt.Errorf("read run in %s: more than %d processes in %s: judge the first ones with `leakgate replay`", dir,
 				MaxProcesses, record.SamplesName)
@@ -58,10 +58,10 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	return l.Run(), warnings, nil
 }
 
-// Read adds all lines of a samples.ndjson to the ledger that begin returns for
-// the file's header. Unusable lines are skipped and no trend crosses them; the
-// warnings list these lines. Read returns an error if the file has no usable
-// line.
+// Read reads a samples.ndjson. It calls begin with the file's header and adds
+// all lines to the ledger that begin returns. Unusable lines are skipped, and
+// no trend spans them; warnings list these lines. Read returns an error if the
+// file has no usable line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{

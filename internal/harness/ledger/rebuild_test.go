@@ -15,15 +15,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// articlePlan is the plan of a run by policy "article"; headerLine is the
+// articlePlan is the plan of a run with policy "article"; headerLine is the
 // header of that run.
 const (
 	articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 	headerLine  = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}],` + articlePlan + "}\n"
 )
 
-// recordedLines are the lines of a run of policy "article" with leaks, crashes,
-// a hole, a device that was disconnected and a reboot.
+// recordedLines returns the lines of a run with policy "article" that contains
+// leaks, crashes, a hole, a disconnected device and a reboot.
 func recordedLines(t *testing.T) []byte { return recordedRun(t, "faults") }
 
 func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
@@ -35,9 +35,9 @@ func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 	return Rebuild(dir)
 }
 
-// A run that is killed leaves the first part of its lines. Every such part is a
-// valid run: it has all complete samples, and no transition that the complete
-// run lacks.
+// If a run is killed, the first part of its lines remains. Every such part is a
+// valid run: it contains all complete samples and only transitions of the
+// complete run.
 func TestRebuildEveryBeginning(t *testing.T) {
 	text := recordedLines(t)
 	whole, _, err := rebuildOf(t, text)
@@ -138,8 +138,8 @@ func TestRebuildErrors(t *testing.T) {
 	}
 }
 
-// A missing or impossible time scale is replaced by that of a real phone, with
-// a warning.
+// A missing or impossible time scale is replaced with that of a real phone, and
+// a warning reports this.
 func TestTimeScaleOfTheHeader(t *testing.T) {
 	line := `{"t_s":40,"up_s":41,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` + "\n"
 	for scale, c := range map[string]struct {
@@ -171,9 +171,9 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 	}
 }
 
-// Each process takes memory until the end, and a file may name another process
-// in each line. If the record lacked the last processes, it could pass although
-// they leak, so the result is an error.
+// Each process takes memory until the end, and each line of a file may name a
+// different process. Without the last processes, a run could pass although they
+// leak, so too many processes are an error.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {
@@ -189,7 +189,7 @@ func TestRebuildBoundsProcesses(t *testing.T) {
 	}
 }
 
-// Whatever the lines are, a rebuild returns an error or a run that can be
+// Whatever the lines contain, a rebuild returns an error or a run that can be
 // written and read again.
 func FuzzRebuild(f *testing.F) {
 	header := headerLine
@@ -224,8 +224,7 @@ func FuzzRebuild(f *testing.F) {
 	})
 }
 
-// Unknown entries written by another version neither add a process nor change a
-// time.
+// Unknown entries from another version neither add a process nor change a time.
 func TestRebuildOfAnotherVersion(t *testing.T) {
 	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1,` +
 		articlePlan + "}\n" +
@@ -238,7 +237,7 @@ func TestRebuildOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Lines of a response that no run writes cause an error, or lead to a run that
+// Lines of a response that no run writes cause an error or result in a run that
 // can be written.
 func TestRebuildHostileLines(t *testing.T) {
 	header := headerLine

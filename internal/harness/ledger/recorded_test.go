@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the verdicts of the recorded runs")
 
-// recordedRun returns the lines of a run in testdata.
+// recordedRun returns the lines of a recorded run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".ndjson.gz"))
@@ -32,10 +32,10 @@ func recordedRun(t *testing.T, name string) []byte {
 	return text
 }
 
-// The recorded runs have exactly the verdicts that they had when they were
-// recorded: simulated phones with leaks of each kind, caches, holes, reboots
-// and restarts, by each policy and source, one killed and one with damaged
-// lines.
+// The recorded runs have exactly the verdicts that were recorded with them.
+// They contain simulated phones with leaks of each kind, caches, holes, reboots
+// and restarts, for each policy and source; one run was killed and one has
+// damaged lines.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ndjson.gz")
 	if err != nil || len(files) < 10 {
@@ -68,7 +68,7 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
-// firstDifference returns the first lines in which two texts differ.
+// firstDifference returns the first pair of lines in which two texts differ.
 func firstDifference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(a), len(b)) {

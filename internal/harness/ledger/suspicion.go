@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastSuspicion is the growth in MB below which an undecided process does not
-// extend a run: a tester would not act on so little.
+// leastSuspicion is the minimum growth in MB at which an undecided process
+// extends a run. A tester would not act on less.
 const leastSuspicion = 20.0
 
-// Suspicion returns which present process looks like a leak and is undecided,
-// and why; "" if there is none. proved reports whether a leak is certain.
+// Suspicion returns which running process looks like a leak but is undecided,
+// and why; "" if there is none. proved reports whether a leak has been proved.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.presence.since == nil {
@@ -31,7 +31,7 @@ func (p *Part) Suspicion() (why string, proved bool) {
 }
 
 // suspicion returns why a process looks like a leak; "" if it does not. A
-// series that is merely too short does not.
+// series that is merely too short does not look like a leak.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
 		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)

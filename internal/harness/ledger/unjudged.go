@@ -11,41 +11,42 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// TrendNeeds is the shortest stretch of samples, without a restart or a long
-// hole, that can be judged by its trend.
+// TrendNeeds is the minimum length of a stretch that can be judged by its
+// trend. A stretch is a sequence of samples without a restart or a long hole.
 const TrendNeeds = 30 * time.Minute
 
 const (
-	// stretchSlack is by how much a stretch may be shorter than TrendNeeds: in
-	// a run of exactly that length, the first sample comes a little after the
-	// start and the last one a little before the end.
+	// stretchSlack is how much shorter than TrendNeeds a stretch may be. In a
+	// run of exactly that length, the first sample is taken shortly after the
+	// start and the last one shortly before the end.
 	stretchSlack = time.Minute
-	// A run without a verdict on a process is unjudged if that process was
-	// present for at least materialShare of the run, or for materialTime if
-	// that is less. A helper process that runs for 20 s does not fail a run of
-	// a night.
+	// A process without a verdict makes a run unjudged if it was present for at
+	// least materialShare of the run, or for materialTime if that is less. A
+	// helper process that runs for 20 s does not make a run of a whole night
+	// fail.
 	materialShare = 0.1
 	materialTime  = 5 * time.Minute
-	// maxUnjudged bounds the number of processes without a verdict in run.json.
+	// maxUnjudged is the maximum number of processes without a verdict in
+	// run.json.
 	maxUnjudged = 1000
 )
 
-// presence is how long a process has been present, and the stretches of its
-// series.
+// presence records how long a process has been present, and the stretches of
+// its series.
 type presence struct {
-	// since is t_s at which the present life appeared, nil if there is none;
-	// before is the time of earlier lives in seconds.
+	// since is t_s at which the current life appeared; nil if there is no
+	// current life. before is the total duration of earlier lives in seconds.
 	since  *float64
 	before float64
-	// begun and last are t_s of the first and the latest sample of the present
-	// stretch, if there is one; longest is the length of the longest stretch in
-	// seconds.
+	// begun and last are t_s of the first and the latest sample of the current
+	// stretch, if there is one; longest is the length in seconds of the longest
+	// stretch.
 	open        bool
 	begun, last float64
 	longest     float64
 }
 
-// arrive records that the process is present.
+// arrive records that the process has appeared.
 func (l *presence) arrive(t float64) {
 	if l.since == nil {
 		l.since = &t
@@ -60,7 +61,7 @@ func (l *presence) depart(t float64) {
 	l.since, l.open = nil, false
 }
 
-// sample adds a sample to the present stretch, which does not cross a hole
+// sample adds a sample to the current stretch. A stretch ends at a hole that is
 // longer than gap seconds.
 func (l *presence) sample(t, gap float64) {
 	if !l.open || t-l.last > gap {
@@ -70,8 +71,8 @@ func (l *presence) sample(t, gap float64) {
 	l.longest = max(l.longest, t-l.begun)
 }
 
-// alive returns how long the process was present until a time of the run, in
-// seconds.
+// alive returns for how many seconds the process was present until a time of
+// the run.
 func (l *presence) alive(until float64) float64 {
 	if l.since == nil {
 		return l.before
@@ -79,10 +80,10 @@ func (l *presence) alive(until float64) float64 {
 	return l.before + max(0, until-*l.since)
 }
 
-// Unjudged returns why there is no verdict on a process of a run of the given
-// length in seconds, and what a verdict would need. It returns "" if there is a
-// verdict, if the process was present for too short a time to matter, or if its
-// series is long enough and only the memory itself is ambiguous.
+// Unjudged returns why there is no verdict on a process in a run of the given
+// length in seconds, and what is needed for a verdict. It returns "" if there
+// is a verdict, if the process was present for too short a time to matter, or
+// if its series is long enough and only its memory is ambiguous.
 func Unjudged(p record.Process, seconds float64) string {
 	switch {
 	case Judged(p), !tooShort(p), p.Alive <= min(materialShare*seconds, materialTime.Seconds()):
@@ -127,7 +128,7 @@ func describeLives(p record.Process, seconds float64) string {
 	return fmt.Sprintf("was watched for only %s", minutes(p.LongestStretch))
 }
 
-// minutes formats a time like a verdict: 40 s, 9 min, 8.0 h.
+// minutes formats a duration as in a verdict: 40 s, 9 min, 8.0 h.
 func minutes(seconds float64) string {
 	switch {
 	case seconds < 60:
@@ -138,8 +139,8 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// runReason returns the reason for a verdict if no stretch of the entire run
-// was long enough. The text of the detector is added if it contains numbers.
+// runReason returns the reason for the verdict on a run in which no stretch was
+// long enough. The detector's text is added if it contains numbers.
 func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {
@@ -148,8 +149,8 @@ func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	return because
 }
 
-// unjudged returns the processes and the devices without a verdict. A process
-// may also have been judged by a check or a window.
+// unjudged returns the processes and the devices without a verdict. A verdict
+// by a check or a window also counts.
 func unjudged(r record.Run) []record.Unjudged {
 	out := []record.Unjudged{}
 	seconds := map[string]float64{}
@@ -162,7 +163,7 @@ func unjudged(r record.Run) []record.Unjudged {
 		}
 	}
 	if len(r.Processes) == 0 || len(r.Devices) < 2 {
-		return out // reported for the entire run
+		return out // already reported for the entire run
 	}
 	for _, d := range r.Devices {
 		listed := slices.ContainsFunc(out, func(u record.Unjudged) bool { return u.Device == d.Device })
@@ -173,7 +174,8 @@ func unjudged(r record.Run) []record.Unjudged {
 	return out
 }
 
-// judgedWithin reports whether a check or a window has a verdict on a process.
+// judgedWithin reports whether a check or a window produced a verdict on a
+// process.
 func judgedWithin(r record.Run, p record.Process) bool {
 	verdicts := []record.CheckVerdict{record.VerdictPass, record.VerdictKnown, record.VerdictLeak}
 	return slices.ContainsFunc(r.Checks, func(c record.Check) bool {
@@ -187,8 +189,8 @@ func judgedWithin(r record.Run, p record.Process) bool {
 	})
 }
 
-// deviceUnjudged returns why there is no verdict on a device at all; "" if
-// something on it is judged.
+// deviceUnjudged returns why there is no verdict at all on a device; "" if
+// something on the device has a verdict.
 func deviceUnjudged(r record.Run, d record.Device) string {
 	because := fmt.Sprintf("no process of the app was seen in %s: is the app installed and started there?",
 		minutes(d.Duration))

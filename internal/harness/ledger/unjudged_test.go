@@ -9,7 +9,7 @@ import (
 )
 
 // A process that was present for a long time and has no verdict is reported,
-// with the condition for a verdict; no other process is reported.
+// together with what is needed for a verdict. No other process is reported.
 func TestUnjudged(t *testing.T) {
 	const night, hour, minute = 8 * 3600, 3600, 60
 	short := func(p record.Process) record.Process {
@@ -91,9 +91,9 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// Even if something passes, the exit code of a run is 5 if a process that was
-// present for a long time, or a device, has no verdict. The result of a check
-// or a window of the process counts as a verdict.
+// The exit code is 5 if a process that was present for a long time, or a
+// device, has no verdict, even if others pass. A verdict by a check or a window
+// of the process also counts.
 func TestUnjudgedIsNotGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
 	crashing := record.Process{
@@ -194,8 +194,8 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 	}
 }
 
-// The time in which a process was present, and its longest stretch, are
-// computed from the lines.
+// How long a process was present, and its longest stretch, are computed from
+// the lines.
 func TestLives(t *testing.T) {
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	event := func(at float64, word string, pid int) {
@@ -220,7 +220,7 @@ func TestLives(t *testing.T) {
 	event(1510, "restart", 3)
 	event(1520, "level", 3)
 	samples(1530, 1560, 3)
-	samples(5000, 5030, 3) // after a hole that no trend crosses
+	samples(5000, 5030, 3) // after a hole that no trend spans
 	event(5050, "gone", 3)
 	event(5100, "back", 3)
 	samples(5130, 5160, 3)

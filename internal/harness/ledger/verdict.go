@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Record returns the account for the run.json of a run with the given number of
-// processes.
+// Record returns the record of the account for run.json, in a run with the
+// given number of processes.
 func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
@@ -71,20 +71,19 @@ func (a *Account) Record(processes int) record.Process {
 	return p
 }
 
-// AliveUntil returns how long the process was present until a time of the run,
-// in seconds.
+// AliveUntil returns for how many seconds the process was present until a time
+// of the run.
 func (a *Account) AliveUntil(t float64) float64 { return a.presence.alive(t) }
 
-// watched returns how long the device has been watched, in seconds.
+// watched returns for how many seconds the device has been watched.
 func (a *Account) watched() float64 { return a.part.last - a.part.since }
 
-// Unjudged returns why there is no verdict on the process, whose record is p;
-// "" if there is a verdict, or if the lack of a verdict does not matter.
+// Unjudged returns why there is no verdict on the process with the record p. It
+// returns "" if there is a verdict, or if a missing verdict does not matter.
 func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watched()) }
 
-// SetVerdict replaces the verdict in the record of a process: everything except
-// the states and the jumps. A leak that its dumps or counts at marks prove is
-// kept.
+// SetVerdict replaces the verdict in the record of a process, but not its
+// states and jumps. A leak that is proved by dumps or counts at marks is kept.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Reason = v.Gate, v.Gate, v.Kind, v.Because
 	p.Flat = record.Round(v.Flat.Seconds(), 3)
@@ -115,8 +114,8 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 }
 
 // jumpsOf returns the jumps of a verdict on the time axis of the run. For the
-// latest jumps the start of the clock was recorded; for any other jump the
-// present start is used.
+// latest jumps, the recorded start of the clock is used; for all others, the
+// current one.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {
@@ -140,7 +139,8 @@ func shares(of []detector.Share) []record.Share {
 	return out
 }
 
-// present replaces nil by an empty list, so that JSON has a list.
+// present replaces nil with an empty list, so that JSON contains a list and not
+// null.
 func present[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -148,8 +148,8 @@ func present[T any](list []T) []T {
 	return list
 }
 
-// mb converts bytes to MB, rounded to a hundredth.
+// mb converts bytes to MB, rounded to two decimal places.
 func mb(bytes int64) float64 { return record.Round(float64(bytes)/detector.MB, 2) }
 
-// perHour converts bytes per hour to MB/h, rounded to a ten-thousandth.
+// perHour converts bytes per hour to MB/h, rounded to four decimal places.
 func perHour(bytes float64) float64 { return record.Round(bytes/detector.MB, 4) }

@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// MaxOpenWindows bounds the number of open windows of one device, because
-	// every line is added to each open window.
+	// MaxOpenWindows is the maximum number of open windows of one device; every
+	// line is added to each of them.
 	MaxOpenWindows = 256
-	// maxVerdicts bounds the number of verdicts of all windows of one device in
-	// run.json.
+	// maxVerdicts is the maximum number of verdicts in run.json for all windows
+	// of one device.
 	maxVerdicts = 50_000
 )
 
-// window is a span of one device's part of a run that is judged separately:
-// from its beginning, the lines of the part are added to the window's own part.
+// window is a span of one device's part of a run that is judged separately.
+// From the beginning of the window, the lines of the part are also added to the
+// window's own part.
 type window struct {
 	number int
 	name   string
 	part   *Part
 }
 
-// windows are the windows of one part.
+// windows holds the windows of one part.
 type windows struct {
 	open []*window
 	// opened is the number of windows that were opened; verdicts is the number
@@ -36,8 +37,8 @@ type windows struct {
 	skipped int
 }
 
-// openWindow opens a window at a time of the run. The processes that are being
-// watched at that time belong to it.
+// openWindow opens a window at a time of the run. The window contains the
+// processes that are watched at that time.
 func (p *Part) openWindow(e record.Event) {
 	if len(p.windows.open) == MaxOpenWindows {
 		p.windows.skipped++
@@ -54,7 +55,7 @@ func (p *Part) openWindow(e record.Event) {
 	p.windows.open = append(p.windows.open, &window{number: e.Window, name: text.Head(e.Text, maxText), part: inner})
 }
 
-// closeWindow closes the latest window with the given number.
+// closeWindow closes the most recently opened window with the given number.
 func (p *Part) closeWindow(e record.Event) {
 	w := &p.windows
 	for i := len(w.open) - 1; i >= 0; i-- {
@@ -72,15 +73,15 @@ func (p *Part) closeWindow(e record.Event) {
 	}
 }
 
-// eachWindow calls a function with the parts of all open windows.
+// eachWindow calls a function for the part of each open window.
 func (p *Part) eachWindow(call func(*Part)) {
 	for _, w := range p.windows.open {
 		call(w.part)
 	}
 }
 
-// record judges a window that ends at a time of the run, as one of the given
-// number of windows.
+// record judges a window that ends at a time of the run. The given number of
+// windows is judged in total.
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,
@@ -104,7 +105,7 @@ func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	return out
 }
 
-// ofWindow returns what a window keeps of the record of a process.
+// ofWindow returns those parts of a process record that a window keeps.
 func ofWindow(p record.Process) record.WindowProcess {
 	return record.WindowProcess{
 		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps,
@@ -115,7 +116,7 @@ func ofWindow(p record.Process) record.WindowProcess {
 	}
 }
 
-// appOfWindow returns what a window keeps of the record of an app.
+// appOfWindow returns those parts of an app record that a window keeps.
 func appOfWindow(x record.AppVerdict) record.WindowApp {
 	return record.WindowApp{
 		User: x.User, App: x.App, Samples: x.Samples, Gaps: x.Gaps, Missing: x.Missing, Duration: x.Duration,
@@ -127,8 +128,8 @@ func appOfWindow(x record.AppVerdict) record.WindowApp {
 // OpenWindows returns the number of open windows.
 func (p *Part) OpenWindows() int { return len(p.windows.open) }
 
-// Window returns the latest closed window with the given number; nil if there
-// is none.
+// Window returns the most recently closed window with the given number; nil if
+// there is none.
 func (p *Part) Window(number int) *record.JudgedWindow {
 	for i := len(p.windows.closed) - 1; i >= 0; i-- {
 		if p.windows.closed[i].Number == number {
@@ -139,8 +140,8 @@ func (p *Part) Window(number int) *record.JudgedWindow {
 	return nil
 }
 
-// recordedWindows returns the windows of the part. Windows that were never
-// closed end with the part.
+// recordedWindows returns the records of the windows of the part. Windows that
+// were never closed end with the part.
 func (p *Part) recordedWindows() []record.JudgedWindow {
 	out := append([]record.JudgedWindow{}, p.windows.closed...)
 	for _, w := range p.windows.open {
@@ -151,7 +152,7 @@ func (p *Part) recordedWindows() []record.JudgedWindow {
 	return out
 }
 
-// windowWarnings returns which windows are not in the record.
+// windowWarnings returns warnings about windows that are not in the record.
 func (p *Part) windowWarnings() []string {
 	if p.windows.skipped == 0 {
 		return nil
@@ -163,7 +164,7 @@ func (p *Part) windowWarnings() []string {
 	}
 }
 
-// forward adds a line about a process to the open windows.
+// forward adds a line about a process to all open windows.
 func (p *Part) forward(e record.Event, k capture.Key) {
 	p.eachWindow(func(inner *Part) {
 		if e.Event == "found" || inner.byKey[k] != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// afterHours is a part of a run in which five processes were sampled for a
-// number of hours.
+// afterHours returns a part of a run in which five processes were sampled for
+// the given number of hours.
 func afterHours(tb testing.TB, hours int) (*Part, float64) {
 	tb.Helper()
 	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
@@ -45,15 +45,15 @@ func sampleAll(p *Part, t float64, r *rand.Rand) {
 	}
 }
 
-// span opens and closes a window with one round of samples in it.
+// span opens a window, adds one round of samples and closes the window.
 func span(p *Part, t float64, number int, r *rand.Rand) {
 	p.AddEvent(record.Event{Event: "window", Text: "spec", Window: number, T: t, Up: 100 + t})
 	sampleAll(p, t+1, r)
 	p.AddEvent(record.Event{Event: "window_end", Window: number, T: t + 2, Up: 102 + t})
 }
 
-// A window costs the same after eight hours as after one: no allocation grows
-// with the run.
+// A window costs the same after eight hours as after one hour: the number of
+// allocations does not grow with the length of the run.
 func TestWindowAllocations(t *testing.T) {
 	allocs := func(hours int) float64 {
 		p, at := afterHours(t, hours)
@@ -85,8 +85,9 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// Windows of hostile lines are bounded. A window that is never closed ends with
-// the run, and a window that was never opened does not exist.
+// The number of windows in hostile lines is bounded. A window that is never
+// closed ends with the run; closing a window that was never opened has no
+// effect.
 func TestHostileWindows(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
@@ -106,16 +107,16 @@ func TestHostileWindows(t *testing.T) {
 	if w := p.windowWarnings(); len(w) != 1 || !strings.Contains(w[0], "20 windows are not recorded") {
 		t.Errorf("%q", w)
 	}
-	// If several windows have the same number, the latest is closed. A process
-	// without a line in a window is not part of it.
+	// If several windows have the same number, the most recently opened one is
+	// closed. A process without a line in a window is not part of the window.
 	p.AddEvent(record.Event{Event: "window_end", Window: 5, T: 4, Up: 104})
 	if got := p.Window(5); got == nil || !reflect.DeepEqual(got.Processes, list[5].Processes) {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A death counts for the run and for each open window. Its time is when the
-// process was last seen, if that time is known.
+// A death counts for the run and for each open window. Its time is that at
+// which the process was last seen, if it is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event
@@ -171,9 +172,9 @@ func TestDeathsInWindows(t *testing.T) {
 	})
 }
 
-// A crash that the workload reports and the death that the crash causes count
-// as one incident; an ANR that the process survived also counts as one. A death
-// that the device does not explain gets the reason that the workload reported.
+// A crash that the workload reports and the death that it causes count as one
+// incident. An ANR that the process survived also counts as one. A death that
+// the device does not explain is given the reason that the workload reported.
 func TestIncidents(t *testing.T) {
 	fault := func(at float64, pid int, reason, text string) record.Event {
 		return record.Event{
@@ -245,9 +246,9 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// Anonymous memory is judged by the samples, against the limit of the latest
-// reading. If a process has no limit any more, it is not judged. If the limit
-// is assumed, a warning states this.
+// The anonymous memory in samples is compared with the limit from the latest
+// reading. If a process no longer has a limit, it is not judged. A warning is
+// added if the limit is assumed.
 func TestAnonymousMemoryOfSamples(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit   *int64

@@ -6,34 +6,33 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastIdle is how many seconds a device must have continued without its
-// workload before the end of the workload matters; ending a run takes some time
-// as well.
+// leastIdle is how many seconds a device must be watched after its workload
+// ended before that end matters. Ending a run also takes some time.
 const leastIdle = 120
 
-// workloads are the workloads that stress the apps of one device.
+// workloads tracks the workloads that stress the apps of one device.
 type workloads struct {
 	// running is the number of workloads that have begun and not ended.
-	// recorded reports that lines record their beginnings, which earlier
-	// versions do not do.
+	// recorded means that lines record the beginnings of workloads; earlier
+	// versions do not write such lines.
 	running  int
 	recorded bool
-	// ended is t_s of the end of the last workload, and up is the device's
-	// clock at that time; nil while a workload runs.
+	// ended is t_s at which the last workload ended, and up is the device's
+	// clock at that time; ended is nil while a workload runs.
 	ended *float64
 	up    time.Duration
 }
 
 func (w *workloads) begin() { w.running, w.recorded, w.ended = w.running+1, true, nil }
 
-// end ends one of the workloads.
+// end records the end of one of the workloads.
 func (w *workloads) end(t float64, up time.Duration) {
 	if w.running--; w.running <= 0 {
 		w.running, w.ended, w.up = 0, &t, up
 	}
 }
 
-// addWorkload adds an event about a workload.
+// addWorkload records an event about a workload.
 func (p *Part) addWorkload(e record.Event, up time.Duration) {
 	switch {
 	case e.Event == "workload_begin":
@@ -41,15 +40,15 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 	case e.Event == "workload_end" && p.load.running > 0:
 		p.load.end(e.T, up)
 	case e.Event == "workload" && e.Workload != nil && !p.load.recorded && !p.planned():
-		p.load.end(e.T, up) // a workload beside the run, in a record of an earlier version
+		p.load.end(e.T, up) // an additional workload, as recorded by an earlier version
 	}
 }
 
 // planned reports whether the run has a workload of its own.
 func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
 
-// workloadEnded returns t_s at which the workload of the device ended for good
-// while the run continued; nil if it did not end.
+// workloadEnded returns t_s at which the last workload of the device ended
+// while the run continued; nil if this did not happen.
 func (p *Part) workloadEnded() *float64 {
 	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
 		return nil

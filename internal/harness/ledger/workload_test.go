@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// These tests check when a device no longer had a workload, according to the
+// These tests check when the last workload of a device ended, according to the
 // lines of the run.
 func TestWorkloadEnded(t *testing.T) {
 	beside := &record.Workload{Kind: "monkey"}
@@ -56,14 +56,14 @@ func TestWorkloadEnded(t *testing.T) {
 	}
 }
 
-// ended adds the end of a workload that ran beside the run, as earlier versions
-// recorded it.
+// ended adds the end of an additional workload, as earlier versions recorded
+// it.
 func (r *rounds) ended(w *record.Workload) {
 	r.AddEvent(record.Event{Event: "workload", T: r.Seconds(r.up), Up: r.up.Seconds(), Workload: w})
 }
 
-// A window includes the workload that is running when it opens, but not a
-// workload that had ended.
+// A window includes a workload that is running when the window opens, but not
+// one that has already ended.
 func TestWorkloadOfAWindow(t *testing.T) {
 	r := newRounds(t)
 	open := func(n int) {
