@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// startCall contains the arguments of `am start` that this phone supports.
+// startCall holds the arguments of `am start` that this phone supports.
 type startCall struct {
 	wait, stop bool
 	// repeat is the number of starts; 0 means one.
@@ -18,13 +18,13 @@ type startCall struct {
 	intent intent
 }
 
-// intent is android.content.Intent.
+// intent holds the parts of an android.content.Intent.
 type intent struct {
 	action, data, mime string
 	categories         []string
 	flags              uint32
-	// pkg is from -p or a lone package; component is CLASS of PACKAGE, both
-	// fully qualified.
+	// pkg is set by -p or a package name alone; component is CLASS of PACKAGE,
+	// both fully qualified.
 	pkg                  string
 	component, className string
 	extras               bool
@@ -37,7 +37,7 @@ const (
 	clearTask uint32 = 0x00008000
 )
 
-// intentFlags are the options that set a flag (Intent.parseCommandArgs).
+// intentFlags maps options to the flags they set (Intent.parseCommandArgs).
 var intentFlags = map[string]uint32{
 	"--grant-read-uri-permission": 1, "--grant-write-uri-permission": 2, "--grant-persistable-uri-permission": 0x40,
 	"--grant-prefix-uri-permission": 0x80,
@@ -54,8 +54,8 @@ var intentFlags = map[string]uint32{
 	"--activity-task-on-home": 0x00004000, "--activity-match-external": 0x00000800,
 }
 
-// startSwitches are options without a value that have no effect here,
-// startValues are those with one (ActivityManagerShellCommand.makeIntent).
+// startSwitches lists options without a value that have no effect here,
+// startValues those with a value (ActivityManagerShellCommand.makeIntent).
 // extraValues is the number of values of each kind of extra.
 var (
 	startSwitches = map[string]bool{
@@ -90,7 +90,7 @@ type startParser struct {
 }
 
 // parseStart parses the arguments (ActivityManagerShellCommand.makeIntent and
-// Intent.parseCommandArgs). thrown is the exception if they are invalid.
+// Intent.parseCommandArgs). If they are invalid, thrown is the exception.
 func parseStart(args []string) (o startCall, thrown string) {
 	p := &startParser{args: args}
 	for p.thrown == "" && len(p.args) > 0 && strings.HasPrefix(p.args[0], "-") {
@@ -159,7 +159,7 @@ func (p *startParser) option(option string) {
 	}
 }
 
-// number is Integer.parseInt or, with base 0, Integer.decode.
+// number implements Integer.parseInt or, with base 0, Integer.decode.
 func (p *startParser) number(text string, base int) int64 {
 	n, err := strconv.ParseInt(text, base, 64)
 	if (err != nil || n != int64(int32(n))) && p.thrown == "" {
@@ -169,7 +169,7 @@ func (p *startParser) number(text string, base int) int64 {
 	return n
 }
 
-// component is ComponentName.unflattenFromString.
+// component implements ComponentName.unflattenFromString.
 func (p *startParser) component(text string) {
 	pkg, class, ok := strings.Cut(text, "/")
 	if !ok || class == "" {
@@ -182,7 +182,7 @@ func (p *startParser) component(text string) {
 	p.out.intent.component, p.out.intent.className = pkg, class
 }
 
-// operand handles the argument after the options: a URI, component or package.
+// operand parses the argument after the options: a URI, component or package.
 func (p *startParser) operand() {
 	in := &p.out.intent
 	switch {
@@ -203,8 +203,8 @@ func (p *startParser) operand() {
 	}
 }
 
-// launches sets the action and the category of a launcher icon, unless the
-// intent has its own.
+// launches sets the action and category of a launcher icon, unless the intent
+// already has others.
 func (in *intent) launches() {
 	if in.action == "" {
 		in.action = "android.intent.action.MAIN"
@@ -214,7 +214,7 @@ func (in *intent) launches() {
 	}
 }
 
-// target is the package to start, "" if the intent names none.
+// target returns the package to start, or "" if the intent names none.
 func (in intent) target() string {
 	if in.component != "" {
 		return in.component
@@ -222,7 +222,7 @@ func (in intent) target() string {
 	return in.pkg
 }
 
-// String is Intent.toString.
+// String implements Intent.toString.
 func (in intent) String() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -253,7 +253,7 @@ func (in intent) String() string {
 	return "Intent { " + strings.Join(parts, " ") + " }"
 }
 
-// shortComponent is ComponentName.flattenToShortString.
+// shortComponent implements ComponentName.flattenToShortString.
 func shortComponent(pkg, class string) string {
 	if rest, ok := strings.CutPrefix(class, pkg); ok && strings.HasPrefix(rest, ".") {
 		class = rest
@@ -262,7 +262,7 @@ func shortComponent(pkg, class string) string {
 }
 
 // Durations of am start in device time: until the command returns, of a stop
-// before it, and until the screen is drawn after a cold and a warm start.
+// before it, and until the screen is drawn after a cold or a warm start.
 const (
 	startTakes  = 60 * time.Millisecond
 	stopTakes   = 250 * time.Millisecond
@@ -361,14 +361,14 @@ func (c *call) startOnce(app App, o startCall) int {
 	return c.reportLaunch(shortComponent(app.Package, class), how, started)
 }
 
-// pass flushes the output and waits for a device time.
+// pass flushes the output and waits for the given device time.
 func (c *call) pass(t time.Duration) error {
 	c.Out.Flush()
 	return c.phone.now().wait(c.Ctx, t)
 }
 
 // reportLaunch prints the report of -W once the screen is drawn. After a crash,
-// it is the report of the launcher.
+// the report is about the launcher.
 func (c *call) reportLaunch(component string, how opening, cold bool) int {
 	took, state := warmStart, "WARM"
 	switch {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is the device time since boot.
+// clock measures the device time since boot.
 type clock struct {
 	origin time.Time
 	offset time.Duration
@@ -26,8 +26,8 @@ func (c clock) real(device time.Duration) time.Duration {
 	return time.Duration(math.Min(math.Ceil(float64(device)/c.scale), float64(maxWait)))
 }
 
-// wait waits for a device time; it returns early, with the reason, when ctx
-// ends.
+// wait waits for the given device time; if ctx is done first, it returns the
+// cause.
 func (c clock) wait(ctx context.Context, device time.Duration) error {
 	if device <= 0 {
 		return ctx.Err()

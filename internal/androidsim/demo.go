@@ -2,7 +2,7 @@ package androidsim
 
 import "time"
 
-// The serial and the packages of the demo phones.
+// The serials and packages of the demo phones.
 const (
 	demoSerial  = "demo-phone"
 	demoPackage = "com.shop"
@@ -16,11 +16,11 @@ func Demo(scale float64, seed uint64) *Phone {
 	return New(demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 400, 0)}}))
 }
 
-// ServedDemo returns the phone of Demo for hours of interactive use, with tests
-// of the app, one of which leaks. Its main process leaks 150 MB/h and dies
-// after three hours when its heap is full, so the phone can be served all day.
-// A second app, com.cart, is healthy until its screens are opened; it is for
-// suites, whose specs take seconds.
+// ServedDemo returns a phone like Demo for hours of interactive use, with tests
+// of the app, one of which leaks. The main process leaks 150 MB/h; after three
+// hours, when its heap is full, it dies, so the phone can be served all day. A
+// second app, com.cart, is healthy until its screens are opened; it is for
+// suites whose specs take seconds.
 func ServedDemo(scale float64, seed uint64) *Phone {
 	o := demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 150, 0)}, CrashAfter: 3 * time.Hour})
 	o.Apps = append(o.Apps, demoCart())
@@ -41,7 +41,7 @@ func ServedDemo(scale float64, seed uint64) *Phone {
 	return New(o)
 }
 
-// demoCart returns an app with one screen of each kind. Its memory is as steady
+// demoCart returns an app with one screen of each kind. Its memory is steady,
 // as if it settled after each step.
 func demoCart() App {
 	return App{
@@ -84,7 +84,7 @@ func demoCartTests() Instrumentation {
 	}
 }
 
-// demoOptions returns the options of the phone, with additional models for the
+// demoOptions returns the options of the phone; it adds the given models to the
 // main process.
 func demoOptions(scale float64, seed uint64, main ProcessSpec) Options {
 	main.Name, main.RestartAfter = demoPackage, 5*time.Second

@@ -8,29 +8,28 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// mount is a file system as shown by df, in kB.
+// mount is a file system as df prints it, in kB.
 type mount struct {
 	device, dir     string
 	size, available int64
-	// under is the path of the phone's files on this file system.
+	// under is the path below which the phone's files are on this file system.
 	under string
 }
 
-// The size of the file system /data in kB, and the part that files may use.
+// The size of the /data file system in kB, and the part for files.
 const (
 	dataSize  = 112 << 20
 	dataSpace = dataSize - 20<<20
 )
 
-// mounts returns the file systems of the phone; a path belongs to the last one
-// that contains it.
+// mounts returns the phone's file systems; a path belongs to the last one that
+// contains it.
 func (p *Phone) mounts() []mount {
 	p.files.mu.Lock()
 	limit, filled := p.files.limit()
 	used := p.files.used
 	p.files.mu.Unlock()
-	// The disk is larger than the limit of the files in memory, unless it is
-	// full.
+	// The disk is larger than the limit on files in memory, unless it is full.
 	available := int64(dataSpace) - used/1024
 	if filled {
 		available = max(0, limit-used) / 1024
@@ -43,7 +42,7 @@ func (p *Phone) mounts() []mount {
 	}
 }
 
-// mountOf returns the file system of a clean path.
+// mountOf returns the file system that contains a clean path.
 func mountOf(all []mount, name string) mount {
 	found := all[0]
 	for _, m := range all {
@@ -54,7 +53,7 @@ func mountOf(all []mount, name string) mount {
 	return found
 }
 
-// df prints the space of all file systems, or of those of the given paths.
+// df prints the usage of all file systems, or of those of the given paths.
 func df(c *call) int {
 	failed := 0
 	names, ok := c.Args[1:], true
@@ -93,7 +92,7 @@ func df(c *call) int {
 	return failed
 }
 
-// dfTable prints the table of toybox (toys/posix/df.c).
+// dfTable prints toybox's table (toys/posix/df.c).
 func (c *call) dfTable(list []mount) {
 	rows := [][]string{{"Filesystem", "1K-blocks", "Used", "Available", "Use%"}}
 	number := func(kb int64) string { return strconv.FormatInt(kb, 10) }
@@ -119,7 +118,7 @@ func (c *call) dfTable(list []mount) {
 	}
 }
 
-// oldDF prints the table of toolbox, as in the tests of AOSP's tradefed
+// oldDF prints toolbox's table, as in the tests of AOSP's tradefed
 // (TestDeviceTest, testGetExternalStoreFreeSpace_table).
 func (c *call) oldDF(list []mount) {
 	c.Printf("Filesystem             Size   Used   Free   Blksize\n")
@@ -129,7 +128,7 @@ func (c *call) oldDF(list []mount) {
 	}
 }
 
-// humanReadable formats kB with a unit: one decimal below 10, otherwise none.
+// humanReadable formats kB with a unit: one decimal place below 10, else none.
 func humanReadable(kb int64) string {
 	n, units := float64(kb), "KMGT"
 	for n >= 1024 && len(units) > 1 {

@@ -10,11 +10,11 @@ import (
 // cause is why a process ended.
 type cause struct {
 	reason, subreason int
-	// status is the signal, if any.
+	// status is the signal, or 0.
 	status      int
 	description string
-	// class is the class of the screen in which the process ended, "" for none;
-	// exhausted reports a full Java heap.
+	// class is the class of the screen in which the process ended, or "";
+	// exhausted means that the Java heap was full.
 	class     string
 	exhausted bool
 }
@@ -25,14 +25,14 @@ var (
 	lowMemory   = cause{reason: androidtext.LowMemory}
 )
 
-// killed returns the cause of an end by a signal.
+// killed returns the cause for a process that a signal ended.
 func killed(signal int) cause { return cause{reason: androidtext.Signaled, status: signal} }
 
 // exitInfo is the first API level that records how processes ended.
 const exitInfo = androidtext.ExitInfoSince
 
-// recordExit records the end of an app's process, which must still run. The
-// caller holds the lock.
+// recordExit records the end of an app's process, which must still be running.
+// The caller must hold the lock.
 func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 	if proc.app == nil || proc.native || proc.isZygote() || !proc.alive() {
 		return
@@ -48,7 +48,7 @@ func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 		Importance: v.importance(), PssKB: m.sum().pss(), RssKB: m.mapped().rss(),
 	}
 	if p.opt.API >= 34 {
-		// The system no longer samples the Pss by itself (AppProfiler).
+		// The system no longer samples the Pss periodically (AppProfiler).
 		e.PssKB = 0
 	}
 	p.exits = append(p.exits, e)
@@ -58,7 +58,7 @@ func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 	p.logDeath(v, m, why, at)
 }
 
-// importance is ActivityManager.RunningAppProcessInfo.importance.
+// importance returns ActivityManager.RunningAppProcessInfo.importance.
 func (v view) importance() int {
 	switch adj := v.oomScoreAdj(); {
 	case adj >= 700:
@@ -69,11 +69,11 @@ func (v view) importance() int {
 	return 100
 }
 
-// wallAt converts an uptime to the wall clock. The caller holds the lock.
+// wallAt converts an uptime to wall clock time. The caller must hold the lock.
 func (p *Phone) wallAt(up time.Duration) time.Time { return p.wall().Add(up - p.clock.up()) }
 
-// exitInfoText is the output of dumpsys activity exit-info for one package, or
-// for all if pkg is empty.
+// exitInfoText returns the output of dumpsys activity exit-info for the given
+// package, or for all packages if pkg is empty.
 func (p *Phone) exitInfoText(pkg string) string {
 	p.mu.Lock()
 	p.advance(p.clock.up())
@@ -82,7 +82,7 @@ func (p *Phone) exitInfoText(pkg string) string {
 	return androidtext.ExitInfo(p.opt.API, p.born.UTC(), exits, pkg)
 }
 
-// dumpActivity is dumpsys activity, limited to processes and how they ended.
+// dumpActivity implements dumpsys activity for processes and their exits.
 func dumpActivity(d *dump, args []string) {
 	if !d.work(false) {
 		return

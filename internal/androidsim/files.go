@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The users with a meaning here (system/core android_filesystem_config.h).
+// The users that matter here (system/core android_filesystem_config.h).
 const (
 	uidRoot   = 0
 	uidSystem = 1000
@@ -28,7 +28,7 @@ const (
 // cred identifies who accesses a file.
 type cred = ksh.Cred
 
-// Limits of the files in memory.
+// Limits on the files in memory.
 const (
 	maxFile  = 128 << 20
 	maxFiles = 256 << 20
@@ -36,30 +36,30 @@ const (
 	maxPath  = 4096
 )
 
-// node is a stored file or directory. Guarded by store.mu.
+// node is a stored file or directory. It is guarded by store.mu.
 type node struct {
 	mode fs.FileMode
 	uid  int
 	data []byte
 	mod  time.Time
-	// counted means that the data is part of store.used until the node is
+	// counted means that the data counts toward store.used until the node is
 	// removed.
 	counted bool
-	// A file with until set is being written by the system: from the device
-	// time since until then it grows evenly.
+	// The system is writing a file whose until is set: between the device times
+	// since and until, the file grows linearly.
 	since, until time.Duration
-	// made is used as the content instead of data.
+	// made, if set, is the content instead of data.
 	made *made
 }
 
 // made is content that is generated on each read and never stored. open returns
-// the same bytes each time; the file contains the first size bytes.
+// the same bytes each time; the file consists of the first size bytes.
 type made struct {
 	open func() io.Reader
 	size int64
 }
 
-// reader reads the first n bytes.
+// reader returns a reader for the first n bytes.
 func (m *made) reader(n int64) io.Reader { return io.LimitReader(m.open(), n) }
 
 // store holds the stored files of the phone.
@@ -67,12 +67,12 @@ type store struct {
 	phone *Phone
 	mu    sync.Mutex
 	nodes map[string]*node
-	// used is the size of all file contents in bytes, room its limit. made is
-	// the part of used that is generated.
+	// used is the size of all file contents in bytes, and room its limit. made
+	// is the generated part of used.
 	used, room, made int64
 }
 
-// info describes a file; it is an fs.FileInfo and a ksh.FileInfo.
+// info describes a file; it implements fs.FileInfo and ksh.FileInfo.
 type info struct {
 	name string
 	size int64
@@ -140,8 +140,8 @@ func newStore(p *Phone) *store {
 	return s
 }
 
-// appHome returns the private directory of an app. Users other than the owner
-// have their own.
+// appHome returns the private directory of an app. Each user other than the
+// owner has a separate one.
 func appHome(app App) string {
 	if app.User == 0 {
 		return "/data/data/" + app.Package
@@ -149,8 +149,8 @@ func appHome(app App) string {
 	return "/data/user/" + strconv.Itoa(app.User) + "/" + app.Package
 }
 
-// clean makes a path absolute and resolves the links in the root directory of a
-// phone.
+// clean makes a path absolute and resolves the links in a phone's root
+// directory.
 func clean(dir, name string) string {
 	if !strings.HasPrefix(name, "/") {
 		name = dir + "/" + name
@@ -173,7 +173,7 @@ func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// allowed reports whether uid has the permissions of bits: 4 read, 2 write, 1
+// allowed reports whether uid has the permissions in bits: 4 read, 2 write, 1
 // search.
 func (n *node) allowed(uid int, bits fs.FileMode) bool {
 	perm := n.mode.Perm()
@@ -191,7 +191,7 @@ func (n *node) length() int64 {
 	return int64(len(n.data))
 }
 
-// size returns how much of the file is visible now.
+// size returns the number of bytes of the file that are visible now.
 func (n *node) size(up time.Duration) int64 {
 	all := n.length()
 	if n.until == 0 || up >= n.until {
@@ -226,7 +226,7 @@ func (s *store) walk(name string, uid int) error {
 	return nil
 }
 
-// find returns the node of a path. The caller must hold the lock.
+// find returns the node at a path. The caller must hold the lock.
 func (s *store) find(name string, uid int) (*node, error) {
 	if err := s.walk(name, uid); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (s *store) info(name string, n *node, up time.Duration) info {
 	return i
 }
 
-// stat describes a file by its clean path.
+// stat describes the file at a clean path.
 func (p *Phone) stat(name string, c cred) (info, error) {
 	if p.broken(name) == FileMissing {
 		return info{}, fs.ErrNotExist
@@ -271,7 +271,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	return p.files.info(name, n, up), nil
 }
 
-// readAll returns the content that a file has now.
+// readAll returns the current content of a file.
 func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	if err, ok := p.broken(name).read(); ok {
 		return strings.NewReader(""), err
@@ -384,8 +384,8 @@ func (s *store) place(name string, uid int) error {
 	return nil
 }
 
-// openWrite opens a file for writing, truncated unless add is set. A staged
-// file only appears on commit.
+// openWrite opens a file for writing, and truncates it unless add is set. A
+// staged file appears only on commit.
 func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged bool) (*fileWriter, error) {
 	if _, ok := devices[name]; ok {
 		return &fileWriter{}, nil
@@ -425,7 +425,7 @@ func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged boo
 	return &fileWriter{store: s, node: n, name: name, staged: staged}, nil
 }
 
-// counts returns the bytes of the node in store.used.
+// counts returns the number of bytes that the node contributes to store.used.
 func (n *node) counts() int64 {
 	if !n.counted {
 		return 0
@@ -480,7 +480,7 @@ func (s *store) cut(n *node, size int64) {
 	s.used += n.counts()
 }
 
-// fileWriter appends to a file. Without a node it is /dev/null.
+// staged means that the file has not yet appeared and is not counted.
 type fileWriter struct {
 	store *store
 	node  *node
@@ -500,7 +500,7 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		// The file was removed, so nobody can read it.
 		return len(b), nil
 	}
-	// Write the part that fits, like the kernel.
+	// Like the kernel, write the part that fits.
 	space := s.free()
 	if w.staged {
 		space -= int64(len(w.node.data))
@@ -519,13 +519,13 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// free returns the available bytes. The caller must hold the lock.
+// free returns the number of available bytes. The caller must hold the lock.
 func (s *store) free() int64 {
 	limit, _ := s.limit()
 	return max(0, limit-s.used)
 }
 
-// limit returns how many bytes files may have, and whether a fault limits them.
+// limit returns the maximum size of all files, and whether a fault sets it.
 func (s *store) limit() (bytes int64, filled bool) {
 	bytes = s.room + s.made
 	for _, f := range s.phone.faults() {
@@ -536,7 +536,7 @@ func (s *store) limit() (bytes int64, filled bool) {
 	return bytes, filled
 }
 
-// commit puts a staged file in its place, replacing one that exists.
+// commit puts a staged file in place, replacing any existing file.
 func (w *fileWriter) commit(c cred) error {
 	if w.node == nil || !w.staged {
 		return nil
@@ -575,8 +575,8 @@ func (s *store) drop(name string) {
 	delete(s.nodes, name)
 }
 
-// remove deletes a file, or a directory that is empty or, with all, everything
-// in it.
+// remove deletes a file or an empty directory or, with all, a directory and
+// everything in it.
 func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 	s := p.files
 	s.mu.Lock()
@@ -672,7 +672,7 @@ func (p *Phone) sees(c cred, v view) bool {
 // traces reports whether c may read files that require ptrace access.
 func traces(c cred, v view) bool { return c.UID == uidRoot || c.UID == v.uid && !v.kernel }
 
-// thread returns the index of a thread by its tid.
+// thread returns the index of the thread with the given tid.
 func (v view) thread(part string) (int, bool) {
 	tid, err := strconv.Atoi(part)
 	if err != nil || tid < v.pid || tid >= v.pid+v.memory().threads {
@@ -696,8 +696,8 @@ func underGlobal(dir string) bool {
 	return false
 }
 
-// procEntry describes a path below /proc, and the process that it belongs to if
-// there is one.
+// procEntry describes a path below /proc and returns the process to which it
+// belongs, if any.
 func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	if len(parts) == 0 {
 		return p.procDirInfo("proc", uidRoot), view{}, nil
@@ -734,14 +734,14 @@ func (p *Phone) fdInfo(v view, fd int) info {
 	}
 }
 
-// labelled reports whether SELinux denies the shell a file of /proc since
-// Android 9, despite its mode (system/sepolicy, private/genfs_contexts: pid_max
-// has a label that the shell may read, threads-max has the default one).
+// labelled reports whether SELinux since Android 9 denies the shell a file in
+// /proc despite its mode (system/sepolicy, private/genfs_contexts: pid_max has
+// a label that the shell may read, threads-max has the default one).
 func (p *Phone) labelled(name string) bool {
 	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
 }
 
-// procStatOf describes a path below /proc/PID.
+// procStatOf describes a path in /proc/PID.
 func (p *Phone) procStatOf(v view, parts []string) (info, error) {
 	dir := func(name string, uid int) (info, error) { return p.procDirInfo(name, uid), nil }
 	file := func(name string, uid int) (info, error) { return p.procFileInfo(name, uid), nil }
@@ -895,7 +895,7 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 	return out, nil
 }
 
-// syncCred is the user of the sync protocol: adbd itself.
+// syncCred identifies the user of the sync protocol: adbd itself.
 func (p *Phone) syncCred() cred { return cred{UID: p.shellUID()} }
 
 func (p *Phone) shellUID() int {
@@ -922,7 +922,7 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 	return i, nil
 }
 
-// Open opens a file for reading, with the content that it has now.
+// Open opens a file for reading, with its current content.
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if !p.answers(Request{PullRequest, name, 0}) {
 		return nil, pathError("open", name, syscall.ENODEV)
@@ -961,11 +961,11 @@ type pushed struct {
 	cred
 }
 
-// Close puts the file in its place.
+// Close puts the file in place.
 func (f *pushed) Close() error { return f.commit(f.cred) }
 
-// Abort removes the incomplete file, and the file that it was to replace: adbd
-// unlinks that before it writes, and the incomplete one afterwards
+// Abort removes the incomplete file and the file that it was to replace: adbd
+// unlinks the old file before it writes, and the incomplete one afterwards
 // (file_sync_service.cpp, do_send and handle_send_file).
 func (f *pushed) Abort() error {
 	if f.node == nil {

@@ -11,26 +11,26 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The API levels since which dumpheap supports -g and -b, and since which it
+// The first API levels at which dumpheap supports -g and -b, and at which it
 // waits for the end of the dump.
 const (
 	heapGC      = 28
 	heapBitmaps = 35
 	heapWaits   = 30
-	// heapErases is the API level since which ART empties an incomplete dump.
+	// heapErases is the first API level whose ART empties an incomplete dump.
 	heapErases = 23
 )
 
-// dumpTakes is the device time of a heap dump.
+// dumpTakes is the device time that a heap dump takes.
 const dumpTakes = 2 * time.Second
 
-// heapOptions are the options of dumpheap.
+// heapOptions holds the options of dumpheap.
 type heapOptions struct {
 	native, collect bool
 	bitmaps         string
 }
 
-// dumpHeap is am dumpheap (ActivityManagerShellCommand.runDumpHeap).
+// dumpHeap implements am dumpheap (ActivityManagerShellCommand.runDumpHeap).
 func (c *call) dumpHeap(args []string) int {
 	var o heapOptions
 	api := c.phone.opt.API
@@ -94,10 +94,10 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	}
 	server, up := c.phone.server(), c.phone.Uptime()
 	w.growing(up, up+maxWait)
-	// Only the log of the app says whether it could write: am is notified that
-	// it has finished (ActivityThread.handleDumpHeap), and an empty file
-	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or a truncated
-	// one is left.
+	// Only the log of the app says whether the dump was written: am is only
+	// notified that the app has finished (ActivityThread.handleDumpHeap). The
+	// file is then empty (art/runtime/hprof/hprof.cc, DumpToFile,
+	// FdFile::Erase) or truncated.
 	err := c.fillHeap(w, v, o)
 	if !o.native {
 		c.phone.logDump(v, w.name, w.length(), err)
@@ -111,7 +111,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		}
 	}
 	if v.frozen {
-		w.growing(up, up+maxWait) // the app writes once it is thawed
+		w.growing(up, up+maxWait) // the app writes the file once it is thawed
 	} else {
 		w.growing(up, up+dumpTakes)
 		c.phone.watchDump(w, v)
@@ -125,7 +125,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		now, ok := c.phone.find(v.pid)
 		switch {
 		case c.phone.server() != server:
-			// The server waited (frameworks/native, cmds/cmd/cmd.cpp).
+			// The server has waited (frameworks/native, cmds/cmd/cmd.cpp).
 			fmt.Fprintf(c.Errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
 			return 224
 		case ok && now.start == v.start:
@@ -137,7 +137,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	return ksh.Status(c.Ctx)
 }
 
-// collect is System.gc in a process.
+// collect runs System.gc in a process.
 func (p *Phone) collect(v view) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,12 +170,12 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	if err != nil {
 		return err
 	}
-	// Only the request is kept, not the larger description made from it.
+	// Only the request is stored, not the larger description built from it.
 	return w.fill(made{open: func() io.Reader { return c.phone.describe(h, v).Reader(form) }, size: size})
 }
 
-// nativeHeap is the text of the file if libc does not record allocations, which
-// it only does on request (bionic, malloc_common_dynamic.cpp,
+// nativeHeap is the content of the file if libc does not record allocations; it
+// records them only on request (bionic, malloc_common_dynamic.cpp,
 // WriteMallocLeakInfo; android_os_Debug.cpp before Android 7).
 func nativeHeap(api int) string {
 	const head = "Native heap dump not available. To enable, run these commands (requires root):\n"
@@ -185,22 +185,21 @@ func nativeHeap(api int) string {
 	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
 }
 
-// The part of a heap that a dump contains: all that leaks hold, and a part of
-// the rest.
+// The part of a heap that a dump contains: everything that leaks hold, and a
+// part of the rest.
 const (
 	maxBallast = 4 << 20
-	// maxShown bounds the leaked bytes: a heap is never larger
-	// (dalvik.vm.heapsize).
+	// maxShown bounds the leaked bytes: no heap is larger (dalvik.vm.heapsize).
 	maxShown = 1 << 30
 	// leastShown is smaller than an empty Activity.
 	leastShown = 16 << 10
-	// photo is the size of the arrays that leaked Activities hold.
+	// photo is the size in bytes of the arrays that leaked Activities hold.
 	photo = 256 << 10
 )
 
-// describe builds the heap of a process: an app with an Activity in front, or
-// its screens, and the leaked ones, which dumpsys meminfo counts, too. The
-// leaked ones retain h.Leaked bytes, as the dump counts them.
+// describe builds the heap of a process: an app with an Activity in front or
+// with its screens, and the leaked Activities, which dumpsys meminfo counts,
+// too. In the dump, the leaked Activities retain h.Leaked bytes.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{
 		SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer,
@@ -235,7 +234,7 @@ func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 const (
 	// maxPadded bounds ProcessSpec.DumpBytes: 16 GB.
 	maxPadded = 16 << 30
-	// padding is the size of the arrays that make a dump larger.
+	// padding is the size of the arrays that enlarge a dump, in bytes.
 	padding = 16 << 20
 )
 
@@ -251,7 +250,7 @@ func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	}
 }
 
-// addViews adds views to the three initial ones of an Activity.
+// addViews adds views to the three that an Activity has initially.
 func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
 	for range n - 3 {
 		h.AddView(a.Content,
@@ -259,7 +258,7 @@ func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
 	}
 }
 
-// images is a cache of pictures, two of which are equal.
+// images builds a cache of images, two of which are identical.
 func images(h *hproftest.Heap, pkg string) {
 	var pairs []hproftest.Ref
 	for i, p := range []hproftest.Picture{
@@ -270,7 +269,7 @@ func images(h *hproftest.Heap, pkg string) {
 	h.Hold(pkg+".ImageCache", "sImages", h.LinkedHashMap(pairs...))
 }
 
-// threadsOf returns how many threads of a process are not leaked.
+// threadsOf returns the number of threads of a process that are not leaked.
 func threadsOf(v view) int {
 	if v.spec != nil && v.spec.Threads != 0 {
 		return v.spec.Threads
@@ -278,13 +277,13 @@ func threadsOf(v view) int {
 	return defaultThreads
 }
 
-// leak builds destroyed Activities that a static list still holds. Existing
-// ones do not change when the leak grows.
+// leak builds destroyed Activities that a static list still holds. When the
+// leak grows, the existing ones do not change.
 func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field staticField, bytes int64) {
 	if bytes < leastShown {
 		return
 	}
-	// The last one has the remainder.
+	// The last one holds the remainder.
 	const each = bytesPerActivity
 	screens := held.list(field)
 	for n := max(bytes/each, 1); n > 0; n-- {
@@ -294,7 +293,7 @@ func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field stati
 	}
 }
 
-// bytesPerActivity is the retained size of a leaked Activity.
+// bytesPerActivity is the retained size of a leaked Activity in bytes.
 const bytesPerActivity = mbPerActivity << 20
 
 // leakClass is the class of the Activities that a model leaks.
@@ -337,7 +336,7 @@ func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views in
 	return a
 }
 
-// dumping is a heap dump that its process is writing.
+// dumping is a heap dump that its process is currently writing.
 type dumping struct {
 	node         *node
 	since, until time.Duration
@@ -345,7 +344,7 @@ type dumping struct {
 	instance     int
 }
 
-// growing makes the file grow from since until the given time.
+// growing makes the file grow between the two given times.
 func (w *fileWriter) growing(since, until time.Duration) {
 	if w.node == nil {
 		return
@@ -355,7 +354,7 @@ func (w *fileWriter) growing(since, until time.Duration) {
 	w.node.since, w.node.until = since, until
 }
 
-// watchDump makes the file that w writes end with its process.
+// watchDump makes the file that w writes stop growing if its process ends.
 func (p *Phone) watchDump(w *fileWriter, v view) {
 	if w.node == nil {
 		return
@@ -372,7 +371,7 @@ func (p *Phone) watchDump(w *fileWriter, v view) {
 	}
 }
 
-// fileTime returns the device time that applies when files are examined.
+// fileTime returns the device time at which files are examined.
 func (p *Phone) fileTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -384,14 +383,14 @@ func (p *Phone) fileTime() time.Duration {
 	return up
 }
 
-// endDumps truncates the dumps whose process has died, or all incomplete ones,
-// to the part written by then. The caller must hold the lock.
+// endDumps truncates dumps to the part written so far: those whose process has
+// died, or all incomplete ones. The caller must hold the lock.
 func (p *Phone) endDumps(up time.Duration, all bool) {
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	p.dumps = slices.DeleteFunc(p.dumps, func(d dumping) bool {
 		if n := d.node; n.since != d.since || n.until != d.until {
-			return true // the path leads to a new file
+			return true // the path names a new file
 		}
 		at, died := up, all
 		if !d.proc.alive() || d.proc.instance != d.instance {
@@ -408,7 +407,7 @@ func (p *Phone) endDumps(up time.Duration, all bool) {
 	})
 }
 
-// fill makes m the content of the file, truncated to the available space.
+// fill makes m the content of the file, truncated to the free space.
 func (w *fileWriter) fill(m made) error {
 	if w.node == nil {
 		return nil

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Instrumentation is an installed package of tests for `am instrument`. It runs
-// in the main process of its target, which Android stops before and after.
+// Instrumentation is an installed package with tests for `am instrument`. They
+// run in the main process of the target, which Android stops before and after.
 type Instrumentation struct {
-	// Package contains the tests, such as com.shop.test; Runner is the class
-	// that runs them, androidx.test.runner.AndroidJUnitRunner if empty.
+	// Package is the package of the tests, such as com.shop.test; Runner is the
+	// class that runs them, by default androidx.test.runner.AndroidJUnitRunner.
 	Package, Runner string
 	// Target is the package under test, one of Options.Apps.
 	Target string
-	// Models describe the memory of the process under test instead of the
-	// models in its ProcessSpec, which represent a user; nil keeps the latter.
+	// Models describe the memory of the process under test. They replace the
+	// models in its ProcessSpec, which represent a user; nil keeps those.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
 	// Orchestrator: nothing that a test leaks outlives it.
@@ -28,14 +28,14 @@ type Test struct {
 	// Name is CLASS#METHOD.
 	Name    string
 	Outcome TestOutcome
-	// Leaks are held from the end of the test until the process ends.
+	// Leaks are retained from the end of the test until the process ends.
 	Leaks []LeakedActivities
 	// Took is the duration of the test in device time; 0 means one second.
 	Took time.Duration
 }
 
-// LeakedActivities are destroyed Activities held by a static list of their
-// class, each with 2 MB of Java memory.
+// LeakedActivities is the number of destroyed Activities that a static list of
+// their class holds, each with 2 MB of Java memory.
 type LeakedActivities struct {
 	Class string
 	Count int
@@ -61,12 +61,12 @@ const (
 	// launchTakes is the device time from the start of the process to the first
 	// test.
 	launchTakes = 500 * time.Millisecond
-	// maxHeldActivities bounds what tests can leak in one process: 1 GB,
-	// because no heap is larger (dalvik.vm.heapsize).
+	// maxHeldActivities bounds what tests can leak in one process: 1 GB, more
+	// than any heap can hold (dalvik.vm.heapsize).
 	maxHeldActivities = 1 << 10 / mbPerActivity
 )
 
-// runner is the class that runs the tests.
+// runner returns the class that runs the tests.
 func (i Instrumentation) runner() string {
 	if i.Runner == "" {
 		return usualRunner
@@ -77,7 +77,7 @@ func (i Instrumentation) runner() string {
 // component returns the name of the instrumentation.
 func (i Instrumentation) component() string { return i.Package + "/" + i.runner() }
 
-// class and method return the parts of the name.
+// class and method return the parts of the test's name.
 func (t Test) class() string  { class, _, _ := strings.Cut(t.Name, "#"); return class }
 func (t Test) method() string { _, method, _ := strings.Cut(t.Name, "#"); return method }
 
@@ -92,26 +92,25 @@ func (t Test) takes() time.Duration {
 	return usualTest
 }
 
-// testRun is one run of an instrumentation. Everything in it is guarded by
-// Phone.mu.
+// testRun is one run of an instrumentation. It is guarded by Phone.mu.
 type testRun struct {
 	*Instrumentation
 	tests []Test
 	steps []testStep
-	// proc is the process under test, in the life instance; 0 while it does not
-	// run.
+	// proc is the process under test, in the life instance; instance is 0 while
+	// the process is not running.
 	proc     *process
 	instance int
-	// current is the running test, or -1.
+	// current is the index of the running test, or -1.
 	current int
 	reports []testReport
 	// began and ended are the times at which the runner started and ended;
-	// crashed means that the process died before.
+	// crashed means that the process died before the end.
 	began, ended  time.Duration
 	over, crashed bool
 }
 
-// testStep is an action of a run at a device time.
+// testStep is an action at a given device time of a run.
 type testStep struct {
 	at   time.Duration
 	kind stepKind
@@ -130,7 +129,7 @@ const (
 	finishesRun
 )
 
-// testReport is a report of the runner about a test.
+// testReport is the runner's report on a test.
 type testReport struct {
 	test, code int
 	// stack is the stack trace of a failed test.
@@ -147,8 +146,8 @@ const (
 	reportAssumptionFailure = -4
 )
 
-// startTests runs tests of an instrumentation and ends the current run of its
-// target. It returns nil if the target is not installed.
+// startTests runs tests of an instrumentation; it first ends the current run of
+// the same target. It returns nil if the target is not installed.
 func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration) *testRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +169,8 @@ func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration
 	return r
 }
 
-// mainProcess returns the process with the name of its package, or else the
-// first process of the package.
+// mainProcess returns the process named like its package, or else the first
+// process of the package.
 func (p *Phone) mainProcess(pkg string) *process {
 	var first *process
 	for _, proc := range p.procs {
@@ -188,11 +187,11 @@ func (p *Phone) mainProcess(pkg string) *process {
 	return first
 }
 
-// plan lists the steps of the run from a time on. The delay comes before the
-// first test and after each that was not ignored
-// (androidx.test.internal.runner.listener. DelayInjector). By then the test is
-// reported and its Activities are finished: AndroidJUnitRunner adds
-// InstrumentationResultPrinter and ActivityFinisherRunListener before it.
+// plan lists the steps of the run from the given time on. The delay comes
+// before the first test and after each test that was not ignored
+// (androidx.test.internal.runner.listener. DelayInjector). By then the test has
+// been reported and its Activities are finished: AndroidJUnitRunner adds
+// InstrumentationResultPrinter and ActivityFinisherRunListener first.
 func (r *testRun) plan(at, delay time.Duration) {
 	add := func(kind stepKind, test int) { r.steps = append(r.steps, testStep{at, kind, test}) }
 	add(launchesProcess, 0)
@@ -275,7 +274,7 @@ func (p *Phone) forgetRuns() {
 }
 
 // noticeDeaths continues the runs whose process has died: an orchestrated run
-// with its next test, others with their end. The caller must hold the lock.
+// with its next test, other runs with their end. The caller must hold the lock.
 func (p *Phone) noticeDeaths(up time.Duration) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.instance == 0 || r.proc.alive() && r.proc.instance == r.instance {
@@ -299,8 +298,8 @@ func (p *Phone) noticeDeaths(up time.Duration) {
 	}
 }
 
-// skip drops the remaining steps of a dead process and moves the following
-// steps to earlier times.
+// skip drops the remaining steps of a dead process and moves the later steps
+// forward to at.
 func (r *testRun) skip(at time.Duration) {
 	next := slices.IndexFunc(r.steps, func(s testStep) bool { return s.kind == stopsProcess || s.kind == finishesRun })
 	r.steps = r.steps[next:]

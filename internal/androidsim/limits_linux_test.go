@@ -7,7 +7,7 @@ import (
 )
 
 // TestLimitsAreThoseOfTheKernel checks that names, units and columns are the
-// same as in this kernel.
+// same as in the host's kernel.
 func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	real, err := os.ReadFile("/proc/self/limits")
 	if err != nil {

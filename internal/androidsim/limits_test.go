@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// apis are the API levels of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
+// apis lists the API levels of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
 var apis = []int{21, 22, 24, 28, 29, 31, 34, 36}
 
-// asked returns a phone with one app of one process; by default it has a user
-// build.
+// asked returns a phone with one app that has one process; by default it is a
+// user build.
 func asked(o Options, spec ProcessSpec) *Phone {
 	spec.Name = "com.shop"
 	spec.RestartAfter = 10 * time.Second
@@ -55,7 +55,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Since Android 9 SELinux denies the shell threads-max.
+// Since Android 9 SELinux denies the shell access to threads-max.
 func TestTaskLimits(t *testing.T) {
 	for _, api := range apis {
 		for _, root := range []bool{false, true} {
@@ -72,8 +72,8 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// Leaked files are visible to users who may list them and, where the kernel
-// reports it, to all users in the size of the directory.
+// Leaked files are visible to users who may list them. Where the size of the
+// directory is the number of files, every user sees it.
 func TestLeakFiles(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestFDSize(t *testing.T) {
 	}
 }
 
-// The address space is the sum of its areas, and is limited for 32 bits.
+// The address space is the sum of its areas; in 32-bit processes it is limited.
 func TestAddressSpace(t *testing.T) {
 	for _, api := range apis {
 		for _, bits32 := range []bool{false, true} {
@@ -236,7 +236,8 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// Reads the names of hundreds of threads like the shell of a user build.
+// Reads the names of hundreds of threads in the way the shell of a user build
+// does.
 func TestThreadNames(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {

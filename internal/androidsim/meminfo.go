@@ -2,7 +2,7 @@ package androidsim
 
 import "github.com/leakgate/leakgate/internal/androidtext"
 
-// heap returns the statistics of an allocator that has kb in use.
+// heap returns the statistics of an allocator with kb kB in use.
 func heap(kb int64) androidtext.Heap {
 	size := kb + kb/4 + 512
 	return androidtext.Heap{Size: size, Alloc: kb - kb/16, Free: size - kb + kb/16}
@@ -11,8 +11,8 @@ func heap(kb int64) androidtext.Heap {
 // mbPerActivity is the Java memory of a leaked Activity, in MB.
 const mbPerActivity = 2
 
-// meminfo returns the values of dumpsys meminfo of the process. A Java leak
-// shows as Activities that are never destroyed.
+// meminfo returns the values that dumpsys meminfo prints for the process. A
+// Java leak appears as Activities that are never destroyed.
 func (v view) meminfo(m memory) *androidtext.Meminfo {
 	grown := func(r androidtext.Row) int64 { return m.rows[r].privateDirty + m.rows[r].swap }
 	n := v.counts(m)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// mix is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, 2014) over a stream and an index: each number
+// mix applies the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable
+// Pseudorandom Number Generators, 2014) to a stream and an index: each number
 // of a stream can be computed independently of the others.
 func mix(stream, index uint64) uint64 {
 	z := stream + (index+1)*0x9e3779b97f4a7c15
@@ -16,7 +16,7 @@ func mix(stream, index uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hashText returns the stream for a name.
+// hashText returns the stream for the given name.
 func hashText(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
@@ -26,12 +26,12 @@ func hashText(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// uniform returns number index of the stream, in [0, 1).
+// uniform returns the number at index of the stream, uniform in [0, 1).
 func uniform(stream uint64, index int64) float64 {
 	return float64(mix(stream, uint64(index))>>11) / (1 << 53)
 }
 
-// normal returns number index of the stream, standard normal (Box and Muller).
+// normal returns the standard normal number at index (Box and Muller).
 func normal(stream uint64, index int64) float64 {
 	u := 1 - uniform(stream, 2*index)
 	v := uniform(stream, 2*index+1)
@@ -39,18 +39,18 @@ func normal(stream uint64, index int64) float64 {
 }
 
 const (
-	// noiseGrid is the duration of one value of noise.
+	// noiseGrid is how long one value of the noise lasts.
 	noiseGrid = 15 * time.Second
 	// rhoLag is the time between two values to which Noise's rho applies.
 	rhoLag = 30 * time.Second
-	// maxTaps bounds the cost of a value if rho is close to 1.
+	// maxTaps bounds the cost of computing a value if rho is close to 1.
 	maxTaps = 4096
 )
 
 // autoregression is a stationary AR(1) series on a grid, with unit variance. It
-// is computed as its moving average, x[i] = sum of phi^k e[i-k], so that x[i]
-// is available at any i, in any order and without memory; the truncated part
-// has less than a millionth of the variance unless phi is above 0.9983.
+// is computed as a moving average, x[i] = sum of phi^k e[i-k], so x[i] can be
+// computed for any i, in any order and without state; the truncated terms
+// contribute less than a millionth of the variance unless phi is above 0.9983.
 type autoregression struct {
 	weights []float64
 }
@@ -69,7 +69,7 @@ func newAutoregression(rho float64) autoregression {
 	return autoregression{weights}
 }
 
-// at returns value i of the series of a stream.
+// at returns value i of the series for the given stream.
 func (a autoregression) at(stream uint64, i int64) float64 {
 	x := 0.0
 	for k, w := range a.weights {

@@ -63,7 +63,7 @@ func (p *Phone) packageText(b *strings.Builder, a App, i int) {
 	line("User %d: installed=true hidden=false stopped=false notLaunched=false enabled=0", a.User)
 }
 
-// appCode returns the directory of the code of an app.
+// appCode returns the directory that contains the code of an app.
 func appCode(pkg string, api int) string {
 	if api >= 30 {
 		return "/data/app/~~c2ltdWxhdGVk==/" + pkg + "-cGhvbmU=="

@@ -32,7 +32,8 @@ func sh1(t testing.TB, p *Phone, command string) answer {
 	return answer{out.String(), errs.String(), exit}
 }
 
-// ask runs a command that must succeed without output on stderr.
+// ask runs a command that must succeed without output on stderr, and returns
+// its stdout.
 func ask(t testing.TB, p *Phone, command string) string {
 	t.Helper()
 	a := sh1(t, p, command)
@@ -42,7 +43,7 @@ func ask(t testing.TB, p *Phone, command string) string {
 	return a.out
 }
 
-// shop returns a phone with one app of one process.
+// shop returns a phone with one app that has one process.
 func shop(o Options, models ...Model) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: append([]Model{Typical()}, models...)},
@@ -68,7 +69,7 @@ func uptimeOf(t testing.TB, p *Phone) time.Duration {
 	return up
 }
 
-// Five real seconds are a thousand device seconds: in the clock, in sleeps and
+// Five real seconds are a thousand device seconds: on the clock, in sleeps, and
 // in the duration of commands.
 func TestScaledClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestScaledClock(t *testing.T) {
 	})
 }
 
-// A wait is never too short, even if it is a fraction of a nanosecond on the
+// A wait is never too short, even if it lasts a fraction of a nanosecond on the
 // host.
 func TestWaitsAreNotShort(t *testing.T) {
 	for _, scale := range []float64{1, 3, 7, 60, 61.7, 333, 400} {
@@ -366,7 +367,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// A host ends an abandoned command with another shell.
+// A host kills an abandoned command through another shell.
 func TestShellIsKilled(t *testing.T) {
 	for _, command := range []string{
 		"echo $$; exec sleep 1000", "echo $$; sleep 1000; echo no", "echo $$; sleep 1000 | cat; echo no",
@@ -480,7 +481,7 @@ func TestPermissions(t *testing.T) {
 	}
 	p := New(Options{Apps: apps, SU: true})
 	pid := find(p, "com.rel", 0).pid
-	// Tests what requires no permission, and the quoted form of su.
+	// Tests what requires no permission, and su with a quoted command.
 	ask(t, p,
 		fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat "+
 			">/dev/null", pid, pid))
@@ -528,7 +529,7 @@ func TestHeapDump(t *testing.T) {
 			}
 		}
 
-		// Old servers return immediately while the file grows.
+		// Old servers return immediately, while the file is still growing.
 		old := shop(Options{API: 27})
 		ask(t, old, "am dumpheap com.shop /data/local/tmp/x")
 		size := func() string { return strings.TrimSpace(ask(t, old, "stat -c %s /data/local/tmp/x")) }
@@ -587,7 +588,7 @@ func TestMonkey(t *testing.T) {
 	})
 }
 
-// Concurrent readings, hooks and files, for the race detector.
+// Concurrent readings, hooks and file accesses, for the race detector.
 func TestConcurrency(t *testing.T) {
 	p := Demo(5000, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -10,18 +10,18 @@ import (
 // App is an installed package with its processes.
 type App struct {
 	Package string
-	// User is the Android user that runs it, 0 for the owner.
+	// User is the Android user that runs the app; 0 is the owner.
 	User int
-	// UID is the uid of the app including its user; 0 chooses one.
+	// UID is the uid of the app, including its user; 0 chooses one.
 	UID int
-	// Debuggable is android:debuggable in its manifest, LargeHeap
-	// android:largeHeap.
+	// Debuggable is android:debuggable and LargeHeap android:largeHeap in its
+	// manifest.
 	Debuggable, LargeHeap bool
 	Processes             []ProcessSpec
-	// Screens are what `am start` opens, first the one of the launcher icon.
-	// They belong to the process with the name of the package. A process that
-	// starts by itself shows none. Without screens, each process always has one
-	// Activity in front.
+	// Screens are the Activities that `am start` opens; the launcher icon opens
+	// the first. They belong to the process with the name of the package. A
+	// process that starts by itself shows none. Without screens, each process
+	// always has one Activity in front.
 	Screens []Screen
 }
 
@@ -30,37 +30,37 @@ type ProcessSpec struct {
 	// Name is the full name of the process, such as com.shop:push.
 	Name   string
 	Models []Model
-	// StartAfter is the time of its first start after New or Reboot.
+	// StartAfter is the time from New or Reboot to its first start.
 	StartAfter time.Duration
-	// CrashAfter is the age at which every life dies; 0 for never. Less than a
-	// second counts as a second.
+	// CrashAfter is the age at which the process dies in every life; 0 means
+	// never. Less than a second counts as a second.
 	CrashAfter time.Duration
-	// RestartAfter is how long it stays down after it died by CrashAfter or a
-	// signal; 0 means until it is started explicitly.
+	// RestartAfter is how long the process stays down after CrashAfter or a
+	// signal ended it; 0 means until it is started explicitly.
 	RestartAfter time.Duration
-	// Isolated runs the process under its own uid, which run-as cannot take.
+	// Isolated runs the process under its own uid, which run-as cannot assume.
 	Isolated bool
-	// Native makes it a program without ART: it has no Java heap, and SIGUSR1
-	// ends it.
+	// Native makes it a program without ART: it has no Java heap and dies on
+	// SIGUSR1.
 	Native bool
-	// Threads is the number of threads that do not leak; 0 means 28.
+	// Threads is the number of threads that are not leaked; 0 means 28.
 	Threads int
-	// Files is the number of open file descriptors that do not leak; 0 means
+	// Files is the number of open file descriptors that are not leaked; 0 means
 	// 96.
 	Files int
 	// Bits32 makes it a 32-bit process on a phone that supports both.
 	Bits32 bool
-	// DumpBytes is the minimum size of its heap dumps in bytes, reached with
-	// generated arrays. 0 means the size of the heap.
+	// DumpBytes is the minimum size of the process's heap dumps in bytes;
+	// generated arrays fill them up. 0 means the size of the heap.
 	DumpBytes int64
 }
 
 const (
 	defaultThreads = 28
 	defaultFiles   = 96
-	// maxFDs is the hard limit in the latest releases.
+	// maxFDs is the hard limit of open files in the latest releases.
 	maxFDs = 32768
-	// maxThreads bounds the entries of /proc/PID/task.
+	// maxThreads bounds the number of entries in /proc/PID/task.
 	maxThreads = 16 << 10
 	perUser    = 100000
 	never      = time.Duration(-1)
@@ -89,17 +89,17 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
-	// crashed counts the process's crashes, which monkey reports; crashedAt and
-	// crashedPID describe the latest.
+	// crashed counts the crashes of the process, which monkey reports;
+	// crashedAt and crashedPID describe the latest one.
 	crashed    int
 	crashedAt  time.Duration
 	crashedPID int
-	// died is when it died, or when a crash of the system delayed its start.
+	// died is when the process died or when a system crash delayed its start.
 	died    time.Duration
 	lastPID int
 
-	// limited is when the memory limiter checks it next, overLimit when it
-	// exceeded its limit; never if it does not.
+	// limited is when the memory limiter next checks the process; overLimit is
+	// when the process exceeded its limit, or never.
 	limited, overLimit time.Duration
 
 	gc        time.Duration
@@ -108,13 +108,12 @@ type process struct {
 	frozenFor time.Duration
 
 	// run is the test run of this life, or nil; testing means that a test is
-	// running, and held contains the leaks of the tests so far.
+	// running, and held lists the leaks of the tests so far.
 	run     *testRun
 	testing bool
 	held    []LeakedActivities
 
-	// ui is set for the process that has the app's screens, stack is their
-	// state.
+	// ui is set if the process has the app's screens; stack is their state.
 	ui    bool
 	stack stack
 }
@@ -137,18 +136,18 @@ type view struct {
 	frozen     bool
 	extraTicks int64
 	models     []Model
-	// idle is a process under test between two tests: it has no Activity in
+	// idle means that the process is between two tests: it has no Activity in
 	// front.
 	idle bool
 	held []LeakedActivities
-	// screens are the screens of the process, nil for none; stack is their
+	// screens lists the screens of the process, or is nil; stack is their
 	// state. A hidden process has no Activity of its own.
 	screens []Screen
 	stack   stack
 	hidden  bool
 }
 
-// pkg returns the package in names of files.
+// pkg returns the package name that file names contain.
 func (v view) pkg() string {
 	if v.app != nil {
 		return v.app.Package
@@ -156,7 +155,7 @@ func (v view) pkg() string {
 	return v.name
 }
 
-// comm returns the kernel's name of the process: the last 15 bytes of an app's.
+// comm returns the kernel's name of the process: an app's last 15 bytes.
 func (v view) comm() string {
 	if len(v.name) > 15 {
 		return v.name[len(v.name)-15:]
@@ -174,12 +173,12 @@ func (v view) activities() int {
 	return 1
 }
 
-// views returns how many views the Activity in front has.
+// views returns the number of views of the Activity in front.
 func (v view) views() int { return frontViews * v.activities() }
 
 const frontViews = 120
 
-// memory evaluates the models and adds what tests have leaked.
+// memory evaluates the models and adds what the tests have leaked.
 func (v view) memory() memory {
 	if v.spec == nil {
 		return memory{threads: 1, files: 4}
@@ -205,7 +204,7 @@ func (v view) memory() memory {
 
 func (p *process) alive() bool { return p.pid != 0 }
 
-// age returns the age of the life at a time, without frozen time.
+// age returns the age of the life at the given time, excluding frozen time.
 func (p *process) age(at time.Duration) time.Duration {
 	if p.frozen {
 		at = p.frozenAt
@@ -231,7 +230,7 @@ func (p *process) view(up time.Duration) view {
 	}
 }
 
-// due returns the next event of the process, if there is one.
+// due returns the time of the process's next event, if there is one.
 func (p *process) due() (time.Duration, bool) {
 	if !p.alive() {
 		return p.next, p.next != never
@@ -254,8 +253,8 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the life; the process restarts after the given time, or with never
-// only when it is started.
+// die ends the life; the process restarts at the time back or, if that is
+// never, only when it is started explicitly.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
 	p.run, p.testing, p.held, p.stack = nil, false, nil, empty()
@@ -266,8 +265,8 @@ func (p *process) die(at, back time.Duration) {
 	}
 }
 
-// backAfter returns ProcessSpec.RestartAfter, or never. Init restarts the
-// processes of the system.
+// backAfter returns ProcessSpec.RestartAfter, or never. Init restarts system
+// processes.
 func (p *process) backAfter() time.Duration {
 	if p.fixed != 0 {
 		return 5 * time.Second
@@ -278,8 +277,8 @@ func (p *process) backAfter() time.Duration {
 	return never
 }
 
-// advance executes all events up to the time, in their order, so that pids do
-// not depend on when they are read. The caller must hold the lock.
+// advance executes all events up to the given time in order, so pids do not
+// depend on when they are read. The caller must hold the lock.
 func (p *Phone) advance(up time.Duration) {
 	for {
 		p.noticeDeaths(up)
@@ -332,8 +331,8 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 	proc.die(at, back)
 }
 
-// end is like die, for a process whose end may also end others, for a reason
-// that Android records. The caller must hold the lock.
+// end ends a process, and others that depend on it, and records the cause as
+// Android does. The caller must hold the lock.
 func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	if proc.spec.Name == systemServer || proc == p.zygote {
 		p.crashSystem(at, max(back, 0))
@@ -374,8 +373,8 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	p.startLife(proc)
 }
 
-// pidAtBoot returns the pid of a process of the system in this boot. Between
-// two consecutive boots all differ except those of kernel threads and init.
+// pidAtBoot returns the pid of a system process in this boot. It differs from
+// the pid in the previous boot, except for init and kernel threads.
 func (p *Phone) pidAtBoot(fixed int) int {
 	const steps, step = 40, 17
 	if fixed < 100 {
@@ -391,7 +390,7 @@ const (
 	lastPID       = 32767
 )
 
-// freePID counts up like the kernel, with gaps for other processes of a phone.
+// freePID counts up like the kernel, with gaps for a phone's other processes.
 func (p *Phone) freePID(proc *process) int {
 	for {
 		p.lastApp += 1 + int(mix(proc.id, uint64(proc.instance)+1<<32)%90)
@@ -440,7 +439,7 @@ func (p *Phone) view(proc *process, up time.Duration) view {
 	return v
 }
 
-// find returns the process of a pid.
+// find returns the running process with the given pid.
 func (p *Phone) find(pid int) (view, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -457,8 +456,8 @@ func (p *Phone) find(pid int) (view, bool) {
 	return view{}, false
 }
 
-// processNamed returns the process of a name, running or not; with several
-// users the first. The caller must hold the lock.
+// processNamed returns the process with the given name, running or not; with
+// several users, the first one. The caller must hold the lock.
 func (p *Phone) processNamed(name string) *process {
 	for _, proc := range p.procs {
 		if proc.spec.Name == name && !proc.kernel {
@@ -473,7 +472,7 @@ func (v view) belongs(pkg string) bool {
 	return v.app != nil && v.app.Package == pkg || v.name == pkg || strings.HasPrefix(v.name, pkg+":")
 }
 
-// ledger adds up the CPU time that dumpsys costs system_server.
+// ledger adds up the CPU time that dumpsys uses in system_server.
 type ledger struct {
 	done    time.Duration
 	running map[int]time.Duration
@@ -496,7 +495,7 @@ func (l *ledger) end(id int, up time.Duration) {
 	}
 }
 
-// ticks returns the cost in clock ticks of 1/100 s: a dump keeps one core busy.
+// ticks returns the CPU time in ticks of 1/100 s: a dump keeps one core busy.
 func (l *ledger) ticks(up time.Duration) int64 {
 	sum := l.done
 	for _, began := range l.running {

@@ -11,7 +11,7 @@ import (
 func ticksOf(d time.Duration) int64 { return int64(d / (10 * time.Millisecond)) }
 
 // cpu returns the user and system time of a process so far, in ticks. An app
-// uses 4 % of a core; system_server 6 % and the cost of dumpsys.
+// uses 4 % of a core; system_server uses 6 % plus the cost of dumpsys.
 func (v view) cpu() (user, system int64) {
 	share := int64(4)
 	switch {
@@ -24,8 +24,8 @@ func (v view) cpu() (user, system int64) {
 	return all * 2 / 3, all - all*2/3
 }
 
-// statText is /proc/PID/stat (fs/proc/array.c, do_task_stat); tid and name
-// belong to the thread.
+// statText returns /proc/PID/stat (fs/proc/array.c, do_task_stat); tid and name
+// identify the thread.
 func (v view) statText(tid int, name string, m memory) string {
 	user, system := v.cpu()
 	if tid != v.pid {
@@ -39,7 +39,7 @@ func (v view) statText(tid int, name string, m memory) string {
 		v.virtual(m)<<10, mapped.rss()/4, tid%8)
 }
 
-// statusText is /proc/PID/status. Kernels before 4.5 do not split the Rss.
+// statusText returns /proc/PID/status. Kernels before 4.5 do not split the Rss.
 func (v view) statusText(m memory, api int) string {
 	var b strings.Builder
 	line := func(name string, format string, args ...any) {
@@ -104,14 +104,14 @@ func (v view) statusText(m memory, api int) string {
 	return b.String()
 }
 
-// statmText is /proc/PID/statm, in pages.
+// statmText returns /proc/PID/statm, in pages.
 func (v view) statmText(m memory) string {
 	u := m.mapped()
 	_, file, shmem := m.resident()
 	return fmt.Sprintf("%d %d %d 7 0 %d 0\n", v.virtual(m)/4, u.rss()/4, (file+shmem)/4, (u.rss()+512<<10)/4)
 }
 
-// cmdline is the name, padded to the longer command line of the zygote.
+// cmdline returns the name, padded to the length of zygote's command line.
 func (v view) cmdline() string {
 	if v.kernel {
 		return ""
@@ -122,8 +122,8 @@ func (v view) cmdline() string {
 	return v.name + strings.Repeat("\x00", max(1, 64-len(v.name)))
 }
 
-// oomScoreAdj is 0 in the foreground, 900 for an app that is frozen or has no
-// open screen, 700 for one whose screens were left
+// oomScoreAdj returns 0 in the foreground, 900 for an app that is frozen or has
+// no open screen, 700 for one whose screens were left
 // (com.android.server.am.ProcessList), -900 for the system.
 func (v view) oomScoreAdj() int {
 	switch {
@@ -143,7 +143,7 @@ func (v view) oomScoreAdj() int {
 	return 0
 }
 
-// threadNames are the threads that every app has, after its main thread.
+// threadNames lists the threads that every app has besides its main thread.
 var threadNames = []string{
 	"Signal Catcher", "perfetto_hprof_", "ADB-JDWP Connec", "Jit thread pool", "HeapTaskDaemon", "ReferenceQueueD",
 	"FinalizerDaemon",
@@ -151,7 +151,7 @@ var threadNames = []string{
 }
 
 // threadName returns the comm of thread number i of a process; thread 0 is the
-// main one. Leaked threads are named like threads of a pool.
+// main thread. Leaked threads are named like threads of a pool.
 func (v view) threadName(i int) string {
 	base := threadsOf(v)
 	switch {
@@ -168,18 +168,18 @@ func (v view) threadName(i int) string {
 // poolThread returns the Java name of a leaked thread.
 func (v view) poolThread(i int) string { return fmt.Sprintf("pool-3-thread-%d", i-threadsOf(v)+1) }
 
-// clipComm truncates the name of a thread like the kernel.
+// clipComm truncates the name of a thread as the kernel does.
 func clipComm(name string) string { return name[:min(len(name), 15)] }
 
-// procNames are the files of /proc/PID that the shell may see. The value says
-// whether reading them requires ptrace access.
+// procNames maps the files in /proc/PID that the shell may see to whether
+// reading them requires ptrace access.
 var procNames = map[string]bool{
 	"cmdline": false, "comm": false, "limits": false, "oom_score_adj": false, "stat": false, "statm": false,
 	"status": false,
 	"maps":   true, "smaps": true, "smaps_rollup": true,
 }
 
-// procText returns the content of a file of /proc/PID.
+// procText returns the content of a file in /proc/PID.
 func (p *Phone) procText(v view, name string) string {
 	switch name {
 	case "cmdline":
@@ -209,7 +209,7 @@ func (p *Phone) procText(v view, name string) string {
 	return ""
 }
 
-// globalFiles are the files of /proc itself.
+// globalFiles lists the files in /proc itself.
 var globalFiles = map[string]func(*Phone) string{
 	"uptime": func(p *Phone) string {
 		up := p.Uptime()
@@ -276,7 +276,7 @@ func kernelRelease(api int) string {
 	return "3.4.0-perf"
 }
 
-// usedKB returns the memory of all processes.
+// usedKB returns the memory of all processes in kB.
 func (p *Phone) usedKB() int64 {
 	var sum int64
 	for _, v := range p.views() {

@@ -6,15 +6,15 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// Effect is the effect of a fault on readings of the phone while it lasts.
+// Effect is how a fault affects readings of the phone while it is active.
 type Effect int
 
 const (
 	// Harms means that some readings fail, are incomplete or are late, all of
 	// which can be detected; the others are valid. Processes may die.
 	Harms Effect = iota
-	// Distorts is Harms, and a reading may also contain a wrong value that
-	// cannot be detected.
+	// Distorts means the same as Harms, but a reading may also contain a wrong
+	// value that cannot be detected.
 	Distorts
 	// Silences means that no sample can be expected.
 	Silences
@@ -22,22 +22,23 @@ const (
 
 // Fault is a possible fault, for tests that choose at random. Start may be
 // called at any time, again after the end, and during other faults; it does not
-// wait. end may be called repeatedly. Soon after it the phone is as before,
-// except for processes that have died: those of apps that ran at the start run
-// again, in a new life. A fault that happens once, such as a cut line, may be
-// over before its end. An adb server recovers in about a second.
+// block. end may be called repeatedly. Soon afterwards the phone is in its
+// original state, except for processes that have died: those of apps that were
+// running at the start run again, in a new life. A fault that happens once,
+// such as a cut line, may be over before end is called. An adb server recovers
+// in about a second.
 type Fault struct {
-	// Name is a unique text for people.
+	// Name is unique and human-readable.
 	Name   string
 	Effect Effect
 	Start  func() (end func())
 }
 
 // Faults returns the faults of a phone, of the adbd.Daemon or adbd.Server in
-// front of it, and of its line. A nil line has no faults. Faults of processes
-// happen to the first process of the first app, if there is one.
+// front of it, and of its line. If line is nil, there are no line faults.
+// Process faults affect the first process of the first app, if there is one.
 //
-// OldShell is missing because no phone changes to it during a run.
+// OldShell is missing because no phone loses these features during a run.
 func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 	out := append(p.phoneFaults(), Fault{"connection dropped", Harms, func() func() { front.Drop(); return func() {} }})
 	if l != nil {
@@ -52,9 +53,9 @@ func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 }
 
 const (
-	// forEver is longer than the duration of any test.
+	// forEver is longer than any test.
 	forEver = 365 * 24 * time.Hour
-	// rollups are the files from which samples are read if possible.
+	// rollups matches the files from which samples are read if possible.
 	rollups = "/proc/*/smaps_rollup"
 )
 
@@ -127,8 +128,8 @@ func (p *Phone) processFaults(name string) []Fault {
 	}
 }
 
-// reviving wraps a fault that kills: after its end, the processes of apps that
-// ran before the fault run again.
+// reviving wraps a fault that kills processes: when it ends, the processes of
+// apps that ran before the fault are started again.
 func (p *Phone) reviving(start func() func()) (end func()) {
 	var ran []*process
 	p.mu.Lock()

@@ -8,42 +8,42 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// RequestKind is the kind of a request of adb.
+// RequestKind is the kind of an adb request.
 type RequestKind uint8
 
 // The kinds of requests.
 const (
-	// CommandRequest is a command line.
+	// CommandRequest is the execution of a command line.
 	CommandRequest RequestKind = iota
-	// StatRequest, ListRequest, PullRequest and PushRequest are requests of the
-	// sync protocol about a file.
+	// StatRequest, ListRequest, PullRequest and PushRequest are sync protocol
+	// requests for a file.
 	StatRequest
 	ListRequest
 	PullRequest
 	PushRequest
-	// ReadRequest is a chunk of a pull, after it was read from the file.
+	// ReadRequest is a chunk of a pull that was just read from the file.
 	ReadRequest
 )
 
-// Request is one request of adb.
+// Request is one adb request.
 type Request struct {
 	Kind RequestKind
 	// Text is the command line or the path.
 	Text string
-	// Bytes is the size of the pull so far.
+	// Bytes is the number of bytes pulled so far.
 	Bytes int64
 }
 
 // OnRequest calls f for each request, before the phone answers, until end is
-// called. f may start and end faults and unplug a Line; it must return soon.
+// called. f may start and end faults and unplug a Line; it must return quickly.
 // Requests may be concurrent.
 func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{asked: f}) }
 
-// AtRequest starts a fault, once, at the n-th request from now on, counted from
-// 1. counts selects the requests that count; nil counts all but ReadRequest.
-// The fault already affects that request. hit reports whether the request has
-// come, and end also ends the fault. So a test can unplug the phone at each
-// step of an operation:
+// AtRequest starts a fault once, at the n-th request from now on, counting from
+// 1. counts selects the requests that count; nil selects all except
+// ReadRequest. The fault already affects the n-th request. hit reports whether
+// that request has come; end also ends the fault. This way a test can unplug
+// the phone at each step of an operation:
 //
 //	hit, end := phone.AtRequest(n, nil, line.Unplug)
 func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end func())) (hit func() bool, end func()) {
@@ -77,8 +77,8 @@ func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end fu
 	}
 }
 
-// answers reports a request to the functions that wait for it; it returns false
-// if the phone can no longer answer because of them.
+// answers passes a request to the functions set by OnRequest; it returns false
+// if their actions prevent the phone from answering.
 func (p *Phone) answers(r Request) bool {
 	faults := p.faults()
 	if !slices.ContainsFunc(faults, func(f *fault) bool { return f.asked != nil }) {

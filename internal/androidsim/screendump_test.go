@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// lightCart is cart with screens that leak little, so that dumps are small.
+// lightCart is cart with screens that leak little, which keeps dumps small.
 func lightCart(seed uint64) *Phone {
 	p := cart(Options{DumpsysTime: 1, Seed: seed})
 	for n := range p.opt.Apps[0].Screens {
@@ -24,8 +24,8 @@ func lightCart(seed uint64) *Phone {
 	return p
 }
 
-// analyzed dumps com.cart and analyzes the data; at is the device time of the
-// dump.
+// analyzed dumps the heap of com.cart and analyzes it; at is the device time of
+// the dump.
 func analyzed(t *testing.T, p *Phone, options string) (report *analysis.Report, data []byte, at time.Duration) {
 	t.Helper()
 	at = p.Uptime()
@@ -39,7 +39,7 @@ func analyzed(t *testing.T, p *Phone, options string) (report *analysis.Report, 
 	return report, data, at
 }
 
-// named returns the leaking instances in a report, by class and holder.
+// named counts the leaking instances in a report by class and holder.
 func named(r *analysis.Report) map[string]int {
 	out := map[string]int{}
 	for _, leak := range r.Leaks {
@@ -56,7 +56,7 @@ func named(r *analysis.Report) map[string]int {
 	return out
 }
 
-// expected returns the result that named must have.
+// expected returns the result that named must return.
 func (s *stage) expected(at time.Duration) map[string]int {
 	_, leaked, lingering := s.held(at)
 	out := map[string]int{}
@@ -111,9 +111,9 @@ func leave(t *testing.T, ways [4]int) {
 	})
 }
 
-// A dump contains the leaking instances, for an orthogonal array of the ways to
-// leave four screens: it contains each pair of ways for each pair of screens.
-// TestAnalysisNamesAllScreensThatLeak uses all 256.
+// A dump contains the leaking instances for an orthogonal array of ways to
+// leave four screens: the array contains each pair of ways for each pair of
+// screens. TestAnalysisNamesAllScreensThatLeak covers all 256 combinations.
 func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	doubled := [waysToLeave]int{0, 2, 3, 1} // in the field of four elements
 	for a := range waysToLeave {
@@ -123,9 +123,9 @@ func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	}
 }
 
-// Whatever a user does, a dump contains the leaking and the open instances,
-// with and without a collection before it; instances that nothing holds are
-// garbage, and only occur in a dump without a collection.
+// Whatever the user does, a dump contains the leaking and the open instances,
+// with and without a collection before it. Instances that nothing holds are
+// garbage and appear only in a dump without a collection.
 func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	for seed := range uint64(2) {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	}
 }
 
-// compareOpen checks the open instances of a dump: they are in the order of the
-// task and attached, and only the top one is resumed.
+// compareOpen checks the open instances in a dump: they are in task order and
+// attached, and only the top one is resumed.
 func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 	t.Helper()
 	g, err := hproftest.ReadGraph(data)
@@ -183,7 +183,7 @@ func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 }
 
 // A closed screen is garbage: a dump without a collection contains it until the
-// app itself has collected.
+// app itself has run a collection.
 func TestClosedScreensAreGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{DumpsysTime: 1})
@@ -216,8 +216,8 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 	})
 }
 
-// The dump contains what screens retain: as many bytes as the memory of the
-// process contains, in the fields that hold them.
+// The dump contains what screens retain: as many bytes as in the memory of the
+// process, in the fields that hold them.
 func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A model leaks into the same list.

@@ -18,19 +18,19 @@ type Screen struct {
 	// HeldBy names the list; if empty, it is ScreenTracker.sScreens.
 	Leaks  bool
 	HeldBy string
-	// Lingers is how long a delayed task holds a destroyed instance: a Message
-	// in the queue of the main thread. Then it is garbage.
+	// Lingers is how long a Message in the queue of the main thread, a delayed
+	// task, holds a destroyed instance. Then the instance is garbage.
 	Lingers time.Duration
 	// Views is the number of views of an instance, at least 3; 0 means 40.
 	Views int
 	// JavaKB is the Java memory that each opening retains: in the leaked
-	// instance if the screen Leaks, where 0 means 2 MB, else as pages in a
-	// static list of its class. NativeKB and Threads are the native memory and
-	// the threads that each opening leaks.
+	// instance if Leaks is set (0 means 2 MB), otherwise as pages in a static
+	// list of its class. NativeKB and Threads are the native memory and the
+	// threads that each opening leaks.
 	JavaKB, NativeKB int64
 	Threads          int
-	// Crashes makes the app die of a Java exception in onCreate. ANR makes it
-	// block there until it is killed because it does not respond.
+	// Crashes makes the app die of a Java exception in onCreate. ANR makes
+	// onCreate block until the app is killed because it does not respond.
 	Crashes, ANR bool
 }
 
@@ -41,7 +41,7 @@ const (
 	screenKB = 600
 	// leastScreenKB is the memory of an Activity without content.
 	leastScreenKB = leastShown >> 10
-	// anrAfter is how long an app may leave input unanswered
+	// anrAfter is how long an app may leave input unhandled
 	// (com.android.server.am. ActivityManagerConstants,
 	// KEY_DISPATCHING_TIMEOUT_MS).
 	anrAfter = 5 * time.Second
@@ -58,7 +58,7 @@ func (a App) class(name string) string {
 	return name
 }
 
-// screen returns the index of a class in Screens, or -1.
+// screen returns the index in Screens of the given class, or -1.
 func (a App) screen(class string) int {
 	return slices.IndexFunc(a.Screens, func(s Screen) bool { return a.class(s.Class) == class })
 }
@@ -76,7 +76,7 @@ func (a App) holder(s Screen) (class, field string) {
 	return a.class(held[:dot]), held[dot+1:]
 }
 
-// usualHolder holds the leaks of screens without HeldBy.
+// usualHolder is the list that holds the leaks of screens without HeldBy.
 const usualHolder = "ScreenTracker.sScreens"
 
 func (s Screen) views() int {
@@ -97,24 +97,24 @@ func (s Screen) instanceKB() int64 {
 	return max(s.JavaKB, leastScreenKB)
 }
 
-// stack is the state of the screens of a process, each by its index in
+// stack is the state of a process's screens, each identified by its index in
 // App.Screens. Views share its slices, so each change copies them.
 type stack struct {
-	// open are the screens from the bottom of the task to its top; stopped
-	// means that another app is in front of them, or none.
+	// open lists the screens from the bottom of the task to its top; stopped
+	// means that none of them is in front.
 	open    []int
 	stopped bool
-	// openings counts how often each screen was opened, leaked its leaked
-	// instances.
+	// openings counts how often each screen was opened; leaked counts its
+	// leaked instances.
 	openings, leaked []int
-	// closed are destroyed instances that linger or are garbage.
+	// closed lists destroyed instances that linger or are garbage.
 	closed []closedScreen
-	// hung is when the main thread blocked, hungIn where; never if it did not.
+	// hung is when the main thread blocked, or never; hungIn is the screen.
 	hung   time.Duration
 	hungIn int
 }
 
-// closedScreen is a destroyed instance that is held until a time.
+// closedScreen is a destroyed instance that is held until a certain time.
 type closedScreen struct {
 	screen int
 	until  time.Duration
@@ -126,7 +126,7 @@ func empty() stack { return stack{hung: never} }
 // inFront reports whether a screen of the process is visible.
 func (s stack) inFront() bool { return len(s.open) > 0 && !s.stopped }
 
-// counted returns the counters, with a screen's counter increased by one.
+// counted returns a copy of counts with the screen's counter increased by one.
 func counted(counts []int, screen, screens int) []int {
 	out := make([]int, screens)
 	copy(out, counts)
@@ -142,7 +142,7 @@ func (s stack) opened(screen, screens int) stack {
 	return s
 }
 
-// popped returns the stack without its top, which is destroyed at a time.
+// popped returns the stack without its top screen, destroyed at the given time.
 func (s stack) popped(screens []Screen, at time.Duration) stack {
 	last := len(s.open) - 1
 	n := s.open[last]
@@ -157,7 +157,7 @@ func (s stack) popped(screens []Screen, at time.Duration) stack {
 	return s
 }
 
-// lingering returns the destroyed instances that are held at a time.
+// lingering returns the destroyed instances that are held at the given time.
 func (s stack) lingering(at time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until > at {
@@ -167,8 +167,8 @@ func (s stack) lingering(at time.Duration) (out []int) {
 	return out
 }
 
-// garbage returns the instances that nothing holds and that have not been freed
-// by a collection, neither a forced one at a time nor one of the app itself.
+// garbage returns the instances that nothing holds and that no collection has
+// freed: neither the one forced at the given time nor one of the app itself.
 func (s stack) garbage(at, forced time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until <= at && c.until > forced && at-c.until < collectionInterval {
@@ -178,7 +178,7 @@ func (s stack) garbage(at, forced time.Duration) (out []int) {
 	return out
 }
 
-// held returns all instances that something holds at a time.
+// held returns all instances that something holds at the given time.
 func (s stack) held(at time.Duration) []int {
 	out := append(slices.Clone(s.open), s.lingering(at)...)
 	for n, times := range s.leaked {
@@ -187,7 +187,7 @@ func (s stack) held(at time.Duration) []int {
 	return out
 }
 
-// shows reports whether the process with an index shows the app's screens.
+// shows reports whether the process with this index shows the app's screens.
 func (a App) shows(process int) bool {
 	main := slices.IndexFunc(a.Processes, func(s ProcessSpec) bool { return s.Name == a.Package })
 	return a.Screens != nil && process == max(main, 0)
@@ -216,11 +216,11 @@ func (v view) addScreens(l *levels) {
 	l.mb[NativeHeap] = min(l.mb[NativeHeap]+native/1024, maxMB)
 }
 
-// counts are the counts in dumpsys meminfo and gfxinfo.
+// counts holds the counts in dumpsys meminfo and gfxinfo.
 type counts struct{ activities, roots, views int }
 
 // counts adds up what the process shows, holds and leaks. Only instances that
-// are not destroyed have a window, and therefore a ViewRootImpl.
+// are not destroyed have a window and therefore a ViewRootImpl.
 func (v view) counts(m memory) counts {
 	c := counts{
 		activities: v.activities() + m.leakedActivities, roots: v.activities(),
@@ -242,8 +242,7 @@ func (v view) window() string {
 	return v.pkg() + ".MainActivity"
 }
 
-// uiProcess returns the process with the screens of a package, nil if there is
-// none.
+// uiProcess returns the process that has a package's screens, or nil.
 func (p *Phone) uiProcess(pkg string) *process {
 	for _, proc := range p.procs {
 		if proc.ui && proc.app.Package == pkg {
@@ -253,8 +252,8 @@ func (p *Phone) uiProcess(pkg string) *process {
 	return nil
 }
 
-// front returns the process whose screen is visible, nil for none. The caller
-// must hold the lock.
+// front returns the process whose screen is visible, or nil. The caller must
+// hold the lock.
 func (p *Phone) front() *process {
 	for _, proc := range p.procs {
 		if proc.alive() && proc.stack.inFront() {
@@ -264,7 +263,7 @@ func (p *Phone) front() *process {
 	return nil
 }
 
-// leaveFront stops the screens in front, like HOME and other apps. The caller
+// leaveFront stops the screens in front, as HOME and other apps do. The caller
 // must hold the lock.
 func (p *Phone) leaveFront() {
 	if proc := p.front(); proc != nil {
@@ -277,7 +276,7 @@ type opening uint8
 
 const (
 	opensNew opening = iota
-	// deliversToTop is an instance on top that receives the intent.
+	// deliversToTop means that the instance on top receives the intent.
 	deliversToTop
 	opensCrash
 )
@@ -318,8 +317,8 @@ func lastIndex(s []int, v int) int {
 	return -1
 }
 
-// create is onCreate of the instance on top. The app dies in it if the screen
-// is specified to crash, or if its heap has no room for the instance.
+// create runs onCreate of the instance on top. The app dies in onCreate if the
+// screen is specified to crash or if the heap has no room for the instance.
 func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	s := proc.app.Screens[screen]
 	why := crashed
@@ -338,7 +337,7 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 }
 
 // stopResponding kills a process whose main thread has blocked for too long, as
-// if the user had chosen that (com.android.server.am.AppErrors, killed by
+// if the user had chosen to (com.android.server.am.AppErrors, killed by
 // FORCE_QUIT). The caller must hold the lock.
 func (p *Phone) stopResponding(proc *process, at time.Duration) {
 	class := proc.app.class(proc.app.Screens[proc.stack.hungIn].Class)
@@ -350,8 +349,8 @@ func (p *Phone) stopResponding(proc *process, at time.Duration) {
 	proc.die(at, proc.backAfter())
 }
 
-// toFront brings an app to the front like its icon: its open screens, or else
-// its first screen.
+// toFront brings an app to the front as its icon does: with its open screens,
+// or else with its first screen.
 func (p *Phone) toFront(pkg string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -376,7 +375,7 @@ const (
 	keyHome = "HOME"
 )
 
-// keyOf returns the name of a key, which may be given by its number.
+// keyOf returns the name of a key that is given by name or number.
 func keyOf(text string) string {
 	switch name := strings.TrimPrefix(text, "KEYCODE_"); name {
 	case "3":
@@ -388,7 +387,7 @@ func keyOf(text string) string {
 	}
 }
 
-// press applies a key. An app that does not respond leaves it unanswered.
+// press applies a key. An app that does not respond does not handle it.
 func (p *Phone) press(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

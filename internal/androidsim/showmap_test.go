@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// TestShowmapOptions checks that each option prints the same total, and as many
-// lines as there are areas or objects.
+// TestShowmapOptions checks that every option prints the same total, and one
+// line per area or per object.
 func TestShowmapOptions(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -29,8 +29,8 @@ func TestShowmapOptions(t *testing.T) {
 			lines := map[string]int{}
 			for _, options := range []string{"", "-v", "-t", "-t -v", "-a", "-a -v"} {
 				if strings.Contains(options, "-") && options != "-t" && (api == 29 || api == 30) {
-					// In these releases the titles are not separated without
-					// the count column.
+					// In these releases, without the count column, the titles
+					// are not separated.
 					if text := ask(t, p, fmt.Sprintf("su 0 showmap %s %d", options, truth.PID)); !strings.Contains(text,
 						"swap  swapPSSobject\n") || !strings.HasSuffix(text, " TOTAL\n") {
 						t.Errorf("API %d, showmap %s: %.300s", api, options, text)

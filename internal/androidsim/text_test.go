@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// versions are all API levels that a phone can have.
+// versions lists all API levels that a phone can have.
 func versions() (out []int) {
 	for api := oldestAPI; api <= newestAPI; api++ {
 		out = append(out, api)
@@ -23,7 +23,7 @@ func versions() (out []int) {
 	return out
 }
 
-// busyModels use every dimension, with numbers that have no common divisor.
+// busyModels use every dimension, with sizes that have no common divisor.
 func busyModels(swapped float64) []Model {
 	models := []Model{
 		Noise(7, 0.7), GCSawtooth(13, 40*time.Second), Leak(Java, 311, 0), Leak(Native, 77, 0), Leak(Thread, 53, 0),
@@ -36,7 +36,7 @@ func busyModels(swapped float64) []Model {
 	return models
 }
 
-// blockOf parses one block, about which the parser must not warn.
+// blockOf parses one block; the parser must not print a warning.
 func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	t.Helper()
 	text := ask(t, p, command)
@@ -48,13 +48,13 @@ func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// The memory of a process at one moment is the same in every text, and each
+// At any moment the memory of a process is the same in every text, and each
 // text is consistent in itself.
 func TestIdentities(t *testing.T) {
 	for _, api := range versions() {
 		for _, swapped := range []float64{0, 0.3} {
 			synctest.Test(t, func(t *testing.T) {
-				// A dump takes no time here, so that all readings are from the
+				// A dump takes no time here, so all readings are taken at the
 				// same moment.
 				p := shop(Options{API: api, Root: true, SmapsRollup: new(true), DumpsysTime: 1, Seed: uint64(api)},
 					busyModels(swapped)...)
@@ -268,8 +268,8 @@ func columnsOf(text string) map[string][]int {
 	return out
 }
 
-// Our texts contain the headings of real phones, in the same order, and the
-// columns of the rows end at the same positions.
+// Our texts contain the headings that real phones print, in the same order, and
+// the columns of the rows end at the same positions.
 func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	for _, c := range []struct {
 		file, command string
@@ -282,7 +282,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		{file: "api23-private-gfx-meminfo.txt", api: 23},
 		{file: "api30-unity-meminfo.txt", api: 30, swapped: 0.3},
 		{file: "api36-emulator-flutter-meminfo.txt", api: 36},
-		// This phone has fewer parts of the Dalvik heap, and no native
+		// This phone has fewer parts of the Dalvik heap and no native
 		// allocations.
 		{file: "api36-memorylab-meminfo-d.txt", api: 34, swapped: 0.3, command: "dumpsys meminfo -d com.shop"},
 	} {
@@ -325,7 +325,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			t.Errorf("%s: only %d of %d recorded rows are simulated", c.file, common, len(real))
 		}
 	}
-	// In a kernel's lines only the numbers vary: label, position and unit are
+	// In the kernel's lines only the numbers vary: label, position and unit are
 	// fixed.
 	for _, c := range []struct {
 		file, name string
@@ -364,7 +364,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	}
 }
 
-// Error texts are the same as on real phones.
+// Error messages are the same as on real phones.
 func TestErrorTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{
@@ -383,8 +383,8 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			// The real phone was queried with head, which the simulated one
-			// does not have.
+			// The real phone was queried with head, which the simulated phone
+			// lacks.
 			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
 			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
 				t.Errorf("%s: the simulated phone prints %q, a real one %q", command, ours, real)
@@ -406,7 +406,7 @@ func TestNativeProcess(t *testing.T) {
 	})
 }
 
-// If two users run one app, there are two blocks with one pid each.
+// If two users run the same app, there are two blocks with one pid each.
 func TestTwoUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := []ProcessSpec{{Name: "a.b", Models: []Model{Typical(), Noise(9, 0)}}}
@@ -429,7 +429,7 @@ func TestTwoUsers(t *testing.T) {
 	})
 }
 
-// A reading in the form that the fast channel requests.
+// A sample in the form that the fast channel requests.
 func TestFastChannelShape(t *testing.T) {
 	p := shop(Options{Root: true, BuildType: "userdebug"})
 	pid, server := p.PID("com.shop"), p.PID(systemServer)

@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// DumpsysOptions are the arguments of dumpsys (frameworks/native cmds/dumpsys).
+// DumpsysOptions holds the arguments of dumpsys (frameworks/native
+// cmds/dumpsys).
 type DumpsysOptions struct {
-	// List (-l) prints the services, Help (--help) the usage.
+	// List (-l) prints the services; Help (--help) prints the usage.
 	List, Help bool
-	// Timeout is how long a dump may take.
+	// Timeout is the maximum duration of a dump.
 	Timeout time.Duration
-	// Service is the service to dump, or empty for all; Args are its arguments.
+	// Service is the service to dump, or empty for all services; Args are its
+	// arguments.
 	Service string
 	Args    []string
 }
@@ -94,7 +96,8 @@ func DumpsysServices(names []string) string {
 	return b.String()
 }
 
-// NoService returns the error of dumpsys for a service that does not run.
+// NoService returns the error that dumpsys prints for a service that is not
+// running.
 func NoService(name string) string { return fmt.Sprintf("Can't find service: %s\n", name) }
 
 // DumpTimeout returns the text that dumpsys prints if a service does not answer

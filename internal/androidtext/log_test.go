@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// entry is a log entry whose time has its own time zone.
+// entry is a log entry whose timestamp has its own time zone.
 var entry = androidtext.LogEntry{
 	Time: time.Date(2026, 3, 4, 5, 6, 7, 89012345, time.FixedZone("x", 3600)), Buffer: "main", PID: 77, TID: 1078,
 	Priority: 'W', Tag: "shop", Text: "low: 1",
@@ -185,9 +185,9 @@ func TestShortUser(t *testing.T) {
 	}
 }
 
-// FuzzParseLogcat checks that a valid query selects an entry exactly if its
-// filters of time, process and text match and the same query without them
-// selects the entry; the printed entry contains the text.
+// FuzzParseLogcat checks that a valid query selects an entry exactly if the
+// filters for time, process and text match and the same query without them
+// selects it; the printed entry contains the text.
 func FuzzParseLogcat(f *testing.F) {
 	for _, seed := range []string{
 		"-d", "-v brief -b main,system -s a:W *:E", "-t 5 --pid=7", "-T 12.5 -e x", "-v epoch,usec -m 3",
@@ -223,8 +223,8 @@ func FuzzParseLogcat(f *testing.F) {
 	})
 }
 
-// FuzzParseMonkey checks that a valid call has a count, and that a call made
-// from its parsed values is parsed to the same values.
+// FuzzParseMonkey checks that a valid command line has a count, and that one
+// built from its parsed values is parsed to the same values.
 func FuzzParseMonkey(f *testing.F) {
 	for _, seed := range []string{
 		"5", "-p a -p b -s 7 --throttle 300 -v -vv 1000", "--ignore-crashes --pct-touch 50 5", "-c x 1",
@@ -263,7 +263,7 @@ func FuzzParseMonkey(f *testing.F) {
 	})
 }
 
-// TestMonkey checks the output of a run, verbose and quiet.
+// TestMonkey checks the verbose and the quiet output of a run.
 func TestMonkey(t *testing.T) {
 	args := strings.Fields("-p com.shop -s 42 --throttle 500 --pct-touch 50 --kill-process-after-error -c x -v 300")
 	m, problem := androidtext.ParseMonkey(args, 1)

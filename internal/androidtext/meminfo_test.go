@@ -16,8 +16,8 @@ import (
 // oldest and newest are the supported API levels.
 const oldest, newest = 21, 36
 
-// process returns values that differ in every cell, so that a misplaced column
-// is detected.
+// process returns values that differ in every cell, so a misplaced column is
+// detected.
 func process(api int, swapped bool) *androidtext.Meminfo {
 	m := &androidtext.Meminfo{
 		API: api, PID: 4321, Name: "com.shop:push",
@@ -45,7 +45,8 @@ func process(api int, swapped bool) *androidtext.Meminfo {
 	return m
 }
 
-// block parses a text with the parser for real phones, which must not warn.
+// block parses a text with the parser for real phones, which must not print a
+// warning.
 func block(t *testing.T, text string) dumpsys.Block {
 	t.Helper()
 	m, err := dumpsys.ParseMeminfo([]byte(text))
@@ -59,8 +60,8 @@ func block(t *testing.T, text string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// TestMeminfoReadsBack checks that the parser returns the printed values, at
-// every API level, with every option.
+// TestMeminfoReadsBack checks, at every API level and with every option, that
+// the parser returns the printed values.
 func TestMeminfoReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		for _, swapped := range []bool{false, true} {
@@ -147,7 +148,7 @@ func checkSummary(t *testing.T, name string, m *androidtext.Meminfo, swapped boo
 	}
 }
 
-// TestMeminfoOfNativeProcess checks that neither the name nor objects are
+// TestMeminfoOfNativeProcess checks that neither the name nor the objects are
 // printed.
 func TestMeminfoOfNativeProcess(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
@@ -193,7 +194,7 @@ func TestMeminfoIsRecorded(t *testing.T) {
 
 var blanks = regexp.MustCompile(` +\n`)
 
-// again converts a parsed block to the values that were printed.
+// again converts a parsed block back to the values that were printed.
 func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, details bool) {
 	m = &androidtext.Meminfo{API: api, PID: int(b.PID.N), Name: string(b.Process)}
 	memory := func(r dumpsys.Row) androidtext.Memory {
@@ -211,7 +212,7 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 		return androidtext.Heap{Size: r.HeapSize.N, Alloc: r.HeapAlloc.N, Free: r.HeapFree.N}
 	}
 	m.NativeHeap, m.JavaHeap = heap("Native Heap"), heap("Dalvik Heap")
-	// Code includes the code of the JIT compiler, which is a part of another
+	// Code includes the code from the JIT compiler, which belongs to another
 	// row.
 	m.JIT.PrivateDirty = b.Code.N - m.Rows.Summarize(androidtext.Memory{}, false).Code
 	if rss := regexp.MustCompile(`Code: +\d+ +(\d+)`).FindStringSubmatch(text); rss != nil {
@@ -237,8 +238,8 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 	return m, details
 }
 
-// TestUsageTexts compares recorded usage texts, and checks which options other
-// releases lack.
+// TestUsageTexts compares usage texts with recorded ones and checks which
+// options other releases lack.
 func TestUsageTexts(t *testing.T) {
 	for file, ours := range map[string]string{
 		"api28-dumpsys-help.txt": androidtext.DumpsysHelp(28), "api28-meminfo-help.txt": androidtext.MeminfoHelp(28),

@@ -10,7 +10,7 @@ type Memory struct {
 	Swap, SwapPss int64
 }
 
-// Private returns the memory that would be free if the process ended.
+// Private returns the memory that would be freed if the process ended.
 func (m Memory) Private() int64 { return m.PrivateClean + m.PrivateDirty }
 
 // Plus returns the sum of m and o.
@@ -53,13 +53,13 @@ var rowNames = [NumRows]string{
 	".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap", ".art mmap", "Other mmap", "EGL mtrack", "GL mtrack", "Unknown",
 }
 
-// String returns the label that Android prints since 5.0.
+// String returns the label that Android has printed since 5.0.
 func (r Row) String() string { return rowNames[r] }
 
-// Rows is the memory of a process by row.
+// Rows holds the memory of a process by row.
 type Rows [NumRows]Memory
 
-// Sum adds up the given rows, or all rows if there are none.
+// Sum adds up the given rows, or all rows if none are given.
 func (r *Rows) Sum(rows ...Row) Memory {
 	var sum Memory
 	if len(rows) == 0 {
@@ -84,8 +84,8 @@ type Summary struct {
 }
 
 // Summarize returns the App Summary (android.os.Debug.MemoryInfo.getSummary*).
-// jit is the part of Dalvik Other that is code; since Android 10 it counts as
-// Code. swapInTotal means that the total includes SwapPss.
+// jit is the part of Dalvik Other that is code; since Android 10 it is counted
+// as Code. swapInTotal means that the total includes SwapPss.
 func (r *Rows) Summarize(jit Memory, swapInTotal bool) Summary {
 	java, graphics := r.Sum(ArtMmap), r.Sum(GfxDev, EGLMtrack, GLMtrack)
 	code := r.Sum(SoMmap, JarMmap, ApkMmap, TtfMmap, DexMmap, OatMmap).Plus(jit)

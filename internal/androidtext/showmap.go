@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ShowmapEverywhere is the first API level with showmap on user builds; since
-// then it is the rewritten program in
+// ShowmapEverywhere is the first API level at which user builds include
+// showmap; since then it is the rewritten program in
 // system/memory/libmeminfo/tools/showmap.cpp. ShowmapFlags is the first level
 // with columns for huge pages and, with -v, flags.
 const (
@@ -16,28 +16,28 @@ const (
 	ShowmapFlags      = 31
 )
 
-// Mapping is a mapping of a process.
+// Mapping is a memory mapping of a process.
 type Mapping struct {
 	Start, End uint64
-	// Perms are its permissions in the kernel's form, such as rw-p.
+	// Perms are the permissions in the kernel's notation, such as rw-p.
 	Perms string
 	Name  string
 	Memory
 }
 
-// ShowmapOptions are the arguments of showmap.
+// ShowmapOptions holds the arguments of showmap.
 type ShowmapOptions struct {
 	// Terse (-t) omits mappings without private pages; Verbose (-v) and
-	// Addresses (-a) print every mapping separately, sorted by name and by
-	// address.
+	// Addresses (-a) print every mapping on its own line, sorted by name and by
+	// address, respectively.
 	Terse, Verbose, Addresses bool
-	// Quiet (-q) suppresses the error.
+	// Quiet (-q) suppresses the error message.
 	Quiet bool
 	PID   int
 }
 
 // ParseShowmap parses the arguments of showmap; ok is false if they are
-// invalid, for which showmap prints its usage.
+// invalid. In that case showmap prints its usage.
 func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
 	for _, a := range args {
 		options, found := strings.CutPrefix(a, "-")
@@ -79,8 +79,8 @@ func ShowmapUsage(api int) string {
 	return "showmap [-aqtv] [-o raw,json,csv] PID\n"
 }
 
-// ShowmapError returns the error of showmap for a process that it cannot read.
-// Only old releases print the reason.
+// ShowmapError returns the error that showmap prints for a process that it
+// cannot read. Only old releases print the reason.
 func ShowmapError(api, pid int, reason string) string {
 	if api >= ShowmapEverywhere {
 		return fmt.Sprintf("Failed to parse file /proc/%d/smaps\n", pid)
@@ -88,7 +88,7 @@ func ShowmapError(api, pid int, reason string) string {
 	return fmt.Sprintf("cannot open /proc/%d/smaps: %s\n", pid, reason)
 }
 
-// object is the content of one line of showmap.
+// object holds the content of one line of showmap.
 type object struct {
 	Mapping
 	count int
@@ -118,13 +118,13 @@ func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object)
 	return all, total
 }
 
-// hides reports whether -t omits a line. Old releases only check dirty pages.
+// hides reports whether -t omits a line. Old releases check only dirty pages.
 func (o ShowmapOptions) hides(m Memory, api int) bool {
 	return o.Terse && m.PrivateDirty == 0 && (api < ShowmapEverywhere || m.PrivateClean == 0)
 }
 
-// Showmap returns the table of showmap. The mappings are sorted by address.
-// Huge and locked pages are printed as 0.
+// Showmap returns the table that showmap prints. The mappings must be sorted by
+// address. Huge and locked pages are printed as 0.
 func Showmap(api int, mappings []Mapping, o ShowmapOptions) string {
 	all, total := o.objects(mappings)
 	head, rule, huge := o.heading(api)
@@ -160,7 +160,7 @@ func Showmap(api int, mappings []Mapping, o ShowmapOptions) string {
 	return b.String()
 }
 
-// span returns the columns of addresses.
+// span returns the address columns.
 func (o ShowmapOptions) span(m Mapping, api int) string {
 	switch {
 	case !o.Addresses:
@@ -171,7 +171,7 @@ func (o ShowmapOptions) span(m Mapping, api int) string {
 	return fmt.Sprintf("%16x %16x ", m.Start, m.End)
 }
 
-// noSpan returns blanks for the address columns of the line with the total. In
+// noSpan returns blanks for the address columns in the line with the total. In
 // two releases the blanks are narrower than the columns.
 func (o ShowmapOptions) noSpan(api int) string {
 	switch {
@@ -183,7 +183,7 @@ func (o ShowmapOptions) noSpan(api int) string {
 	return strings.Repeat(" ", 34)
 }
 
-// heading returns the two title lines, the line of dashes, and the columns of
+// heading returns the two title lines, the line of dashes, and the columns for
 // huge pages, which are zero.
 func (o ShowmapOptions) heading(api int) (head, rule, huge string) {
 	const (

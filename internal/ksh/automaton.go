@@ -7,35 +7,35 @@ import (
 	"unicode/utf8"
 )
 
-// automaton is a regular expression as a table with one step per byte of a
-// line: the sets of states of Thompson's construction, made in advance (Aho,
-// Hopcroft, Ullman: The Design and Analysis of Computer Algorithms, section
-// 9.1). It reports whether the pattern is in a line of ASCII, not where.
-// Package regexp takes thirty times as long and dominated the time to read the
-// smaps of a process.
+// automaton is a regular expression compiled to a table with one step per byte
+// of a line: the sets of states of Thompson's construction, computed in advance
+// (Aho, Hopcroft, Ullman: The Design and Analysis of Computer Algorithms,
+// section 9.1). It reports whether an ASCII line contains the pattern, but not
+// where. Package regexp takes thirty times as long and used to dominate the
+// time to read the smaps of a process.
 type automaton struct {
 	next [][utf8.RuneSelf]uint8
-	// ends reports for each state whether a line that ends there matches.
+	// ends reports for each state whether a line that ends in it matches.
 	ends []bool
 }
 
 // The first states of every automaton: the pattern can no longer be found; it
-// has been found; the start of the line. In the first two, the rest of the line
-// is irrelevant.
+// has been found; the start of the line. The first two do not depend on the
+// rest of the line.
 const (
 	stateLost = iota
 	stateFound
 	stateFirst
 )
 
-// Limits on the work for one automaton: a short pattern may need very many
+// Limits on the work per automaton: even a short pattern may need very many
 // states.
 const (
 	maxStates       = 128
 	maxInstructions = 256
 )
 
-// matches reports whether the pattern is in the line; known is false if the
+// matches reports whether the line contains the pattern; known is false if the
 // line is not ASCII.
 func (a *automaton) matches(line string) (found, known bool) {
 	state := uint8(stateFirst)
@@ -50,8 +50,8 @@ func (a *automaton) matches(line string) (found, known bool) {
 	return a.ends[state], true
 }
 
-// newAutomaton returns the table of a regular expression of package regexp, or
-// nil if it depends on word boundaries or is too large.
+// newAutomaton returns the table for a regular expression of package regexp, or
+// nil if the expression depends on word boundaries or is too large.
 func newAutomaton(text string) *automaton {
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -113,8 +113,8 @@ func newAutomaton(text string) *automaton {
 // program is a compiled regular expression.
 type program struct{ *syntax.Prog }
 
-// after returns the instructions after one more byte. The pattern may begin
-// after any byte.
+// after returns the instructions reachable after one more byte. The pattern may
+// begin after any byte.
 func (p program) after(set []uint32, b rune) []uint32 {
 	next := []uint32{uint32(p.Start)}
 	for _, pc := range set {
@@ -125,8 +125,8 @@ func (p program) after(set []uint32, b rune) []uint32 {
 	return p.closure(next, 0)
 }
 
-// closure returns, in order, the instructions except jumps that are reachable
-// without reading a byte where the conditions of at hold.
+// closure returns, in order, the instructions that can be reached without
+// reading a byte where the conditions of at hold. It omits jumps.
 func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 	seen := make([]bool, len(p.Inst))
 	var out []uint32
@@ -162,7 +162,7 @@ func (p program) matched(set []uint32) bool {
 	return slices.ContainsFunc(set, func(pc uint32) bool { return p.Inst[pc].Op == syntax.InstMatch })
 }
 
-// keyOf returns a set as the key of a map.
+// keyOf returns a set as a map key.
 func keyOf(set []uint32) string {
 	var b []byte
 	for _, pc := range set {

@@ -42,7 +42,7 @@ func randomLine(r *rand.Rand) string {
 }
 
 // Compares an automaton with package regexp: both agree on every ASCII line,
-// and the automaton does not decide about other lines.
+// and the automaton reports other lines as unknown.
 func TestAutomatonIsTheRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	patterns := []string{
@@ -87,8 +87,7 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 	}
 }
 
-// Patterns without an automaton are matched by package regexp, with correct
-// results.
+// Package regexp matches patterns without an automaton, with correct results.
 func TestPatternsWithoutAnAutomaton(t *testing.T) {
 	for _, pattern := range []string{
 		`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions),
@@ -103,7 +102,7 @@ func TestPatternsWithoutAnAutomaton(t *testing.T) {
 	}
 }
 
-// A phone caches a limited number of patterns, each with its own options.
+// A phone caches a limited number of patterns, each together with its options.
 func TestPatternsAreKept(t *testing.T) {
 	var k linePatterns
 	same := func(w grepKey) bool {

@@ -16,7 +16,7 @@ import (
 // builtin is a command of the shell itself; it returns the exit status.
 type builtin func(s *shell, args []string) int
 
-// builtinNamed returns the builtin of that name, or nil.
+// builtinNamed returns the builtin with the given name, or nil.
 func builtinNamed(name string) builtin {
 	switch name {
 	case ":", "true":
@@ -66,7 +66,7 @@ func builtinProgram(c *Call) int {
 	return builtinNamed(c.Args[0])(c.shell, c.Args)
 }
 
-// complain is errorf for builtins that are also programs.
+// complain is errorf for builtins that also exist as programs.
 func (s *shell) complain(format string, args ...any) {
 	if s.outside {
 		s.write(2, fmt.Sprintf(format, args...)+"\n")
@@ -108,7 +108,7 @@ func echo(s *shell, args []string) int {
 	return s.say(text + end)
 }
 
-// wide matches a width in printf that would take much memory.
+// wide matches a printf width that would use too much memory.
 var wide = regexp.MustCompile(`%[-+ 0-9]*[0-9]{4}`)
 
 func printf(s *shell, args []string) int {
@@ -160,7 +160,7 @@ func cd(s *shell, args []string) int {
 	return 0
 }
 
-// count returns the operand of exit, break and continue.
+// count returns the numeric operand of exit, break or continue.
 func count(s *shell, args []string, otherwise int) (int, bool) {
 	if len(args) < 2 {
 		return otherwise, true
@@ -192,7 +192,7 @@ func leaveLoop(s *shell, args []string) int {
 	return 0
 }
 
-// setParams is set without options.
+// setParams implements set without options.
 func setParams(s *shell, args []string) int {
 	switch {
 	case len(args) < 2 || args[1] != "--" && strings.HasPrefix(args[1], "-"):
@@ -278,7 +278,7 @@ func execCommand(s *shell, args []string) int {
 	return status
 }
 
-// kill supports signals by number only.
+// kill supports signals only by number.
 func kill(s *shell, args []string) int {
 	signal, rest := SIGTERM, args[1:]
 	if len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
@@ -307,7 +307,7 @@ func kill(s *shell, args []string) int {
 	return status
 }
 
-// trap accepts only ignored signals: none is ever sent to a shell here.
+// trap only accepts ignored signals: no signal is ever sent to a shell here.
 func trap(s *shell, args []string) int {
 	if len(args) > 1 && args[1] != "" {
 		s.errorf("trap: commands are not supported by this shell")

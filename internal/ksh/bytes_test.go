@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// odd are bytes that a UTF-8 parser would reject or change: invalid sequences,
-// CR, and the code points that replace them internally.
+// odd lists bytes that a UTF-8 parser would reject or change: invalid
+// sequences, CR, and the code points that replace them internally.
 var odd = []string{
 	"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x80", "\r", "\r\n", "\r\r\n", "a\r\nb", "\n\r",
 	"\xc3\r", "\xff\xfe\r\n", "\ufffd",
@@ -15,8 +15,7 @@ var odd = []string{
 	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
-// oddScripts contain X, which is replaced with such a text without quotes in
-// it.
+// oddScripts contain X, which is replaced with each unquoted text in odd.
 var oddScripts = []string{
 	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
 	`printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,
@@ -30,7 +29,7 @@ var oddScripts = []string{
 	"for j in 'X' a; do printf '%s|' \"$j\"; done; (printf '%s' 'X'); { printf '%s' 'X'; }",
 }
 
-// dash is the reference for bytes, too: it accepts all except NUL.
+// dash is also the reference for bytes: it accepts all except NUL.
 func TestAnyBytes(t *testing.T) {
 	scripts := []string{
 		"echo a\r\necho b", "printf '[%s]' a\r b \r c", "echo \xff; echo a\xffb\xfec", "echo \\\xff \\\r\\\xc3\\\xa9",
@@ -81,14 +80,14 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	if want := "\u00e9 \xfe\r\n \xff\n1\n3\n1\n2\n\u00e9\n"; a.out != want {
 		t.Errorf("%+v, want %q", a, want)
 	}
-	// A character of several bytes counts as one, as in Android's mksh
+	// A multi-byte character counts as one, as in Android's mksh
 	// (MKSH_ASSUME_UTF8).
 	if a := newMachine().ask(t, "x=\u00e9\xff\u00e8; echo ${x#?} ${x%?} ${#x}"); a.out != "\xff\u00e8 \u00e9\xff 3\n" {
 		t.Errorf("%+v", a)
 	}
 }
 
-// A word with any content is returned byte for byte in every way that a quoted
+// A word with any content is preserved byte for byte in every way that a quoted
 // word can be used, and is equal to itself.
 func FuzzQuotedBytes(f *testing.F) {
 	for _, text := range odd {
@@ -111,7 +110,7 @@ func FuzzQuotedBytes(f *testing.F) {
 	})
 }
 
-// opaque makes every text valid UTF-8, and plain reverses it.
+// opaque converts every text to valid UTF-8, and plain reverses the conversion.
 func FuzzOpaque(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)

@@ -21,14 +21,14 @@ var (
 )
 
 // expansion expands the words of one command within a byte limit; it implements
-// expand.WriteEnviron of package expand, which has no limit itself.
+// expand.WriteEnviron for package expand, which has no limit itself.
 type expansion struct {
 	*shell
 	left int
 	err  error
 }
 
-// expand calls f with a configuration of package expand.
+// expand calls f with a configuration for package expand.
 func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err error) {
 	e := &expansion{shell: s, left: maxWords}
 	defer recovered(&err)
@@ -40,7 +40,7 @@ func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err erro
 	return cmp.Or(e.err, err)
 }
 
-// spend uses n bytes of the limit and reports whether any are left.
+// spend uses n bytes of the limit and reports whether that many were left.
 func (e *expansion) spend(n int) bool {
 	e.left -= n
 	if e.err == nil && e.left < 0 {
@@ -99,7 +99,7 @@ func (e *expansion) Set(name string, v expand.Variable) error {
 // Each serves ${!prefix*}, which this shell does not support.
 func (e *expansion) Each(func(string, expand.Variable) bool) {}
 
-// substitute runs $(...).
+// substitute runs the commands of $(...).
 func (e *expansion) substitute(w io.Writer, c *syntax.CmdSubst) error {
 	if e.tooDeep() {
 		return fatalError{errors.New("recursion too deep")}
@@ -138,7 +138,7 @@ func (s *shell) fields(words []*syntax.Word) ([]string, error) {
 	})
 }
 
-// text expands a word to one text.
+// text expands a word to one text, without splitting it.
 func (s *shell) text(w *syntax.Word) (text string, err error) {
 	err = s.expand(func(_ *expansion, cfg *expand.Config) error {
 		text, err = expand.Literal(cfg, w)
@@ -147,7 +147,7 @@ func (s *shell) text(w *syntax.Word) (text string, err error) {
 	return plain(text), err
 }
 
-// matches reports whether a text matches the pattern that a word expands to.
+// matches reports whether a text matches the pattern to which a word expands.
 func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 	return hit, s.expand(func(_ *expansion, cfg *expand.Config) error {
 		p, err := expand.Pattern(cfg, w)
@@ -156,8 +156,8 @@ func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 	})
 }
 
-// compile returns the regular expression of an opaque pattern; an invalid
-// pattern is taken literally.
+// compile returns the regular expression for an opaque pattern; an invalid
+// pattern is matched literally.
 func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	if text, err := pattern.Regexp(p, mode); err == nil {
 		if re, err := regexp.Compile(text); err == nil {
@@ -167,11 +167,10 @@ func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	return regexp.MustCompile("^" + regexp.QuoteMeta(p) + "$")
 }
 
-// Globs are not expanded by package expand: it splits and joins paths by the
-// rules of the host. Instead, the characters of a glob that are not quoted pass
-// through it as code points that opaque leaves free. Those in the values of
-// unquoted variables stand for themselves, which is the one difference from
-// mksh.
+// Package expand does not expand globs: it would split and join paths by the
+// rules of the host. Instead, unquoted glob characters pass through it as code
+// points that opaque does not use. Glob characters in the values of unquoted
+// variables are literal, which is the only difference from mksh.
 
 const globs = "*?["
 
@@ -201,7 +200,7 @@ func markGlobs(words []*syntax.Word) {
 	}
 }
 
-// globPattern turns the marks of markGlobs into a pattern.
+// globPattern converts the marks of markGlobs to a pattern.
 func globPattern(field string) string {
 	var b strings.Builder
 	for _, r := range field {
@@ -214,7 +213,7 @@ func globPattern(field string) string {
 	return b.String()
 }
 
-// glob returns the files that match a field, or the field itself.
+// glob returns the files that match a field or, if none do, the field itself.
 func (e *expansion) glob(field string) ([]string, error) {
 	p := globPattern(field)
 	if !pattern.HasMeta(p, 0) {
@@ -272,7 +271,7 @@ func (e *expansion) list(dir, segment string, dirs bool) []string {
 	return out
 }
 
-// number parses an operand of test.
+// number parses a numeric operand of test.
 func number(text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil && text != "" {

@@ -11,13 +11,13 @@ import (
 type grepping struct {
 	*Call
 	pattern *linePattern
-	// The options -v, -c, -l, -q, -o and -s, and whether lines begin with the
-	// name of their file.
+	// The options -v, -c, -l, -q, -o and -s, and whether lines are prefixed
+	// with their file name.
 	invert, count, list, quiet, only, silent, named bool
 	found                                           bool
 }
 
-// grep follows toybox: the status is 0 if a line was found, 1 if none was and 2
+// grep follows toybox: the status is 0 if a line matched, 1 if none did, and 2
 // after an error.
 func grep(c *Call) int {
 	g := &grepping{Call: c}
@@ -69,10 +69,10 @@ func grep(c *Call) int {
 	return g.files(rest)
 }
 
-// linePattern is the pattern that grep matches with each line.
+// linePattern is the pattern that grep matches against each line.
 type linePattern struct {
 	*regexp.Regexp
-	fast *automaton // nil if the pattern has none
+	fast *automaton // nil if the pattern has no automaton
 }
 
 // in reports whether the line matches.
@@ -85,7 +85,7 @@ func (p *linePattern) in(line string) bool {
 	return p.MatchString(line)
 }
 
-// grepKey identifies the patterns of a grep; patterns has one per line.
+// grepKey identifies the patterns of a grep; patterns contains one per line.
 type grepKey struct {
 	patterns        string
 	extended, fixed bool
@@ -125,8 +125,8 @@ func (k *linePatterns) get(w grepKey) (*linePattern, error) {
 func grepPattern(w grepKey) (*linePattern, error) {
 	var alternatives []string
 	for line := range strings.SplitSeq(w.patterns, "\n") {
-		// Package regexp rejects invalid UTF-8 in a pattern and matches each
-		// such byte of a text as U+FFFD.
+		// Package regexp rejects invalid UTF-8 in a pattern and treats each
+		// invalid byte of a text as U+FFFD.
 		line = string([]rune(line))
 		if w.fixed {
 			line = regexp.QuoteMeta(line)
@@ -145,8 +145,8 @@ func grepPattern(w grepKey) (*linePattern, error) {
 }
 
 // posixPattern converts a POSIX regular expression to Go's syntax. They differ
-// in the meaning of a backslash in brackets and, in basic ones, before
-// operators.
+// in the meaning of a backslash inside brackets and, in basic expressions,
+// before operators.
 func posixPattern(p string, extended bool) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {

@@ -1,14 +1,15 @@
-// Package ksh is the shell of a simulated machine, with the small programs that
-// scripts expect: an evaluator over the syntax trees and word expansions of
-// mvdan.cc/sh/v3, which parses mksh, the shell of Android. Files, clock and
-// processes are those of a System; nothing on the host is read, written or
-// started.
+// Package ksh implements the shell of a simulated machine, with the small
+// programs that scripts expect: an evaluator over the syntax trees and word
+// expansions of mvdan.cc/sh/v3, which parses mksh, the shell of Android. A
+// System provides files, clock and processes; nothing on the host is read,
+// written or started.
 //
-// It has what leakgate and its tests send: pipes, redirections, background
-// jobs, if, for, while, until and case, expansions and globs. Whatever else the
-// parser accepts is refused before the script starts. Variables, words,
-// captured output, recursion and jobs are bounded, so that a hostile script
-// cannot exhaust memory, and a script that never ends stops with its context.
+// It supports what leakgate and its tests send: pipes, redirections, background
+// jobs, if, for, while, until and case, expansions and globs. Everything else
+// that the parser accepts is rejected before the script starts. Variables,
+// words, captured output, recursion and jobs are bounded, so a hostile script
+// cannot exhaust memory. A script that never ends is stopped when its context
+// is canceled.
 package ksh
 
 import (
@@ -24,8 +25,8 @@ import (
 	"time"
 )
 
-// System is the machine that a shell runs on. Paths are absolute and clean,
-// except for that of Clean. Its methods may be called concurrently.
+// System is the machine on which a shell runs. Paths are absolute and clean,
+// except the argument of Clean. Its methods may be called concurrently.
 type System interface {
 	// Clean returns the absolute path of name as seen from dir, without links.
 	Clean(dir, name string) string
@@ -33,41 +34,40 @@ type System interface {
 	// ReadDir lists a directory, sorted by name.
 	ReadDir(path string, c Cred) ([]FileInfo, error)
 	Open(path string, c Cred) (io.Reader, error)
-	// Create opens a file for writing, truncated unless add is set.
+	// Create opens a file for writing, and truncates it unless add is set.
 	Create(path string, c Cred, add bool) (io.Writer, error)
 	Mkdir(path string, c Cred) error
-	// Remove removes a file, or with all also a directory and what is in it.
+	// Remove removes a file or, with all, also a directory and its contents.
 	Remove(path string, c Cred, all bool) error
 
-	// Program returns the program with the given name in PATH or path.
+	// Program returns the program with the given path, or name in PATH.
 	Program(name string) (Program, bool)
-	// Start adds a process to the group of its leader. Its context ends, with a
-	// Signal as its cause, when the process is killed.
+	// Start adds a process to the group of its leader. When the process is
+	// killed, its context is canceled with a Signal as the cause.
 	Start(ctx context.Context, leader Process) (context.Context, Process)
-	// Signal sends a signal to a process, or to the group -pid if pid is
-	// negative.
+	// Signal sends a signal to a process or, if pid is negative, to the group
+	// -pid.
 	Signal(c Cred, pid, signal int) error
 	UserName(uid int) string
 
 	Now() time.Time
-	// Sleep waits until the time has passed on the machine or ctx ends.
+	// Sleep waits until the time has passed on the machine or ctx is done.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Cred identifies who accesses a file. PID is the process of /proc/self, 0 for
-// none.
+// Cred identifies who accesses a file. PID is the process of /proc/self, or 0.
 type Cred struct{ UID, PID int }
 
 // Process is an entry of the process table.
 type Process struct {
 	PID, Group, Parent, UID int
-	// Cancel ends the process's context, End removes it from the table.
+	// Cancel cancels the process's context; End removes it from the table.
 	Cancel context.CancelCauseFunc
 	End    func()
 }
 
-// FileInfo describes a file. Owner is a uid, Target the target of a symbolic
-// link, "" for other files.
+// FileInfo describes a file. Owner is a uid; Target is the target of a symbolic
+// link, or "" for other files.
 type FileInfo interface {
 	fs.FileInfo
 	Owner() int
@@ -121,8 +121,8 @@ func (c *Call) Run(uid int, dir string, args []string) int {
 	return sub.finish()
 }
 
-// Getopt reads options like toybox: the letters of spec, those followed by a
-// colon with a value. Options may follow operands, unless spec begins with ^.
+// Getopt parses options like toybox: spec lists the letters, those with a value
+// followed by a colon. Options may follow operands unless spec begins with ^.
 // ok is false after an error, which has been reported.
 func (c *Call) Getopt(spec string, each func(opt byte, value string)) (operands []string, ok bool) {
 	spec, first := strings.CutPrefix(spec, "^")
@@ -171,12 +171,12 @@ const (
 	SIGTERM = 15
 )
 
-// Signal is the cause of a context that was ended by a signal.
+// Signal is the cause of a context that a signal canceled.
 type Signal int
 
 func (s Signal) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
 
-// Status returns the exit status of a command whose context has ended.
+// Status returns the exit status of a command whose context is done.
 func Status(ctx context.Context) int {
 	var s Signal
 	if errors.As(context.Cause(ctx), &s) {
@@ -185,7 +185,7 @@ func Status(ctx context.Context) int {
 	return 128 + SIGHUP
 }
 
-// ErrorText returns the strerror text for an error of a System.
+// ErrorText returns the strerror text for an error returned by a System.
 func ErrorText(err error) string {
 	for _, e := range []struct {
 		err  error
@@ -217,17 +217,17 @@ type Options struct {
 	// Variables are set at the start, in addition to HOME, IFS and PWD.
 	Variables map[string]string
 	Stdin     io.Reader
-	// Stdout and Stderr may be the same writer, but are never written
+	// Stdout and Stderr may be the same writer, which is never written
 	// concurrently.
 	Stdout, Stderr io.Writer
 	// NotFound is printed after an unknown command's name; default "not found".
 	NotFound string
 }
 
-// Run runs a command line and returns its exit status once all that it started
-// has ended, background jobs included. ctx is that of the leader. Stdin is read
-// by a goroutine that starts with the first read of a command and ends with the
-// input, so the owner of Stdin must end it after Run has returned.
+// Run runs a command line and returns its exit status once everything that it
+// started has ended, including background jobs. ctx is the leader's. Stdin is
+// read by a goroutine that starts with the first read of a command and ends
+// with the input, so the owner of Stdin must end it after Run has returned.
 func Run(ctx context.Context, o Options) int {
 	in := &stdin{r: o.Stdin, pipe: newPipe()}
 	defer in.pipe.closeReader()
@@ -255,7 +255,7 @@ func Run(ctx context.Context, o Options) int {
 	return s.finish()
 }
 
-// SameWriter reports whether two writers are the same. Writers of a type that
+// SameWriter reports whether two writers are identical. Writers of a type that
 // cannot be compared count as different.
 func SameWriter(a, b io.Writer) (equal bool) {
 	defer func() {

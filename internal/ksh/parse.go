@@ -14,17 +14,17 @@ const (
 	// maxCommand is the kernel's MAX_ARG_STRLEN.
 	maxCommand = 128 << 10
 	// maxOpeners bounds everything that can nest in a command line: the parser
-	// recurses, and each level takes about 4 kB of stack.
+	// is recursive, and each level uses about 4 kB of stack.
 	maxOpeners = 4000
 )
 
-// parseError is a command line that cannot be parsed.
+// parseError is an error in a command line that cannot be parsed.
 type parseError struct{ error }
 
 func (e parseError) Error() string { return plain(e.error.Error()) }
 
-// parse parses a script of mksh and rejects unsupported syntax. All texts in
-// the result are opaque.
+// parse parses an mksh script and rejects unsupported syntax. All texts in the
+// result are opaque.
 func parse(text string) (list []*syntax.Stmt, err error) {
 	if len(text) > maxCommand {
 		return nil, errors.New("argument list too long")
@@ -58,14 +58,14 @@ func parse(text string) (list []*syntax.Stmt, err error) {
 	return f.Stmts, nil
 }
 
-// openers are all tokens that can make the parser recurse one level deeper.
+// openers lists all tokens that can make the parser recurse one level deeper.
 var openers = []string{
 	"(", "{", "[", "`", "?", "-", "+", "~", "!", "|", "&", "if", "for", "while", "until", "case", "do", "time",
 	"function",
 }
 
-// recovered converts a panic of the libraries, on input that they do not
-// expect, to an error.
+// recovered converts a panic in the libraries, caused by unexpected input, to
+// an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("bad substitution: %.200v", r)
@@ -122,8 +122,8 @@ func unsupported(n syntax.Node) string {
 }
 
 // unsupportedExpansion names the unsupported part of ${...}. Replacements are
-// unsupported because their results could be as large as the product of two
-// variables.
+// unsupported because a result could be as long as the product of the lengths
+// of two variables.
 func unsupportedExpansion(p *syntax.ParamExp) string {
 	const what = "bad substitution"
 	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil ||
@@ -151,7 +151,7 @@ func unsupportedExpansion(p *syntax.ParamExp) string {
 	return what
 }
 
-// trims reports whether an operator trims a pattern, like ${name#pattern}.
+// trims reports whether an operator trims a pattern, as in ${name#pattern}.
 func trims(op syntax.ParExpOperator) bool {
 	switch op {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
@@ -160,9 +160,9 @@ func trims(op syntax.ParExpOperator) bool {
 	return false
 }
 
-// prepare turns words into those that package expand understands: it does not
-// remove the backslashes of words that become a single text, nor keep quotes in
-// patterns to be trimmed, and it only expands globs by the rules of the host.
+// prepare converts words for package expand, which does not remove backslashes
+// from words that become a single text, ignores quotes in patterns to be
+// trimmed, and expands globs by the rules of the host.
 func prepare(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
@@ -188,7 +188,7 @@ func prepare(n syntax.Node) {
 	}
 }
 
-// unquote replaces characters after a backslash by quoted ones.
+// unquote replaces escaped characters with quoted ones.
 func unquote(w *syntax.Word) {
 	if w == nil {
 		return
@@ -217,8 +217,8 @@ func unquote(w *syntax.Word) {
 	w.Parts = out
 }
 
-// quotePattern turns a quoted part of a pattern into plain text that is matched
-// literally.
+// quotePattern converts a quoted part of a pattern to plain text that is
+// matched literally.
 func quotePattern(part syntax.WordPart) syntax.WordPart {
 	text := ""
 	switch part := part.(type) {
@@ -235,14 +235,15 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 	return &syntax.Lit{Value: pattern.QuoteMeta(text, 0)}
 }
 
-// mksh and file names take any bytes but NUL. The parser only takes UTF-8, and
-// so does package regexp in patterns; in texts it does not distinguish two
-// invalid bytes. Such bytes pass through both as code points that nothing else
-// uses. So does CR, which the parser drops at the end of a line and takes for a
-// blank elsewhere; to mksh it is an ordinary character (sh.h, C_LEX1).
+// mksh scripts and file names may contain any bytes except NUL. The parser
+// accepts only UTF-8, and so does package regexp in patterns; in texts, package
+// regexp does not distinguish two invalid bytes. Such bytes pass through both
+// as code points that nothing else uses. The same applies to CR, which the
+// parser drops at the end of a line and treats as a blank elsewhere; in mksh it
+// is an ordinary character (sh.h, C_LEX1).
 
-// opaqueBase stands for byte 0, opaqueBase+255 for the last one: the end of the
-// last private use area. Code points of a script that are in it are replaced
+// opaqueBase represents byte 0, opaqueBase+255 the last byte: the end of the
+// last private use area. Code points of a script in this range are replaced
 // byte by byte. opaqueBase+'*' and similar runes are globs, see markGlobs.
 const opaqueBase = 0x10ff00
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Programs returns the programs of this package by name: the toybox programs
-// that leakgate's scripts call, and the builtins that are also programs.
+// that leakgate's scripts call, and the builtins that also exist as programs.
 func Programs() map[string]Program {
 	all := map[string]Program{
 		"cat": cat, "date": date, "grep": grep, "ls": ls, "md5sum": md5sum, "mkdir": mkdir, "nice": nice, "rm": rm,
@@ -29,7 +29,7 @@ func Programs() map[string]Program {
 	return all
 }
 
-// Open opens a file, or the standard input for "-".
+// Open opens a file, or the standard input if the name is "-".
 func (c *Call) open(name string) (io.Reader, error) {
 	if name == "-" {
 		return c.In, nil
@@ -38,12 +38,12 @@ func (c *Call) open(name string) (io.Reader, error) {
 	return reader{c.Ctx, &content{r: r}}, err
 }
 
-// path returns the path of a file that was named by an argument.
+// path returns the path of the file that an argument names.
 func (c *Call) path(name string) string { return c.shell.sys.Clean(c.Dir, name) }
 
 func (c *Call) stat(name string) (FileInfo, error) { return c.shell.sys.Stat(c.path(name), c.Cred) }
 
-// eachFile calls f for every file, or for the standard input if there is none.
+// eachFile calls f for every file, or for the standard input if none is given.
 func (c *Call) eachFile(names []string, f func(name string, r io.Reader)) (status int) {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -57,7 +57,7 @@ func (c *Call) eachFile(names []string, f func(name string, r io.Reader)) (statu
 	})
 }
 
-// each calls f for every operand; it reports errors and returns the exit
+// each calls f for every operand; it reports f's errors and returns the exit
 // status.
 func (c *Call) each(names []string, format string, f func(name string) error) (status int) {
 	for _, name := range names {
@@ -71,8 +71,8 @@ func (c *Call) each(names []string, format string, f func(name string) error) (s
 	return status
 }
 
-// eachLine calls f for every line, with its end, until f returns false. A line
-// that is longer than a command line may be comes in pieces.
+// eachLine calls f for every line, including its newline, until f returns
+// false. A line longer than the maximum command line is passed in pieces.
 func (c *Call) eachLine(r io.Reader, f func(line string) bool) {
 	if c.lines == nil {
 		c.lines = bufio.NewReader(r)
@@ -87,7 +87,7 @@ func (c *Call) eachLine(r io.Reader, f func(line string) bool) {
 	}
 }
 
-// readLine reads a line of bounded length, with its end.
+// readLine reads a line of bounded length, including its newline.
 func readLine(in *bufio.Reader) (string, error) {
 	var line []byte
 	for {
@@ -213,7 +213,7 @@ func ls(c *Call) int {
 	})
 }
 
-// ModeText returns the first column of ls -l.
+// ModeText returns the first column of the output of ls -l.
 func ModeText(m fs.FileMode) string {
 	kind := "-"
 	switch {
@@ -272,7 +272,7 @@ func sleep(c *Call) int {
 	return 0
 }
 
-// nice runs a command unchanged: processes here do not compete for the CPU.
+// nice runs a command unchanged: processes here do not compete for CPU time.
 func nice(c *Call) int {
 	rest, ok := c.Getopt("^n:", func(byte, string) {})
 	if !ok || len(rest) == 0 {

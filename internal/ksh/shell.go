@@ -34,7 +34,7 @@ type session struct {
 }
 
 // shell evaluates commands. The interpreter of mvdan.cc/sh is not used because
-// parts of it reach the host (named pipes for <(...), stat for `type`), its
+// parts of it access the host (named pipes for <(...), stat for `type`), its
 // pipes are those of the operating system, which a synctest bubble cannot see,
 // and nothing bounds its recursion.
 type shell struct {
@@ -47,25 +47,25 @@ type shell struct {
 	params []string
 	fds    [maxFD]end
 	vars   map[string]string
-	size   int // of vars, in bytes
+	size   int // size of vars in bytes
 
 	status  int
 	job     int // pid of the last background job
 	depth   int
 	running sync.WaitGroup
-	// loops counts the loops around a command; breaks and skips count the loops
-	// that break and continue still have to leave.
+	// loops counts the loops around the current command; breaks and skips count
+	// the loops that break and continue still have to leave.
 	loops, breaks, skips int
 	exiting              bool
 	// keepFDs means that exec has changed the redirections of the shell itself.
 	keepFDs bool
-	// substituted: a $(...) has set the status since the command began.
+	// substituted means that a $(...) has set the status of this command.
 	substituted bool
-	// outside means that a builtin runs as the program of the same name.
+	// outside means that a builtin runs as the program with the same name.
 	outside bool
 }
 
-// script runs a text in this shell. A syntax error ends the shell, unless stays
+// script runs a text in this shell. A syntax error ends the shell unless stays
 // is set, as for eval.
 func (s *shell) script(text string, stays bool) {
 	list, err := parse(text)
@@ -113,7 +113,7 @@ func (s *shell) finish() int {
 	return s.status
 }
 
-// errorf reports an error in the name of the shell.
+// errorf reports an error, prefixed with the name of the shell.
 func (s *shell) errorf(format string, args ...any) {
 	s.write(2, s.name+": "+fmt.Sprintf(format, args...)+"\n")
 }
@@ -138,7 +138,7 @@ func (s *shell) writer(fd int) io.Writer {
 	return writer{s.ctx, s.fds[fd].sink, func() { s.cancel(Signal(SIGPIPE)) }}
 }
 
-// clone returns a subshell with a context of its own.
+// clone returns a subshell with its own context.
 func (s *shell) clone() *shell {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	return &shell{
@@ -148,7 +148,7 @@ func (s *shell) clone() *shell {
 	}
 }
 
-// tooDeep reports whether nesting has reached its limit, with a message.
+// tooDeep reports whether the nesting limit is reached, with a message.
 func (s *shell) tooDeep() bool {
 	if s.depth < maxDepth {
 		return false
@@ -204,8 +204,8 @@ func statusOf(ok bool) int {
 	return 1
 }
 
-// spawn runs f in the subshell c on its own goroutine and calls done at its
-// end; finish waits for it.
+// spawn runs f in the subshell c on a separate goroutine and then calls done;
+// finish waits for it.
 func (s *shell) spawn(c *shell, f func(*shell), done func()) bool {
 	if s.jobs.Add(1) > maxJobs {
 		s.jobs.Add(-1)
@@ -312,7 +312,7 @@ func (s *shell) ifClause(cm *syntax.IfClause) {
 	}
 }
 
-// loop runs the statements of a loop; more is false when the loop has ended.
+// loop runs the body of a loop; more is false when the loop has ended.
 func (s *shell) loop(list []*syntax.Stmt) (more bool) {
 	s.loops++
 	s.stmts(list)
@@ -384,7 +384,7 @@ func (s *shell) caseClause(cm *syntax.CaseClause) {
 	}
 }
 
-// redirect opens what the redirections name.
+// redirect opens the files that the redirections name.
 func (s *shell) redirect(list []*syntax.Redirect) error {
 	for _, rd := range list {
 		target, err := s.text(rd.Word)

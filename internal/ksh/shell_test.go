@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// posixScripts have the same result in every POSIX shell.
+// posixScripts lists scripts that have the same result in every POSIX shell.
 var posixScripts = []string{
 	`echo a  b "c  d" 'e  f' g\ \ h`, `printf '%s|%d|%x|%5s|%-5s|%%|%03d\n' a 10 255 b c 7`, `printf '%s\n' a b c`,
 	`echo -n x; echo y`,
@@ -90,7 +90,8 @@ func checkDash(t *testing.T, script string) {
 	}
 }
 
-// TestMKSH tests what mksh does and POSIX leaves open, and what is rejected.
+// TestMKSH tests the behavior of mksh that POSIX does not specify, and what is
+// rejected.
 func TestMKSH(t *testing.T) {
 	const refused = ": not supported by this shell\n"
 	for script, want := range map[string]answer{
@@ -188,7 +189,7 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A failing writer ends the command, like a lost connection.
+// A write error ends the command, as when the connection is lost.
 func TestLostOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -201,7 +202,7 @@ func TestLostOutput(t *testing.T) {
 	})
 }
 
-// bombs are command lines that use unlimited time or memory.
+// bombs lists command lines that use unlimited time or memory.
 var bombs = []string{
 	"while true; do :; done", "until false; do :; done", "while :; do x=$x$x.; done",
 	"while :; do x=$x$x$x$x; set -- $x $x; done",
@@ -227,8 +228,8 @@ var bombs = []string{
 	"while :; do echo ${a:-" + strings.Repeat("${a:-x", 3000) + strings.Repeat("}", 3001) + "; done",
 }
 
-// Every command line ends with its context, and the host's memory is not
-// exhausted.
+// Every command ends when its context is canceled, and does not exhaust the
+// host's memory.
 func TestBombs(t *testing.T) {
 	before := heapInUse()
 	for _, bomb := range bombs {
@@ -268,7 +269,7 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	}
 }
 
-// The peak memory of a command is bounded, too.
+// The peak memory of a command is also bounded.
 func TestMemoryOfExpansions(t *testing.T) {
 	for _, bomb := range bombs {
 		m := newMachine()
@@ -289,7 +290,7 @@ func TestMemoryOfExpansions(t *testing.T) {
 	}
 }
 
-// Texts that nest more deeply than the stack of any parser allows.
+// Texts that nest more deeply than any parser's stack allows.
 func TestDeepText(t *testing.T) {
 	for _, opener := range []string{
 		"(", "{ ", "$(", "`", "if ", "while ", "! ", "f() ", "$((", "$((-", "$((1?", "${a:-", "((1?", "[[ ( ",
@@ -306,8 +307,8 @@ func TestDeepText(t *testing.T) {
 	}
 }
 
-// FuzzShell checks that every command line ends, with its processes, and that
-// parsing does not depend on the previous command line.
+// FuzzShell checks that every command line ends together with its processes,
+// and that parsing does not depend on the previous command line.
 func FuzzShell(f *testing.F) {
 	for _, s := range append(posixScripts, bombs...) {
 		f.Add(s)
@@ -337,7 +338,7 @@ func FuzzGrepPattern(f *testing.F) {
 				t.Fatalf("%q in %q at %v", p, line, span)
 			}
 		}
-		// A fixed pattern matches itself.
+		// A pattern without special characters matches itself.
 		if fixed, err := grepPattern(grepKey{p, false, true}); err != nil || !strings.Contains(p, "\n") &&
 			!fixed.MatchString("x"+p+"y") {
 			t.Fatalf("fixed pattern %q: %v", p, err)

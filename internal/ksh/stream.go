@@ -9,7 +9,7 @@ import (
 )
 
 // source and sink are the two ends of a command's input and output. Both return
-// when ctx ends, so that no command outlives its shell.
+// when ctx is done, so no command outlives its shell.
 type source interface {
 	read(ctx context.Context, b []byte) (int, error)
 }
@@ -24,11 +24,11 @@ type end struct {
 	sink
 }
 
-// errPipe is the error for which a process gets SIGPIPE.
+// errPipe is the error that corresponds to SIGPIPE in a real process.
 var errPipe = syscall.EPIPE
 
-// pipe is a pipe that holds a few chunks, so that its memory is bounded. It
-// only waits on channels, which a synctest bubble can observe.
+// pipe is a pipe that holds a few chunks, which bounds its memory. It waits
+// only on channels, which a synctest bubble can observe.
 type pipe struct {
 	chunks chan []byte
 	// The reader that holds token owns rest.
@@ -109,8 +109,8 @@ func (p *pipe) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// stdin is the input of a command line. Its first read starts a goroutine that
-// copies it into a pipe, until the input ends.
+// stdin is the input of a command line. The first read starts a goroutine that
+// copies the input into a pipe until it ends.
 type stdin struct {
 	r    io.Reader
 	pipe *pipe
@@ -161,7 +161,7 @@ func (o *outlet) write(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// content is a file that is read; several commands may share its position.
+// content is a file open for reading; several commands may share its position.
 type content struct {
 	mu sync.Mutex
 	r  io.Reader
@@ -173,12 +173,12 @@ func (c *content) read(_ context.Context, b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// file is a file that is written.
+// file is a file open for writing.
 type file struct{ w io.Writer }
 
 func (f file) write(_ context.Context, b []byte) (int, error) { return f.w.Write(b) }
 
-// buffer is a sink that keeps what is written, up to a limit.
+// buffer is a sink that stores what is written, up to a limit.
 type buffer struct {
 	mu   sync.Mutex
 	data []byte
@@ -197,7 +197,7 @@ func (k *buffer) write(_ context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reader and writer bind an end to the context of a command.
+// reader and writer bind an end to a command's context.
 type reader struct {
 	ctx context.Context
 	source
@@ -213,7 +213,7 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.read(r.ctx, b)
 }
 
-// writer calls broken when its output is no longer read, like SIGPIPE.
+// writer calls broken when its output is no longer read, as SIGPIPE would.
 type writer struct {
 	ctx context.Context
 	sink

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// machine is a System in memory. It uses the test's clock.
+// machine is an in-memory System. It uses the test's clock.
 type machine struct {
 	mu    sync.Mutex
 	files map[string][]byte // nil for a directory
@@ -100,7 +100,7 @@ func (m *machine) Open(name string, _ Cred) (io.Reader, error) {
 	return bytes.NewReader(data), nil
 }
 
-// written is a file opened for writing; it holds at most 1 MB.
+// written is a file open for writing; it holds at most 1 MB.
 type written struct {
 	m    *machine
 	name string

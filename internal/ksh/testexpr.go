@@ -28,7 +28,7 @@ func (s *shell) evaluate(words []string) (bool, error) {
 	switch n := len(words); {
 	case n < 2:
 		return n == 1 && words[0] != "", nil
-	// Two operands with an operator between them have precedence: [ ! = x ].
+	// Two operands with an operator between them take precedence: [ ! = x ].
 	case n == 3 && strings.Contains(" = == != -eq -ne -lt -le -gt -ge ", " "+words[1]+" "):
 		return compare(words[0], words[1], words[2])
 	case words[0] == "!":
