@@ -14,14 +14,15 @@ import (
 // Pulse is the smallest set of values that shows whether a device responds and
 // whether it rebooted.
 type Pulse struct {
-	// Up, Boot and UID are as in Facts; they change across a reboot.
+	// Up, Boot and UID have the same meaning as in Facts; they change across a
+	// reboot.
 	Up   time.Duration
 	Boot string
 	UID  int
 }
 
-// ReadPulse reads the pulse of a device in one short round trip, which even a
-// very busy phone answers. The deadline is in real time.
+// ReadPulse reads the pulse of a device in one round trip, which is so short
+// that even a very busy phone answers. The deadline is in real time.
 func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, deadline,
@@ -40,11 +41,13 @@ func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, 
 	return Pulse{Up: up, Boot: bootID(parts["boot"]), UID: dumpsys.ParseUID(string(parts["id"]))}, nil
 }
 
-// bootCommand prints the boot id, or nothing.
+// bootCommand is the command that prints the boot id, or nothing if it cannot
+// be read.
 const bootCommand = "cat /proc/sys/kernel/random/boot_id 2>/dev/null"
 
-// bootID returns the text if it has the form of a boot id. If the kernel has
-// none, or the shell may not read it, the output is empty or an error message.
+// bootID returns the boot id, or "" if the text does not have the form of one.
+// If the kernel has no boot id, or the shell may not read it, the text is empty
+// or an error message.
 func bootID(text []byte) string {
 	id := strings.TrimSpace(string(text))
 	if len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" {

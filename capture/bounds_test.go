@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An impossible value makes the whole reading an error if it is the value that
-// is judged; any other impossible value becomes unknown.
+// If the value that is judged is impossible, the whole reading is an error; any
+// other impossible value becomes unknown.
 func TestImpossibleReadings(t *testing.T) {
 	status := Target{Process: Process{Name: "com.p5", PID: 5, Start: 500}, Level: Level{Source: Status}}
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestImpossibleReadings(t *testing.T) {
 	}
 }
 
-// If the device printed neither output nor a message, nothing follows the
+// If the device printed neither output nor a message, the error ends with the
 // reason.
 func TestMissingValueWithoutErrorOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\n") + end

@@ -21,7 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// holdVariable makes this test binary a process that holds memory and waits.
+// holdVariable is the environment variable that makes this test binary hold so
+// many MB of memory and wait.
 const holdVariable = "LEAKGATE_TEST_HOLD_MB"
 
 func TestMain(m *testing.M) {
@@ -58,7 +59,7 @@ func holder(t testing.TB, name string, mb int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the process has nothing else to wait for
+		_ = cmd.Process.Kill() // the process would wait forever
 		_ = cmd.Wait()
 	})
 	if _, err := out.Read(make([]byte, 8)); err != nil {
@@ -81,7 +82,8 @@ func connect(t testing.TB, o hostdevice.Options) (*hostdevicetest.Running, *adb.
 	return r, dev
 }
 
-// targets finds the processes and the level of each.
+// targets finds the processes that match the pattern and probes the level of
+// each.
 func targets(t testing.TB, dev capture.Device, pattern capture.Pattern) []capture.Target {
 	t.Helper()
 	facts, err := capture.ReadFacts(context.Background(), dev)
@@ -173,9 +175,9 @@ func BenchmarkFastChannel(b *testing.B) {
 	}
 }
 
-// The kernel decides what a user build permits: the shell is not root, and the
-// app has another uid. The source that is used is reported, and so are the
-// reasons why better sources are not used.
+// On a user build, the kernel decides what may be read: the shell is not root,
+// and the app has another uid. The source that is used is reported, and so are
+// the reasons why better sources are not used.
 func TestLevelsOfAUserBuild(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to use two uids")

@@ -15,21 +15,22 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// listTimeout bounds listing the processes of a device, in real time.
+// listTimeout is the maximum real time for listing the processes of a device.
 const listTimeout = 10 * time.Second
 
-// systemServer is the process whose CPU time dumpsys uses.
+// systemServer is the name of the process that runs dumpsys meminfo, at the
+// cost of its own CPU time.
 const systemServer = "system_server"
 
 // Found is the result of one scan of a device's processes.
 type Found struct {
-	// Processes are the processes that match a pattern, sorted by user, name
-	// and start. Several may have the same name: any app may name a process as
-	// it likes, and an earlier life may be stuck while dying.
+	// Processes holds the processes that match a pattern, sorted by user, name
+	// and start time. Several may have the same name: any app can choose any
+	// name for a process, and an earlier life may be stuck while dying.
 	Processes []Process
-	// Children were forked by one of Processes and still have its name: they
-	// are about to execute a program of their own, or are workers that keep the
-	// name.
+	// Children holds processes that were forked by one of Processes and still
+	// have its name: they are about to execute a program of their own, or are
+	// workers that keep the name.
 	Children []Process
 	// Unnamed counts processes whose command line contains a wanted text but
 	// whose name is not printable text of at most 255 bytes: no pattern can
@@ -50,8 +51,8 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 	}
 	files, ok := splitFiles(parts["files"], parts["total"])
 	if !ok {
-		// A process name may contain a separator, and some devices may not let
-		// the shell read the UUID file.
+		// findEachCommand is needed if the name of a process contains a UUID,
+		// or if the device does not let the shell read the UUID file.
 		m = shell.NewMarker()
 		parts, err = lookFor(ctx, dev, m, findEachCommand(m, patterns))
 		if err != nil {
@@ -79,17 +80,18 @@ func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (m
 // processFiles are the files of /proc/PID that identify a process.
 type processFiles struct{ stat, status, commandLine []byte }
 
-// uuidFile returns a new random UUID each time it is read (proc(5)). No process
-// can have that UUID in its name; a process with other UUIDs in its name
-// changes the number of UUIDs, which is detected.
+// uuidFile is a file that yields a new random UUID each time it is read
+// (proc(5)). No process can have that UUID in its name; a name that contains
+// other UUIDs changes the number of UUIDs, which is detected.
 const uuidFile = "/proc/sys/kernel/random/uuid"
 
 // processesPerCat bounds the arguments of one cat: Android 5 accepts 128 KiB.
 const processesPerCat = 100
 
-// findCommand lists the processes whose command line contains a wanted text.
-// grep -l reads every command line in one process, and one cat reads the files
-// of a hundred matches, with a UUID after each: starting one program takes
+// findCommand returns a command that finds the processes whose command line
+// contains a wanted text, and prints their files. grep -l reads all command
+// lines in one process, and one cat reads the files of a hundred matching
+// processes, with a UUID after each file: starting one program takes
 // milliseconds on a phone, so starting a thousand would take seconds.
 func findCommand(m shell.Marker, patterns []Pattern) string {
 	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
@@ -99,8 +101,8 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits returns the command that lists the command lines that contain a wanted
-// text.
+// hits returns the command that lists the paths of the command lines that
+// contain a wanted text.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
@@ -114,9 +116,9 @@ func hits(patterns []Pattern) string {
 // uuidLine is the form of a UUID with its line end.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
-// uuids returns the positions of the UUIDs in a text. It searches for their
-// line ends, because a regular expression took as long as everything else
-// together.
+// uuids returns the positions of the UUIDs in a text. It searches for line ends
+// and checks what precedes them: a regular expression took as long as the rest
+// of the search for processes.
 func uuids(text []byte) (at []int) {
 	for end := 0; ; end++ {
 		next := bytes.IndexByte(text[end:], '\n')
@@ -141,8 +143,8 @@ func isUUID(line []byte) bool {
 	return true
 }
 
-// splitFiles splits the output of findCommand. It returns false if the number
-// of UUIDs does not match the number of files.
+// splitFiles splits the output of findCommand into the files of each process.
+// It returns false if the number of UUIDs does not match the number of files.
 func splitFiles(text, total []byte) ([]processFiles, bool) {
 	n, err := strconv.Atoi(string(bytes.TrimSpace(total)))
 	ends := uuids(text)
@@ -168,14 +170,15 @@ func splitFiles(text, total []byte) ([]processFiles, bool) {
 // which could contain the files of another process.
 const identityLabel = ".id"
 
-// findEachCommand is findCommand with a separate program for each process.
+// findEachCommand is like findCommand, but starts separate programs for each
+// process.
 func findEachCommand(m shell.Marker, patterns []Pattern) string {
 	return "for f in $(" + hits(patterns) + "); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; " +
 		"cat $f; echo; echo " + string(m) + " $p" + identityLabel +
 		"; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; " + m.Echo("end")
 }
 
-// eachFile iterates over the files in the output of findEachCommand.
+// eachFile returns the files in the output of findEachCommand.
 func eachFile(parts map[string][]byte) []processFiles {
 	var out []processFiles
 	for label, line := range parts {
@@ -213,7 +216,7 @@ func collect(files []processFiles, patterns []Pattern) Found {
 	return found
 }
 
-// candidateProcess is a process that matches a pattern, with its parent.
+// candidateProcess is a process that matches a pattern, and its parent.
 type candidateProcess struct {
 	Process
 	parent int
@@ -252,8 +255,8 @@ func validName(name []byte) bool {
 		!strings.ContainsRune(s, twinSign)
 }
 
-// matchesPrefix reports whether a name that is not printable starts like a
-// pattern.
+// matchesPrefix reports whether a name begins with the fixed text of a pattern.
+// It is used for names that are not printable.
 func matchesPrefix(patterns []Pattern, name string) bool {
 	return slices.ContainsFunc(patterns, func(p Pattern) bool { return strings.HasPrefix(name, p.stem()) })
 }

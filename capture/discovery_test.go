@@ -11,14 +11,13 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// row is one process of a phone whose shell answers like a real one, with cat
-// and grep of text.
+// row is one process on a simulated phone.
 type row struct {
 	pid, parent, uid, start int
 	name                    string
 }
 
-// table answers the commands of FindProcesses.
+// table returns a device that answers the commands of FindProcesses.
 func table(rows []row, uuids bool) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		var b strings.Builder
@@ -51,14 +50,14 @@ func table(rows []row, uuids bool) *shelltest.Device {
 	}}
 }
 
-// All processes of one name are found; their children are recognized by the
-// parent, whatever the pids.
+// All processes with the same name are found; their children are recognized by
+// the parent, whatever the pids.
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},
 		{4100, 1, 10999, 200, "com.shop"},       // another app that took the name
-		{300, 4321, 10123, 950, "com.shop"},     // forked, and its pid wrapped around
-		{301, 300, 10123, 960, "com.shop"},      // forked by the previous one
+		{300, 4321, 10123, 950, "com.shop"},     // forked; pids have wrapped around
+		{301, 300, 10123, 960, "com.shop"},      // forked by the previous process
 		{302, 4321, 10124, 970, "com.shop"},     // an isolated process is not a fork
 		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
 		{5000, 800, 10123, 990, "com.shop"},     // a life that overlaps with the first

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// simulatedPhone runs com.shop, a debuggable app with two processes, on a phone
-// whose shell is not root and whose clock runs 100 times as fast. For a real
-// phone, use an adb.Device instead.
+// simulatedPhone returns a phone that runs com.shop, a debuggable app with two
+// processes. The phone's shell is not root, and its clock runs 100 times as
+// fast. For a real phone, use an adb.Device instead.
 func simulatedPhone() capture.Device {
 	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
 		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{

@@ -38,13 +38,14 @@ type Facts struct {
 	MemTotal int64
 	// UID is the uid of the shell: 0 is root, 2000 the usual shell.
 	UID int
-	// Up is the device's clock at the time of the reading: time since boot.
+	// Up is the device's clock at the time of the reading, as time since boot.
 	Up time.Duration
 	// Boot is an id that changes with each boot of the device
 	// (/proc/sys/kernel/random/boot_id); empty if unknown.
 	Boot string
-	// TimeScale is device seconds per real second, from 1 to 10000: 1 for a
-	// real phone. A simulated phone sets the property leakgate.time_scale.
+	// TimeScale is the number of device seconds per real second, from 1 to
+	// 10000: 1 for a real phone. A simulated phone sets it in the property
+	// leakgate.time_scale.
 	TimeScale float64
 }
 
@@ -76,8 +77,8 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"boot", bootCommand},
 		{"abi", "getprop ro.product.cpu.abi"},
 		{"fingerprint", "getprop ro.build.fingerprint"},
-		// The property is ro.kernel.qemu until Android 11, and ro.boot.qemu
-		// since (goldfish, init.ranchu.rc).
+		// The property is ro.kernel.qemu until Android 11, and ro.boot.qemu in
+		// later releases (goldfish, init.ranchu.rc).
 		{"emulator", "getprop ro.kernel.qemu; getprop ro.boot.qemu"},
 		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
 		{"size", "getprop dalvik.vm.heapsize"},
@@ -124,8 +125,8 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	return f, nil
 }
 
-// parseScale returns 1 if the scale is invalid. A scale below 1 would make a
-// run endless.
+// parseScale returns the time scale; if it is invalid, it returns 1 and false.
+// A scale below 1 would make a run endless.
 func parseScale(text string) (scale float64, ok bool) {
 	if text == "" {
 		return 1, true

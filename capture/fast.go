@@ -34,16 +34,15 @@ type Reading struct {
 	Threads       known.Int
 	// CPU is the total CPU time of the process.
 	CPU known.Duration
-	// Err is nil if the reading is a valid sample: the reading is from the
-	// requested process and contains the value that is read at the process's
-	// level.
+	// Err is nil if the reading is a valid sample: it is from the requested
+	// process and contains the value that is read at the process's level.
 	Err error
 }
 
 // Round is one round trip of the fast channel.
 type Round struct {
-	// Up is the device's clock at the beginning of the round trip: time since
-	// boot.
+	// Up is the device's clock at the beginning of the round trip, as time
+	// since boot.
 	Up time.Duration
 	// Took is the real duration of the round trip, measured on the host.
 	Took time.Duration
@@ -80,9 +79,9 @@ func NewFast(dev Device) *Fast {
 // fastPattern selects the lines of stat, status, smaps_rollup and smaps that a
 // round needs. The third branch matches the end of a stat line whose comm
 // contains a line break. The fourth matches the line of /proc/uptime, which is
-// the last file of every grep: this line proves that the output is complete,
-// whereas the exit status does not: a phone whose adbd loses it reports 0 even
-// for truncated output.
+// the last file of every grep. Only this line proves that the output is
+// complete: a phone whose adbd loses the exit status reports 0 even for
+// truncated output.
 const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^[0-9.]+ [0-9.]+$`
 
 // fastCommand returns the command line of an entire round. One grep reads the
@@ -115,13 +114,14 @@ func fastCommand(targets []Target, systemServer int) string {
 	}
 	if len(wrapped) > 0 {
 		// A command under another uid may fail without a message, so the end
-		// line comes after it.
+		// line is printed after it.
 		b.WriteString("; exec " + grep + " /dev/null uptime")
 	}
 	return b.String()
 }
 
-// wrappedReads returns one command for each uid that must be switched to.
+// wrappedReads returns one command for each run-as or su prefix that the
+// targets need.
 func wrappedReads(targets []Target, grep string) []string {
 	var order []shell.Prefix
 	files := map[shell.Prefix]string{}
@@ -142,11 +142,11 @@ func wrappedReads(targets []Target, grep string) []string {
 	return out
 }
 
-// Read makes one round over the targets. If it exceeds its deadline (real
-// time), one of the processes may be blocking it, because its memory map is
-// locked. Each process is then read alone: the unresponsive ones fail with
-// ErrNoAnswer, and the others are still read. Read returns an error if the
-// device did not answer; the error of one process is in its reading.
+// Read makes one round over the targets. If the round exceeds its deadline
+// (real time), one of the processes may be blocking it, because its memory map
+// is locked. Each process is then read alone: those that do not respond fail
+// with ErrNoAnswer, and the others are still read. Read returns an error if the
+// device did not answer; an error of one process is in its reading.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {
@@ -164,7 +164,7 @@ func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, dea
 	return f.readEach(ctx, targets)
 }
 
-// aloneDeadline bounds reading one process alone, in real time.
+// aloneDeadline is the maximum real time for reading one process alone.
 const aloneDeadline = 3 * time.Second
 
 func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) {
@@ -179,7 +179,7 @@ func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) 
 	return out, nil
 }
 
-// answers reports whether the device itself responds, by reading its clock.
+// answers reads the device's clock, and reports whether the device responds.
 func (f *Fast) answers(ctx context.Context) (up time.Duration, ok bool) {
 	a, err := shell.Ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
 	if err != nil {
@@ -219,8 +219,8 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends returns how many end lines a complete answer has: one from the main
-// grep, and one from each wrapped grep.
+// ends returns the number of end lines in a complete answer: one from the main
+// grep, and one more if any target is read through run-as or su.
 func ends(targets []Target) int {
 	for _, t := range targets {
 		if !t.Level.Prefix.IsZero() {
@@ -230,8 +230,9 @@ func ends(targets []Target) int {
 	return 1
 }
 
-// sort collects the lines of each file, without the name that grep prefixes,
-// and counts the end lines. It drops a truncated last line.
+// sort collects the lines of each file, without the file name that grep
+// prefixes, and returns the number of end lines. It drops a truncated last
+// line.
 func (f *Fast) sort(out []byte) (ends int) {
 	for k, text := range f.files {
 		f.files[k] = text[:0]
@@ -391,8 +392,8 @@ func parseMemory(name string, text []byte) (procfs.Memory, error) {
 	return procfs.ParseRollup(text)
 }
 
-// missing returns the reason why a value is missing, with the device's error
-// message if there is one.
+// missing returns the error for a value that is missing, with the device's
+// error message if there is one.
 func (f *Fast) missing(t Target, value string) error {
 	needle := []byte("/" + t.Level.file() + ":")
 	pid := []byte(strconv.Itoa(t.PID))

@@ -91,13 +91,13 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("process that has ended: %v", nine.Err)
 	}
 	if n := len(dev.Commands); n != 1 {
-		t.Errorf("%d round trips", n)
+		t.Errorf("the round took %d round trips", n)
 	}
 }
 
-// A round that is truncated at any byte is an error, even if the exit status
-// reports success: a value may have lost its last digits, and a missing process
-// would be mistaken for one that has ended.
+// A round that is truncated at any byte is an error, even if the exit status is
+// 0: a value may have lost its last digits, and a missing process would be
+// mistaken for one that has ended.
 func TestFastRejectsTruncatedOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
@@ -178,7 +178,7 @@ func TestFastAnswerIsCapped(t *testing.T) {
 				return 0, err
 			}
 			if n > 1000 {
-				return 0, errors.New("the output was not stopped")
+				return 0, errors.New("the endless output was not stopped")
 			}
 		}
 	}}

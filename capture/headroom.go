@@ -18,13 +18,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Headroom is how much of each limited resource one process uses, and the
-// limit. Exhausting such a resource kills the process. Reasons explains unknown
-// values. The use of the Java heap is read over the detail channel; see package
-// detail.
+// Headroom is how much of each limited resource one process uses, and the limit
+// of each resource. A process that exhausts one of them is killed. Reasons
+// explains unknown values. The use of the Java heap is read over the detail
+// channel; see package detail.
 type Headroom struct {
 	Target
-	// Up is the device's clock at the beginning of the reading: time since
+	// Up is the device's clock at the beginning of the reading, as time since
 	// boot.
 	Up time.Duration
 	// Files is the number of open file descriptors, and FileLimit is its soft
@@ -41,8 +41,8 @@ type Headroom struct {
 	Virtual, VirtualLimit known.Int
 	// Bits is 32 or 64; 0 if unknown.
 	Bits int
-	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is how much of
-	// it the memory limiter of Android 17 allows the process in its current
+	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is the amount
+	// that the memory limiter of Android 17 allows the process in its current
 	// state; it is unknown on earlier releases. AnonymousAssumed reports that
 	// the device does not expose its limits, and that AnonymousLimit is what
 	// Android recommends for its RAM.
@@ -53,18 +53,18 @@ type Headroom struct {
 	// HeapLimit.
 	GrowthLimit, HeapSize known.Int
 	largeHeap             dumpsys.Answer
-	// Garbage is the maximum part of a Java heap in bytes that a collection
+	// Garbage is the maximum number of bytes of a Java heap that a collection
 	// could free.
 	Garbage known.Int
-	// Reasons holds the explanation for each unknown value.
+	// Reasons holds an explanation for each unknown value.
 	Reasons []string
-	// Err is set if a process has ended (ErrGone) or cannot be identified.
+	// Err is set if the process has ended (ErrGone) or cannot be identified.
 	Err error
 }
 
 // HeapLimit returns the limit of the process's Java heap in bytes. If it is
-// unknown whether the app has a large heap, this is derived from the current
-// use: a heap above the growth limit implies a large heap. The reason explains
+// unknown whether the app has a large heap, this is inferred from the current
+// use: a heap above the growth limit must be a large heap. The reason explains
 // an unknown or uncertain limit; otherwise it is empty.
 func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	small := h.GrowthLimit
@@ -100,9 +100,9 @@ func inBytes(kb known.Int) known.Int {
 
 // Headrooms reads the headroom of processes of one device, in one shell round
 // trip for all of them (before Android 7: in one round trip for as many as fit
-// on a command line). Constant values take one more round trip: the device's
-// limits together with the first process, and the word size and kind of heap of
-// each new process. It is not safe for concurrent use.
+// on a command line). A reading with new processes takes one more round trip
+// for constant values: the word size and kind of heap of these processes and,
+// the first time, the limits of the device. It is not safe for concurrent use.
 type Headrooms struct {
 	dev   Device
 	facts Facts
@@ -115,12 +115,13 @@ type Headrooms struct {
 type bounds struct {
 	growth, heap, maxFree known.Int // bytes
 	threadsMax, pidMax    known.Int
-	// abi32 and abi64 are the lists of the ABIs; both are empty if unknown.
+	// abi32 and abi64 are the device's lists of 32-bit and 64-bit ABIs; both
+	// are empty if unknown.
 	abi32, abi64 string
-	// machine is the processor as uname reports it; empty before Android 6.
+	// machine is the processor, as reported by uname; empty before Android 6.
 	machine string
-	// limiter is nil on devices without a memory limiter, such as all before
-	// Android 17.
+	// limiter is nil on devices without a memory limiter, such as all devices
+	// before Android 17.
 	limiter *limiter
 	reasons []string
 }
@@ -139,11 +140,11 @@ func NewHeadrooms(dev Device, facts Facts) *Headrooms {
 }
 
 const (
-	// headroomTimeout bounds a reading, in real time: nothing in it waits for a
-	// process.
+	// headroomTimeout is the maximum real time of a reading; no part of a
+	// reading waits for a process.
 	headroomTimeout = 10 * time.Second
-	// traitsTimeout bounds reading the constant values; the package service
-	// answers through system_server.
+	// traitsTimeout is the maximum real time for reading the constant values;
+	// the package service answers through system_server.
 	traitsTimeout = 15 * time.Second
 	// maxTraits bounds the number of kept traits, since there may be many
 	// short-lived processes.
@@ -171,8 +172,8 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 // connect_to_remote).
 const maxOldLine = 3900
 
-// most returns how many of n processes fit on one command line: since Android 7
-// all of them, on earlier releases at least one.
+// most returns how many of n processes fit on one command line: all of them
+// since Android 7, at least one on earlier releases.
 func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	if h.facts.API >= 24 {
 		return n
@@ -188,8 +189,8 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	return n
 }
 
-// readSome is Read for as many targets as fit on one command line. flags holds
-// the answers of the package service, which is called once per package.
+// readSome is like Read, for as many targets as fit on one command line. flags
+// holds the answers of the package service, which is called once per package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, h.dev, headroomTimeout, m.Join(h.command(targets)))
@@ -282,12 +283,12 @@ func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
 // headroomRound is the sorted output of one reading.
 type headroomRound struct {
 	files map[file][]byte
-	// open is the number of descriptors that a glob matched, and size is the
-	// number that stat reports.
+	// open holds the number of descriptors that a glob matched, and size the
+	// number that stat reports, both by pid.
 	open, size map[int]int64
-	// said is what tools printed instead of a value, by pid.
+	// said holds what the tools printed instead of a value, by pid.
 	said map[int]string
-	// said is what the tools printed instead of a value, by pid.
+	// refused is what the tools printed instead of a list of open files.
 	refused string
 }
 
@@ -337,7 +338,7 @@ func (r *headroomRound) file(line []byte) {
 }
 
 // glob counts the words of the form "/proc/123/fd/45". A glob without a match
-// is printed literally. It returns false for any other text.
+// is printed literally. glob returns false if the text contains any other word.
 func (r *headroomRound) glob(text []byte) bool {
 	clean := true
 	for word := range bytes.FieldsSeq(text) {
@@ -362,7 +363,7 @@ func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	return int(n), rest, ok && found && err == nil
 }
 
-// read sets the values that describe the use by the process.
+// read sets the values that describe what the process uses.
 func (r headroomRound) read(h *Headroom) {
 	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
 		return
@@ -428,8 +429,8 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 	return err
 }
 
-// readSomeTraits is readTraits for as many processes as fit on one command
-// line; it returns the rest.
+// readSomeTraits is like readTraits, for as many processes as fit on one
+// command line; it returns the remaining processes.
 func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flags map[string][]byte) (rest []newProcess,
 	err error) {
 	some := h.most(len(fresh), func(n int) []shell.Part { return h.traitParts(fresh[:n], flags) })
@@ -511,13 +512,14 @@ func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []sh
 	return slices.Concat(parts, h.limiterParts(), late)
 }
 
-// firstOf returns the index of the first process of the same package.
+// firstOf returns the index of the first process that belongs to the same
+// package as n.
 func firstOf(fresh []newProcess, n newProcess) int {
 	return slices.IndexFunc(fresh, func(other newProcess) bool { return other.Package() == n.Package() })
 }
 
-// dumpPackage prints the line with an app's flags (frameworks/base
-// Settings.dumpPackageLPr).
+// dumpPackage returns the command that prints the line with an app's flags
+// (frameworks/base Settings.dumpPackageLPr).
 func (h *Headrooms) dumpPackage(pkg string) string {
 	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + text.ShellQuote(pkg) +
 		" </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
@@ -549,8 +551,8 @@ func readBounds(parts map[string][]byte) bounds {
 // before Android 8 (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const foreground = 3
 
-// garbage returns how many bytes may be allocated until the next collection
-// (art/runtime/gc/heap.cc, GrowForUtilization).
+// garbage returns the maximum number of bytes that may be allocated until the
+// next collection (art/runtime/gc/heap.cc, GrowForUtilization).
 func (b bounds) garbage() known.Int {
 	return known.Int{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
 }
@@ -576,8 +578,9 @@ func (n newProcess) traits(parts map[string][]byte, label string, flags []byte) 
 	return out
 }
 
-// largeHeap parses "flags=[ HAS_CODE LARGE_HEAP ]". The first such line belongs
-// to the package itself; one of the replaced system package may follow.
+// largeHeap parses a line such as "flags=[ HAS_CODE LARGE_HEAP ]". The first
+// such line belongs to the package itself; a later one may belong to the system
+// package that it replaces.
 func largeHeap(text []byte) dumpsys.Answer {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	words := strings.Fields(string(line))
@@ -592,7 +595,7 @@ func largeHeap(text []byte) dumpsys.Answer {
 	return dumpsys.No
 }
 
-// bound sets the limits.
+// bound sets the limits of the process's resources.
 func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	own := h.known[room.Process]
 	room.Reasons = append(room.Reasons, own.reasons...)
@@ -606,7 +609,7 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	h.addressSpace(room, l, own)
 }
 
-// threadLimit sets the lowest of the limits on threads.
+// threadLimit sets the limit on threads to the lowest of the limits that apply.
 func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 	ofUser := l.Processes.Soft
 	if room.UID == 0 {
@@ -630,8 +633,8 @@ func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 const (
 	gigabyte = 1 << 30
 	// spaceUnder64 is the address space of a 32-bit process under a 64-bit
-	// kernel, spaceUnder32 under a 32-bit kernel (TASK_SIZE_32 of arch/arm64,
-	// TASK_SIZE of arch/arm with the split that Android's kernels have; both
+	// kernel, spaceUnder32 under a 32-bit kernel (TASK_SIZE_32 of arch/arm64;
+	// TASK_SIZE of arch/arm with the split that Android's kernels use; both
 	// minus a few pages or megabytes).
 	spaceUnder64 = 4 * gigabyte
 	spaceUnder32 = 3 * gigabyte
@@ -680,7 +683,8 @@ func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string)
 	return 0, fmt.Sprintf("unknown whether it is a 32-bit process: its parent is %s", path.Base(parent))
 }
 
-// space returns the address space of a 32-bit process.
+// space returns the size of the address space of a 32-bit process, and the
+// reason if the size is uncertain.
 func (b bounds) space(virtual known.Int) (known.Int, string) {
 	switch b.machine {
 	case "aarch64", "x86_64", "armv8l": // the last one is what arm64 reports to 32-bit programs

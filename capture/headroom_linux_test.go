@@ -47,8 +47,8 @@ func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *shelltest.Device) 
 		}}
 }
 
-// For each release of Android and each permission, the values match those of
-// the simulated phone, and each missing value has a reason.
+// On each release of Android and with each permission, the values match those
+// of the simulated phone, and each missing value has a reason.
 func TestHeadroomByRelease(t *testing.T) {
 	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36, 37} {
 		for _, right := range []string{"none", "debuggable", "su", "root"} {
@@ -221,8 +221,8 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	}
 }
 
-// Before Android 7 a command line has at most 4095 bytes. Many processes need
-// several command lines, and processes that fit need only one; a package
+// Before Android 7 a command line has at most 4095 bytes. Processes that do not
+// fit on one command line need several; those that fit need only one. A package
 // service that hangs costs its timeout once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
@@ -424,7 +424,7 @@ func unprivileged(t *testing.T) *shelltest.Device {
 	}}
 }
 
-// If the answer is arbitrary text, no number is returned.
+// If the answer is arbitrary text, all numbers are unknown.
 func FuzzHeadroom(f *testing.F) {
 	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 " +
 		"49213 1\n"
@@ -482,9 +482,9 @@ func FuzzHeadroom(f *testing.F) {
 	})
 }
 
-// The limit depends on the process's state; it is assumed if the device does
-// not report the state. Before Android 17, and on a device without a memory
-// limiter, there is no limit.
+// The limit depends on the process's state; if the device does not report its
+// limits, the limit is assumed. Before Android 17, and on a device without a
+// memory limiter, there is no limit.
 func TestAnonymousLimit(t *testing.T) {
 	limiter := androidsim.MemoryLimiter{Visible: 2000, VisibleSwap: 1000, NotVisible: 600, NotVisibleSwap: 400}
 	silent := limiter

@@ -80,8 +80,8 @@ func TestHostileNamesInRealShells(t *testing.T) {
 	}
 }
 
-// findNames searches for all processes in one command, and separately for each
-// name that is not rejected.
+// findNames searches for all processes in one command, and for each process
+// separately if its name is not rejected.
 func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var patterns []Pattern
@@ -94,8 +94,8 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// If two processes have this name, the older one is found. The
-			// other may be the child of another test run.
+			// If several processes have this name, the oldest is found. It may
+			// be the child of another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
@@ -119,7 +119,7 @@ func startOf(t *testing.T, pid int) uint64 {
 }
 
 // readNames sends the commands of the levels and of the fast channel that
-// contain the package of a name, which are those that use run-as.
+// contain the package of a name, that is, the commands that use run-as.
 func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var targets []Target
@@ -173,7 +173,7 @@ func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 		}}
 }
 
-// A process with a command line of a megabyte is skipped, because it cannot
+// A process whose command line is a megabyte long is skipped, because it cannot
 // belong to an app.
 func TestHugeNameIsSkipped(t *testing.T) {
 	app := androidsim.App{
@@ -187,7 +187,7 @@ func TestHugeNameIsSkipped(t *testing.T) {
 	}
 }
 
-// The simulated phone has its own shell, and apps with such names that only
+// The simulated phone has its own shell, and apps with these names that only
 // run-as can read.
 func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	for _, name := range shelltest.HostileNames {
@@ -226,8 +226,8 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	}
 }
 
-// A dozen programs suffice to find a thousand processes; the result is the same
-// as from the simulated phone's shell.
+// A dozen programs suffice to find a thousand processes; the shell of the
+// simulated phone finds the same processes.
 func TestFindAThousand(t *testing.T) {
 	var processes []androidsim.ProcessSpec
 	for i := range 1000 {

@@ -16,8 +16,8 @@ import (
 
 // Source is the file or service that a sample was read from. The sources
 // SmapsRollup to Smaps yield Pss and SwapPss. Status yields RssAnon and VmSwap,
-// which form a different series. Dumpsys means that the fast channel cannot
-// read the process.
+// which form a different series. The source Dumpsys means that the fast channel
+// cannot read the process.
 type Source string
 
 // The sources, best first.
@@ -30,8 +30,8 @@ const (
 	Dumpsys     Source = "dumpsys"
 )
 
-// Answer is the result of a probe: yes, a permanent no, or unclear (the process
-// died, the device did not answer in time).
+// Answer is the result of a probe: available, refused permanently, or unclear
+// (the process died, or the device did not answer in time).
 type Answer uint8
 
 // The three answers of a probe.
@@ -46,7 +46,8 @@ func (a Answer) String() string {
 	return [...]string{"unclear", "refused", "available"}[a]
 }
 
-// ProbeResult is the answer for one source, with the device's own words.
+// ProbeResult is the answer for one source, with the device's own error
+// message.
 type ProbeResult struct {
 	Source Source
 	Answer Answer
@@ -73,14 +74,14 @@ func (l Level) file() string {
 	return ""
 }
 
-// Probe is the level of a process and the findings that it is based on.
+// Probe is the level of a process, with the findings that determined it.
 type Probe struct {
 	Level    Level
 	Findings []ProbeResult
 }
 
-// conclusive reports whether the probe may be kept. It may be kept only if
-// every source better than the chosen one has failed permanently.
+// conclusive reports whether the probe may be kept: every source better than
+// the chosen one must have been refused permanently.
 func (p Probe) conclusive() bool {
 	for _, f := range p.Findings {
 		if f.Answer == Unclear {
@@ -104,7 +105,7 @@ func (p Probe) Reasons() []string {
 // Levels probes processes of one device and keeps conclusive results. The level
 // depends on the process, not on the Android version: on a user build the
 // kernel does not let the shell read smaps of any app, but lets run-as read
-// those of a debuggable one. Whether su works is a property of the device.
+// smaps of a debuggable app. Whether su works is a property of the device.
 // Levels is not safe for concurrent use.
 type Levels struct {
 	dev   Device
@@ -118,7 +119,8 @@ type Levels struct {
 // superuser is the result of trying su on the device.
 type superuser struct {
 	asked bool
-	// prefix calls su; if prefix is zero, refused explains why.
+	// prefix is the command prefix that calls su; if it is zero, refused
+	// explains why.
 	prefix  shell.Prefix
 	refused string
 }
@@ -137,12 +139,12 @@ const (
 	// maxUnsure bounds the number of kept probes, since there may be many
 	// short-lived processes.
 	maxUnsure = 1000
-	// suTimeout bounds a call of su in real time: it may wait for a person to
-	// agree.
+	// suTimeout is the maximum real time of a call of su, which may wait for
+	// the user to confirm it.
 	suTimeout = 10 * time.Second
 )
 
-// levelKey contains everything that the answer can depend on for one device.
+// levelKey identifies the processes of one device that get the same answer.
 type levelKey struct {
 	pkg      string
 	user     int
@@ -166,8 +168,8 @@ func keyOf(p Process) levelKey {
 }
 
 // Probe finds the best source for a process, by trying the sources. It returns
-// an error if the device did not answer. For a process that died meanwhile it
-// returns Dumpsys with unclear findings, and the process is to be probed again.
+// an error if the device did not answer. If the process died meanwhile, it
+// returns Dumpsys with unclear findings; probe the process again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	probes, err := l.ProbeAll(ctx, []Process{p})
 	if err != nil {
@@ -176,7 +178,7 @@ func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	return probes[0], nil
 }
 
-// ProbeAll is Probe for several processes, in few round trips.
+// ProbeAll is like Probe, for several processes in few round trips.
 func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	out := make([]Probe, len(ps))
 	rest := make([]int, len(ps))
@@ -196,7 +198,7 @@ func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	return out, nil
 }
 
-// recall uses the known results, and splits the remaining processes: one
+// recall returns the known results, and splits the remaining processes: one
 // process of each package is probed first, because its result usually holds for
 // the whole package.
 func (l *Levels) recall(ps []Process, rest []int, out []Probe) (asked, later []int) {
@@ -243,7 +245,7 @@ type candidate struct {
 	skip string
 }
 
-// ways is the number of candidates for each process.
+// ways is the number of candidate sources for each process.
 const ways = 7
 
 func (l *Levels) candidates(p Process) [ways]candidate {
@@ -303,8 +305,9 @@ func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Pro
 	return nil
 }
 
-// trySU tries once whether su works on the device, with the two ways to call
-// it: each call may prompt a person, over the app that is being tested.
+// trySU tries, once per device, whether su works, with the two ways to call it.
+// It is not repeated because each call may show the user a prompt, over the app
+// that is being tested.
 func (l *Levels) trySU(ctx context.Context) error {
 	if l.su.asked {
 		return nil
@@ -349,8 +352,8 @@ type trial struct {
 	candidate
 }
 
-// trialsPerTrip bounds the processes of one command, because one smaps may take
-// a second.
+// trialsPerTrip is the maximum number of processes read by one command, because
+// one smaps may take a second.
 func trialsPerTrip(file string) int {
 	if file == "smaps" {
 		return 5
@@ -358,7 +361,8 @@ func trialsPerTrip(file string) int {
 	return 50
 }
 
-// deadline bounds a round trip that reads a file of each process, in real time.
+// deadline returns the maximum real time of a round trip that reads one file of
+// each process.
 func deadline(file string) time.Duration {
 	if file == "smaps" {
 		return 30 * time.Second
@@ -398,8 +402,8 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, err
 }
 
 // try reads each process of a batch once. It returns an error only if the
-// connection is dead or the caller's context has ended. If there is no answer
-// in time, one process may block the others, so each is read alone.
+// connection is dead or the caller's context is done. If there is no answer in
+// time, one process may be blocking the others, so each is read alone.
 func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part

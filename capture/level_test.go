@@ -15,8 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// phone answers probes by command: the command of each part is answered
-// separately.
+// phone returns a device that answers each part of a joined command separately.
 func phone(answers func(command string) string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		for label, part := range partsOf(command) {
@@ -51,7 +50,7 @@ func partsOf(command string) iter.Seq2[string, string] {
 	}
 }
 
-// after returns the character that follows the file's name.
+// after returns the character that follows the name of the file in the command.
 func after(command, name string) string {
 	_, rest, ok := strings.Cut(command, name)
 	if !ok {
@@ -136,8 +135,8 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	}
 }
 
-// su may wait for a person to agree. It is abandoned, is not tried for any
-// other process, and the next best source is used.
+// su may wait for the user to confirm it. It is then abandoned and not tried
+// for any other process, and the next best source is used.
 func TestSilentSUIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, asked := unansweredSU()
@@ -254,7 +253,8 @@ func TestBatchWithAHungProcess(t *testing.T) {
 	})
 }
 
-// ProbeAll returns for many processes what Probe returns for each.
+// For many processes, ProbeAll returns the same results as Probe does for each
+// of them.
 func TestProbeAllIsProbeOfEach(t *testing.T) {
 	answers := func(command string) string {
 		pid, _ := strconv.Atoi(strings.Split(command[strings.Index(command, "/proc/"):], "/")[2])

@@ -33,7 +33,7 @@ func local() *shelltest.Device {
 	}}
 }
 
-// child starts a process with the name of an app's process.
+// child starts a process that has the name of an app's process.
 func child(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	cmd := &exec.Cmd{Path: "/bin/sleep", Args: []string{name, "300"}}
@@ -93,7 +93,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Pss of shared libraries changes when other processes start and exit.
+	// The Pss of shared libraries changes when other processes start or exit.
 	got := rounds[0].Readings[0]
 	if diff := got.PSS.N - want.Pss.N; diff > 300 || diff < -300 || got.PSS.N == 0 {
 		t.Errorf("Pss %d kB, the kernel reports %d kB", got.PSS.N, want.Pss.N)

@@ -24,10 +24,11 @@ type limiter struct {
 	said     string
 }
 
-// memoryLimits are the limits that Android recommends by the RAM of the device,
-// in MB (source.android.com/docs/core/perf/memory-limiter). The entry with the
-// most RAM that the device has applies (MemoryLimiter.java, getConfiguration);
-// below the first there is no limit.
+// memoryLimits are the limits that Android recommends, by the RAM of the
+// device, in MB (source.android.com/docs/core/perf/memory-limiter). The entry
+// that applies is the one with the most RAM that the device reaches
+// (MemoryLimiter.java, getConfiguration); devices with less RAM than the first
+// entry have no limit.
 var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSwap int64 }{
 	{3200, 2048, 1024, 1024, 1024},
 	{4800, 4096, 2048, 2048, 2048},
@@ -36,8 +37,8 @@ var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSw
 	{14336, 10240, 5120, 5120, 5120},
 }
 
-// limiterParts read the limits of the device. The command goes through
-// system_server, which may hang.
+// limiterParts returns the commands that read the limits of the device. They go
+// through system_server, which may hang.
 func (h *Headrooms) limiterParts() []shell.Part {
 	if h.asked || h.facts.API < memoryLimiterAPI {
 		return nil
@@ -45,8 +46,8 @@ func (h *Headrooms) limiterParts() []shell.Part {
 	return []shell.Part{{"ram", memTotalCommand}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}
 }
 
-// readLimiter parses the answers to limiterParts, nil if they were not
-// requested.
+// readLimiter parses the answers to limiterParts. It returns nil before Android
+// 17.
 func (h *Headrooms) readLimiter(parts map[string][]byte) *limiter {
 	if h.facts.API < memoryLimiterAPI {
 		return nil
@@ -97,13 +98,13 @@ func anonymousOf(s procfs.Status) known.Int {
 // (Process.FIRST_APPLICATION_UID).
 const firstAppUID = 10000
 
-// exempt is the suffix of a reason that says that a process has no limit, as
-// opposed to an unknown limit.
+// exempt is the suffix of a reason for a process that has no limit, as opposed
+// to an unknown limit.
 const exempt = ", so the process does not run out of it"
 
-// anonymousLimit sets how much anonymous memory and swap the process may have.
-// The limiter adds shared memory of its cgroup, which is not in /proc/PID, so
-// the limit may be reached earlier.
+// anonymousLimit sets how much anonymous memory and swap the process may use.
+// The limiter also counts the shared memory of the process's cgroup, which is
+// not in /proc/PID, so the limit may be reached earlier.
 func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 	l := h.phone.limiter
 	if l == nil {

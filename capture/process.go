@@ -14,11 +14,12 @@ type Process struct {
 	User int
 	UID  int
 	PID  int
-	// Start is field 22 of /proc/PID/stat, clock ticks since boot.
+	// Start is the start time in clock ticks since boot, field 22 of
+	// /proc/PID/stat.
 	Start uint64
 	// Twin numbers processes of one user and name that run at the same time: 0
-	// is the first process, 2 the second. FindProcesses leaves it 0; the caller
-	// numbers the processes.
+	// is the first process, 2 the second. FindProcesses always sets it to 0;
+	// the caller numbers the processes.
 	Twin int
 }
 
@@ -30,8 +31,9 @@ const twinSign = '#'
 // (system/core libcutils/include/private/android_filesystem_config.h).
 const perUser = 100000
 
-// Isolated reports whether the process runs under an isolated uid, which no
-// run-as can use (AID_ISOLATED_START 90000 for app zygotes, to 99999).
+// Isolated reports whether the process runs under an isolated uid, under which
+// run-as cannot run commands (AID_ISOLATED_START 90000 for app zygotes, to
+// 99999).
 func (p Process) Isolated() bool {
 	app := p.UID % perUser
 	return app >= 90000 && app <= 99999
@@ -73,7 +75,7 @@ func (p Process) Same(q Process) bool {
 func (p Process) Package() string {
 	name, _, _ := strings.Cut(p.Name, ":")
 	if i := strings.LastIndexByte(name, twinSign); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
-		return name[:i] // a name that a run recorded
+		return name[:i] // not an app's process, but a name stored in a run
 	}
 	return name
 }

@@ -20,8 +20,8 @@ func (s *suite) exits(t *testing.T) {
 		"echo x; exit 5": 5, "/no/such/command 2>/dev/null": 127, "exit 6 # comment": 6, "true\nexit 8\n": 8,
 	}
 	if !s.Old {
-		// A shell without an exit status of its own reports no error in this
-		// case.
+		// Without the shell protocol, the exit status of a shell that is killed
+		// is lost.
 		codes["kill -9 $$"] = 137
 	}
 	for command, want := range codes {
@@ -106,7 +106,7 @@ func (s *suite) quoting(t *testing.T) {
 	}
 	for _, arg := range args {
 		if s.quoted(t, arg); t.Failed() {
-			return // the other arguments have the same result
+			return // the other arguments would fail in the same way
 		}
 	}
 }
@@ -138,8 +138,8 @@ func (s *suite) largeCommand(t *testing.T) {
 	}
 }
 
-// busy returns a command that prints its process ids and then runs endlessly,
-// with children that do the same.
+// busy is a command that prints its process ids and then runs endlessly, with a
+// child that also keeps running.
 const busy = "sleep 600 & echo $!; echo $$; while :; do sleep 1; done"
 
 func (s *suite) failingWriter(t *testing.T) {
@@ -214,7 +214,7 @@ func (s *suite) cancelledBefore(t *testing.T) {
 		}
 	}
 	if r := s.shell(t, "ls "+text.ShellQuote(s.file("never"))); r.exit == 0 {
-		t.Error("a call that was cancelled in advance had an effect")
+		t.Error("a call that was canceled in advance had an effect")
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: a command whose exit status is lost has not succeeded, even if its
+// cut: a command whose exit status is lost must return an error, even if its
 // output is complete.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {

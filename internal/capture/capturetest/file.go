@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// roundTrip pushes a file, pulls it and removes it.
+// roundTrip pushes a file, pulls it and removes it again.
 func (s *suite) roundTrip(t *testing.T, name string, content []byte) {
 	t.Helper()
 	path := s.file(name)
@@ -62,7 +62,8 @@ func (s *suite) roundTrips(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// largeFile transfers through Pull and through the output of a command.
+// largeFile transfers a large file through Pull and through the output of a
+// command.
 func (s *suite) largeFile(t *testing.T) {
 	path, content := s.file("large"), random(s.Large)
 	if err := s.dev.Push(within(t), bytes.NewReader(content), path, 0o600); err != nil {
@@ -77,8 +78,8 @@ func (s *suite) largeFile(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(within(t))
 	n, err := s.dev.Pull(ctx, path, writer(func(p []byte) (int, error) { cancel(); return len(p), nil }))
-	if s.failed(t, "a cancelled pull", err, context.Canceled); n >= int64(len(content)) {
-		t.Errorf("a pull that was cancelled at its first byte returned all %d bytes", n)
+	if s.failed(t, "a canceled pull", err, context.Canceled); n >= int64(len(content)) {
+		t.Errorf("a pull that was canceled at its first byte returned all %d bytes", n)
 	}
 	s.must(t, "rm "+text.ShellQuote(path))
 }
@@ -139,7 +140,7 @@ func (s *suite) interruptedPush(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	again := io.MultiReader(bytes.NewReader(random(300_000)),
 		reader(func([]byte) (int, error) { cancel(); return 0, io.EOF }), endless{})
-	s.failed(t, "a cancelled push", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
+	s.failed(t, "a canceled push", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
 	gone := func() bool { return s.shell(t, "ls "+text.ShellQuote(path)+" >/dev/null 2>&1").exit != 0 }
 	eventually(t, "the incomplete file is removed", gone)
 	if err := s.dev.Push(within(t), strings.NewReader("whole"), path, 0o600); err != nil {
@@ -170,9 +171,10 @@ func (s *suite) nothingLeft(t *testing.T) {
 	}
 }
 
-// mode: the owner has the requested permissions. Group and others have either
-// the permissions requested for them or those of the owner, as adbd has always
-// done (adb/daemon/file_sync_service.cpp, send_impl).
+// mode: the owner has the requested permissions. The group and others have
+// either the permissions requested for them or the permissions of the owner,
+// which is what adbd has always set (adb/daemon/file_sync_service.cpp,
+// send_impl).
 func (s *suite) mode(t *testing.T) {
 	path := s.file("mode")
 	for mode, want := range map[fs.FileMode][2]string{

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestHostDevice tests the adb client, the real adb server and real processes.
-// If the test runs as root, the shell has no permission to read other users'
-// files.
+// TestHostDevice tests the adb client with the real adb server and real
+// processes. If the test runs as root, the device's shell may not read other
+// users' files.
 func TestHostDevice(t *testing.T) {
 	var o capturetest.Options
 	var h hostdevice.Options
@@ -27,8 +27,9 @@ func TestHostDevice(t *testing.T) {
 	capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
 }
 
-// TestNestedHostDevice tests Android's own adbd, with the shell of a user build
-// and with that of a build where adb has root.
+// TestNestedHostDevice tests the adb client with Android's own adbd, once with
+// the shell of a user build and once with the shell of a build where adb has
+// root.
 func TestNestedHostDevice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		uid     int

@@ -1,10 +1,10 @@
-// Package capturetest is the conformance suite of capture.Device. An
-// implementation that passes the suite with a device behind it can serve the
-// channels of package capture.
+// Package capturetest is the conformance suite of capture.Device. Package
+// capture works with every implementation that passes the suite with a real
+// device behind it.
 //
-// The suite uses only the interface and needs a POSIX shell with the tools of
-// every Android version. It tests neither speed nor what only a root shell can
-// do.
+// The suite uses only the interface and needs a POSIX shell with the tools that
+// every Android version has. It tests neither speed nor anything that only a
+// root shell can do.
 package capturetest
 
 import (
@@ -30,9 +30,9 @@ type Options struct {
 	// than 4 kB, and a command cannot be distinguished from the shell that runs
 	// it.
 	Old bool
-	// Dir is a directory of the device that does not exist yet, and that the
-	// suite may create with mkdir and fill. If it is empty, a directory in
-	// /data/local/tmp is used.
+	// Dir is a directory of the device that does not exist yet. The suite may
+	// create it with mkdir and write files to it. If it is empty, a directory
+	// in /data/local/tmp is used.
 	Dir string
 	// ReadOnly is the path of a file that nobody may create. If it is empty, a
 	// path in /system is used.
@@ -42,12 +42,13 @@ type Options struct {
 	Unreadable string
 	// Large is the size of the large file, in bytes; 0 means 8 MiB.
 	Large int
-	// Cut interrupts the connections to the device, like an unplugged cable. If
-	// it is nil, that test is skipped. The test runs last.
+	// Cut interrupts the connections to the device, as unplugging the cable
+	// does. If it is nil, that test is skipped. The test runs last.
 	Cut func()
 }
 
-// callTimeout bounds one call of the suite; calls normally take much less.
+// callTimeout is the maximum time of one call of the suite; calls normally take
+// much less.
 const callTimeout = 30 * time.Second
 
 // suite is one run of the suite on one device.
@@ -57,8 +58,8 @@ type suite struct {
 }
 
 // Run tests that the device returned by open satisfies capture.Device. Whatever
-// open starts must end with the test of that device. The suite leaves only an
-// empty directory on the device.
+// open starts must be stopped when the test of that device ends. The suite
+// leaves only an empty directory on the device.
 func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	o.Dir = cmp.Or(o.Dir, "/data/local/tmp/leakgate-conformance")
 	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
@@ -74,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 		{"no output", s.silence},
 		{"standard input", s.stdin}, {"quoting", s.quoting}, {"large command", s.largeCommand},
 		{"failing writer", s.failingWriter},
-		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled in advance", s.cancelledBefore},
+		{"cancel", s.cancel}, {"deadline", s.deadline}, {"canceled in advance", s.cancelledBefore},
 		{"concurrent commands", s.together},
 		{"round trips", s.roundTrips}, {"large file", s.largeFile}, {"pull refused", s.pullRefused},
 		{"push refused", s.pushRefused},
@@ -102,7 +103,8 @@ func (s *suite) shell(t *testing.T, command string) result {
 	return result{out.String(), errOut.String(), exit}
 }
 
-// must is like shell, but the command must succeed; it returns its output.
+// must is like shell, but requires that the command succeeds; it returns the
+// command's output.
 func (s *suite) must(t *testing.T, command string) string {
 	t.Helper()
 	r := s.shell(t, command)
@@ -140,8 +142,8 @@ func (s *suite) failed(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// eventually waits for a condition that becomes true shortly after a call has
-// returned.
+// eventually waits until a condition is true that becomes true shortly after a
+// call has returned.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -152,10 +154,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// goroutines checks that there are no more goroutines than before. Code in this
-// process that serves the device may end its own a little later.
+// goroutines checks that no more goroutines run than before. Goroutines of this
+// process that serve the device may end a little later.
 func goroutines(t *testing.T, base int) {
-	// one of the goroutines is the subtest
+	// One of the goroutines is the subtest.
 	eventually(t, "no additional goroutines", func() bool { return runtime.NumGoroutine() <= base+1 })
 	if t.Failed() {
 		buf := make([]byte, 1<<20)
@@ -169,7 +171,7 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output and calls seen for every complete line.
+// lines collects output and calls seen after every complete line.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder

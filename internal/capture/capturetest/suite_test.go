@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/capturetest"
 )
 
-// selected returns the device with this serial at a server.
+// selected returns the device with this serial number from the adb server at
+// addr.
 func selected(t *testing.T, addr, serial string) capture.Device {
 	t.Helper()
 	c, err := adb.NewClient(adb.Options{Addr: addr, NoStart: true})
@@ -31,7 +32,7 @@ func selected(t *testing.T, addr, serial string) capture.Device {
 	return d
 }
 
-// phones are simulated phones, with both kinds of adbd.
+// phones returns simulated phones, with both kinds of adbd.
 var phones = map[string]struct {
 	api     int
 	options capturetest.Options
@@ -58,7 +59,8 @@ func TestSimulatedPhone(t *testing.T) {
 	}
 }
 
-// TestSimulatedPhoneBehindADB has the real adb server in between.
+// TestSimulatedPhoneBehindADB tests the adb client with the real adb server in
+// between.
 func TestSimulatedPhoneBehindADB(t *testing.T) {
 	for name, tt := range phones {
 		t.Run(name, func(t *testing.T) {

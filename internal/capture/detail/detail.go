@@ -1,5 +1,5 @@
 // Package detail reads the detail channel: one dumpsys meminfo of one process.
-// This reading shows the memory of the process by kind, and costs CPU time in
+// A reading shows the memory of the process by kind, and costs CPU time in
 // system_server and in the process.
 package detail
 
@@ -19,27 +19,29 @@ import (
 // Detail is one reading of the detail channel.
 type Detail struct {
 	capture.Process
-	// Up is the device's clock when dumpsys ended: time since boot.
+	// Up is the device's clock when dumpsys ended, as time since boot.
 	Up time.Duration
-	// Spent is the device time that dumpsys took, Took the real time of the
+	// Spent is the device time that dumpsys took, and Took the real time of the
 	// round trip.
 	Spent, Took time.Duration
-	// Block is the output of dumpsys meminfo about the process.
+	// Block is the part of the output of dumpsys meminfo that is about the
+	// process.
 	Block dumpsys.Block
 	// SystemServer and App are the CPU time that system_server and the process
 	// used during the dump.
 	SystemServer, App known.Duration
-	// Warnings name the unreadable values of an otherwise valid block.
+	// Warnings lists the unreadable values of an otherwise valid block.
 	Warnings []error
 }
 
-// detailSlack is the additional real time that a round trip may take beyond the
+// detailSlack is the real time that a round trip may take in addition to the
 // dump itself.
 const detailSlack = 3 * time.Second
 
 // Read runs one dumpsys meminfo for a process. Both dumpsys on the device and
-// the host limit its time, so that a hung process costs a known time. Errors:
-// capture.ErrGone, capture.ErrNoAnswer, or a device that did not answer.
+// the host limit its time, so a hung process costs a known time. The error is
+// capture.ErrGone, capture.ErrNoAnswer, or the error of a device that did not
+// answer.
 func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail,
 	error) {
 	m := shell.NewMarker()
@@ -112,7 +114,7 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block returns the block about the process, if it is the only one in the text.
+// block sets Block to the block about the process.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
@@ -138,7 +140,7 @@ func brokenOff(info dumpsys.Meminfo) string {
 	return " (" + info.Interrupted.Error() + ")"
 }
 
-// asCaptureError maps a device's error message to the error that the engine
+// asCaptureError converts a device's error message to the error that the engine
 // acts on.
 func asCaptureError(err error) error {
 	var e dumpsys.DeviceError
@@ -154,10 +156,11 @@ func asCaptureError(err error) error {
 	return err
 }
 
-// JavaHeapUse returns what the runtime has allocated for Java objects, in
-// bytes, including garbage: Heap Alloc of the row "Dalvik Heap", which is
-// totalMemory() - freeMemory() (frameworks/base ActivityThread.dumpMemInfo).
-// This is the quantity that the growth limit bounds.
+// JavaHeapUse returns the size of all Java objects that the runtime has
+// allocated, in bytes, including garbage: Heap Alloc of the row "Dalvik Heap",
+// which is totalMemory() - freeMemory() (frameworks/base
+// ActivityThread.dumpMemInfo). This is the quantity that the growth limit
+// bounds.
 func JavaHeapUse(block dumpsys.Block) known.Int {
 	row, ok := block.Row("Dalvik Heap")
 	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {
@@ -166,6 +169,6 @@ func JavaHeapUse(block dumpsys.Block) known.Int {
 	return known.Of(row.HeapAlloc.N << 10)
 }
 
-// maxKB is the largest size in kB that does not overflow when converted to
-// bytes.
+// maxKB is the largest size in kB that does not overflow when it is converted
+// to bytes.
 const maxKB = 1 << 50

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// notAllowed is the reason why the device does not allow something, as opposed
-// to a failure.
+// notAllowed is an error that means that the device does not allow something,
+// as opposed to a failure.
 type notAllowed struct{ reason string }
 
 func (e notAllowed) Error() string { return e.reason }
@@ -28,25 +28,24 @@ type artifact struct {
 	// err is the first error of the host's disk, or a tooLarge error; once set,
 	// it stays.
 	err error
-	// held buffers writes that must not reach the file yet; if it is nil,
-	// writes go to the file.
+	// held holds writes that must not reach the file yet; if it is nil, writes
+	// go to the file.
 	held *bytes.Buffer
 }
 
-// hold buffers writes in memory until replace is called. Then, if only a part
-// of the text is to be kept, a killed run does not leave the other parts on the
-// disk.
+// hold buffers writes in memory until replace is called. If only a part of the
+// text is to be kept, a killed run then leaves no other part on the disk.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
-// replace writes a text to the file instead of the held writes.
+// replace discards the held writes and writes a text to the file instead.
 func (a *artifact) replace(text []byte) error {
 	a.held, a.size = nil, 0
 	_, err := a.Write(text)
 	return err
 }
 
-// newArtifact creates the file for an artifact with this name. Only the user
-// may read it: dumps contain personal data.
+// newArtifact creates the file for an artifact with the given name. Only its
+// owner may read it: dumps contain personal data.
 func newArtifact(dir, name string, most int64) (*artifact, error) {
 	f, err := os.CreateTemp(dir, "."+name+".part-*")
 	if err != nil {
@@ -63,8 +62,7 @@ func hostError(err error) error {
 	return err
 }
 
-// tooLarge is the error for an artifact that has more than this number of
-// bytes.
+// tooLarge is the error for an artifact that exceeds this number of bytes.
 type tooLarge int64
 
 func (e tooLarge) Error() string { return fmt.Sprintf("the output exceeds %d bytes", int64(e)) }
@@ -117,16 +115,17 @@ func (a *artifact) commit(dir, name string) error {
 	return nil
 }
 
-// maxClosing bounds the length of the closing, which consists of a marker and
-// an exit code.
+// maxClosing is the maximum length of the closing, which consists of a marker
+// and an exit code.
 const maxClosing = 64
 
-// closing is the end of a command line. Its output proves that the output of
-// the command is complete, and reports the exit code. It is necessary because a
-// phone whose adbd loses the exit status reports 0 even for a truncated output.
+// closing returns the end of a command line, which prints a marker and the exit
+// code. The marker proves that the output of the command is complete. This is
+// necessary because a phone whose adbd loses the exit status reports 0 even for
+// a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
-// closed parses the closing and returns the length of the text before it and
+// closed parses the closing. It returns the length of the text before it, and
 // the exit code.
 func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
@@ -141,7 +140,7 @@ func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	return at, exit, err == nil
 }
 
-// open removes the closing and returns the text.
+// open removes the closing from the artifact and returns the text before it.
 func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
 	if a.held != nil {
 		text = a.held.Bytes()

@@ -14,12 +14,12 @@ import (
 // CollectResult is the result of a forced garbage collection in one process.
 type CollectResult struct {
 	capture.Process
-	// Refused is the reason why no collection was forced, "" on success.
+	// Refused is the reason why no collection was forced, or "" on success.
 	Refused string
 }
 
-// The words that the command prints about a process; any other text is an error
-// message of kill.
+// The words that the command prints about each process; any other text is an
+// error message of kill.
 const (
 	collectSent   = "sent"
 	collectGone   = "gone"
@@ -34,7 +34,8 @@ const (
 // and profile save"). The signal kills any other program. It is therefore sent
 // by the same command line that checks three conditions: the process is the
 // expected life (start time), it is a child of a zygote, and it blocks or
-// catches the signal. The error is a device that did not answer.
+// catches the signal. CollectGarbage returns an error if the device did not
+// answer.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
@@ -70,8 +71,8 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 func collectLabel(i int) string { return fmt.Sprintf("gc%d", i) }
 
 // collectPrefix returns the prefix for sending the signal: none if the shell is
-// root; else the prefix with which the process is read; else run-as, which the
-// package must allow (debuggable).
+// root; otherwise the prefix with which the process is read, if any; otherwise
+// run-as, which the package must allow (debuggable).
 func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused string) {
 	switch {
 	case uid == 0:
@@ -86,10 +87,10 @@ func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused stri
 	return shell.RunAs(t.Package(), t.User), ""
 }
 
-// collectCommand returns the command that prints a word about a process:
-// whether the signal was sent, or why not.
+// collectCommand returns the command that prints one word about a process:
+// whether the signal was sent, or why it was not.
 //
-// In /proc/PID/stat 18 numbers are between the state and the start time
+// In /proc/PID/stat, 18 numbers are between the state and the start time
 // (proc(5), fields 4 to 22). SIGUSR1 is bit 9 of SigBlk and SigCgt: it is set
 // if the third hexadecimal digit from the right is 2, 3, 6, 7, a, b, e or f. A
 // program that an app starts inherits the blocked signals, but its parent is
@@ -107,10 +108,11 @@ func collectCommand(p capture.Process, prefix shell.Prefix) string {
 	}, "; ")
 }
 
-// collectAnswer returns the reason why no collection was forced, "" on success.
+// collectAnswer returns the reason why no collection was forced, or "" on
+// success.
 func collectAnswer(said []byte) string {
 	word := strings.TrimSpace(string(said))
-	if strings.HasSuffix("\n"+word, "\n"+collectSent) { // after any text that a linker or su prints
+	if strings.HasSuffix("\n"+word, "\n"+collectSent) { // a linker or su may print text before this word
 		return ""
 	}
 	switch word {

@@ -20,8 +20,8 @@ func TestCollectGarbage(t *testing.T) {
 		options    androidsim.Options
 		debuggable bool
 		uid        int
-		// change runs before the signal; refused is the expected reason, or ""
-		// if a collection is expected.
+		// change runs before the signal is sent; refused is the expected
+		// reason, or "" if a collection is expected.
 		process string
 		change  func(*androidsim.Phone, *capture.Process)
 		refused string
@@ -97,7 +97,7 @@ func TestCollectGarbage(t *testing.T) {
 	}
 }
 
-// A truncated answer is an error of the device, and not of a process.
+// A truncated answer is an error of the device, not of a process.
 func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})

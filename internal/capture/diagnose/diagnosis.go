@@ -22,12 +22,13 @@ type Ending string
 
 // The endings of a step.
 const (
-	// Complete: the whole artifact was taken, by a method that loses nothing.
+	// Complete: the whole artifact was taken, by a method that loses no
+	// information.
 	Complete Ending = "complete"
 	// Fallback: the artifact comes from a lesser method; Note and Reasons
 	// describe what is lost and why.
 	Fallback Ending = "fallback"
-	// Skipped: this device allows none of the methods; Reasons explain why not.
+	// Skipped: this device allows none of the methods; Reasons explains why.
 	Skipped Ending = "skipped"
 	// Failed: none of the allowed methods produced a complete artifact.
 	Failed Ending = "failed"
@@ -45,7 +46,7 @@ type StepOutcome struct {
 	// Note describes what the method loses, or what was collected in place of
 	// the artifact.
 	Note string
-	// Reasons explain why better methods, or all methods, were not used.
+	// Reasons explains why better methods, or all methods, were not used.
 	Reasons []string
 	// Left is the path of a file that may still be on the device, or empty;
 	// Sweep tries to remove it.
@@ -58,11 +59,11 @@ type StepOutcome struct {
 type Request struct {
 	Process capture.Process
 	Recipe  Recipe
-	// Level is how the fast channel reads the process. It shows what is known
-	// about permissions.
+	// Level is how the fast channel reads the process. It shows which
+	// permissions are known to work.
 	Level capture.Level
-	// Findings are the findings of the probe that determined Level: a refused
-	// su is not tried again.
+	// Findings are the findings of the probe that determined Level. If they
+	// contain a refusal by su, su is not tried again.
 	Findings []capture.ProbeResult
 	// Dir is the existing folder on the host for the artifacts.
 	Dir string
@@ -70,8 +71,8 @@ type Request struct {
 	App []KnownProcess
 	// Logcat selects what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
-	// Run is the part of file names on the device that distinguishes runs:
-	// letters and digits, different for each run.
+	// Run is a part of the file names on the device. It consists of letters and
+	// digits and is different for each run.
 	Run string
 	// HostFree returns how many bytes may still be written to Dir; nil if
 	// unknown.
@@ -83,8 +84,8 @@ type Request struct {
 	Paused func(bool)
 }
 
-// KnownProcess is a life of a process that was seen. Until is the device's
-// clock when it was found missing, time since boot; 0 while it runs.
+// KnownProcess is one life of a process. Until is the device's clock when the
+// process was found to be missing, as time since boot; 0 while it runs.
 type KnownProcess struct {
 	capture.Process
 	Until time.Duration
@@ -93,8 +94,8 @@ type KnownProcess struct {
 // KeptLog selects what is kept of the device's log.
 type KeptLog string
 
-// The kept parts of the log: the app's lines and the system's lines about it;
-// all lines, including those of every other app; or nothing.
+// The parts of the log that can be kept: the app's lines and the system's lines
+// about it; all lines, including those of every other app; or nothing.
 const (
 	LogcatApp  KeptLog = "app"
 	LogcatAll  KeptLog = "all"
@@ -105,8 +106,8 @@ const (
 type Diagnosis struct {
 	Process capture.Process
 	Recipe  string
-	// Up is the device's clock when the diagnosis began and Ended when it
-	// ended: time since boot, 0 if unknown.
+	// Up is the device's clock when the diagnosis began, and Ended when it
+	// ended, as time since boot; 0 if unknown.
 	Up, Ended time.Duration
 	// Took is the real duration of the diagnosis.
 	Took time.Duration
@@ -120,23 +121,23 @@ type diagnosing struct {
 	facts  capture.Facts
 	req    Request
 	rights rights
-	// complete lists the steps that lost nothing.
+	// complete lists the names of the steps that lost no information.
 	complete []string
-	// up is the device's clock at the latest check; wall is its wall clock at
-	// that time, zero if unknown.
+	// up is the device's clock (time since boot) at the latest check; wall is
+	// its wall clock at the same moment, zero if unknown.
 	up   time.Duration
 	wall time.Time
-	// gone is the error if the process has ended; lost is the error if the
-	// device, or the caller's context, has.
+	// gone is an error if the process has ended; lost is an error if the device
+	// does not respond or the caller's context is done.
 	gone, lost error
 }
 
 // Diagnose collects the artifacts of the recipe. An artifact is either
 // completely in the folder or not at all. It belongs to the requested process,
-// whose pid and start time are compared before and after. Once that process is
-// gone, only artifacts that outlive it are collected.
+// whose pid and start time are compared before and after. Once that process has
+// ended, only artifacts that outlive it are collected.
 //
-// The error is a device that no longer answers, or the end of ctx; what was
+// An error means that the device does not respond or that ctx is done; what was
 // collected until then is returned too.
 func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Request) (Diagnosis, error) {
 	began := time.Now()
@@ -158,8 +159,8 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 const checkTimeout = 5 * time.Second
 
 // check compares the process with the requested one, and remembers the result:
-// once the process is gone, the artifact in progress is lost too. A device gets
-// two tries.
+// if the process has ended, the artifact in progress is lost too. If the device
+// does not answer, check tries once more.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -210,7 +211,8 @@ func statCommand(p capture.Process) string {
 // errOther is ErrGone for a pid that now belongs to another process.
 var errOther = fmt.Errorf("%w", capture.ErrGone)
 
-// identity returns nil if a stat line belongs to the process, else ErrGone.
+// identity returns nil if a stat line belongs to the process, otherwise
+// ErrGone.
 func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
@@ -240,7 +242,8 @@ func (d *diagnosing) over(s Step) error {
 	return nil
 }
 
-// filtered reports whether only a part of a text is kept.
+// filtered reports whether only the part of a text that is about the app is
+// kept.
 func (d *diagnosing) filtered(s Step, w Method) bool {
 	return w.own != nil && !(s.Name == logcatStep && d.req.Logcat == LogcatAll)
 }
@@ -249,12 +252,13 @@ const (
 	// ticks is the number of clock ticks per second in /proc/PID/stat (USER_HZ
 	// of the kernel).
 	ticks = 100
-	// lifeSlack extends the period in which a process may have logged, because
-	// the device's clock and the end of the process are read slightly late.
+	// lifeSlack extends the period in which a process may have logged: the
+	// device's clock and the end of the process are read slightly late.
 	lifeSlack = 10 * time.Second
 )
 
-// app returns the filter for the parts of a text that are about the app.
+// app returns the filter that selects the parts of a text that are about the
+// app.
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
 	for _, s := range append([]KnownProcess{{Process: d.req.Process}}, d.req.App...) {
@@ -327,8 +331,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// reason describes why a method failed, and names the user that the method ran
-// as if that matters.
+// reason describes why a method failed, and names the user that ran the method
+// if that matters.
 func (d *diagnosing) reason(w Method, err error) string {
 	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) ||
 		inRelease(w, d.facts.API) != nil {
@@ -337,9 +341,9 @@ func (d *diagnosing) reason(w Method, err error) string {
 	return fmt.Sprintf("%s: %v", w.As, err)
 }
 
-// order puts the methods that lose nothing first; of these, the ones that run
-// as the fast channel's user come first. If the shell is root, one try is
-// enough.
+// order moves the methods that lose no information and run as the fast
+// channel's user to the front; the other methods keep their order. If the shell
+// is root, a command is not tried a second time as root.
 func (d *diagnosing) order(methods []Method) []Method {
 	best := hint(d.req.Level)
 	rank := func(w Method) int {
@@ -366,7 +370,8 @@ type result struct {
 	bytes   int64
 	command string
 	// note describes what the method lost on this device, and reasons explain
-	// why. left is a file that remains on the device; the reasons name it too.
+	// why. left is the path of a file that remains on the device; the reasons
+	// name it too.
 	note    string
 	reasons []string
 	left    string
@@ -419,8 +424,8 @@ func inRelease(w Method, api int) error {
 	return nil
 }
 
-// slack is the additional real time that a round trip may take beyond the
-// command on the device.
+// slack is the real time that a round trip may take in addition to the command
+// on the device.
 const slack = 5 * time.Second
 
 // scaled scales a limit to this device: a device with a faster clock gets a
@@ -429,8 +434,8 @@ func (d *diagnosing) scaled(limit time.Duration) time.Duration {
 	return min(limit, time.Duration(float64(limit)/max(d.facts.TimeScale, 1))+slack)
 }
 
-// text takes the output of one command, which is complete and checked, but not
-// yet kept.
+// text runs a command and returns its output as an artifact that is complete
+// and checked, but not yet committed.
 func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Prefix) (result, *artifact, error) {
 	line := fill(w.Command, d.req.Process, d.facts)
 	if w.script {
@@ -452,9 +457,9 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Pr
 	return y, a, cmp.Or(err, refused)
 }
 
-// keepOwn reduces an artifact to the parts about the app. Both the reasons and
-// the first line report how much was kept; every parser accepts this line as a
-// separator of logcat.
+// keepOwn reduces an artifact to the parts that are about the app. Both the
+// reasons and the first line of the artifact report how much was kept; every
+// parser treats this line as a separator of logcat.
 func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error) {
 	part := w.own(d.app(), a.held.Bytes(), d.wall)
 	if part.Kept == part.All {
@@ -490,7 +495,7 @@ func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *ar
 	return w.judge(d.req.Process, text, exit, errs.Bytes()), nil
 }
 
-// head keeps the beginning of what is written to it.
+// head is a writer that keeps the beginning of its input.
 type head struct{ bytes.Buffer }
 
 // maxHead is long enough for an error message.

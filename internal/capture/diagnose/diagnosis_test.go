@@ -19,11 +19,12 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// debuggable is the setup of most developers' phones: not rooted, with a
+// debuggable is the setup on most developers' phones: not rooted, with a
 // debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is a fault of a round trip. trip is the first round trip that has it.
+// faultAt is a fault of a round trip. trip replaces the first round trip that
+// fails.
 type faultAt struct {
 	name string
 	// forGood means that all later round trips fail too.
@@ -38,7 +39,8 @@ var faultsAt = []faultAt{
 	{"device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 }
 
-// TestFaultAtEveryTrip breaks each round trip of a diagnosis in turn.
+// TestFaultAtEveryTrip repeats a diagnosis, each time with a fault in a
+// different round trip.
 func TestFaultAtEveryTrip(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		trips := 0
@@ -85,8 +87,8 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	if f.forGood != (err != nil) {
 		t.Errorf("trip %d: error %v after the fault in %q", at, err, broken)
 	}
-	// This is the sum of all limits of the recipe; device that hangs is
-	// called only once more.
+	// The first limit is the sum of all limits of the recipe. A device that
+	// hangs is called only once more.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
 		t.Errorf("trip %d: took %v", at, took)
 	}
@@ -97,8 +99,8 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 			missing++
 		}
 	}
-	// One failed round trip costs one artifact, or none if another check has
-	// the same result.
+	// One failed round trip costs at most one artifact, and none if another
+	// check returns the same information.
 	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
 		(missing > 1 || again && missing > 0) {
 		t.Errorf("trip %d: %d artifacts are missing after the fault in %q", at, missing, broken)
@@ -142,8 +144,8 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	}
 }
 
-// TestEndOfTheProcess: artifacts that are taken after the process has ended are
-// not from it, except the log.
+// TestEndOfTheProcess checks that what is read after the process has ended does
+// not become an artifact, except the log.
 func TestEndOfTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*localPhone){
 		"killed":     func(d *localPhone) { d.Kill("com.shop") },
@@ -209,8 +211,8 @@ func TestCallerEndsDiagnosis(t *testing.T) {
 	})
 }
 
-// TestLevelIsTheFirstHint: the user that the level names is tried first. No
-// round trip is spent on other users.
+// TestLevelIsTheFirstHint checks that the user of the level is tried first, and
+// that no round trip is spent on other users.
 func TestLevelIsTheFirstHint(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
@@ -244,8 +246,8 @@ func TestLevelIsTheFirstHint(t *testing.T) {
 const oneMapping = "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]\nSize: 8448 kB\nRss: 10 kB\nPss: 10 " +
 	"kB\nVmFlags: rd wr\n"
 
-// play answers a command line of parts, each by its first known word, with the
-// markers that the line prints.
+// play prints the markers of a joined command line, and after each marker the
+// answer for the first known word of the part.
 func play(w io.Writer, line string, answers map[string]string) error {
 	for rest := line; rest != ""; {
 		var command string
@@ -273,7 +275,8 @@ func play(w io.Writer, line string, answers map[string]string) error {
 	return nil
 }
 
-// TestSuThatWaitsIsTriedOnce: su may wait for a person each time.
+// TestSuThatWaitsIsTriedOnce: each call of su may wait for the user to confirm
+// it, so su is called only once.
 func TestSuThatWaitsIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, facts, r := situation{api: 34}.begin(t)
@@ -329,8 +332,8 @@ func TestTooMuchOutputIsRefused(t *testing.T) {
 	})
 }
 
-// TestRightsAreFoundWithoutAHint: with an unknown level, the same methods are
-// found.
+// TestRightsAreFoundWithoutAHint checks that the same methods are found if the
+// level is unknown.
 func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	for _, s := range []situation{
 		{api: 34, rooted: true}, {api: 34, su: true}, {api: 34, debuggable: true},
@@ -394,8 +397,8 @@ func TestRightsRefused(t *testing.T) {
 	}
 }
 
-// TestRightsOfATruncatedAnswer: if a part of an answer is incomplete, it counts
-// as missing. This also holds for the part of su, which comes last.
+// TestRightsOfATruncatedAnswer: an incomplete part of an answer counts as
+// missing, even if it is the last part, the answer of su.
 func TestRightsOfATruncatedAnswer(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
@@ -463,7 +466,8 @@ func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
 }
 
-// TestRefusedSUIsNotTriedAgain: su may wait for a person, and was tried before.
+// TestRefusedSUIsNotTriedAgain: su may wait for the user to confirm it, so it
+// is not tried again if the probe has tried it before.
 func TestRefusedSUIsNotTriedAgain(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {

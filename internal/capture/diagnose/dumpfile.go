@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// truncatedDump is a heap dump that ends too early. want is its minimum size,
-// in bytes.
+// truncatedDump is the error for a heap dump that ends too early. want is the
+// size that it must have at least, in bytes; 0 if unknown.
 type truncatedDump struct{ have, want int64 }
 
 func (e truncatedDump) Error() string {
@@ -31,18 +31,19 @@ const (
 
 const (
 	magicOfDump = "JAVA PROFILE "
-	// maxVersion is greater than the length of the longest version after the
-	// magic.
+	// maxVersion is greater than the length of the longest version that follows
+	// the magic.
 	maxVersion = 16
-	// recordHead is the size of a tag, a time and a length.
+	// recordHead is the size of the head of a record: a tag, a time and a
+	// length.
 	recordHead = 9
 )
 
-// wholeDump returns nil if a heap dump is complete, based on the heads of its
-// records: the last record ends with the file, and a heap in segments is
-// followed by HEAP_DUMP_END, which ART and HotSpot write last. A heap in one
-// record needs no such end. The error is a truncatedDump, an error about a
-// different format, or an error of r.
+// wholeDump returns nil if a heap dump is complete, judging by the heads of its
+// records: the last record must end at the end of the file, and a heap in
+// segments must be followed by HEAP_DUMP_END, which ART and HotSpot write last.
+// A heap in one record needs no such end. The error is a truncatedDump, the
+// error for a different format, or an error of r.
 func wholeDump(r io.ReaderAt, size int64) error {
 	w := headWindow{r: r, size: size}
 	at, err := w.begin()
@@ -76,7 +77,7 @@ func wholeDump(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// headWindow is the buffer size for reading a few bytes in many places: many
+// headWindow is a buffer for reading a few bytes in many places, because many
 // records are short.
 type headWindow struct {
 	r     io.ReaderAt
@@ -86,7 +87,8 @@ type headWindow struct {
 	space [64 << 10]byte
 }
 
-// at returns n bytes of the file, or fewer at its end.
+// at returns n bytes of the file from an offset, or fewer at the end of the
+// file.
 func (w *headWindow) at(off, n int64) ([]byte, error) {
 	n = min(n, w.size-off)
 	if off < w.start || off+n > w.start+int64(len(w.buf)) {
@@ -103,7 +105,7 @@ func (w *headWindow) at(off, n int64) ([]byte, error) {
 	return w.buf[off-w.start:][:n], nil
 }
 
-// begin reads the head of the file and returns where the records begin.
+// begin reads the head of the file and returns the offset of the first record.
 func (w *headWindow) begin() (int64, error) {
 	const most = int64(len(magicOfDump) + maxVersion)
 	text, err := w.at(0, most)
@@ -118,7 +120,7 @@ func (w *headWindow) begin() (int64, error) {
 	case string(short) != magicOfDump[:len(short)] || end < 0 && int64(len(text)) == most:
 		return 0, fmt.Errorf("not a heap dump: it begins with %q", shell.Clip(string(text)))
 	}
-	// A NUL, the size of ids and the time follow.
+	// After the version come a NUL, the size of ids and the time.
 	at := int64(end) + 1 + 4 + 8
 	if end < 0 || at > w.size {
 		return 0, truncatedDump{w.size, w.size}

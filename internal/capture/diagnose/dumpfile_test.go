@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// naiveWhole is wholeDump for a text in memory; it reads one record after the
-// other.
+// naiveWhole is like wholeDump, for a dump in memory; it reads one record after
+// the other.
 func naiveWhole(b []byte) bool {
 	rest, ok := bytes.CutPrefix(b, []byte(magicOfDump))
 	if !ok {
@@ -46,7 +46,7 @@ func naiveWhole(b []byte) bool {
 
 func whole(b []byte) error { return wholeDump(bytes.NewReader(b), int64(len(b))) }
 
-// records returns a dump with these tags, each with some bytes.
+// records returns a dump with a record for each of these tags.
 func records(tags ...byte) []byte {
 	out := append([]byte("JAVA PROFILE 1.0.2\x00\x00\x00\x00\x08"), make([]byte, 8)...)
 	for i, tag := range tags {
@@ -93,8 +93,8 @@ func TestWholeDump(t *testing.T) {
 	}
 }
 
-// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are complete, and every
-// proper prefix of one is not.
+// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are complete, and none of
+// their proper prefixes is.
 func TestRecordedDumpsAreWhole(t *testing.T) {
 	dir := recorded.Path(t, "hprof")
 	files, err := filepath.Glob(filepath.Join(dir, "*.hprof"))
@@ -133,8 +133,8 @@ func TestRecordedDumpsAreWhole(t *testing.T) {
 	}
 }
 
-// TestBrokenDisk: an error of the disk is reported as such, and not as a
-// truncated dump.
+// TestBrokenDisk: an error of the disk is reported as such, not as a truncated
+// dump.
 func TestBrokenDisk(t *testing.T) {
 	b := records(1, 2, 0x1c, 0x1c, 0x2c)
 	if err := wholeDump(bytes.NewReader(b[:20]), int64(len(b))); !errors.Is(err, io.ErrUnexpectedEOF) ||

@@ -16,47 +16,48 @@ import (
 )
 
 const (
-	// dumpDir is where am dumpheap may write for the shell
+	// dumpDir is the directory to which am dumpheap may write for the shell
 	// (ActivityManagerShellCommand.runDumpHeap).
 	dumpDir = "/data/local/tmp"
-	// dumpPrefix and dumpSuffix mark the files that Sweep may remove: between
-	// them are the owner, the run and a unique word.
+	// dumpPrefix and dumpSuffix mark the files that Sweep may remove. The name
+	// between them consists of the owner, the run and a unique word.
 	dumpPrefix, dumpSuffix = "leakgate-", ".hprof"
 
-	// maxRun bounds the run in a file's name.
+	// maxRun is the maximum length of the run in the name of a file.
 	maxRun = 40
 
-	// reserve is how many bytes must stay free on each of the two disks.
+	// reserve is the number of bytes that must stay free on each of the two
+	// disks.
 	reserve = 50 * mebibyte
-	// helpTimeout bounds am's help, which before Android 8 starts a separate
-	// Java VM.
+	// helpTimeout is the maximum time for am to print its help. Before Android
+	// 8, am starts a separate Java VM for this.
 	helpTimeout = 10 * time.Second
 	// settle is the device time between the GC signal and the dump. ART
 	// collects when it receives the signal (signal_catcher.cc, HandleSigUsr1);
 	// the remaining time is for the finalizers. The article waits half a
-	// minute, in which the app keeps leaking.
+	// minute, during which the app keeps leaking.
 	settle = 5 * time.Second
 	// pollEvery is the device time between two polls of a dump that is being
 	// written.
 	pollEvery = time.Second
 	// leastPoll is the minimum real time between two polls.
 	leastPoll = 50 * time.Millisecond
-	// stablePolls is the number of polls for which the size must stay the same
-	// if the end of the dump is not reported.
+	// stablePolls is the number of polls during which the size must stay the
+	// same if the end of the dump is not reported.
 	stablePolls = 3
-	// emptyPolls is the number of polls for which the dump may be empty, or
-	// stay too short, before it counts as finished.
+	// emptyPolls is the number of polls after which a dump that is still empty
+	// or too short counts as finished.
 	emptyPolls = 60
 	// pullRate is the speed of the slowest supported connection, in bytes per
 	// second: poor Wi-Fi.
 	pullRate = 2 * mebibyte
 	// pullGrowth is the number of bytes by which a dump may grow while it is
-	// pulled, in addition to a quarter of its size.
+	// being pulled, in addition to a quarter of its size.
 	pullGrowth = 16 * mebibyte
 	// pullStart is additional real time for each pull.
 	pullStart = time.Minute
-	// cleanUp is the real time for removing a file, which is done even after
-	// the caller's context has ended.
+	// cleanUp is the maximum real time for removing a file, which is done even
+	// if the caller's context is done.
 	cleanUp = 10 * time.Second
 )
 
@@ -64,7 +65,7 @@ const (
 type heapDump struct {
 	*diagnosing
 	method Method
-	// remote is the file on the device.
+	// remote is the path of the file on the device.
 	remote string
 	help   dumpsys.AmHelp
 	// bound is an upper bound of this process's Java heap, in bytes; 0 if
@@ -73,18 +74,20 @@ type heapDump struct {
 	// free is the lowest free space seen on the device; unknown if it was never
 	// read.
 	free known.Int
-	// settled reports whether the dump was finished when the command ended.
+	// settled reports whether the dump was already complete when the command
+	// ended.
 	settled bool
 	// size is the size of the file at the last poll.
 	size int64
-	// The number of consecutive polls that the device has not answered.
+	// silent is the number of consecutive polls that the device has not
+	// answered.
 	silent int
 	result result
 }
 
-// heap takes a heap dump: it checks the space, collects garbage, dumps, pulls,
-// and verifies that the dump is complete. In every case it removes the dump
-// from the device.
+// heap takes a heap dump: it checks the free space, collects garbage, writes
+// the dump, pulls it, and verifies that it is complete. In every case it
+// removes the dump from the device.
 func (d *diagnosing) heap(ctx context.Context, s Step, w Method) (result, error) {
 	if n := len(d.req.Run); n == 0 || n > maxRun ||
 		strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
@@ -121,9 +124,9 @@ func (h *heapDump) make(ctx context.Context, file string) error {
 	return h.fetch(ctx, file)
 }
 
-// readHelp reads which options this release supports. It is also the cheapest
-// way to detect that system_server hangs, before the process is stopped for the
-// dump.
+// readHelp reads which options of am this release supports. It is also the
+// cheapest way to detect that system_server hangs, before the process is
+// stopped for the dump.
 func (h *heapDump) readHelp(ctx context.Context) error {
 	a, err := shell.Ask(ctx, h.dev, h.scaled(helpTimeout), "am help </dev/null")
 	switch {
@@ -179,8 +182,8 @@ func (h *heapDump) command() string {
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped
-// during the dump. It is polled, because am waits forever for a process that
-// has died.
+// during the dump. Meanwhile it is polled, because am waits forever for a
+// process that has died.
 func (h *heapDump) dump(ctx context.Context) error {
 	h.result.command = h.command()
 	if h.req.Paused != nil {
@@ -200,7 +203,7 @@ func (h *heapDump) dump(ctx context.Context) error {
 	return err
 }
 
-// ended is the end of a command.
+// ended is the result of a command that has ended.
 type ended struct {
 	output shell.Output
 	err    error
@@ -214,7 +217,7 @@ func (h *heapDump) run(ctx context.Context) error {
 		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
-	// However this function returns, the command ends too.
+	// However this function returns, the command is ended first.
 	finished := false
 	defer func() {
 		cancel()
@@ -243,7 +246,7 @@ func (h *heapDump) interval() time.Duration {
 	return max(time.Duration(float64(pollEvery)/h.scale()), leastPoll)
 }
 
-// answered evaluates how am ended.
+// answered returns the error that the output and exit code of am indicate.
 func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error {
 	switch {
 	case ctx.Err() != nil:
@@ -253,7 +256,8 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	}
 	n, exit, whole := closed(m, e.output.Stdout)
 	if !whole {
-		// The exit code is unreliable here: the file decides.
+		// The exit code is unreliable here: whether the dump is complete is
+		// decided by the file.
 		return nil
 	}
 	text := e.output.Stdout[:n]
@@ -270,7 +274,7 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	return nil
 }
 
-// refused translates am's messages.
+// refused converts an error message of am to an error with advice.
 func (h *heapDump) refused(e dumpsys.DeviceError) error {
 	p := h.req.Process
 	switch e.Kind {

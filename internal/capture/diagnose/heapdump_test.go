@@ -26,8 +26,8 @@ import (
 // dumpCase is a fault of a heap dump, and the expected result.
 type dumpCase struct {
 	name string
-	// begin changes the situation; if the phone is already running, it changes
-	// the phone.
+	// situation changes the phone before it starts; begin changes the running
+	// phone.
 	situation func(*situation)
 	begin     func(t *testing.T, d *localPhone, facts *capture.Facts, r *Request)
 	ending    Ending
@@ -36,8 +36,8 @@ type dumpCase struct {
 	within time.Duration
 }
 
-// on runs something after the start of the first round trip whose command
-// contains these words.
+// on calls do at the start of each round trip whose command contains these
+// words.
 func (d *localPhone) on(words string, do func(ctx context.Context) error) {
 	d.before = func(ctx context.Context, _ int, what string) error {
 		if strings.Contains(what, words) {
@@ -47,7 +47,8 @@ func (d *localPhone) on(words string, do func(ctx context.Context) error) {
 	}
 }
 
-// meanwhile lets a round trip start, and runs a function during the round trip.
+// meanwhile returns a fault that lets a round trip start and runs a function
+// during it.
 func meanwhile(wait time.Duration, do func()) func(context.Context) error {
 	return func(context.Context) error {
 		time.AfterFunc(wait, do)
@@ -221,7 +222,7 @@ func large(n int64) func(io.Writer, androidsim.Heap) error {
 	}
 }
 
-// short writes a dump whose end is missing.
+// short writes a dump whose end record is missing.
 func short(w io.Writer, _ androidsim.Heap) error {
 	_, err := io.CopyN(w, largeDump(10_000), 10_000-recordHead)
 	return err
@@ -239,7 +240,7 @@ func record(tag byte, length uint32) []byte {
 	return append([]byte{tag, 0, 0, 0, 0}, binary.BigEndian.AppendUint32(nil, length)...)
 }
 
-// largeDump is a complete dump of n bytes.
+// largeDump returns a complete dump of n bytes.
 func largeDump(n int64) io.Reader {
 	head := append([]byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04"), make([]byte, 8)...)
 	body := n - int64(len(head)) - 2*recordHead
@@ -303,14 +304,14 @@ func TestCallerEndsHeapDump(t *testing.T) {
 				t.Errorf("in %s: %v", words, err)
 			}
 			if left := d.dumps(t); len(left) > 0 || stopped {
-				t.Errorf("cancelled in %s: %v is left, stopped: %v", words, left, stopped)
+				t.Errorf("canceled in %s: %v is left, stopped: %v", words, left, stopped)
 			}
 		})
 	}
 }
 
-// TestSlowDumpIsWaitedFor: if its end is not reported, a dump whose writing
-// pauses is pulled again.
+// TestSlowDumpIsWaitedFor: if the end of a dump is not reported and its writing
+// pauses, the dump is pulled again.
 func TestSlowDumpIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -346,7 +347,7 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 }
 
 // scriptedDump diagnoses process 7 on a scripted device whose am does not wait.
-// stat answers each check of the process with a stat line, or with no answer.
+// For each check of the process, stat returns a stat line, or no answer.
 func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error)) Diagnosis {
 	t.Helper()
 	var whole bytes.Buffer
@@ -383,15 +384,15 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 	return got
 }
 
-// TestCheckAfterTheDump: the identity of the process once the dump is written
-// decides whether the dump belongs to the requested process. A single check
-// without an answer does not decide this.
+// TestCheckAfterTheDump: a check of the process after the dump decides whether
+// the dump belongs to the requested process. A single check without an answer
+// decides nothing.
 func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
 		name string
-		// looks are the answers after am: - means no answer; the last one
-		// repeats.
+		// looks are the answers to the checks after am: - means no answer; the
+		// last answer repeats.
 		looks  []string
 		ending Ending
 		words  string
@@ -426,9 +427,9 @@ func TestCheckAfterTheDump(t *testing.T) {
 	}
 }
 
-// TestRemovalThatFails: a single failure has no effect. A dump that may still
-// be on the device is named in the outcome, whatever its ending, and the sweep
-// finds it.
+// TestRemovalThatFails: a removal that fails once is repeated. A dump that may
+// still be on the device is named in the outcome, whatever the ending of the
+// step, and the sweep finds it.
 func TestRemovalThatFails(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -472,7 +473,7 @@ func (d *puller) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// largeDumpDevice is a device whose dump has size bytes.
+// largeDumpDevice is a device with a dump of size bytes.
 type largeDumpDevice struct {
 	shelltest.Device
 	size int64
@@ -508,7 +509,7 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if used := behind.TotalAlloc - before.TotalAlloc; used > 8<<20 {
-		t.Errorf("the dump allocates %d bytes of memory", used)
+		t.Errorf("taking the dump allocates %d bytes of memory", used)
 	}
 }
 
@@ -553,8 +554,8 @@ func sweep(t *testing.T, api int) {
 		}
 	}
 	touch(own+"-r-1.hprof", own+"-r 2.hprof")
-	// A file, directory or link in place of one of the caller's own dumps is
-	// removed too, but not the target of a link.
+	// A file, a directory or a link that has the name of one of the caller's
+	// own dumps is removed too, but not the target of a link.
 	if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+
 		"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
@@ -596,7 +597,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// named is a device with only a serial.
+// named is a device that has only a serial number.
 type named struct {
 	capture.Device
 	serial string
@@ -640,7 +641,7 @@ func TestHostErrorIsReported(t *testing.T) {
 	if err != nil {
 		recorded.Missing(t, "needs a full disk: %v", err)
 	}
-	_ = a.file.Close() // this is replaced by full
+	_ = a.file.Close() // full takes its place
 	a.file = full
 	if _, err := a.Write([]byte("text")); err == nil || !strings.Contains(err.Error(), "the host's disk is full") {
 		t.Error(err)

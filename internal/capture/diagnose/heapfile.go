@@ -22,8 +22,8 @@ import (
 // unanswered.
 const maxSilent = 3
 
-// poll checks the process, the file and the disk, in one round trip. The error
-// means that the process has ended or that the device is lost.
+// poll checks the process, the file and the disk, in one round trip. An error
+// means that the process has ended or that the device does not respond.
 func (h *heapDump) poll(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	a, err := shell.Ask(ctx, h.dev, checkTimeout, m.Join([]shell.Part{
@@ -59,8 +59,8 @@ func (h *heapDump) poll(ctx context.Context) error {
 
 var dateField = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
-// parseSize parses the size from `stat -c %s`, or from `ls -l`, where it
-// precedes the date in toolbox and toybox. It is 0 for a missing file.
+// parseSize parses the size from the output of `stat -c %s` or of `ls -l`,
+// where it precedes the date in toolbox and toybox. It is 0 for a missing file.
 func parseSize(text string) int64 {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -80,7 +80,7 @@ func parseSize(text string) int64 {
 	return 0
 }
 
-// stable waits until the size of the file stays the same. ART walks the heap
+// stable waits until the size of the file no longer changes. ART walks the heap
 // once before it writes, and empties a dump that it cannot write (hprof.cc,
 // DumpToFile): a dump that stays empty for long, or becomes empty again, also
 // counts as finished.
@@ -108,14 +108,15 @@ func (h *heapDump) stable(ctx context.Context) error {
 	}
 }
 
-// fetch pulls the dump and verifies that it is complete. If its end is not
-// reported and it is still being written, fetch waits again.
+// fetch pulls the dump and verifies that it is complete. If the end of the dump
+// is not reported and it is still being written, fetch waits and pulls it
+// again.
 func (h *heapDump) fetch(ctx context.Context, file string) error {
 	within, cancel := context.WithTimeout(ctx, h.scaled(h.method.Limit))
 	defer cancel()
 	for {
-		// If the process has ended in the meantime, its dump is still valid;
-		// but a dump of another process is not the requested one.
+		// If the process has ended in the meantime, its dump is still valid; a
+		// dump of another process is not.
 		if err := h.poll(ctx); err != nil && (!errors.Is(err, capture.ErrGone) || errors.Is(err, errOther)) {
 			return err
 		}
@@ -157,7 +158,8 @@ func (h *heapDump) empty() error {
 }
 
 // pull copies the file and keeps it if it is complete. early reports whether
-// this is everything the device has written so far, and that more may follow.
+// the copy contains everything that the device has written so far, but more may
+// follow.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	a, early, err := h.receive(ctx, file)
 	if err != nil {
@@ -197,7 +199,8 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 	if err := h.checkHostSpace(h.size); err != nil {
 		return nil, false, err
 	}
-	// If its end is not reported, a dump that still grows is pulled again.
+	// If the end of the dump is not reported, a dump that is still growing is
+	// pulled again.
 	a, err := newArtifact(h.req.Dir, file, min(h.method.Max, h.size+h.size/4+pullGrowth))
 	if err != nil {
 		return nil, false, err
@@ -230,13 +233,13 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 	return a, false, nil
 }
 
-// checksumRate is the speed at which the slowest device reads from its own
+// checksumRate is the speed at which the slowest supported device reads its own
 // disk, in bytes per second.
 const checksumRate = 20 * mebibyte
 
-// damaged reports whether the file on the device has the same size but
-// different content; false if unknown. toybox has md5sum, toolbox before
-// Android 6 md5.
+// damaged reports whether the file on the device has the same size as the copy
+// but different content; it returns false if this is unknown. toybox has
+// md5sum; toolbox before Android 6 has md5.
 func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	answer, err := shell.Ask(ctx, h.dev, checkTimeout+time.Duration(a.size/checksumRate)*time.Second,
@@ -249,7 +252,7 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	if err != nil || !whole || parseSize(string(parts["size"])) != a.size || !md5Form.MatchString(sum) {
 		return false
 	}
-	hash := md5.New() // protects against accidents, not forgery
+	hash := md5.New() // detects accidental changes, not forgery
 	if _, err := io.Copy(hash, io.NewSectionReader(a.file, 0, a.size)); err != nil {
 		return false // the code that reads the dump detects this too
 	}
@@ -258,8 +261,8 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 
 var md5Form = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
-// remove deletes the dump on the device, even after the end of the caller's
-// context. A device gets two tries.
+// remove deletes the dump on the device, even if the caller's context is done.
+// If the device does not answer, remove tries once more.
 func (h *heapDump) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
@@ -269,8 +272,8 @@ func (h *heapDump) remove(ctx context.Context) {
 			return
 		}
 	}
-	// This reason comes first, because if there are too many reasons the last
-	// ones are dropped.
+	// This reason comes first, because the last ones are dropped if there are
+	// too many.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
 		fmt.Sprintf("%s may be left on the device (the next start retries; "+
 			"`adb shell rm -rf %[1]s` removes it now): %v",

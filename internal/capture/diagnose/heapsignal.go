@@ -13,7 +13,7 @@ import (
 
 const garbage = "the dump includes garbage"
 
-// collect triggers a GC of the process, if am cannot do so, and waits until it
+// collect triggers a GC of the process if am cannot do so, and waits until it
 // is complete.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
@@ -31,7 +31,7 @@ func (h *heapDump) collect(ctx context.Context, status []byte) error {
 // sigUSR1 is the signal that triggers a GC of ART and Dalvik.
 const sigUSR1 = 10
 
-// signal sends the GC signal as the first user who is allowed to send it.
+// signal sends the GC signal as the first user that may send it.
 func (h *heapDump) signal(ctx context.Context, status []byte) error {
 	// The signal kills a process that does not handle it.
 	if !handles(status, sigUSR1) {
@@ -71,7 +71,8 @@ func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
 }
 
 // handles reports whether a process blocks or catches a signal (proc(5), SigBlk
-// and SigCgt). ART blocks it in every thread and waits for it in one.
+// and SigCgt). ART blocks the GC signal in every thread and waits for it in
+// one.
 func handles(status []byte, signal int) bool {
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")

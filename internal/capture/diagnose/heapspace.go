@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// checkSpace checks the device's disk, and that the name of the file is unused.
-// It returns the process's status.
+// checkSpace checks the free space on the device's disk, and that the name of
+// the file is unused. It returns the process's status.
 func (h *heapDump) checkSpace(ctx context.Context) (status []byte, err error) {
 	m, p := shell.NewMarker(), h.req.Process
 	a, err := shell.Ask(ctx, h.dev, h.scaled(quickLimit), m.Join([]shell.Part{
@@ -54,8 +54,8 @@ func (h *heapDump) seeFree(df []byte) {
 	}
 }
 
-// bound returns an upper bound of a Java heap: the anonymous memory of its
-// process, in bytes. A kernel before 4.5 reports only the resident memory.
+// bound returns an upper bound for the size of a process's Java heap, in bytes:
+// its anonymous memory. A kernel before 4.5 reports only all resident memory.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {
@@ -86,8 +86,8 @@ func (h *heapDump) checkHostSpace(size int64) error {
 	return nil
 }
 
-// full adds to an error that the disk was full, if that may be why a dump is
-// incomplete.
+// full adds to an error that the device's disk was full, if that may be why a
+// dump is incomplete.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
 		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)

@@ -14,7 +14,7 @@ import (
 )
 
 // judge returns nil if a text is the artifact. If the command was killed or a
-// read failed, the text may be truncated although it can be parsed; the exit
+// read failed, the text may be truncated even though it can be parsed; the exit
 // status shows this.
 func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
@@ -47,13 +47,15 @@ func refuses(e dumpsys.DeviceError) bool {
 		dumpsys.NoCommand, dumpsys.NoFile, dumpsys.Unsupported, dumpsys.Usage:
 		return true
 	case dumpsys.NoService:
-		// These two services exist whenever system_server runs.
+		// The services meminfo and activity exist whenever system_server runs,
+		// so this is not permanent.
 		return !strings.HasSuffix(e.Text, " meminfo") && !strings.HasSuffix(e.Text, " activity")
 	}
 	return false
 }
 
-// deviceWords returns the device's error message in a text, or nil.
+// deviceWords returns the first error message of the device in the texts as an
+// error, or nil if there is none.
 func deviceWords(texts ...[]byte) error {
 	for _, text := range texts {
 		e, ok := dumpsys.ClassifyError(text)
@@ -77,7 +79,7 @@ func asRefusal(err error) error {
 }
 
 // unreadable returns the reason why a text cannot be parsed: the device's error
-// message, if the text has one.
+// message if the text contains one, otherwise err.
 func unreadable(text []byte, err error) error {
 	if said := deviceWords(text); said != nil {
 		return said
@@ -109,8 +111,8 @@ func wholeShowmap(text []byte) error {
 	return nil
 }
 
-// wholeMaps: each line of maps begins with the addresses and permissions of a
-// mapping (fs/proc/task_mmu.c, show_vma_header_prefix).
+// wholeMaps requires that each line begins with the addresses and permissions
+// of a mapping (fs/proc/task_mmu.c, show_vma_header_prefix).
 func wholeMaps(text []byte) error {
 	lines := 0
 	for line := range bytes.Lines(text) {
@@ -171,7 +173,7 @@ func wholeMeminfo(p capture.Process, text []byte) error {
 		return asRefusal(*info.Interrupted)
 	}
 	for _, b := range info.Blocks {
-		// The block of a native process has no pid.
+		// The block of a native process does not contain a pid.
 		if b.PID.Known && b.PID.N != int64(p.PID) {
 			continue
 		}
@@ -212,8 +214,8 @@ func wholeGPU(text []byte) error {
 	return nil
 }
 
-// wholeSurfaceFlinger also accepts a text without the list of buffers, if it is
-// from SurfaceFlinger: every such text has the layers.
+// wholeSurfaceFlinger also accepts a text without the list of buffers if the
+// text is from SurfaceFlinger: every such text lists the layers.
 func wholeSurfaceFlinger(text []byte) error {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	var e dumpsys.DeviceError
@@ -228,8 +230,8 @@ func wholeSurfaceFlinger(text []byte) error {
 	return interruptedText(text)
 }
 
-// wholeLogcat requires the head of a buffer or a line with a date: an empty log
-// still has the heads.
+// wholeLogcat requires the head of a buffer or a line with a timestamp: even an
+// empty log contains the heads.
 func wholeLogcat(text []byte) error {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' &&
@@ -249,8 +251,8 @@ func wholeExitInfo(text []byte) error {
 	return interruptedText(text)
 }
 
-// interruptedText finds the message with which dumpsys ends a service that took
-// too long.
+// interruptedText returns an error if the text contains the message that
+// dumpsys prints when it stops a service that took too long.
 func interruptedText(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n*** SERVICE '"))
 	if at < 0 {

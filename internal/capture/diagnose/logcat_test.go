@@ -31,7 +31,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	d.Phone.Shell(t.Context(),
 		"log -t Bank 'token=ghp_SECRET of com.shop'; log -t ActivityManager 'Killing 77:com.bank/u0a7: ghp_SECRET'",
 		strings.NewReader(""), io.Discard, io.Discard)
-	time.Sleep(5 * time.Minute) // to allow for collections
+	time.Sleep(5 * time.Minute) // to allow for the device time that collections take
 	found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"com.shop:push"})
 	if err != nil || len(found.Processes) != 1 {
 		t.Fatal(found, err)
@@ -117,7 +117,7 @@ func keepOwn(t *testing.T, api int) {
 }
 
 // TestHeldTextIsNotOnTheDisk: a run that is killed while it reads a log leaves
-// no part of it on the disk.
+// no part of the log on the disk.
 func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {

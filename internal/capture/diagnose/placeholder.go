@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// placeholders are the words that may be in braces in a command line. The value
-// true marks those that are replaced by a text from the device.
+// placeholders holds the words that may be in braces in a command line. The
+// value is true if the word is replaced by a text from the device.
 var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
 
 // fill substitutes the values of a process into a command line that passed
@@ -58,15 +58,16 @@ func checkLine(line string) error {
 	return nil
 }
 
-// lineCheck parses a command line like a shell, but only its quotes.
+// lineCheck parses a command line as a shell does, but only its quotes.
 type lineCheck struct {
 	line string
 	at   int
 	// quote is the open quote: ' or " or `; 0 if none is open.
 	quote byte
-	// texts counts the placeholders whose value is a text.
+	// texts is the number of placeholders whose value is a text.
 	texts int
-	// nested is the construct that makes it unclear what is quoted, or empty.
+	// nested is a construct that makes it unclear what is quoted, or empty if
+	// there is none.
 	nested string
 }
 
@@ -89,7 +90,8 @@ func (c *lineCheck) step() error {
 	case b == '<' && c.quote == 0 && strings.HasPrefix(c.line[c.at:], "<<"):
 		return errors.New("the command has a here-document: write it on one line")
 	case b == '(' && c.quote != '\'' && strings.HasPrefix(c.line[c.at:], "(("):
-		// Inside arithmetic, some shells execute what is in a subscript.
+		// Inside an arithmetic expansion, some shells execute commands in a
+		// subscript.
 		c.nested = "arithmetic"
 	case b == '`' && c.quote != '\'':
 		c.nested = "backquotes"

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Recipe is what to collect from a process for one question, in order.
+// Recipe is what to collect from a process to answer one question, in order.
 type Recipe struct {
 	// Name is java, native, gpu, thread, unknown, snapshot or dump.
 	Name  string
@@ -24,24 +24,25 @@ type Step struct {
 	Name string
 	// File is the name of the artifact in the folder of the diagnosis.
 	File string
-	// Proves is what the artifact shows, for the report.
+	// Proves describes what the artifact shows, for the report.
 	Proves string
 	// Substitute is the step whose artifact replaces this one if no method
 	// works; it may be empty.
 	Substitute string
-	// Outlives marks an artifact of the device, not of the process: it is also
-	// taken after the process has ended, and may show the cause.
+	// Outlives marks an artifact that belongs to the device, not to the
+	// process: it is also taken after the process has ended, and may show why
+	// it ended.
 	Outlives bool
-	// Methods are tried in order until one returns the whole artifact. Of the
-	// methods that lose nothing, the one that runs as the fast channel's user
-	// comes first.
+	// Methods are tried in order until one returns the whole artifact; those
+	// that lose no information and run as the fast channel's user are tried
+	// first.
 	Methods []Method
 }
 
 // As is the user that a method runs as.
 type As uint8
 
-// The users of a method.
+// The users that a method can run as.
 const (
 	// AsShell is the unmodified shell: uid 2000, or root after `adb root`.
 	AsShell As = iota
@@ -58,22 +59,22 @@ func (a As) String() string {
 
 // Method is one way to get an artifact.
 type Method struct {
-	// Command is one line for the device's shell. {pid}, {process}, {package}
-	// and {user} are replaced by quoted values; {{ is a brace. Commands of this
-	// package may also contain {-t}, the time limit of dumpsys, if this release
-	// supports one.
+	// Command is one command line for the device's shell. {pid}, {process},
+	// {package} and {user} are replaced by quoted values; {{ is a brace.
+	// Commands of this package may also contain {-t}, which is replaced by the
+	// time limit of dumpsys if this release supports one.
 	Command string
 	// Heap means that the method takes a heap dump and does not run a command.
 	Heap bool
 	As   As
-	// From and To are the first and last API level that support the method; 0
-	// means no bound.
+	// From and To are the first and the last API level that support the method;
+	// 0 means no bound.
 	From, To int
 	// File is the artifact's name if this method returns a different kind of
-	// text than the best method; if it is empty, the name of the step is used.
+	// text than the best method; if it is empty, Step.File is used.
 	File string
-	// Limit is the maximum real time; a simulated device with a faster clock
-	// gets less.
+	// Limit is the maximum real time; it is shorter on a simulated device with
+	// a faster clock.
 	Limit time.Duration
 	// Max is the maximum size of the artifact in bytes.
 	Max int64
@@ -84,16 +85,16 @@ type Method struct {
 	// accepted.
 	Accept func(text []byte) error
 
-	// about is like Accept, with the process as an additional argument.
+	// about is like Accept, and also receives the process.
 	about func(p capture.Process, text []byte) error
 	// own reduces a device-wide text to the parts about the app; it is nil if
-	// the whole text is about the process. The other parts of the text are
-	// never written to the host's disk.
+	// the whole text is about the process. The other parts are never written to
+	// the host's disk.
 	own func(app dumpsys.AppFilter, text []byte, now time.Time) dumpsys.Part
-	// exits is the highest exit status that is possible if the output is
-	// complete.
+	// exits is the highest exit status with which the output can be complete.
 	exits int
-	// script is a user's line, which may be more than one command.
+	// script reports whether Command comes from the user and may contain more
+	// than one command.
 	script bool
 }
 
@@ -102,25 +103,28 @@ type Method struct {
 const MaxHeap = 4 << 30
 
 const (
-	// someGone is the exit status of grep and ls if a file disappeared during
-	// the listing.
+	// someGone is the exit status of grep and ls if a file disappeared while
+	// they ran.
 	someGone = 2
-	// anyExit is for dumpsys, whose output itself shows whether it is complete.
-	// Higher values are exit statuses of signals.
+	// anyExit is the limit for dumpsys, whose output itself shows whether it is
+	// complete. Higher values are exit statuses of signals.
 	anyExit = 128
 
 	mebibyte = 1 << 20
-	// maxText is for artifacts that are taken once; smaps of a large app has 3
-	// to 5 MB.
+	// maxText is the maximum size of an artifact that is taken once; smaps of a
+	// large app has 3 to 5 MB.
 	maxText = 32 * mebibyte
-	// maxLight is for artifacts that are taken for later comparison.
+	// maxLight is the maximum size of an artifact that is taken for later
+	// comparison.
 	maxLight = 5 * mebibyte
-	// quickLimit is for files of /proc; the largest takes 0.3 s on a phone.
+	// quickLimit is the limit for files of /proc; reading the largest takes 0.3
+	// s on a phone.
 	quickLimit = 10 * time.Second
-	// dumpLimit is for answers of system_server, with the default limit of
-	// dumpsys on the device.
+	// dumpLimit is the limit for answers of system_server; it exceeds the
+	// default limit of dumpsys on the device.
 	dumpLimit = 15 * time.Second
-	// heapLimit is for writing a heap dump, which usually takes a minute.
+	// heapLimit is the limit for writing a heap dump, which usually takes a
+	// minute.
 	heapLimit = 5 * time.Minute
 )
 
@@ -142,7 +146,7 @@ func RecipeOf(name string) (Recipe, bool) {
 	return r, true
 }
 
-// recipes are the steps of each recipe, light ones first: a step that takes
+// recipes lists the steps of each recipe, light ones first: a step that takes
 // long, or stops the process, affects the steps after it.
 var recipes = map[string][]string{
 	"java":     {"meminfo", "heap", "logcat", "exit_info"},
@@ -154,7 +158,7 @@ var recipes = map[string][]string{
 	"dump":     {"heap"},
 }
 
-// steps are all artifacts.
+// steps holds the definition of each artifact by its name.
 var steps = map[string]func() Step{
 	"heap": func() Step {
 		return Step{
@@ -173,7 +177,7 @@ var steps = map[string]func() Step{
 		return procStep("maps", "the addresses of all mappings, to read native call stacks", wholeMaps)
 	},
 	"showmap": func() Step {
-		// showmap reads smaps, so it works only for users who may read smaps.
+		// showmap reads smaps, so it works only for users that may read smaps.
 		method := func(as As) Method {
 			return Method{Command: "showmap -v {pid}", As: as, Limit: quickLimit, Max: maxText, Accept: wholeShowmap}
 		}
@@ -195,8 +199,8 @@ var steps = map[string]func() Step{
 			}}
 	},
 	"threads": func() Step {
-		// One grep reads the names of hundreds of threads, and prints the file
-		// of each.
+		// One grep reads the names of hundreds of threads, and prints the path
+		// of the file before each name.
 		return Step{Name: "threads", File: "threads.txt", Proves: "the names of all threads: which pool grows",
 			Methods: []Method{
 				{
@@ -256,8 +260,8 @@ var steps = map[string]func() Step{
 			}}
 	},
 	"logcat": func() Step {
-		// The list of buffers is passed as one -b each, which every release
-		// accepts; the crash buffer came with Android 5.
+		// The buffers are passed as one -b each, which every release accepts;
+		// the crash buffer exists since Android 5.
 		return Step{
 			Name: logcatStep, File: "logcat.txt", Proves: "garbage collections, crashes and kills around that time",
 			Outlives: true,
@@ -285,17 +289,18 @@ var steps = map[string]func() Step{
 	},
 }
 
-// logcatStep is the step that keeps the device's log.
+// logcatStep is the name of the step that keeps the device's log.
 const logcatStep = "logcat"
 
-// untimed adapts a filter for texts without timestamps to the type of own.
+// untimed converts a filter for texts without timestamps to the type of
+// Method.own.
 func untimed(filter func(dumpsys.AppFilter, []byte) dumpsys.Part) func(dumpsys.AppFilter, []byte,
 	time.Time) dumpsys.Part {
 	return func(app dumpsys.AppFilter, text []byte, _ time.Time) dumpsys.Part { return filter(app, text) }
 }
 
-// procStep is a file of /proc/PID that is readable only by users who may trace
-// the process.
+// procStep returns a step for a file of /proc/PID that only users that may
+// trace the process can read.
 func procStep(file, proves string, accept func([]byte) error) Step {
 	s := Step{Name: file, File: file + ".txt", Proves: proves}
 	for _, as := range []As{AsShell, AsRoot, AsApp} {
@@ -306,7 +311,8 @@ func procStep(file, proves string, accept func([]byte) error) Step {
 }
 
 // lighten removes the methods that return a different kind of text, which could
-// not be compared with a later text, and bounds the other methods.
+// not be compared with a later text, and limits the time and size of the other
+// methods.
 func (r *Recipe) lighten() {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -341,8 +347,8 @@ const (
 // CustomStep returns a step that runs one line in the device's shell; the
 // output is the artifact. {pid}, {process}, {package} and {user} are replaced
 // by quoted values; {{ is a brace. The name consists of lower-case letters,
-// digits, dashes and underscores, and must differ from the names of this
-// package. The limit is real time.
+// digits, dashes and underscores, and must differ from the names of the
+// built-in steps. The limit is in real time.
 func CustomStep(name, command string, limit time.Duration) (Step, error) {
 	if name == "" || len(name) > maxStepName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		return Step{},
@@ -359,8 +365,8 @@ func CustomStep(name, command string, limit time.Duration) (Step, error) {
 		return Step{}, fmt.Errorf("define step %q: the limit %v is not between 0 and %v", name, limit, maxLimit)
 	}
 	return Step{
-		// The name has a prefix, because some systems reserve words that cannot
-		// be file names.
+		// The file name has a prefix, because some systems reserve words that
+		// cannot be file names.
 		Name: name, File: "custom_" + name + ".txt", Proves: "what " + shell.Clip(command) + " prints",
 		Methods: []Method{{Command: command, Limit: limit, Max: maxText, script: true}},
 	}, nil

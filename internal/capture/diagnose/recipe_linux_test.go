@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// TestFilledLinesInRealShells: a substituted process is one word, whatever its
-// name.
+// TestFilledLinesInRealShells checks that a substituted process name is one
+// word, whatever it contains.
 func TestFilledLinesInRealShells(t *testing.T) {
 	for _, shell := range shelltest.Shells(t) {
 		tr := shelltest.NewTrap(t, shell)

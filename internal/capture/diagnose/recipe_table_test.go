@@ -32,9 +32,10 @@ type localPhone struct {
 	// before, if not nil, is called before a round trip and may return its
 	// error.
 	before func(ctx context.Context, n int, what string) error
-	// without is a program that the phone does not have.
+	// without is the name of a program that the phone does not have.
 	without string
-	// absent is a program that the phone does not have, in any command line.
+	// absent is the name of a program that the phone does not have; it is
+	// looked for anywhere in a command line.
 	absent string
 	// endless is a command that prints nothing and does not end.
 	endless string
@@ -106,7 +107,7 @@ func (d *localPhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 	return errors.ErrUnsupported
 }
 
-// dumps are the heap dumps on the phone.
+// dumps returns the paths of the heap dumps on the phone.
 func (d *localPhone) dumps(t testing.TB) []string {
 	t.Helper()
 	infos, err := d.ReadDir("/data/local/tmp")
@@ -125,8 +126,8 @@ func (d *localPhone) dumps(t testing.TB) []string {
 // situation is a phone with one app.
 type situation struct {
 	api int
-	// rooted is a userdebug build after `adb root`; su is the su program on a
-	// user build.
+	// rooted is a userdebug build after `adb root`; su is a user build with a
+	// su program.
 	rooted, su bool
 	debuggable bool
 	user       int
@@ -139,7 +140,8 @@ func (s situation) String() string {
 		s.debuggable, s.user, s.isolated)
 }
 
-// begin creates the phone, and examines it and its process as a run does.
+// begin creates the phone, and reads its facts and probes its process as a run
+// does.
 func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 	t.Helper()
 	o := s.options
@@ -186,8 +188,9 @@ func collect(t testing.TB, ctx context.Context, d *localPhone, facts capture.Fac
 	return got, err
 }
 
-// checkDiagnosis checks each outcome: one for each step, a file exactly if
-// there is an artifact, reasons otherwise, and nothing else in the folder.
+// checkDiagnosis checks that each step has one outcome, with a file if there is
+// an artifact and with reasons otherwise, and that the folder contains nothing
+// else.
 func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 	t.Helper()
 	if len(d.Steps) != len(r.Recipe.Steps) {
@@ -243,8 +246,8 @@ func outcome(t testing.TB, d Diagnosis, step string) StepOutcome {
 	return StepOutcome{}
 }
 
-// allowed is the table of what Android allows a shell: the ending of each step,
-// and words in its reasons or its note.
+// allowed returns the ending of a step that follows from what Android allows a
+// shell, and words in the step's reasons or note.
 func (s situation) allowed(step string) (Ending, string) {
 	traced := s.rooted || s.su || s.debuggable && !s.isolated
 	since := func(api int) (Ending, string) {
@@ -292,7 +295,8 @@ func (s situation) untraced() string {
 	return "not debuggable"
 }
 
-// by is the prefix of a command that needs more permissions than the shell has.
+// by returns the prefix of a command that needs more permissions than the shell
+// has.
 func (s situation) by() string {
 	switch {
 	case s.rooted:
@@ -334,7 +338,7 @@ func (s situation) everyRecipe(t *testing.T) {
 		if got.Up == 0 || got.Ended < got.Up || got.Recipe != name || got.Process != r.Process {
 			t.Errorf("%s: %+v", name, got)
 		}
-		// The limit allows for the times of a phone, where dumpsys takes a
+		// The limit allows for the durations on a phone, where dumpsys takes a
 		// second.
 		if took := time.Since(began); (name == "native" || name == "thread") && took > 5*time.Second {
 			t.Errorf("%s takes %v", name, took)

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// TestRecipes checks the invariants of the table, and that each recipe takes
-// the artifacts that its kind requires.
+// TestRecipes checks the invariants of the recipes, and that each recipe takes
+// the artifacts that its kind of leak requires.
 func TestRecipes(t *testing.T) {
 	must := map[string][]string{
 		"java":     {"heap", "meminfo", "logcat", "exit_info"},
@@ -87,7 +87,7 @@ func TestWithKeepsTheRecipe(t *testing.T) {
 	}
 }
 
-// recordedTexts are real outputs, with the check that they belong to.
+// recordedTexts holds real outputs, with the check that accepts each of them.
 func recordedTexts(t testing.TB) map[string]func([]byte) error {
 	of := func(pid int, judge func(capture.Process, []byte) error) func([]byte) error {
 		return func(text []byte) error { return judge(capture.Process{PID: pid}, text) }
@@ -196,8 +196,8 @@ func TestJudgesOfLines(t *testing.T) {
 }
 
 // TestExitStatusOfAWholeText: the output of a killed command, or of a failed
-// read, is truncated even if it can be parsed. If a thread ends while all are
-// listed, the text is not truncated.
+// read, is truncated even if it can be parsed. If a thread ends while all
+// threads are listed, the text is still complete.
 func TestExitStatusOfAWholeText(t *testing.T) {
 	const log, killed = "--------- beginning of main\n", 128 + 9
 	p := capture.Process{Name: "com.a", PID: 7}
@@ -236,8 +236,8 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 	}
 }
 
-// goodLines are command lines, each with the expected form for a process, as a
-// shell prints it word by word.
+// goodLines are command lines, each with the words that a shell must print for
+// a process.
 var goodLines = map[string]string{
 	`printf '%s\000' {pid} {user} {process} {package}`:              "7|10|N|P",
 	`printf '%s\000' x{process}y a{{pid}b {{{{`:                     "xNy|a{pid}b|{{",
@@ -250,7 +250,7 @@ var goodLines = map[string]string{
 	`case {process} in {process}) printf '%s\000' yes {pid};; esac`: "yes|7",
 }
 
-// badLines are rejected, each with a part of the reason.
+// badLines are lines that are rejected, each with a part of the reason.
 var badLines = map[string]string{
 	"": "empty", "  \t": "empty", strings.Repeat("x", maxCommand+1): "more than", "echo {name}": "a brace",
 	"awk '{print $1}'": "a brace", "echo {": "a brace", "echo {}": "a brace", "echo {-t}": "a brace",
@@ -307,7 +307,7 @@ func FuzzFill(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if strings.ContainsRune(name, 0) {
-			return // no name contains it: it ends a command line
+			return // NUL ends a command line, so no name contains it
 		}
 		p := capture.Process{Name: name, User: 10, PID: 7}
 		var script, want strings.Builder
@@ -344,7 +344,7 @@ func FuzzCustomStep(f *testing.F) {
 			return
 		}
 		got := fill(s.Methods[0].Command, p, capture.Facts{API: 34})
-		// This is a separate implementation that replaces word by word.
+		// This separate implementation replaces one word after another.
 		var want strings.Builder
 		for rest := line; rest != ""; {
 			switch {

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// rights are the other users that the shell may become for one process.
+// rights holds the other users that the shell may become to read one process.
 type rights struct {
 	asked bool
-	// root and app are their prefixes; an error is the reason why a prefix is
-	// missing.
+	// root and app are the prefixes for these users; if a prefix is missing,
+	// the error is the reason.
 	root, app       shell.Prefix
 	rootErr, appErr error
 }
@@ -36,8 +36,7 @@ func newRights(facts capture.Facts, r Request) rights {
 		out.app, out.appErr = prefix, nil
 	}
 	if errors.Is(out.rootErr, unasked) {
-		// Each call of su may prompt a person, over the app that is being
-		// tested.
+		// Each call of su may show a prompt, over the app that is being tested.
 		for _, f := range r.Findings {
 			if f.Source == capture.SU && f.Answer == capture.Refused {
 				out.rootErr = notAllowed{f.Reason}
@@ -65,13 +64,13 @@ func hint(l capture.Level) As {
 	return AsShell
 }
 
-// rightsTimeout bounds the answer of the device in real time: su may wait for a
-// person.
+// rightsTimeout is the maximum real time of the answer: su may wait for the
+// user to confirm it.
 const rightsTimeout = 3 * time.Second
 
-// prefix returns the prefix of a command of this user. The first call for a
-// user that is not yet known determines all users, in one round trip. su comes
-// last, because it may not return, and is never called twice.
+// prefix returns the prefix with which a command runs as this user. The first
+// call for a user whose prefix is not yet known tries all users, in one round
+// trip. su comes last, because it may not return; it is never called again.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
@@ -129,7 +128,8 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 	}
 }
 
-// noAnswer is the error for a part that is missing in an incomplete answer.
+// noAnswer returns the error for a part that is missing from an incomplete
+// answer.
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -140,7 +140,7 @@ func noAnswer(err error) error {
 	return errors.New("returned a truncated answer")
 }
 
-// wants returns nil if `id` printed this user.
+// wants returns nil if `id` printed this uid.
 func wants(text []byte, uid int) error {
 	switch got := dumpsys.ParseUID(string(text)); {
 	case got == uid:

@@ -16,31 +16,34 @@ import (
 )
 
 const (
-	// sweepTimeout bounds the search for leftovers on the device, in real time.
+	// sweepTimeout is the maximum real time of the search for leftovers on the
+	// device.
 	sweepTimeout = 10 * time.Second
 	// oldDump is the device time after which a dump can no longer be in use for
-	// writing or pulling: two limits and the slowest pull. The additional hour
-	// allows for a change to daylight saving time.
+	// writing or pulling: twice the time limit, plus the slowest pull. The
+	// additional hour allows for a change to daylight saving time.
 	oldDump = 2*heapLimit + pullStart + MaxHeap/pullRate*time.Second + time.Hour
-	// maxOthers bounds how many dumps of other owners one sweep removes.
+	// maxOthers is the maximum number of dumps of other owners that one sweep
+	// removes.
 	maxOthers = 20
 )
 
-// owner is part of the names of dumps. Each owner has one run at a time,
-// because of its lease. The same phone may have another run: from another host,
-// by another user, or under another serial (over Wi-Fi and over a cable).
+// owner returns a word that is part of the names of dumps. Each owner has at
+// most one run at a time, because it holds a lease. Other owners may have a run
+// on the same phone: from another host, by another user, or under another
+// serial number (over Wi-Fi and over a cable).
 func owner(dev capture.Device) string {
 	// A missing name or folder is treated as empty.
 	host, _ := os.Hostname()
-	cache, _ := os.UserCacheDir() // per user; it contains the leases
+	cache, _ := os.UserCacheDir() // this directory is per user and contains the leases
 	sum := sha256.Sum256([]byte(host + "\x00" + strconv.Itoa(os.Getuid()) + "\x00" + cache + "\x00" + dev.Serial()))
 	return hex.EncodeToString(sum[:4])
 }
 
 // Sweep removes the heap dumps that crashed runs have left on the device, and
-// returns their names. It removes only files in /data/local/tmp with a name of
-// this package. The caller must hold the device lease: its own dumps are
-// removed immediately, those of other owners when they are old.
+// returns their paths. It removes only files in /data/local/tmp with a name
+// that this package uses. The caller must hold the device lease: its own dumps
+// are removed immediately, those of other owners once they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{
@@ -79,12 +82,13 @@ func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[
 	return texts, nil
 }
 
-// removeWords remove whatever exists in place of the caller's own dumps, since
-// am may have left a directory there. For a link, only the link is removed.
+// removeWords is a command that removes whatever exists in place of the
+// caller's own dumps, since am may have left a directory there. For a link,
+// only the link is removed.
 const removeWords = "rm -rf "
 
-// removal returns the command that removes these names and prints them: files
-// with kind -f, directories too with -e.
+// removal returns the command that removes these files and prints their paths:
+// only regular files if kind is -f, directories too if it is -e.
 func removal(words, kind string) string {
 	return "for f in " + words + `; do if [ ` + kind + ` "$f" ]; then ` + removeWords + `"$f" && echo "$f"; fi; done`
 }
@@ -114,8 +118,8 @@ var (
 		dumpName + `)$`)
 )
 
-// oldDumps returns the paths of the old dumps in a listing. now is the device's
-// time in both formats of the listing.
+// oldDumps returns the paths of the old dumps in a listing. now is the current
+// time of the device in both formats of the listing.
 func oldDumps(now, listing string) (out []string) {
 	seconds, minutes, _ := strings.Cut(strings.ReplaceAll(now, "\r", ""), "\n")
 	for line := range strings.Lines(listing) {
@@ -130,7 +134,8 @@ func oldDumps(now, listing string) (out []string) {
 	return out
 }
 
-// since is the time between two timestamps, 0 if one is invalid.
+// since returns the time between two timestamps, or 0 if one of them is
+// invalid.
 func since(parse func(string) (time.Time, error), then, now string) time.Duration {
 	a, err := parse(then)
 	b, berr := parse(strings.TrimSpace(now))

@@ -1,6 +1,6 @@
-// Package field contains what all parsers of device output use: an optional
-// text, the error for an invalid field, and the warnings about one text. It
-// keeps only a few short quotes of an untrusted text.
+// Package field contains what all parsers of device output share: an optional
+// text, the error for an invalid field, and the list of warnings about one
+// text. It keeps only a few short quotes of an untrusted text.
 package field
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Text is an optional text of a device. It is empty if unknown.
+// Text is an optional text from a device. It is empty if unknown.
 type Text string
 
 // MarshalJSON writes the text, or null if it is unknown.
@@ -19,7 +19,8 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	if t == "" {
 		return []byte("null"), nil
 	}
-	// Whether <, > and & are escaped is up to the encoder that calls this.
+	// The encoder that calls this method decides whether <, > and & are
+	// escaped.
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -35,21 +36,22 @@ type Error struct {
 	Reason string
 }
 
-// Error returns the line, the field, the reason and the quoted text.
+// Error returns a message with the line, the field, the reason and the quoted
+// text.
 func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, text.Escape(e.Field), e.Reason, e.Text)
 }
 
 const (
-	maxQuote = 80 // bytes of a device's text in a message
+	maxQuote = 80 // maximum number of bytes of a device's text in a message
 
-	// MaxWarnings is how many errors of one text are kept.
+	// MaxWarnings is the maximum number of errors that are kept for one text.
 	MaxWarnings = 50
 )
 
-// Warnings collects the errors of one text, at most MaxWarnings, so that
-// invalid lines of a hostile text cannot use up memory. The zero Warnings is
-// empty.
+// Warnings collects the errors of one text, at most MaxWarnings, which bounds
+// the memory that the invalid lines of a hostile text can use. The zero
+// Warnings is empty.
 type Warnings struct {
 	list []error
 	lost int
@@ -67,8 +69,8 @@ func (d *Warnings) Add(line int, field string, text []byte, reason string) {
 }
 
 // All returns the errors, each an *Error, in the order in which they were
-// added. If errors were skipped, the last one reports their number. It is nil
-// without errors.
+// added. If errors were skipped, the last one reports their number. If there
+// are no errors, All returns nil.
 func (d *Warnings) All() []error {
 	if d.lost > 0 {
 		return append(d.list, fmt.Errorf("%d more warnings skipped", d.lost))

@@ -19,7 +19,7 @@ func TestError(t *testing.T) {
 		var d Warnings
 		text := []byte(c.text)
 		d.Add(3, c.field, text, "not a number")
-		clear(text) // the reader reuses its buffer
+		clear(text) // parsers reuse the buffer that they read into
 		all := d.All()
 		if len(all) != 1 || all[0].Error() != c.want {
 			t.Errorf("%v, want %s", all, c.want)
@@ -38,7 +38,7 @@ func TestWarningsAreCapped(t *testing.T) {
 	}
 	for n := 1; n <= MaxWarnings+3; n++ {
 		d.Add(n, "Pss", nil, "bad")
-		for range 2 { // reading does not change the state
+		for range 2 { // All does not change the state
 			all := d.All()
 			if got, want := len(all), min(n, MaxWarnings+1); got != want {
 				t.Fatalf("%d warnings returned as %d errors, want %d", n, got, want)
@@ -54,8 +54,8 @@ func TestWarningsAreCapped(t *testing.T) {
 	}
 }
 
-// A text of only invalid lines uses no more memory once the limit is reached,
-// whether it is bytes or a string.
+// A text that consists only of invalid lines uses no more memory once the limit
+// is reached, both as bytes and as a string.
 func TestSkippedWarningsCostNothing(t *testing.T) {
 	var d Warnings
 	for range MaxWarnings {

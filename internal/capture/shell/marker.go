@@ -14,7 +14,7 @@ import (
 // that no output of a device can be mistaken for it.
 type Marker string
 
-// NewMarker returns a marker that no device can guess.
+// NewMarker returns a random marker, which no device can guess.
 func NewMarker() Marker {
 	var b [6]byte
 	// crypto/rand.Read never fails since Go 1.24.

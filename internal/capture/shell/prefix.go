@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Prefix makes a command line run under another uid. The zero Prefix has no
-// effect.
+// Prefix is the start of a command line that makes a command run under another
+// uid. The zero Prefix has no effect.
 type Prefix struct {
 	words string
 	// quoted means that the command is passed as one quoted word (su -c).

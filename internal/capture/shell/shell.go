@@ -19,13 +19,13 @@ type Runner interface {
 	Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error)
 }
 
-// Output is what a short command printed.
+// Output is the output of a short command.
 type Output struct {
 	Stdout, Stderr []byte
 	Exit           int
 }
 
-// MaxOutput bounds what one short command may print, in bytes. The largest
+// MaxOutput is the maximum output of one short command, in bytes. The largest
 // legitimate output is the grep over smaps of 50 processes.
 const MaxOutput = 32 << 20
 
@@ -34,8 +34,7 @@ const MaxOutput = 32 << 20
 // wrong with a process.
 var ErrDevice = errors.New("device does not respond")
 
-// errTooLong is the error for output that is longer than the output of any
-// short command.
+// errTooLong is the error for an output of more than MaxOutput bytes.
 var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
 
 // Ask runs one command and returns its output. The deadline is in real time.
@@ -52,9 +51,9 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: exit}, nil
 }
 
-// Failure returns an ErrDevice that explains an error of dev.Shell for a
-// command with that deadline. It is needed because the error texts of contexts
-// and buffers are not meant for users.
+// Failure returns an ErrDevice that explains why dev.Shell failed for a command
+// with that deadline. It is needed because the error texts of contexts and
+// buffers are not meant for users.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
@@ -70,7 +69,7 @@ func Failure(dev Runner, within time.Duration, err error) error {
 	return fmt.Errorf("%w: %w", ErrDevice, err)
 }
 
-// failure is an error whose text is a complete sentence.
+// failure is an error whose text does not include the text of its cause.
 type failure struct {
 	text  string
 	cause error
@@ -79,7 +78,7 @@ type failure struct {
 func (f failure) Error() string   { return f.text }
 func (f failure) Unwrap() []error { return []error{ErrDevice, f.cause} }
 
-// name returns the name of the device in messages.
+// name returns the name of the device for messages.
 func name(dev Runner) string {
 	if d, ok := dev.(interface{ Serial() string }); ok {
 		return "device " + text.Quote(d.Serial(), 160)
@@ -87,7 +86,7 @@ func name(dev Runner) string {
 	return "the device"
 }
 
-// Buffer rejects growth beyond MaxOutput bytes.
+// Buffer is a buffer that rejects growth beyond MaxOutput bytes.
 type Buffer struct{ bytes.Buffer }
 
 func (b *Buffer) Write(p []byte) (int, error) {
@@ -97,6 +96,6 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// Clip returns the first line of a device's text for a message, printable and
-// at most 120 characters.
+// Clip returns the first line of a device's text for use in a message:
+// printable, and at most 120 characters.
 func Clip(said string) string { return text.FirstLine(said, 120) }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// phone is a device whose shell is a function. Its serial may be any text.
+// phone is a device whose shell is a Go function. Its serial number may be any
+// text.
 type phone struct {
 	run func(ctx context.Context, stdout io.Writer) (int, error)
 }
