@@ -11,9 +11,10 @@ import (
 )
 
 // Thresholds for an accumulation. Every app has tables of a few thousand
-// strings, resources and classes, which take a few hundred kilobytes. Reporting
-// anything below a megabyte, or below a twentieth of the reachable bytes, would
-// hide what matters. Eclipse MAT uses the same minimum of ten objects.
+// strings, resources and classes, which take a few hundred kilobytes. If
+// accumulations below a megabyte, or below a twentieth of the reachable bytes,
+// were reported, they would hide what matters. Eclipse MAT uses the same
+// minimum of ten objects.
 const (
 	leastAccumulated      = 1 << 20
 	leastAccumulatedShare = 20
@@ -29,8 +30,8 @@ const (
 	zygoteHeap = 'Z'
 )
 
-// caches are classes that evict entries beyond a limit. What accumulates in
-// them has a size that somebody chose.
+// caches are classes that evict entries beyond a limit: whatever accumulates in
+// them has a size that a developer chose.
 var caches = []string{
 	"android.util.LruCache", "android.support.v4.util.LruCache", "androidx.collection.LruCache",
 	"com.bumptech.glide.util.LruCache",
@@ -58,15 +59,16 @@ type accumulation struct {
 	// includes the image and zygote heaps.
 	Share float64
 	// Dominators are the dominators of Object, from the top down; nil if GC
-	// roots hold the objects. LeftOut is the number of dominators omitted after
-	// the first half of the list.
+	// roots hold the objects. LeftOut is the number of dominators omitted from
+	// the middle of the list.
 	Dominators []heap.Object
 	LeftOut    int
 	// Cache is the class of the cache that contains the accumulation, or "" if
 	// no cache does.
 	Cache string
-	// Sharers together hold the accumulation; Object is then the first object
-	// of the first sharer.
+	// Sharers are the static fields or GC roots that together hold the
+	// accumulation; Object is then the first object of the first sharer.
+	// Sharers is nil if a single object holds the accumulation.
 	Sharers []sharer
 }
 
@@ -140,7 +142,7 @@ func appReachable(g *heap.Graph) int64 {
 // dominators is a cache.
 func (a *accumulation) addDominators(g *heap.Graph) {
 	const half = shownDominators / 2
-	// near are the nearest dominators; far is a ring buffer of the dominators
+	// near holds the nearest dominators; far is a ring buffer of the dominators
 	// above them.
 	var near []heap.Object
 	var far [half]heap.Object

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// loaded returns the graph of a dump in memory.
+// loaded returns the graph of a dump that is held in memory.
 func loaded(t testing.TB, dump []byte) *heap.Graph {
 	t.Helper()
 	f, err := hprof.Open(t.Context(), bytes.NewReader(dump), int64(len(dump)))
@@ -28,7 +28,7 @@ func loaded(t testing.TB, dump []byte) *heap.Graph {
 	return g
 }
 
-// accumulationLines returns the accumulations of a dump, one per line.
+// accumulationLines returns the accumulations in a dump, one per line.
 func accumulationLines(t testing.TB, file []byte, limit int) string {
 	t.Helper()
 	g := loaded(t, file)
@@ -72,7 +72,7 @@ func accumulationLines(t testing.TB, file []byte, limit int) string {
 	return b.String()
 }
 
-// appWith returns the dump of an app with something added.
+// appWith returns the dump of an app to which something was added.
 func appWith(t testing.TB, add func(h *hproftest.Heap)) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -86,7 +86,7 @@ func appWith(t testing.TB, add func(h *hproftest.Heap)) []byte {
 
 const sessions = 4000
 
-// session returns a function that makes sessions of half a kilobyte.
+// session returns a function that creates sessions of half a kilobyte.
 func session(h *hproftest.Heap) func() hproftest.Ref {
 	c := h.Declare("com.shop.Session", nil, "object data")
 	return func() hproftest.Ref { return h.New(c, hproftest.Fields{"data": h.Padding(500)}) }
@@ -226,8 +226,8 @@ func TestAccumulations(t *testing.T) {
 	}
 }
 
-// rootedBy makes n sessions of half a kilobyte, each held by a GC root of the
-// kind.
+// rootedBy creates n sessions of half a kilobyte, each held by a GC root of the
+// given kind.
 func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		next := session(h)
@@ -237,8 +237,8 @@ func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
 	}
 }
 
-// couriers makes threads of one class, each of which holds a session through a
-// field and through a local variable.
+// couriers creates threads of one class, each of which holds a session through
+// a field and through a local variable.
 func couriers(h *hproftest.Heap, n int, field, local uint32) (list []hproftest.Ref) {
 	c := h.Declare("com.shop.Courier", h.Class("java.lang.Thread"), "object parcel")
 	for i := range n {
@@ -348,8 +348,8 @@ func TestAccumulationsOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// An added accumulation is found among random objects, some of which are
-// linked.
+// An accumulation that is added to random objects, some of which are linked, is
+// found.
 func TestAccumulationsBesideBallast(t *testing.T) {
 	next := func(add bool) []byte {
 		return appWith(t, func(h *hproftest.Heap) {

@@ -15,28 +15,29 @@ import (
 
 // Options configure the analysis of a dump.
 type Options struct {
-	// Top bounds the lists of classes and dominators.
+	// Top is the maximum length of the lists of classes and dominators.
 	Top int
 	// Partial analyzes the readable part of a damaged dump.
 	Partial bool
-	// Memory bounds the memory of the graph, in bytes; 0 means no limit.
+	// Memory is the maximum memory for the graph, in bytes; 0 means no limit.
 	Memory int64
 	// SizeModel is "leakgate", the default, or "ahat", which omits the
 	// references that only class records have: from objects to their classes,
 	// from classes to their loaders.
 	SizeModel string
-	// ShowTexts shows texts of the app: keys of maps, names of threads, titles,
+	// ShowTexts shows the app's text: keys of maps, names of threads, titles,
 	// repeated strings. If it is false, each text is replaced by a short hash,
 	// keyed by the contents of the dump.
 	ShowTexts bool
-	// AllStrings compares all strings, even if there are more strings than a
-	// dump of a phone has.
+	// AllStrings compares all strings, even if there are more than in any dump
+	// of a phone.
 	AllStrings bool
 	// Mapping translates the names of an obfuscated build; nil if there is no
 	// mapping.
 	Mapping *Mapping
-	// LeakingClasses are classes whose instances are all treated as leaks; no
-	// other objects are. If the list is empty, the inspectors decide.
+	// LeakingClasses are classes whose instances are all treated as leaks; all
+	// other objects are then treated as not leaking. If the list is empty, the
+	// inspectors decide.
 	LeakingClasses []string
 	// Cut is the reason why the input is shorter than the original, if its
 	// packed form records one.
@@ -47,12 +48,13 @@ type Options struct {
 	Phase    func(string)
 	Progress func(done, total int64)
 
-	// inbound keeps the data that a search for paths needs.
+	// inbound keeps the data that is needed for a search for paths.
 	inbound bool
 	// shark214 follows Shark 2.14 where our rules differ. watched treats only
 	// the objects that LeakCanary watched as leaking. Both are for comparison.
 	shark214, watched bool
-	// subclasses reads subclasses of collections like the collections.
+	// subclasses treats subclasses of collections like the collections
+	// themselves.
 	subclasses bool
 }
 
@@ -108,8 +110,8 @@ func examine(ctx context.Context, r io.ReaderAt, size int64, o Options, summariz
 	return report, s, nil
 }
 
-// addFindings adds the contents and the leaks to a report, and to a summary if
-// there is one.
+// addFindings adds the contents of objects and the leaks to a report, and to a
+// summary if there is one.
 func (d *dump) addFindings(ctx context.Context, report *Report, s *Summary, o Options) error {
 	o.phase("read contents")
 	if err := d.addContents(ctx, report, o); err != nil {
@@ -121,14 +123,14 @@ func (d *dump) addFindings(ctx context.Context, report *Report, s *Summary, o Op
 	}
 	if s != nil {
 		s.dump, s.leaks, s.suspects = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects)
-		// A comparison needs only what the contents reveal about the app, not
-		// the warnings about what could not be counted.
+		// A comparison needs only the facts about the app, not the warnings
+		// about what could not be counted.
 		s.warnings = append(s.warnings, d.warnings[told:]...)
 	}
 	return nil
 }
 
-// undecided returns why the dump cannot prove that nothing leaks.
+// undecided returns the reasons why the dump cannot prove that nothing leaks.
 func (d *dump) undecided(r *Report, o Options) []string {
 	list := append([]string{}, d.unfinished...)
 	if r.Dump.Truncated || r.Dump.Partial {
@@ -212,18 +214,19 @@ type dump struct {
 	graph    *heap.Graph
 	warnings []string
 	partial  bool
-	// hide redacts texts in the report; nil shows them.
+	// hide redacts texts in the report; if it is nil, texts are not redacted.
 	hide *android.Redactor
-	// obfuscated is true if names are obfuscated and there is no mapping.
-	// watches is true if LeakCanary watched objects in the process.
+	// obfuscated reports whether names are obfuscated and there is no mapping.
+	// watches reports whether LeakCanary watched objects in the process.
 	obfuscated, watches bool
-	// names describes which names the dump has. shapes are the classes of the
-	// app if their names mean nothing by themselves.
+	// names describes the names in the dump. shapes are the classes of the app
+	// if their names mean nothing by themselves.
 	names  Naming
 	shapes map[string]uint64
-	// unfinished describes objects that should be gone and are in no leak.
+	// unfinished describes the objects that should be gone but are not part of
+	// any leak.
 	unfinished []string
-	// threads are the names of all threads, once known.
+	// threads are the names of all threads; nil until they are known.
 	threads map[heap.Object]string
 	// roots are the GC roots, read on demand.
 	roots map[heap.Object]hprof.SubTag
@@ -270,8 +273,7 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 	return d, nil
 }
 
-// openToShow opens a dump whose texts are shown or hidden according to the
-// options.
+// openToShow opens a dump and redacts its texts unless the options show them.
 func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, error) {
 	d, err := open(ctx, r, size, o)
 	if err != nil || o.ShowTexts {
@@ -322,7 +324,8 @@ func (d *dump) warn(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-// warnOfFile warns of what makes the numbers incomplete.
+// warnOfFile adds warnings about the file, where it makes the numbers
+// incomplete.
 func (d *dump) warnOfFile(damage []error, truncated int64) {
 	for _, err := range d.file.Warnings {
 		d.warn("%v", err)
@@ -408,8 +411,8 @@ func (d *dump) appHeap() int {
 	return slices.IndexFunc(d.graph.Heaps, func(h heap.Heap) bool { return h.ID == appHeap })
 }
 
-// ranked returns the classes; the ones that retain the largest part of the
-// app's own heap come first.
+// ranked returns the classes, sorted by the bytes that they retain in the app's
+// own heap, largest first.
 func (d *dump) ranked() []heap.Row {
 	rows, app := d.graph.Histogram(), d.appHeap()
 	if app < 0 {
@@ -423,16 +426,16 @@ func (d *dump) ranked() []heap.Row {
 }
 
 const (
-	// phoneObjects is larger than the number of objects in any dump of a phone:
-	// up to this number, all classes are measured exactly.
+	// phoneObjects is larger than the number of objects in any dump of a phone.
+	// In dumps with up to this many objects, all classes are measured exactly.
 	phoneObjects = 1 << 21
 	// mostAmong bounds the number of objects that are visited to weigh classes.
 	mostAmong = 1 << 26
 )
 
-// weighClasses computes what becomes unreachable without the instances of each
-// class, up to a limit of work. Beyond the limit, a row counts the union of
-// what its instances dominate.
+// weighClasses computes for each class what becomes unreachable without its
+// instances, until the limit of work is reached. For the remaining classes, a
+// row counts the union of what their instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class
@@ -564,8 +567,8 @@ func (d *dump) object(o heap.Object) Object {
 	return r
 }
 
-// name returns the name of an object's class; for a class object, the name of
-// that class.
+// name returns the name of an object's class, or, if the object is itself a
+// class, the name of that class.
 func (d *dump) name(o heap.Object) string {
 	if d.graph.IsClass(o) {
 		return "class " + d.graph.ClassName(o)

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// detailedObjects is the number of objects that are shown with their
-	// holders and, if selected by ID, with their fields.
+	// detailedObjects is the maximum number of objects that are shown with
+	// their holders and, if selected by ID, with their fields.
 	detailedObjects = 16
 	shownFields     = 64
 	shownHolders    = 16
 )
 
-// details adds the fields of objects and, if there are few, their holders.
+// details adds the fields of objects and, if there are few objects, their
+// holders.
 func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object) error {
 	values := map[heap.Object][]heap.FieldValue{}
 	err := d.graph.Read(ctx, objects, func(r *heap.Record) error {
@@ -66,7 +67,8 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	return nil
 }
 
-// reading prepares a search for leaks and reads the references of some objects.
+// reading prepares a search for leaks and reads the references of the given
+// objects.
 func (d *dump) reading(ctx context.Context, objects []heap.Object) (*tracing, error) {
 	t, err := d.inspect(ctx, Options{})
 	if err != nil {

@@ -21,7 +21,7 @@ type Diff struct {
 	Head   Dump   `json:"head"`
 	// Comparable is false if the sizes of the two dumps are counted
 	// differently, or if names are obfuscated and cannot be translated;
-	// Mismatches say why.
+	// Mismatches lists the reasons.
 	Comparable      bool     `json:"comparable"`
 	Mismatches      []string `json:"mismatches"`
 	Objects         Change   `json:"objects"`
@@ -35,7 +35,8 @@ type Diff struct {
 	// Growth lists where the dominator tree grew, Shrinkage where it shrank.
 	Growth    []PathChange `json:"growth"`
 	Shrinkage []PathChange `json:"shrinkage"`
-	// Classes are the ones that changed most, out of ClassesChanged.
+	// Classes are the classes that changed most; ClassesChanged is the number
+	// of all classes that changed.
 	Classes        []ClassChange `json:"classes"`
 	ClassesChanged int           `json:"classes_changed"`
 	Warnings       []string      `json:"warnings"`
@@ -59,14 +60,14 @@ const (
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
 	// statusUnpaired is the status of a leak that cannot be paired, because the
-	// names in the two dumps do not refer to the same things: the other dump
-	// may have the same leak.
+	// names in the two dumps do not refer to the same things. The other dump
+	// may contain the same leak.
 	statusUnpaired = "unpaired"
 )
 
-// ClassChange is a class in both dumps. A class whose name changes with each
-// build, such as that of a lambda, stands for all classes that differ only in
-// the generated part, and has the stable part of the name.
+// ClassChange is a class in both dumps. If the name of a class changes with
+// each build, such as that of a lambda, the entry stands for all classes whose
+// names differ only in the generated part, and has the stable part of the name.
 type ClassChange struct {
 	Class          string `json:"class"`
 	Status         string `json:"status"`
@@ -83,10 +84,10 @@ type LeakChange struct {
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
-	// KeyText is the text that the key is made of.
+	// KeyText is the text from which the key is computed.
 	KeyText []string `json:"key_text"`
-	// MovedFrom is the key in base of a leak that something else holds in head.
-	// BaseKeyText is the text of that key.
+	// MovedFrom is the key in base of a leak that is held by something else in
+	// head. BaseKeyText is the text of that key.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
 	// Classes are the classes of the objects that leak or accumulate, at most
@@ -104,15 +105,15 @@ type LeakChange struct {
 	RetainedNative  Change `json:"retained_native_bytes"`
 }
 
-// LeakClassChange is how many objects of one class leak in both dumps.
+// LeakClassChange is the number of leaking objects of one class, in both dumps.
 type LeakClassChange struct {
 	Class     string `json:"class"`
 	Instances Change `json:"instances"`
 }
 
-// PathChange is a path down the dominator tree, as classes, and stands for all
-// objects on such a path. The numbers describe its last step. Below lists the
-// next steps that changed most.
+// PathChange is a path down the dominator tree, given as a list of classes. It
+// stands for all objects on such paths. The numbers describe its last step.
+// Below lists the next steps that changed most.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`
@@ -126,7 +127,8 @@ type PathStep struct {
 	RetainedBytes Change `json:"retained_bytes"`
 }
 
-// Compare returns what changed. Its lists have up to top entries.
+// Compare returns the differences between two dumps. Each list has up to top
+// entries.
 func Compare(base, head *Summary, top int) *Diff {
 	d := &Diff{
 		Schema: diffSchema, Base: base.dump, Head: head.dump,
@@ -210,10 +212,11 @@ func nameMismatches(base, head *Summary) []string {
 	return list
 }
 
-// unknown reports whether the names of the source are unknown.
+// unknown reports whether the source names are unknown.
 func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesOtherMapping }
 
-// used returns the digest of the mapping that was used, or "" if none was.
+// used returns the digest of the mapping that was used, or "" if no mapping was
+// used.
 func (n *Naming) used() string {
 	if n.Mapping == nil {
 		return ""
@@ -221,8 +224,7 @@ func (n *Naming) used() string {
 	return n.Mapping.SHA256
 }
 
-// commonWarnings returns warnings about two dumps that are not of the same app
-// or system.
+// commonWarnings returns warnings about dumps from different apps or systems.
 func commonWarnings(base, head *Dump) []string {
 	list := []string{}
 	if base.Truncated != head.Truncated || base.Partial != head.Partial {

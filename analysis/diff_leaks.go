@@ -15,11 +15,11 @@ type leakSum struct {
 	library             bool
 	instances           int64
 	bytes, native       int64
-	// classes counts the objects by class, under stable names.
+	// classes holds the number of objects of each class, by its stable name.
 	classes map[string]int64
 }
 
-// leaking returns the class that most of the objects have.
+// leaking returns the class with the most objects.
 func (s *leakSum) leaking() string {
 	most := ""
 	for class, n := range s.classes {
@@ -166,7 +166,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 	if base != nil {
 		b = *base
 	}
-	// A leak that is in both dumps has the description of head.
+	// For a leak in both dumps, the description is taken from head.
 	named := b
 	if head != nil {
 		h, named = *head, *head

@@ -8,15 +8,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
 )
 
-// mostMoved bounds how many new leaks, and how many leaks that are gone, are
-// compared to find moved ones. The leaks that retain the most bytes are
-// compared first.
+// mostMoved is the maximum number of new leaks, and of leaks that are gone,
+// that are compared to find moved ones. The leaks that retain the most bytes
+// are compared first.
 const mostMoved = 1000
 
-// pairing is a leak of base and a leak of head that are the same, although the
-// code that holds them changed. A better pairing sorts before a worse one. Base
-// and head are treated alike, so that the reverse comparison has the same
-// pairs.
+// pairing is a leak of base and a leak of head that are the same leak, although
+// the code that holds them changed. A better pairing sorts before a worse one.
+// Base and head are treated alike: the reverse comparison finds the same pairs.
 type pairing struct {
 	base, head *leakSum
 	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking classes
@@ -39,9 +38,9 @@ func (p pairing) compare(q pairing) int {
 // loadedClasses are the stable names of the app's loaded classes in both dumps.
 type loadedClasses struct{ base, head map[string]bool }
 
-// renamed reports whether a class of base may have another name in head:
-// neither dump has classes of both names. An app does not rename classes of the
-// platform.
+// renamed reports whether a class of base may have a different name in head,
+// which requires that neither dump has both classes. An app does not rename
+// classes of the platform.
 func (c loadedClasses) renamed(base, head string) bool {
 	return mapping.MayBeRenamed(base) && mapping.MayBeRenamed(head) && !c.head[base] && !c.base[head]
 }
@@ -118,10 +117,10 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 }
 
 // MatchMoved matches leaks that only head has with leaks that only base has, if
-// they are the same leaks held by something else now, by the rule of [Compare].
-// It returns indexes into gone by indexes into added. baseLoads and headLoads
-// report whether a dump has loaded a class of the app, by its name without
-// compiler-generated numbers.
+// they are the same leaks, now held by something else, by the rule of
+// [Compare]. The result maps indexes into added to indexes into gone. baseLoads
+// and headLoads report whether a dump has loaded a class of the app, by its
+// name without compiler-generated numbers.
 func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class string) bool) map[int]int {
 	classes := loadedClasses{map[string]bool{}, map[string]bool{}}
 	sums := func(list []SummaryLeak) (out []*leakSum, places map[*leakSum]int) {
@@ -143,7 +142,7 @@ func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class strin
 	return out
 }
 
-// heaviest returns up to most leaks, the ones that retain the most bytes.
+// heaviest returns up to most leaks: those that retain the most bytes.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {
 		return list

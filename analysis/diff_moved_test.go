@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// held returns a leak of count objects of one class; its key has the given
+// held returns a leak of count objects of one class, with a key of the given
 // lines.
 func held(class string, count int, lines ...string) Leak {
 	key := fmt.Sprint(lines)
@@ -19,7 +19,7 @@ func held(class string, count int, lines ...string) Leak {
 }
 
 // The two leaks of each pair are either the same leak, held by something else
-// in head, or different leaks.
+// in head, or two different leaks.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
@@ -104,8 +104,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// The pairs are the only stable ones: no two leaks prefer each other to their
-// partners, and no two leaks without a partner could be paired.
+// No other set of pairs is stable. In a stable set, no two leaks prefer each
+// other to their partners, and no two leaks without a partner could be paired.
 func TestMovedByBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	some := func(n int) (list []*leakSum) {
@@ -185,7 +185,7 @@ func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*lea
 	return true
 }
 
-// If there are very many leaks, the ones that retain the most bytes are
+// If there are very many leaks, the leaks that retain the most bytes are
 // compared, and the diff has a warning.
 func TestMovedOfMany(t *testing.T) {
 	var base, head []Leak
@@ -215,7 +215,7 @@ func TestMovedOfMany(t *testing.T) {
 	}
 }
 
-// Obfuscated names refer to the same things only in dumps of one build.
+// Obfuscated names refer to the same things only in dumps from one build.
 func TestNameMismatches(t *testing.T) {
 	dump := func(of, digest string, shapes map[string]uint64) *Summary {
 		s := &Summary{

@@ -10,7 +10,7 @@ import (
 // classTree is a merged dominator tree without the nodes smaller than least.
 type classTree struct {
 	nodes []heap.ClassNode
-	// first has the index of the first child of each node; children are
+	// first holds the index of the first child of each node; children are
 	// adjacent.
 	first []int
 	least int64
@@ -27,7 +27,7 @@ func newClassTree(nodes []heap.ClassNode, least int64) classTree {
 	return t
 }
 
-// children returns the children of some nodes.
+// children returns the children of all given nodes.
 func (t *classTree) children(parents []int) (list []int) {
 	for _, p := range parents {
 		for i := t.first[p]; i < len(t.nodes) && t.nodes[i].Parent == p; i++ {
@@ -45,7 +45,7 @@ func (t *classTree) names(nodes []int) []string {
 	return names
 }
 
-// sum adds up the objects and bytes of some nodes.
+// sum adds up the objects and bytes of the given nodes.
 func (t *classTree) sum(nodes []int) (count, bytes int64) {
 	for _, n := range nodes {
 		count += t.nodes[n].Count
@@ -64,7 +64,7 @@ type trees struct {
 	found []PathChange
 }
 
-// fork is a step that both trees may have.
+// fork is a step that may exist in both trees.
 type fork struct {
 	PathStep
 	base, head []int
@@ -113,7 +113,7 @@ func (t *trees) later(f fork) int64 {
 	return f.RetainedBytes.Head
 }
 
-// below returns the steps below f, the largest growth first.
+// below returns the steps below f, sorted by growth, largest first.
 func (t *trees) below(f fork) (list []fork) {
 	base, head := t.base.children(f.base), t.head.children(f.head)
 	byName := func(tree *classTree, nodes []int) map[string][]int {

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// many is larger than the number of entries in any test.
+// many is larger than the number of entries in the diff of any test.
 const many = 1 << 20
 
 func summarized(t testing.TB, file []byte) *Summary {
@@ -31,7 +31,7 @@ func summarized(t testing.TB, file []byte) *Summary {
 	return s
 }
 
-// checkDiff checks what must hold for any two dumps.
+// checkDiff checks the properties that the diff of any two dumps must have.
 func checkDiff(t *testing.T, base, head *Summary) *Diff {
 	t.Helper()
 	d := Compare(base, head, many)
@@ -168,7 +168,7 @@ func TestDiffOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// randomHeap returns a small heap of random objects, for a graph that is
+// randomHeap returns a small heap of random objects, for a graph that is also
 // counted by brute force.
 func randomHeap(t testing.TB, seed uint64) []byte {
 	t.Helper()
@@ -208,16 +208,16 @@ func randomHeap(t testing.TB, seed uint64) []byte {
 	return dump
 }
 
-// counted is a small dump, counted by brute force.
+// counted is a small dump that is counted by brute force.
 type counted struct {
 	classes map[string]classSum
-	// ways are the merged paths down the dominator tree, as names joined by
+	// ways holds the merged paths down the dominator tree, as names joined by
 	// ">".
 	ways map[string]Change
 }
 
-// name returns the name of an object's class on a path; all lambdas that differ
-// only in their number have one name.
+// name returns the name of an object's class on a path. Lambdas whose names
+// differ only in their number have the same name.
 func name(n *hproftest.Node) string {
 	text := heap.NormalName(n.Class)
 	if n.Kind == hprof.SubClassDump {
@@ -240,8 +240,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 		t.Fatal(err)
 	}
 	for _, n := range g.Nodes {
-		// In HotSpot, no field holds an object's class, and ahat does not treat
-		// the class as held.
+		// In HotSpot, no field holds the class of an object, and ahat does not
+		// treat the class as held.
 		if n.Kind != hprof.SubClassDump {
 			delete(n.Refs, "<class>")
 		}
@@ -285,8 +285,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 	return c
 }
 
-// addToPath adds an object to its path: all objects whose removal frees it,
-// those that free most first.
+// addToPath adds an object to its path, which consists of all objects whose
+// removal frees it; those that free most come first.
 func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[hprof.ID]bool) {
 	var above []hprof.ID
 	for other := range lost {
@@ -378,7 +378,7 @@ func checkPath(t *testing.T, p PathChange, base, head *counted) {
 }
 
 // checkMostGrown checks that the largest growth is on a reported path, unless
-// what is below it is reported.
+// what is below it is reported instead.
 func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	t.Helper()
 	most := int64(0)
@@ -397,7 +397,7 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	}
 }
 
-// This checks the paths in given trees.
+// This checks the paths that are found in given trees.
 func TestDiffPaths(t *testing.T) {
 	// Each line is a step, indented by its depth: its class, objects and bytes.
 	tree := func(text string) classTree {
@@ -466,7 +466,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// This checks the typical result for an app whose list of sessions has grown.
+// This checks the typical result for an app with a list of sessions that has
+// grown.
 func TestDiffOfApp(t *testing.T) {
 	app := func(n int, android bool) *Summary {
 		h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -513,8 +514,8 @@ func TestDiffOfApp(t *testing.T) {
 	}
 }
 
-// An incomplete dump may lack what identifies it as a dump of Android; this is
-// not a difference.
+// An incomplete dump may lack what identifies it as a dump of Android; such a
+// gap is not a difference.
 func TestDiffOfIncompleteDumps(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	file, _, err := h.Dump(hproftest.Form{})

@@ -29,9 +29,9 @@ type node struct {
 	total, sum int64
 }
 
-// dominators returns the objects that only the GC roots dominate, with the
-// branches below them that retain a relevant part. The objects that retain the
-// most bytes come first.
+// dominators returns the objects that are dominated only by the GC roots, each
+// with the branches below it that retain a relevant part of its bytes. The
+// objects that retain the most bytes come first.
 func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	var best largest
 	best.limit = top
@@ -66,8 +66,8 @@ func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	return list, nil
 }
 
-// grow finds the children of each node of a level, and returns those that are
-// shown.
+// grow finds the children of each node of a level, and returns the children
+// that are shown.
 func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error) {
 	appWith := map[heap.Object]*largest{}
 	var reread []heap.Object

@@ -27,7 +27,7 @@ func leakyDump(activities int) []byte {
 }
 
 // This example shows what leaks in a heap dump, and which references are
-// suspects.
+// suspected of causing the leak.
 func ExampleAnalyze() {
 	dump := leakyDump(1)
 	report, err := analysis.Analyze(context.Background(), bytes.NewReader(dump), int64(len(dump)),
@@ -50,7 +50,7 @@ func ExampleAnalyze() {
 	// look at [0] of java.util.ArrayList
 }
 
-// This example shows what is new or has grown since an earlier dump.
+// This example shows which leaks are new, or have grown, since an earlier dump.
 func ExampleCompare() {
 	var summaries []*analysis.Summary
 	for _, dump := range [][]byte{leakyDump(1), leakyDump(3)} {

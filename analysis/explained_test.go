@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A leak explains a place if its objects are the objects of the place, but not
-// if the place also holds other objects.
+// A leak explains a place where memory accumulates if its objects are the
+// objects of the place, but not if the place also holds many other objects.
 func TestExplainedBy(t *testing.T) {
 	leak := Leak{
 		Key: "k", Class: "com.shop.CartActivity", Instances: 100,
@@ -16,7 +16,8 @@ func TestExplainedBy(t *testing.T) {
 	for name, c := range map[string]struct {
 		class string
 		count int64
-		// holder is the object before the place; of is the class of the place.
+		// holder is the object before the place; of is the class of the object
+		// at the place.
 		holder, place, of string
 		told              bool
 	}{

@@ -13,9 +13,9 @@ import (
 )
 
 // finding is one search for leaks and for places where memory accumulates. It
-// first searches by Shark's rules for the fingerprints, then by names for the
-// traces that are shown, and finally through all references and roots for what
-// neither search reached.
+// has three steps: a search by Shark's rules, for the fingerprints; a search by
+// names, for the traces that are shown; and a search through all references and
+// roots for the objects that neither of them reached.
 type finding struct {
 	*tracing
 	metadata *android.Metadata
@@ -33,7 +33,7 @@ type missing struct{ targets, places, garbage []heap.Object }
 
 func (f *finding) close() { f.graph.ForgetInbound() }
 
-// A search for paths needs this number of bytes of memory: for each object that
+// The memory, in bytes, that a search for paths needs: for each object that
 // leads to a target or a place, for each target until its leak is known, and a
 // fixed part.
 const (
@@ -42,7 +42,8 @@ const (
 	searchAlways    = 32 << 20
 )
 
-// checkMemory fails before a search begins that would exceed the memory limit.
+// checkMemory returns an error before a search begins that would exceed the
+// memory limit.
 func (f *finding) checkMemory(targets int) error {
 	need := f.graph.Memory() + f.outbound.Len()*searchPerObject + int64(targets)*searchPerTarget + searchAlways
 	if f.options.Memory > 0 && need > f.options.Memory {
@@ -103,7 +104,7 @@ func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object
 }
 
 // shark returns the search for the paths from which the fingerprints are
-// computed; nil without targets.
+// computed; nil if there are no targets.
 func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Search, error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -111,7 +112,8 @@ func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Sear
 	return trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options), Early: through(f.options)})
 }
 
-// searchAll searches for the rest through all references and roots.
+// searchAll searches for the remaining targets through all references and
+// roots.
 func (f *finding) searchAll(ctx context.Context, left missing) error {
 	set, err := f.allHolders(ctx, slices.Concat(left.targets, left.places))
 	if err != nil {
@@ -152,8 +154,9 @@ func (f *finding) searchAll(ctx context.Context, left missing) error {
 	return err
 }
 
-// allHolders returns the objects that lead to some objects by any reference;
-// nil stands for all objects, if the holders are unknown.
+// allHolders returns the objects that lead to the given objects by any
+// reference. It returns nil, which stands for all objects, if the holders are
+// unknown.
 func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.Set, error) {
 	if !f.graph.KeepsInbound() {
 		return nil, nil
@@ -171,8 +174,8 @@ func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.
 	return set, nil
 }
 
-// add adds the leaks of a search, and returns the targets that it did not
-// reach. holder returns what holds a leak to which Shark has no path.
+// add adds the leaks that a search found, and returns the targets that it did
+// not reach. holder returns what holds a leak to which Shark has no path.
 func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Fingerprints,
 	holder func(*trace.Trace) string) ([]heap.Object, error) {
 	if len(s.Targets()) == 0 {
@@ -219,7 +222,8 @@ func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.
 	return left, nil
 }
 
-// addSuspect adds a place, or merges it into the suspect with the same key.
+// addSuspect adds a place where memory accumulates, or merges it into the
+// suspect with the same key.
 func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 	at := slices.IndexFunc(f.suspects, func(s Leak) bool { return s.Key == l.Key })
 	if at < 0 {
@@ -239,9 +243,9 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 	f.accumulationLines[at] = append(f.accumulationLines[at], objects...)
 }
 
-// mostWeighed bounds the objects that are visited to weigh all leaks and
-// suspects of a dump. It limits the time to 15 seconds for a dump in which
-// everything is connected.
+// mostWeighed is the maximum number of objects that are visited to weigh all
+// leaks and suspects of a dump. It limits the time to 15 seconds for a dump in
+// which everything is connected.
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
@@ -326,8 +330,8 @@ func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// heldOnlyBy returns what holds a leak to which Shark has no path, from its
-// trace.
+// heldOnlyBy describes, from the trace of a leak to which Shark has no path,
+// what holds the leak.
 func (f *finding) heldOnlyBy(x *trace.Trace) string {
 	for i := range x.Elements {
 		e := &x.Elements[i]
@@ -355,8 +359,8 @@ func (f *finding) heldOnlyBy(x *trace.Trace) string {
 }
 
 // explainedBy returns the key of the leak that explains why memory accumulates:
-// its trace leads through the place, and it has at least nine tenths of the
-// objects there.
+// a leak whose trace leads through the place, and which has at least nine
+// tenths of the objects there.
 func explainedBy(suspect *Leak, leaks []Leak) string {
 	for i := range leaks {
 		if leaks[i].explains(suspect) {
@@ -371,7 +375,8 @@ func (l *Leak) explains(suspect *Leak) bool {
 	if l.Class != class || 10*l.Instances < 9*n {
 		return false
 	}
-	// A trace goes through a collection, but not through its array.
+	// A trace goes through a collection, but not through the collection's
+	// array.
 	places := suspect.Trace[max(0, len(suspect.Trace)-2):]
 	if len(places) == 2 && !android.IsPlatform(places[1].Class) && !strings.HasSuffix(places[1].Class, "[]") {
 		places = places[1:]

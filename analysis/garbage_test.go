@@ -20,8 +20,9 @@ func analyzed(t *testing.T, data []byte, o Options) *Report {
 	return r
 }
 
-// Destroyed activities that nothing holds are not leaks, and are listed by
-// class. The list excludes activities that a field holds, and live ones.
+// Destroyed activities that nothing holds are not leaks; they are listed by
+// class. The list excludes destroyed activities that a field holds, and live
+// ones.
 func TestGarbage(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30})
 	declare := func(name string) *hproftest.Class { return h.Declare(name, h.Class("android.app.Activity")) }
@@ -32,7 +33,7 @@ func TestGarbage(t *testing.T) {
 		dead(gone)
 	}
 	h.Hold("com.example.Registry", "sHeld", dead(held))
-	// A weak reference holds nothing.
+	// A weak reference does not hold its referent.
 	h.Hold("com.example.Watcher", "sReference", h.Weak(dead(watched)))
 	h.New(gone, hproftest.Fields{"mDestroyed": false})
 	data, _, err := h.Dump(hproftest.Form{Format: hprof.Format103, IDSize: 4})

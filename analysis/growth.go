@@ -23,8 +23,8 @@ type Growth struct {
 	Schema string       `json:"schema"`
 	Loops  int          `json:"loops"`
 	Dumps  []GrowthDump `json:"dumps"`
-	// Found is the number of places; Growth is the list of them, which may be
-	// shortened.
+	// Found is the number of places that grew; Growth lists them, up to the
+	// requested number.
 	Found int `json:"found"`
 	// Accounting compares the growth of the heap, from the first dump to the
 	// last, with the growth of the places.
@@ -37,8 +37,8 @@ type Growth struct {
 type GrowthDump struct {
 	// Name is the name that the user gave the dump.
 	Name string `json:"name"`
-	// Time is when the dump was taken, by the clock of the device; nil if the
-	// dump has no date.
+	// Time is the time at which the dump was taken, by the clock of the device;
+	// nil if the dump has no date.
 	Time           *time.Time `json:"time"`
 	Format         string     `json:"format"`
 	Bytes          int64      `json:"bytes"`
@@ -47,9 +47,9 @@ type GrowthDump struct {
 	Process        string     `json:"process,omitempty"`
 	Objects        int64      `json:"objects"`
 	ReachableBytes int64      `json:"reachable_bytes"`
-	// FinalizerObjects counts the objects that wait for a finalizer, and
-	// everything that only they hold; FinalizerBytes is their size. They are
-	// not reachable.
+	// FinalizerObjects is the number of objects that wait for a finalizer, and
+	// of all objects that only they hold; FinalizerBytes is their size. These
+	// objects are not reachable.
 	FinalizerObjects int64 `json:"finalizer_objects"`
 	FinalizerBytes   int64 `json:"finalizer_bytes"`
 	// Compared is the number of objects on paths; Paths is the number of
@@ -58,8 +58,8 @@ type GrowthDump struct {
 	Paths    int   `json:"paths"`
 }
 
-// growthAccounting is by how much the reachable heap grew, and how much of that
-// growth is in the reported places.
+// growthAccounting records by how much the reachable heap grew, and how much of
+// that growth is in the reported places.
 type growthAccounting struct {
 	ReachableDelta int64 `json:"reachable_delta_bytes"`
 	Explained      int64 `json:"explained_bytes"`
@@ -72,10 +72,10 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting has, for each dump, the class with the most objects that wait for
-	// their finalizer.
+	// waiting holds, for each dump, the class with the most objects that wait
+	// for their finalizer.
 	waiting []heap.FinalizerReachable
-	// jvm is true if the previous dump was from a JVM.
+	// jvm reports whether the previous dump was from a JVM.
 	jvm bool
 }
 
@@ -91,8 +91,8 @@ func NewGrowthSeries(loops int) *GrowthSeries {
 	}
 }
 
-// These constants are the most memory that a dump takes in addition to its
-// graph, in bytes per object and per reference.
+// The most memory that a dump takes in addition to its graph, in bytes per
+// object and in bytes per reference.
 const (
 	growthPerObject    = 26
 	growthPerReference = 4
@@ -155,9 +155,9 @@ func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.
 	return about, tree, err
 }
 
-// growthRules are the rules for leaks, except that references by which a
-// platform is known to leak are followed like any other, so that growth through
-// them is reported.
+// growthRules are the rules for leaks with one exception: references through
+// which a platform is known to leak are followed like any other, so growth
+// through them is reported too.
 func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
 	if m.Runtime != android.RuntimeAndroid {
@@ -170,7 +170,7 @@ func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// note adds a dump to the report, with warnings about it.
+// note adds a dump, with the warnings about it, to the report.
 func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *android.Metadata) {
 	g, list := d.graph, s.report.Dumps
 	warn := func(format string, args ...any) {
@@ -221,7 +221,7 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 	s.report.Dumps, s.idSize, s.jvm = append(list, now), g.IDSize, jvm
 }
 
-// Report returns what grew in every dump so far, up to top places.
+// Report returns up to top places that grew in every dump so far.
 func (s *GrowthSeries) Report(top int) *Growth {
 	r := s.report
 	places, found := s.series.Places(top)
@@ -246,8 +246,8 @@ func (s *GrowthSeries) Report(top int) *Growth {
 	return &r
 }
 
-// finalizers returns the queue of a finalizer as a place if it grew in every
-// dump; otherwise nil.
+// finalizers returns the finalizer queue as a place if it grew in every dump;
+// otherwise nil.
 func (s *GrowthSeries) finalizers() *growth.Place {
 	n := len(s.waiting)
 	if n < 2 {

@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// grow returns the report of dumps of a program that repeats its scenario loops
-// times before each.
+// grow returns the report about dumps of a program that repeats its scenario
+// loops times before each dump.
 func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
 	t.Helper()
 	s := NewGrowthSeries(loops)
@@ -37,8 +37,9 @@ func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
 	return s.Report(100)
 }
 
-// For programs whose leak adds objects, three dumps are enough to find what it
-// adds, under the field that holds it; a program without leaks has no places.
+// For a program with a leak that adds objects, three dumps are enough to find
+// which objects it adds, below the field that holds them. For a program without
+// leaks, no places are reported.
 func TestGrowthOfPrograms(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t, jvmtest.Shop())
@@ -53,7 +54,7 @@ func TestGrowthOfPrograms(t *testing.T) {
 	checkLeaks(t, mall, jvmtest.MallLeaks(), loops)
 	steady := grow(t, j.Start(t, jar, jvmtest.SteadyMain), 4, loops)
 	if steady.Found != 0 || len(steady.Growth) != 0 {
-		t.Errorf("%d places grow, want none: %+v", steady.Found, steady.Growth)
+		t.Errorf("got %d places that grow, want none: %+v", steady.Found, steady.Growth)
 	}
 }
 
@@ -111,7 +112,7 @@ func findChild(places []growth.Place, class string) (*growth.Place, *growth.Chil
 	return nil, nil
 }
 
-// fields returns the fields of a place, one per line, on the path and below.
+// fields returns the fields on the path to a place and below it, one per line.
 func fields(p *growth.Place) string {
 	var b strings.Builder
 	line := func(s growth.PathEdge) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
@@ -185,7 +186,7 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Errorf("%s\n%+v", text, r)
 	}
 	before := r.Dumps
-	// This limit is enough for the graph alone.
+	// This limit is enough for the graph, but not for anything else.
 	limit := 30 * before[0].Objects
 	var memory *heap.MemoryError
 	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit ||
@@ -200,7 +201,7 @@ func TestGrowthWarnings(t *testing.T) {
 	}
 }
 
-// A dump without a date is neither before nor after another.
+// A dump without a date is neither before nor after another dump.
 func TestGrowthWithoutDate(t *testing.T) {
 	dated := grownHeap(t, 5, hproftest.Form{Runtime: hproftest.HotSpot})
 	undated := slices.Clone(dated)
@@ -235,8 +236,8 @@ func TestGrowthWithoutDate(t *testing.T) {
 	}
 }
 
-// A value that is missing from one dump is not a difference; two different
-// values are.
+// A value that is missing from one dump does not count as a difference; two
+// different values do.
 func TestGrowthOfMixedDumps(t *testing.T) {
 	app := func(process string) []byte {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: process})
@@ -296,7 +297,7 @@ func TestGrowthOfMixedDumps(t *testing.T) {
 }
 
 // headOf truncates a dump after the first part of its heap, before the classes
-// that identify its origin.
+// that identify the platform.
 func headOf(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	for size := len(dump); size > 0; size -= len(dump) / 50 {

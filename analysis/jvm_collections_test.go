@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// collections are those of java.util, and subclasses as programs define them,
-// by the class that a key names. E is the class of the elements, or of the
-// values of a map.
+// collections are the collections of java.util, and subclasses as programs
+// define them, by the class that a key names. E is the class of the elements
+// or, for a map, of the values.
 var collections = []struct{ make, class string }{
 	{"new HashMap<Object, E>()", "java.util.HashMap"},
 	{"new HashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.HashMap)"},
@@ -53,9 +53,9 @@ var collections = []struct{ make, class string }{
 	{"Collections.newSetFromMap(new IdentityHashMap<E, Boolean>())", "java.util.IdentityHashMap"},
 }
 
-// shelves is a program with each collection in a field, which adds an element
-// to each of them in every iteration. Half of the keys have one hash, so that
-// the tables contain trees.
+// shelves is a program that holds each collection in a field and adds an
+// element to each of them in every iteration. Half of the keys have the same
+// hash, so the tables contain trees.
 func shelves() jvmtest.Files {
 	var classes, fields, add strings.Builder
 	for i, c := range collections {
@@ -108,8 +108,8 @@ public final class Shelves {
 `}
 }
 
-// A leak has one key, regardless of how many of its objects a collection holds
-// and where they are in it.
+// A leak has the same key regardless of how many of its objects a collection
+// holds and where in the collection they are.
 func TestKeysOfCollections(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// soon are the programs that every test run includes; make e2e runs all of
-// them.
+// soon lists the programs that every test run includes; make e2e runs all
+// programs.
 var soon = []string{
 	"class-loader", "main-local", "buffer", "finalizer", "direct", "thread-local", "event-bus", "threads", "steady-lru",
 	"steady-strings", "fills-lru",
@@ -60,8 +60,8 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// checkPlace checks that the right place is among the first three, with its
-// bytes.
+// checkPlace checks that the expected place is among the first three, with the
+// right number of bytes.
 func checkPlace(t *testing.T, s jvmtest.Shape, g *analysis.Growth) {
 	t.Helper()
 	want := 2 * galleryLoops * s.Bytes
@@ -140,8 +140,8 @@ func stepText(s *growth.PathEdge) string {
 }
 
 // A class that many loaders have loaded is reported with what it retains. A
-// value of a thread local is reported with the field that has the variable and
-// the threads that have a value.
+// value of a thread local is reported with the field that holds the variable,
+// and with the threads that have a value.
 func TestNamesOfAJVM(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The classes of one program are loaded in many orders: a leak with several
-// paths of equal length has one key.
+// The classes of one program are loaded in many orders. A leak with several
+// paths of equal length has the same key in all orders.
 func TestKeysInAnyOrder(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRefactorings changes the code that holds the leaks of a program. Existing
-// leaks keep their identity and are not reported as new. Leaks that are new are
+// leaks keep their identity and are not reported as new; leaks that are new are
 // reported as new.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,8 @@ func TestRefactorings(t *testing.T) {
 	checkRenamed(t, base, renamed)
 }
 
-// checkRenamed compares builds that ProGuard has renamed: with the mapping of
-// each build the leaks are matched, and without a mapping they are not.
+// checkRenamed compares builds that ProGuard has renamed. The leaks are matched
+// if each build has its mapping, and are not matched without mappings.
 func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -72,7 +72,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 	}
 }
 
-// builtNames are the names of the screens in a build.
+// builtNames holds the names of the screens in a build.
 func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(v.Mapping)
@@ -148,7 +148,7 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 // screenOf returns the simple name of the leaking class.
 func screenOf(l *analysis.LeakChange) string { return l.Class[strings.LastIndexByte(l.Class, '$')+1:] }
 
-// joined reports whether an existing leak has a new class.
+// joined reports whether an existing leak contains objects of a new class.
 func joined(d *analysis.Diff, class string) bool {
 	return slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool {
 		return l.Status == "grown" && slices.ContainsFunc(l.Classes, func(c analysis.LeakClassChange) bool {

@@ -21,14 +21,16 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// few iterations are enough to count the leaking objects. With many objects,
-// each leak that accumulates in one place holds more than a megabyte.
+// With few iterations, the leaking objects can be counted. With many
+// iterations, each leak that accumulates in one place holds more than a
+// megabyte.
 const (
 	few  = 5
 	many = 4500
 )
 
-// jvmDump is a dump of a JVM, and a function that reads it independently.
+// jvmDump holds a dump of a JVM, and a function that reads the dump
+// independently.
 type jvmDump struct {
 	data  []byte
 	graph func() (*hproftest.Graph, error)
@@ -43,8 +45,8 @@ func readJVM(t *testing.T, path string) jvmDump {
 	return jvmDump{data, sync.OnceValues(func() (*hproftest.Graph, error) { return hproftest.ReadGraph(data) })}
 }
 
-// analyze reports what holds objects of the classes; without classes, it
-// reports what accumulates.
+// analyze reports what holds the objects of the given classes or, without
+// classes, what accumulates.
 func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *analysis.Report {
 	t.Helper()
 	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)),
@@ -55,7 +57,7 @@ func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *
 	return r
 }
 
-// run is a program after some iterations.
+// run holds a program after some iterations.
 func run(t *testing.T, j *jvmtest.JDK, jar, main string, iterations int, args ...string) jvmDump {
 	t.Helper()
 	p := j.Start(t, jar, main, args...)
@@ -72,7 +74,7 @@ func classesOf(leaks []jvmtest.Leak) (classes []string) {
 	return classes
 }
 
-// byKey checks leaks against the known ones and returns the key of each class.
+// byKey compares leaks with the known ones and returns the key of each class.
 func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations int) map[string]string {
 	t.Helper()
 	keys, objects := map[string]string{}, map[string]map[string]bool{}
@@ -121,7 +123,7 @@ func suspected(l *analysis.Leak, k jvmtest.Leak) bool {
 }
 
 // checkRoots checks traces against a second reader of the dump: they begin at a
-// root of the expected kind, and each reference by a field exists.
+// root of the expected kind, and each field on them has the expected reference.
 func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	t.Helper()
 	g, err := d.graph()
@@ -144,8 +146,8 @@ func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	}
 }
 
-// references reports whether an object has a reference of a trace; for a
-// collection, whether the element is anywhere in it.
+// references reports whether an object has a reference that is in a trace. For
+// a collection, it reports whether the element is anywhere in the collection.
 func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool {
 	switch {
 	case e.Kind == "static_field":
@@ -211,11 +213,11 @@ func TestJVMLeaks(t *testing.T) {
 	})
 }
 
-// isThreadLeak reports whether threads leak: each one is a GC root by itself,
-// so that nothing accumulates in one place.
+// isThreadLeak reports whether threads leak. Each thread is a GC root by
+// itself, so the threads do not accumulate in one place.
 func isThreadLeak(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
 
-// checkAccumulation checks that a leak is found even if nothing marks its
+// checkAccumulation checks that a leak is found even if nothing identifies its
 // objects as leaking.
 func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int) {
 	t.Helper()
@@ -239,8 +241,8 @@ func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int)
 	}
 }
 
-// checkNoWarning checks that there is no warning. The live objects that a JVM
-// dumps may reference archived ones, which it omits.
+// checkNoWarning checks that there is no warning, except one: the live objects
+// that a JVM dumps may reference archived objects, which the JVM omits.
 func checkNoWarning(t *testing.T, r *analysis.Report) {
 	t.Helper()
 	for _, w := range r.Warnings {
@@ -250,14 +252,14 @@ func checkNoWarning(t *testing.T, r *analysis.Report) {
 	}
 }
 
-// build is what is known about a variant.
+// build holds what is known about a variant.
 type build struct {
 	jvmtest.Variant
 	jvmDump
 	mapping *analysis.Mapping
-	// All maps are keyed by class: keys has the keys of the leaks, texts has
-	// the lines from which the keys are computed, and fingerprints has Shark's
-	// fingerprints.
+	// All maps are keyed by class: keys holds the keys of the leaks, texts
+	// holds the lines from which the keys are computed, and fingerprints holds
+	// Shark's fingerprints.
 	keys         map[string]string
 	texts        map[string][]string
 	fingerprints map[string][]string
@@ -331,7 +333,7 @@ func readMapping(t *testing.T, path string) *analysis.Mapping {
 	return m
 }
 
-// identify finds the leaks of a build by the names of the source.
+// identify finds the leaks of a build by their source names.
 func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	r := b.analyze(t, b.mapping, b.Leaking...)
 	checkNoWarning(t, r)
@@ -350,8 +352,8 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	}
 }
 
-// compareFingerprints counts how often Shark's identities differ from those of
-// the first build. They are the same if no build changes a name or a place on
+// compareFingerprints counts how often Shark's fingerprints differ from those
+// of the first build. They are equal if no build changes a name or a place on
 // the path.
 func compareFingerprints(t *testing.T, builds []*build) {
 	changed := map[string]int{}
@@ -377,8 +379,8 @@ func compareFingerprints(t *testing.T, builds []*build) {
 	}
 }
 
-// checkNameWarning checks that there is one warning about names and that it
-// contains some words.
+// checkNameWarning checks that there is exactly one warning about names and
+// that it contains the given words.
 func (b *build) checkNameWarning(t *testing.T, m *analysis.Mapping, words ...string) {
 	t.Helper()
 	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, "", nil,

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// Threads that never end are one suspect, with what they hold, even if the
-// frames of a thread hold it as well.
+// Threads that never end are reported as one suspect, with what they hold, even
+// if the frames of a thread hold it as well.
 func TestJVMThreads(t *testing.T) {
 	t.Parallel()
 	const threads = 1200
@@ -16,7 +16,7 @@ func TestJVMThreads(t *testing.T) {
 	jar := j.Compile(t, jvmtest.Depot())
 	tests := []struct {
 		kind, class, holds string
-		// others are the threads of the class that do not leak.
+		// others is the number of threads of the class that do not leak.
 		others int64
 	}{
 		{jvmtest.DepotCourier, "com.example.depot.Courier", "byte[]", 0},

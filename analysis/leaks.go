@@ -21,14 +21,15 @@ type tracing struct {
 	inspector *android.Inspector
 	outbound  *heap.Outbound
 	reader    *trace.Reader
-	// shared is true if several objects together hold an accumulation.
+	// shared reports whether several objects together hold an accumulation.
 	shared bool
-	// reading guards the inspector while it reads a number, as two searches run
-	// concurrently.
+	// reading guards the inspector while it reads a number, because two
+	// searches run concurrently.
 	reading sync.Mutex
 }
 
-// number does the same as Inspector.Number, and several goroutines may call it.
+// number does the same as Inspector.Number, but can be called by several
+// goroutines.
 func (t *tracing) number(o heap.Object, m trace.Member) (int64, bool) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -46,8 +47,8 @@ func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
 	return &tracing{dump: d, inspector: i}, nil
 }
 
-// open prepares a search for paths to targets and to places, in the dump of a
-// phone, or of a JVM if m is nil.
+// open prepares a search for paths to targets and to places. The dump is from a
+// phone, or from a JVM if m is nil.
 func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places []heap.Object, o Options) error {
 	h := t.holders(ctx, targets, o)
 	if h.err != nil {
@@ -56,7 +57,7 @@ func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places
 	return t.read(ctx, m, h.set, slices.Concat(targets, places), places, o)
 }
 
-// holders are the objects that are relevant for the paths to some objects.
+// holders are the objects that can be on the paths to the given objects.
 type holders struct {
 	set *heap.Set
 	err error
@@ -68,7 +69,8 @@ func (h *holders) close() {
 	}
 }
 
-// holders finds what leads to targets, and what only targets hold.
+// holders finds the objects that lead to targets, and the objects that only
+// targets hold.
 func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options) (h holders) {
 	if h.set, h.err = t.graph.NewSet(); h.err != nil {
 		return h
@@ -97,8 +99,8 @@ func (t *tracing) addThreads(set *heap.Set) {
 	})
 }
 
-// read reads the references of a set, which it closes, and of what leads to
-// some places.
+// read reads the references of the objects in a set, and of the objects that
+// lead to some places. It closes the set.
 func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, targets, places []heap.Object,
 	o Options) error {
 	defer within.Close()
@@ -128,8 +130,8 @@ func (t *tracing) close() {
 	}
 }
 
-// leaks adds the leaks to a report whose contents were read, and the places
-// where memory accumulates.
+// leaks adds the leaks, and the places where memory accumulates, to a report
+// whose contents were read.
 func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	t, err := d.inspect(ctx, o)
 	if err != nil {
@@ -165,7 +167,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 // mostSuspects bounds the places where memory accumulates.
 const mostSuspects = 10
 
-// find searches for the targets.
+// find runs the searches for the targets.
 func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*trace.Result, error) {
 	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: through(o)})
 	if err != nil {
@@ -208,7 +210,7 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 	return err
 }
 
-// through reports whether paths go through objects that leak.
+// through reports whether paths may go through objects that leak.
 func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
 
 // order puts leaks of the app before leaks of the platform, and sorts each of
@@ -224,8 +226,8 @@ func order(a, b *Leak) int {
 		strings.Compare(a.Key, b.Key))
 }
 
-// targets returns the objects that leak: those of named classes, or what the
-// inspectors find.
+// targets returns the objects that leak: the instances of the named classes or,
+// if no class is named, the objects that the inspectors find.
 func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error) {
 	if o.watched {
 		return t.inspector.Watched(), nil
@@ -287,11 +289,11 @@ func (t *tracing) describe() trace.Describe {
 	}
 }
 
-// mostConsequences bounds Leak.Consequences: each leaked screen adds several
-// objects, and one leak may have 100,000 screens.
+// mostConsequences is the maximum length of Leak.Consequences: each leaked
+// screen adds several objects, and one leak may have 100,000 screens.
 const mostConsequences = 1000
 
-// leak returns one leak as the report has it, without its sizes.
+// leak returns a leak in the form of the report, without its sizes.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
 	r := t.traced(first)
@@ -331,7 +333,8 @@ func (t *tracing) classesOf(objects []heap.Object) []leakClass {
 // shownGarbage bounds Garbage.Objects.
 const shownGarbage = 10
 
-// garbage counts by class the objects that should be gone and are not held.
+// garbage counts, by class, the objects that should be gone and that nothing
+// holds.
 func (t *tracing) garbage(objects []heap.Object) []Garbage {
 	type kind struct{ class, reachability string }
 	list, places := []Garbage{}, map[kind]int{}
@@ -359,7 +362,7 @@ func (t *tracing) garbage(objects []heap.Object) []Garbage {
 	return list
 }
 
-// strongest separates the objects that are strongly held from the rest.
+// strongest separates the strongly held objects from the others.
 func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) {
 	for _, o := range objects {
 		if t.graph.Reachability(o) == heap.Strong {
@@ -378,7 +381,8 @@ const (
 	mostParts = 3
 )
 
-// parts returns the largest parts that only an object holds, by its own fields.
+// parts returns the largest parts that only the given object holds, by its own
+// fields.
 func (t *tracing) parts(o heap.Object) (list []Part) {
 	whole := t.graph.Retained(o).Total()
 	met := map[heap.Object]bool{}

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Mapping has the names of the source for those of an obfuscated build.
+// Mapping maps the names of an obfuscated build to the source names.
 type Mapping struct {
 	names *mapping.Mapping
 	// digest is the SHA-256 of the file, in hexadecimal digits.
@@ -35,8 +35,8 @@ func ReadMapping(r io.Reader) (*Mapping, error) {
 // sourceNames translates names with a mapping.
 type sourceNames struct{ *mapping.Mapping }
 
-// Class returns the name in the source. A JVM derives the name of a lambda's
-// class at run time from the enclosing class, so no mapping contains it.
+// Class returns the source name. A JVM derives the name of a lambda's class at
+// run time from the enclosing class, so no mapping contains it.
 func (n sourceNames) Class(name string) string {
 	original := n.Mapping.Class(name)
 	if original != name {
@@ -74,7 +74,7 @@ const (
 	namesOtherMapping = "other_mapping"
 )
 
-// Naming says which names the classes, fields and methods of a dump have.
+// Naming describes the names of the classes, fields and methods in a dump.
 type Naming struct {
 	// Origin is "source" for a build that is not obfuscated, "mapping" if the
 	// mapping of the build was used, "obfuscated" if there was no mapping, and
@@ -84,10 +84,10 @@ type Naming struct {
 	Mapping *UsedMapping `json:"mapping,omitempty"`
 }
 
-// UsedMapping is a mapping and how well it fits a dump.
+// UsedMapping describes a mapping and how well it fits a dump.
 type UsedMapping struct {
-	// ID is R8's identifier, or "" for a mapping by ProGuard. SHA256 is the
-	// digest of the file, in hexadecimal digits.
+	// ID is the identifier that R8 wrote, or "" for a mapping by ProGuard.
+	// SHA256 is the digest of the file, in hexadecimal digits.
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
 	// Classes is the number of classes that the mapping renames; Found is the
@@ -95,11 +95,11 @@ type UsedMapping struct {
 	Classes int `json:"classes"`
 	Found   int `json:"found_classes"`
 	// Short is the number of the app's classes whose names look obfuscated;
-	// Unknown is the number of those that the mapping lacks.
+	// Unknown is the number of those that are not in the mapping.
 	Short   int `json:"short_names"`
 	Unknown int `json:"unknown_names"`
 	// Fields is the number of fields that the mapping names in the classes
-	// found; Missing is the number of those that the dump lacks.
+	// found; Missing is the number of those that are not in the dump.
 	Fields  int `json:"fields"`
 	Missing int `json:"missing_fields"`
 }
@@ -153,10 +153,10 @@ func (d *dump) checkNames(source *Mapping) {
 	}
 }
 
-// maxMappingID bounds the length of the recorded ID of a mapping.
+// maxMappingID is the maximum length of the recorded ID of a mapping.
 const maxMappingID = 100
 
-// compareFields compares the fields of classes with those in the mapping.
+// compareFields compares the fields of classes with the fields in the mapping.
 func (d *dump) compareFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hprof.ID]string) {
 	d.graph.Declared(func(c *hprof.Class) {
 		var names []string

@@ -15,12 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lookup returns details of single objects of a dump. These are the objects
-// with the given IDs or, if a class is named, instances of exactly this class
-// whose fields pass all comparisons of where, such as "state=CLOSED". Of these
-// instances, it returns the Options.Top that retain the most bytes. Warnings
-// name IDs that are not in the dump; the error for a missing class or field is
-// an *AbsentError.
+// Lookup returns details of single objects of a dump: the objects with the
+// given IDs or, if a class is named, the instances of exactly this class whose
+// fields pass all comparisons of where, such as "state=CLOSED". Of these
+// instances, it returns the Options.Top that retain the most bytes. IDs that
+// are not in the dump are named in the warnings; the error for a missing class
+// or field is an *AbsentError.
 func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string,
 	o Options) (*Objects, error) {
 	var comparisons []query.Comparison
@@ -56,7 +56,7 @@ func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, clas
 	return list, nil
 }
 
-// find returns the objects that exist.
+// find returns the objects with the given IDs that exist in the dump.
 func (d *dump) find(ids []hprof.ID) (list []heap.Object) {
 	for _, id := range ids {
 		o, ok := d.graph.Find(id)
@@ -70,7 +70,7 @@ func (d *dump) find(ids []hprof.ID) (list []heap.Object) {
 }
 
 // choose returns the instances of a class that pass all comparisons and retain
-// most.
+// the most bytes.
 func (d *dump) choose(ctx context.Context, class string, where []query.Comparison, top int) (*selection, []heap.Object,
 	error) {
 	name, all, err := d.instances(class)
@@ -92,8 +92,8 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 	for i, c := range where {
 		show := func(value string) string { return value }
 		if chosen.Text != nil && chosen.Text[i] {
-			// The text is redacted here because it is also redacted among the
-			// fields.
+			// The text is redacted here because it is also redacted in the list
+			// of fields.
 			show = d.hide.Redact
 		}
 		s.Where = append(s.Where, c.String(show))

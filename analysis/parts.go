@@ -7,8 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// The parts of a Report that are read from objects of the runtime and of
-// Android.
+// The parts of a Report that are read from runtime objects and Android objects.
 type (
 	Metadata        = android.Metadata
 	Screen          = android.Screen
@@ -45,7 +44,8 @@ type (
 // ID identifies an object of a dump: its address at the time of the dump.
 type ID = hprof.ID
 
-// DamageError has the offset and the record at which a dump cannot be read.
+// DamageError holds the offset and the record at which a dump becomes
+// unreadable.
 type DamageError = hprof.DamageError
 
 // MemoryError is the error for a dump that needs more memory than

@@ -32,8 +32,8 @@ type Paths struct {
 	Instances int64 `json:"instances"`
 	Reached   int64 `json:"reached"`
 	Bytes     int64 `json:"shallow_bytes"`
-	// Retained is what becomes unreachable if all of them are released; it is a
-	// lower bound if RetainedIsBound is true.
+	// Retained is what becomes unreachable if all instances are released; it is
+	// a lower bound if RetainedIsBound is true.
 	Retained        int64    `json:"retained_bytes"`
 	RetainedIsBound bool     `json:"retained_is_bound,omitempty"`
 	Branches        []Branch `json:"branches"`
@@ -50,22 +50,24 @@ type Branch struct {
 	Kind      string `json:"reference_kind,omitempty"`
 	Class     string `json:"class"`
 	Type      string `json:"type"`
-	// Objects is the number of objects on paths at this branch, Requested the
-	// number of requested ones among them. Instances and Bytes are about all
+	// Objects is the number of objects on paths at this branch, and Requested
+	// is how many of them were requested. Instances and Bytes count all
 	// requested objects at this branch and below.
 	Objects   int64    `json:"objects"`
 	Requested int64    `json:"requested,omitempty"`
 	Instances int64    `json:"instances"`
 	Bytes     int64    `json:"shallow_bytes"`
 	Branches  []Branch `json:"branches,omitempty"`
-	// Truncated is true if everything further down is merged.
+	// Truncated reports whether everything further down is merged into this
+	// branch.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
 // AbsentError is the error for a class or an ID that the dump does not have.
 type AbsentError struct {
 	What string
-	// Like are similar names in the dump; Warnings are other possible reasons.
+	// Like lists similar names in the dump; Warnings lists other possible
+	// reasons.
 	Like, Warnings []string
 }
 
@@ -80,7 +82,7 @@ func (e *AbsentError) Error() string {
 	return text
 }
 
-// mostLike bounds the suggested names.
+// mostLike is the maximum number of suggested names.
 const mostLike = 3
 
 // unknown returns the error for a class that the dump does not have.
@@ -113,8 +115,8 @@ func simple(name string) string {
 	return strings.ToLower(name[strings.LastIndexAny(name, ".$ ")+1:])
 }
 
-// matches reports whether a class matches a pattern with * and ?, which applies
-// to full names or, without a dot, to their last parts.
+// matches reports whether a class matches a pattern with * and ?. A pattern is
+// compared with full names or, if it contains no dot, with their last parts.
 func matches(pattern, class string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return false
@@ -132,13 +134,14 @@ func nameTypo(name, class string) bool {
 	return isTypo(name, class) || isTypo(simple(name), simple(class))
 }
 
-// contains reports whether part is at least half of a class's last part.
+// contains reports whether part occurs in the last part of a class's name and
+// is more than half as long.
 func contains(part, class string) bool {
 	part, class = simple(part), simple(class)
 	return 2*len(part) > len(class) && strings.Contains(class, part)
 }
 
-// shortest is the minimum length of a name for corrections of a typo.
+// shortest is the minimum length of the names that are checked for a typo.
 const shortest = 4
 
 // isTypo reports whether two names differ by one letter added, removed or
@@ -164,8 +167,8 @@ func isTypo(a, b string) bool {
 	return len(b) <= 1
 }
 
-// below returns the classes with the most instances that extend a class without
-// instances.
+// below returns the classes that extend a class without instances. The classes
+// with the most instances come first.
 func (d *dump) below(class string) (names []string) {
 	counts := map[string]int{}
 	for _, o := range d.graph.InstancesOf(class) {
@@ -180,9 +183,9 @@ func (d *dump) below(class string) (names []string) {
 // FindPaths merges the paths to all instances of a class, or to the object with
 // an ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
-	// Leak traces follow Shark, which reads an app's own subclasses of
-	// collections by their tables and nodes. Merged paths would then be split
-	// by the contents of the collection.
+	// Leak traces follow Shark, which reads the tables and nodes of an app's
+	// own subclasses of collections. Merged paths would then be split by the
+	// contents of the collection.
 	o.inbound, o.subclasses = true, true
 	d, err := open(ctx, r, size, o)
 	if err != nil {
@@ -217,8 +220,8 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) (targets []heap.Objec
 	return targets, err
 }
 
-// instances returns all objects of exactly a class, whose name is written as in
-// Java, in a JVM or in a dump.
+// instances returns all objects of exactly the given class, whose name is
+// written as in Java, in a dump of a JVM or of a phone.
 func (d *dump) instances(class string) (name string, list []heap.Object, err error) {
 	class = strings.TrimSpace(class)
 	if inner, ok := strings.CutSuffix(class, ";"); ok && strings.HasPrefix(inner, "L") {
@@ -289,7 +292,7 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	return nil
 }
 
-// platform returns the phone of a dump, or nil for a JVM.
+// platform returns the phone from which a dump was taken, or nil for a JVM.
 func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 	m, err := android.ReadMetadata(ctx, d.graph, android.Options{})
 	if err != nil {

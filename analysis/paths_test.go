@@ -28,8 +28,8 @@ func leaking(t testing.TB, dump []byte, class string) *Report {
 	return r
 }
 
-// cachedShop is an app with sessions in a map, either of Java's own class or of
-// a class of the app, with both kinds of nodes.
+// cachedShop is an app with sessions in a map, which is either a Java class or
+// a class of the app. The map contains both kinds of nodes.
 func cachedShop(t testing.TB, own bool) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -57,8 +57,8 @@ func cachedShop(t testing.TB, own bool) []byte {
 	return dump
 }
 
-// The instances in a map form one branch, even if the map is of the app's own
-// class; the same applies to leak traces.
+// The instances in a map form one branch, even if the class of the map belongs
+// to the app; the same applies to leak traces.
 func TestPathsOfSubclasses(t *testing.T) {
 	var ways []string
 	for _, own := range []bool{false, true} {
@@ -94,7 +94,7 @@ func TestPathsOfSubclasses(t *testing.T) {
 	}
 }
 
-// The path to a single object is the same as its path among those to all
+// The path to a single object is the same as its path among the paths to all
 // objects of its class.
 func TestPathsToObjects(t *testing.T) {
 	dump := cachedShop(t, true)
@@ -123,7 +123,8 @@ func objectNumber(t testing.TB, text string) (id hprof.ID) {
 	return id
 }
 
-// The spellings of a class, and the errors for one that does not exist.
+// This checks the accepted spellings of a class name, and the errors for a
+// class that does not exist.
 func TestPathsClassNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	cart := h.Activity("com.shop.CartActivity", hproftest.Attached)
@@ -181,7 +182,8 @@ func TestPathsClassNames(t *testing.T) {
 	}
 }
 
-// A typo is found exactly if trying all possible typos finds it.
+// A name is recognized as a typo if and only if trying all possible typos finds
+// it.
 func TestTypos(t *testing.T) {
 	letters := "abc"
 	var words []string

@@ -22,15 +22,15 @@ type Report struct {
 	LeakedBytes   int64  `json:"leaked_bytes"`
 	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
 	Suspects      []Leak `json:"suspects"`
-	// Unreachable are objects that leak by their own state but that nothing
-	// holds strongly: a garbage collection would have freed them. The class
-	// with the most objects comes first.
+	// Unreachable lists the objects that leak by their own state but that
+	// nothing holds strongly: a garbage collection would have freed them. The
+	// class with the most objects comes first.
 	Unreachable []Garbage `json:"unreachable"`
-	// Undecided are the reasons why the dump cannot prove that nothing leaks;
-	// it is empty if the dump can.
+	// Undecided lists the reasons why the dump cannot prove that nothing leaks;
+	// it is empty if the dump can prove it.
 	Undecided []string `json:"undecided"`
-	// Loaders are classes that at least three class loaders have loaded, like a
-	// plugin that is deployed again and again.
+	// Loaders lists the classes that at least three class loaders have loaded,
+	// such as those of a plugin that is deployed again and again.
 	Loaders    []loadedClass `json:"class_loaders,omitempty"`
 	Classes    []Class       `json:"classes"`
 	Dominators []Dominator   `json:"dominators"`
@@ -41,15 +41,16 @@ type Report struct {
 	Components *android.Components `json:"components,omitempty"`
 	Finalizers *android.Finalizers `json:"finalizers,omitempty"`
 	Exhaustion *android.Exhaustion `json:"exhaustion,omitempty"`
-	// Unused counts the slots of collections that are at most a quarter full.
+	// Unused counts the unused slots of collections that are at most a quarter
+	// full.
 	Unused   *unusedSlots `json:"unused_slots,omitempty"`
 	Warnings []string     `json:"warnings"`
 }
 
 // unusedSlots counts slots in the arrays of ArrayLists and HashMaps.
-// Collections is the number of collections read, Empty the number of empty
-// ones, and Sparse the number of those at most a quarter full. The bytes are
-// those of unused slots.
+// Collections is the number of collections read, Empty is how many of them are
+// empty, and Sparse is how many are at most a quarter full. The bytes are those
+// of unused slots.
 type unusedSlots struct {
 	Collections int64 `json:"collections"`
 	Empty       int64 `json:"empty"`
@@ -58,8 +59,8 @@ type unusedSlots struct {
 	SparseBytes int64 `json:"sparse_bytes"`
 }
 
-// Leak is one cause with all the objects that leak by it or, among the
-// suspects, a place where memory accumulates.
+// Leak is one cause with all the objects that leak because of it or, in the
+// list of suspects, a place where memory accumulates.
 type Leak struct {
 	// Key is stable from build to build; KeyText is the text from which Key is
 	// computed. Fingerprints are Shark's, one for each leak that Shark would
@@ -69,8 +70,8 @@ type Leak struct {
 	Fingerprints []string `json:"fingerprints"`
 	Key          string   `json:"key"`
 	KeyText      []string `json:"key_text"`
-	// A leak is a Library leak if it is caused by the platform or by a library
-	// and matches a known Pattern.
+	// Library reports whether the leak is caused by the platform or by a
+	// library, that is, whether it matches a known Pattern.
 	Library     bool   `json:"library"`
 	Pattern     string `json:"pattern"`
 	Description string `json:"description,omitempty"`
@@ -91,7 +92,7 @@ type Leak struct {
 	// Java and native bytes; it is a lower bound if RetainedIsBound is true.
 	// CreditedBytes is the size that Shark attributes to this leak: each object
 	// counts once over all leaks. SharedBytes is the size of the objects that
-	// this leak also holds, but that are freed only once SharedWith other leaks
+	// this leak also holds, but that are freed only if SharedWith other leaks
 	// are fixed as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
@@ -99,8 +100,8 @@ type Leak struct {
 	CreditedBytes   int64 `json:"credited_bytes"`
 	SharedBytes     int64 `json:"shared_bytes,omitempty"`
 	SharedWith      int   `json:"shared_with,omitempty"`
-	// Parts are what only the first object holds, by the fields that hold it. A
-	// part is listed if it is at least a tenth of what the object retains.
+	// Parts lists what only the first object holds, by the fields that hold it.
+	// A part is listed if it is at least a tenth of what the object retains.
 	Parts []Part `json:"parts,omitempty"`
 	// Trace is the trace of the first object.
 	Trace []TraceElement `json:"trace"`
@@ -127,13 +128,13 @@ type TraceElement struct {
 	Reference string `json:"reference"`
 	Kind      string `json:"reference_kind"`
 	Owner     string `json:"owner,omitempty"`
-	// Leaking is NO, UNKNOWN or YES, with the Reason.
+	// Leaking is NO, UNKNOWN or YES; Reason says why.
 	Leaking string `json:"leaking"`
 	Reason  string `json:"reason"`
 	Suspect bool   `json:"suspect"`
-	// Repeat is the number of further objects of the same class that follow,
-	// each referenced in the same way by the previous one; Omitted is the
-	// number of elements omitted after these objects.
+	// Repeat is the number of further objects of the same class that follow
+	// this one, each referenced in the same way by the one before it. Omitted
+	// is the number of elements omitted after these objects.
 	Repeat  int `json:"repeat,omitempty"`
 	Omitted int `json:"omitted,omitempty"`
 	// Labels describe the object.
@@ -145,8 +146,9 @@ type TraceElement struct {
 // loadedClass is a class that several class loaders have loaded.
 type loadedClass struct {
 	Class string `json:"class"`
-	// Loaders is the number of loaders, LoaderClass the class of the first one;
-	// Classes is how many classes all of them have loaded.
+	// Loaders is the number of loaders, and LoaderClass is the class of the
+	// first one; Classes is the number of classes that all of them together
+	// have loaded.
 	Loaders     int    `json:"loaders"`
 	LoaderClass string `json:"loader_class"`
 	Classes     int    `json:"loaded_classes"`
@@ -156,7 +158,7 @@ type loadedClass struct {
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
-// leakClass is the number of objects of a class in a leak.
+// leakClass holds the number of objects of one class in a leak.
 type leakClass struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
@@ -180,17 +182,18 @@ type Related struct {
 type Garbage struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
-	// Reachability is the strongest kind of reference that still leads to them:
-	// soft, finalizer, weak, phantom, or unreachable.
+	// Reachability is the strongest kind of reference through which the objects
+	// can still be reached: soft, finalizer, weak, phantom, or unreachable.
 	Reachability string `json:"reachability"`
-	// Objects are the first ten.
+	// Objects lists the first ten objects.
 	Objects []string `json:"objects"`
 	// Reason is why the first object should be gone, or "" if no inspector has
 	// a reason.
 	Reason string `json:"reason"`
 }
 
-// Accumulation is what accumulates in an object, or by GC roots.
+// Accumulation describes the objects that accumulate in a single object, or
+// that GC roots hold.
 type Accumulation struct {
 	// Class is the class of the accumulated objects; Linked is true if they
 	// reference each other.
@@ -200,41 +203,42 @@ type Accumulation struct {
 	// Root is the kind of GC root if each object is held by a GC root of its
 	// own; it is "" if a single object holds them.
 	Root string `json:"root,omitempty"`
-	// Bytes is what they retain together; Share is their part of the reachable
-	// bytes.
+	// Bytes is what the objects retain together; Share is the ratio of Bytes to
+	// the reachable bytes, from 0 to 1.
 	Bytes int64   `json:"bytes"`
 	Share float64 `json:"share"`
-	// OtherClasses are classes in the same place, with at least ten objects and
-	// a fifth of the place's retained bytes.
+	// OtherClasses lists other classes in the same place that have at least ten
+	// objects and a fifth of the place's retained bytes.
 	OtherClasses []ClassSum `json:"other_classes,omitempty"`
-	// Holds is the class that accounts for most of the bytes they hold, Held
-	// the number of its objects. OtherHeld are other classes that they hold,
-	// chosen like OtherClasses.
+	// Holds is the class that accounts for most of the bytes that the
+	// accumulated objects hold, and Held is the number of its objects.
+	// OtherHeld lists other classes that they hold, chosen like OtherClasses.
 	Holds     string     `json:"holds,omitempty"`
 	Held      int64      `json:"held,omitempty"`
 	HeldBytes int64      `json:"held_bytes,omitempty"`
 	OtherHeld []ClassSum `json:"other_held,omitempty"`
 	// If Holds is a class of a library, AppClass is the first class of the app
-	// through which most bytes are held.
+	// on the way to most of the bytes.
 	AppClass *ClassSum `json:"app_class,omitempty"`
-	// Cache is the class of the cache that contains and bounds them.
+	// Cache is the class of the cache that contains the objects and limits
+	// their number.
 	Cache string `json:"cache,omitempty"`
-	// Sharers are the static fields that hold them together, as CLASS.FIELD,
-	// followed by the GC roots, as KIND CLASS: each one alone keeps them alive.
-	// The trace leads to what the first field references, or to the first GC
-	// root.
+	// Sharers are the static fields, as CLASS.FIELD, followed by the GC roots,
+	// as KIND CLASS, that hold the objects together: each one alone keeps them
+	// alive. The trace leads to what the first field references, or to the
+	// first GC root.
 	Sharers []string `json:"sharers,omitempty"`
 }
 
-// ClassSum is the number of objects of one class, and what they retain
-// together.
+// ClassSum is the number of objects of one class, and the number of bytes that
+// they retain together.
 type ClassSum struct {
 	Class string `json:"class"`
 	Count int64  `json:"count"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Dump is the file and its contents, reachable or not.
+// Dump describes the file and its contents, reachable or not.
 type Dump struct {
 	Format string `json:"format"`
 	IDSize int    `json:"id_size"`
@@ -243,7 +247,7 @@ type Dump struct {
 	Truncated bool  `json:"truncated"`
 	// TruncatedAt is the offset of the last, incomplete record.
 	TruncatedAt *int64 `json:"truncated_at,omitempty"`
-	// Partial is true if damaged parts were skipped.
+	// Partial reports whether damaged parts were skipped.
 	Partial         bool             `json:"partial"`
 	Snapshots       int              `json:"snapshots"`
 	Objects         int64            `json:"objects"`
@@ -257,11 +261,12 @@ type Dump struct {
 	// Android describes the app and its phone; nil for a dump of a JVM.
 	Android *android.Metadata `json:"android"`
 	Heaps   []Heap            `json:"heaps"`
-	// ReachableBytes is the size of what GC roots reach, strongly or softly.
+	// ReachableBytes is the size of the objects that are strongly or softly
+	// reachable from GC roots.
 	ReachableBytes  int64  `json:"reachable_bytes"`
 	ReachableNative int64  `json:"reachable_native_bytes"`
 	SizeModel       string `json:"size_model"`
-	// Names says which names the classes have.
+	// Names describes the names of the classes.
 	Names Naming `json:"names"`
 }
 
@@ -287,9 +292,9 @@ type Class struct {
 	RetainedIn      map[string]int64 `json:"retained_by_heap,omitempty"`
 }
 
-// Dominator is an object and what it dominates. Children are the dominated
-// objects that retain the most bytes; Omitted is the number of further
-// dominated objects.
+// Dominator is an object with the objects that it dominates. Children are the
+// dominated objects that retain the most bytes; Omitted is the number of the
+// others.
 type Dominator struct {
 	Object         string      `json:"object"`
 	Class          string      `json:"class"`
@@ -307,7 +312,8 @@ const objectsSchema = "leakgate.objects/1"
 // Objects describes single objects.
 type Objects struct {
 	Schema string `json:"schema"`
-	// Selection is set if the objects of a class were requested.
+	// Selection is set if the objects of a class were requested, instead of
+	// objects by their IDs.
 	Selection *selection `json:"selection,omitempty"`
 	Objects   []Object   `json:"objects"`
 	Warnings  []string   `json:"warnings"`
@@ -318,10 +324,11 @@ type Objects struct {
 type selection struct {
 	Class string   `json:"class"`
 	Where []string `json:"where"`
-	// Instances is the number of all objects of the class, Matching the number
-	// of those that pass the comparisons. The following fields are about the
-	// matching objects: their own bytes, and what becomes unreachable if all of
-	// them are released, which is a lower bound if RetainedIsBound is true.
+	// Instances is the number of all objects of the class, and Matching is the
+	// number of those that pass the comparisons. The following fields are about
+	// the matching objects: their own bytes, and what becomes unreachable if
+	// all of them are released, which is a lower bound if RetainedIsBound is
+	// true.
 	Instances       int   `json:"instances"`
 	Matching        int   `json:"matching"`
 	ShallowBytes    int64 `json:"shallow_bytes"`
@@ -329,9 +336,9 @@ type selection struct {
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
-// Object is one object. RetainedBytes is Java and native bytes together. It is
-// 0, and Dominator empty, for an object that is neither strongly nor softly
-// reachable.
+// Object is one object. RetainedBytes includes Java and native bytes. For an
+// object that is neither strongly nor softly reachable, RetainedBytes is 0 and
+// Dominator is empty.
 type Object struct {
 	Object         string `json:"object"`
 	Class          string `json:"class"`
@@ -345,15 +352,16 @@ type Object struct {
 	Dominator      string `json:"dominator"`
 	// Fields are the fields of an instance, the static fields of a class, or
 	// the first elements of an array. Holders are the first of the HolderCount
-	// objects that reference it. They are present only if few objects were
-	// requested; fields are also present for the objects of a class.
+	// objects that reference the object. Both are present only if few objects
+	// were requested; Fields are also present for the objects of a class.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`
 }
 
-// fieldValue is a field and its value: Object and Class of what it references,
-// or null if it references nothing; otherwise Value.
+// fieldValue is a field and its value. If the field references an object,
+// Object and Class describe that object, and Value is nil. Value is also nil
+// for a null reference.
 type fieldValue struct {
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`

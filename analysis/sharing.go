@@ -26,13 +26,13 @@ type sharer struct {
 }
 
 const (
-	// mostSharers bounds the static fields that are named: if more static
-	// fields share the objects, the objects are infrastructure, and the class
-	// loader is an equally good answer.
+	// mostSharers is the maximum number of static fields that are named: if
+	// more of them share the objects, the objects are infrastructure, and
+	// naming the class loader is as helpful.
 	mostSharers = 3
-	// sharerReach bounds the holders that are visited for one object, and
-	// sharerDegree the holders of one of them: only nearby static fields are
-	// relevant.
+	// sharerReach is the maximum number of holders that are visited for one
+	// object, and sharerDegree is the maximum number of holders of one of them:
+	// only nearby static fields are relevant.
 	sharerReach  = 2048
 	sharerDegree = 256
 )
@@ -191,8 +191,8 @@ func (d *dump) staticField(class, o heap.Object) string {
 	return ""
 }
 
-// rootKind returns the kind of GC root of an object, the longest-lived of
-// several; 0 if it is not a root.
+// rootKind returns the kind of GC root of an object; if there are several
+// kinds, the longest-lived. It returns 0 if the object is not a root.
 func (d *dump) rootKind(o heap.Object) hprof.SubTag {
 	if d.roots == nil {
 		d.roots = map[heap.Object]hprof.SubTag{}

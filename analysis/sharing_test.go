@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// observers makes objects that retain 10 kB each.
+// observers creates objects that retain 10 kB each.
 func observers(h *hproftest.Heap, n int) (list []hproftest.Ref) {
 	c := h.Declare("com.shop.Observer", nil, "object screen")
 	for range n {
@@ -20,7 +20,7 @@ func observers(h *hproftest.Heap, n int) (list []hproftest.Ref) {
 	return list
 }
 
-// catalog makes large lists, each held by one class, so that the sums over a
+// catalog creates large lists, each held by one class, so that the sums for a
 // class loader include unrelated bytes.
 func catalog(h *hproftest.Heap) {
 	for i := range 3 {
@@ -29,8 +29,8 @@ func catalog(h *hproftest.Heap) {
 }
 
 // Objects that several classes hold together are reported with their static
-// fields, in dumps in which the class loader dominates them and in those in
-// which nothing does.
+// fields, both in dumps in which the class loader dominates them and in dumps
+// in which nothing does.
 func TestSharedSuspects(t *testing.T) {
 	t.Parallel()
 	type form struct {
@@ -57,7 +57,7 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
 			}},
 		// The holder of most of the objects comes first; a holder of only a few
-		// is not named.
+		// objects is not named.
 		{"unequal", []string{"com.shop.Z.all", "com.shop.A.most"}, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.A", "most", h.ArrayList(all[:180]...).Ref)
 			h.Hold("com.shop.Z", "all", h.ArrayList(all...).Ref)
@@ -68,7 +68,7 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold(fmt.Sprintf("com.shop.H%c", 'A'+i), "all", h.ArrayList(all...).Ref)
 			}
 		}},
-		// If there is a single holder, it dominates them.
+		// If there is a single holder, it dominates the objects.
 		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 		}},
@@ -80,8 +80,8 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
 				h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
 			}},
-		// This is like the queue of an executor, to which each of its threads
-		// has a path.
+		// The structure resembles the queue of an executor, to which each of
+		// its threads has a path.
 		{
 			"threads", []string{"com.shop.VM.disposables", "THREAD_OBJECT com.shop.Worker"},
 			func(h *hproftest.Heap, all []hproftest.Ref) {
@@ -92,14 +92,14 @@ func TestSharedSuspects(t *testing.T) {
 					h.Root(hprof.SubRootThreadObject, h.New(class, hproftest.Fields{"queue": queue}))
 				}
 			}},
-		// What a debugger or the virtual machine holds says nothing about the
-		// app.
+		// Objects that a debugger or the virtual machine holds say nothing
+		// about the app.
 		{"debugger", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootDebugger, h.ArrayList(all...).Ref)
 		}},
-		// Even without the static field of VM and the JNI global, holders that
-		// are not named would still hold the objects.
+		// Without the static field of VM and without the JNI global, holders
+		// that are not named would still hold the objects.
 		{"more", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
@@ -148,8 +148,8 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 		a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
 		t.Errorf("%s: %+v", name, a)
 	}
-	// The objects are freed with their holders, except for those with another
-	// holder; the path leads to the first object.
+	// If their holders are removed, the objects are freed, except for those
+	// that have another holder. The path leads to the first object.
 	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 ||
 		len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
 		t.Errorf("%s: %d bytes retained by %q, path of %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// Shark's answers to all cases include each inspector, kind of root, kind of
-// reference and known leak.
+// Shark's answers to all cases together include each inspector, kind of root,
+// kind of reference and known leak.
 func TestSharkCoverage(t *testing.T) {
 	seen := sightings{}
 	leaks, traces, empty := 0, 0, 0
@@ -41,8 +41,8 @@ func TestSharkCoverage(t *testing.T) {
 	}
 }
 
-// checkCase checks a shape's description of itself, and that collections are
-// shown without their internals.
+// checkCase checks that a shape describes itself correctly, and that
+// collections are shown without their internals.
 func checkCase(t *testing.T, name string, a *sharkAnswer) {
 	t.Helper()
 	kind, shape, _ := strings.Cut(name, "/")
@@ -70,7 +70,7 @@ func checkCase(t *testing.T, name string, a *sharkAnswer) {
 	}
 }
 
-// plainLeak is the class of the leak that other objects hold.
+// plainLeak is the class of the leaking object that other objects hold.
 const plainLeak = "com.example.LeakedActivity"
 
 func traces(a *sharktest.Answer, is func(*sharktest.Trace) bool) (out []*sharktest.Trace) {
@@ -94,10 +94,10 @@ func lastStep(tr *sharktest.Trace) string {
 	return p.Owner + "[" + name + "]"
 }
 
-// notHolding are the shapes whose references do not hold a leak.
+// notHolding lists the shapes whose references do not hold a leak.
 var notHolding = []string{"weak reference", "soft reference", "phantom reference", "WeakHashMap key"}
 
-// flattened are the expected last steps of paths through collections.
+// flattened holds the expected last steps of paths through collections.
 var flattened = map[string]string{
 	"holder/ArrayList": "java.util.ArrayList[2]", "holder/LinkedList": "java.util.LinkedList[2]",
 	"harmony/LinkedList":     "java.util.LinkedList[3]",
@@ -122,7 +122,7 @@ var flattened = map[string]string{
 	"holder/FastSafeIterableMap":       `androidx.arch.core.internal.FastSafeIterableMap["key"]`,
 }
 
-// sightings are the texts in answers, by kind.
+// sightings holds the texts in answers, by kind.
 type sightings map[string]map[string]bool
 
 func (s sightings) add(what, text string) {
@@ -132,8 +132,8 @@ func (s sightings) add(what, text string) {
 	s[what][text] = true
 }
 
-// has reports whether a text of the kind equals part or, for sentences,
-// contains it.
+// has reports whether a text of the given kind equals part or, if the kind
+// consists of sentences, contains it.
 func (s sightings) has(what, part string) bool {
 	if what == "reason" || what == "label" || what == "collection" {
 		for text := range s[what] {

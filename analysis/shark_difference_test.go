@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// sharkDifference is one intended difference from Shark 2.14.
+// sharkDifference is one intentional difference from Shark 2.14.
 type sharkDifference struct {
 	name string
 	// dump is a case that shows the difference, and change is the kind of the
@@ -21,9 +21,10 @@ type sharkDifference struct {
 	on func(*rules)
 }
 
-// sharkDifferences are all intended differences, in the order in which they are
-// enabled: first the search for paths, then what is known, then what ends a
-// path. docs/rationale.md has the reasons, in the same order.
+// sharkDifferences are all intentional differences, in the order in which they
+// are enabled: first those in the search for paths, then those in what is
+// known, then those in what ends a path. docs/rationale.md gives the reasons,
+// in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
 		func(r *rules) { r.weakMaps = true }},
@@ -54,8 +55,8 @@ var sharkDifferences = []sharkDifference{
 }
 
 // neverAdded are patterns for which Shark creates matchers that it does not add
-// to its list. fixedPatterns are Shark's patterns that name no existing class
-// or field, or that omit new versions, together with our replacements.
+// to its list. fixedPatterns are Shark's patterns that do not name an existing
+// class or field, or that omit new versions, together with our replacements.
 var (
 	neverAdded = []string{
 		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c",
@@ -72,14 +73,15 @@ var (
 	}
 )
 
-// rules returns the rules of Shark 2.14 with some of the differences.
+// rules returns the rules of Shark 2.14, changed by some of the differences.
 type rules struct {
 	weakMaps, ends bool
-	// without lists collections that are read like any other object.
+	// without lists the collections that are read like any other object.
 	without []string
-	// patterns are those of known leaks that only our list has.
+	// patterns are those of known leaks that only our list contains.
 	patterns []string
-	// judges select the objects that our inspectors judge instead of Shark's.
+	// judges selects the objects that are judged by our inspectors instead of
+	// Shark's.
 	judges []func(*scale, heap.Object) bool
 }
 
@@ -93,10 +95,10 @@ func instances(classes ...string) func(*scale, heap.Object) bool {
 	}
 }
 
-// scale is a dump with the searches and the leaking objects of both sides.
+// scale holds a dump with the searches and the leaking objects of both sides.
 type scale struct {
 	*subject
-	// theirs and ours read the same references.
+	// theirs and ours read the same references from the dump.
 	theirs, ours     *tracing
 	theirList        []heap.Object
 	ourList          []heap.Object
@@ -143,8 +145,8 @@ func (s *scale) close() {
 	s.graph.Close()
 }
 
-// decorated reports whether a DecorContext is among what an object is or
-// references, through contexts that wrap each other.
+// decorated reports whether an object is or references a DecorContext, directly
+// or through contexts that wrap each other.
 func (s *scale) decorated(o heap.Object) bool {
 	near := []heap.Object{o}
 	for i := 0; i < len(near) && i < 200; i++ {
@@ -171,7 +173,7 @@ func (r *rules) judge(s *scale, o heap.Object) bool {
 	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
 }
 
-// targets returns the leaking objects: for each object, the side whose
+// targets returns the leaking objects. For each object, the side whose
 // inspectors judge it decides.
 func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	if class != "" {
@@ -203,8 +205,8 @@ func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	return list
 }
 
-// find searches by these rules for what the inspectors find, or for the objects
-// of a class.
+// find searches by these rules for the objects of a class or, without a class,
+// for the objects that the inspectors find.
 func (r *rules) find(t *testing.T, s *scale, class string) *found {
 	t.Helper()
 	ctx := context.Background()
@@ -237,7 +239,7 @@ func (r *rules) find(t *testing.T, s *scale, class string) *found {
 // fate is the verdict on one target.
 type fate struct{ how, library, fingerprint, statuses, path string }
 
-// fates are a result's verdicts on its targets, without texts and sizes.
+// fates holds the verdicts of a result on its targets, without texts and sizes.
 func (f *found) fates() map[heap.Object]fate {
 	all := map[heap.Object]fate{}
 	for i := range f.Leaks {
@@ -299,20 +301,20 @@ func changes(before, after map[heap.Object]fate) map[string]int {
 	return n
 }
 
-// differenceCount counts the answers that a difference changes, by kind of
-// change.
+// differenceCount holds the number of answers that a difference changes, by
+// kind of change.
 type differenceCount struct {
 	dumps   int
 	changes map[string]int
-	// shown are the changes in the dump that the difference names.
+	// shown holds the changes in the dump that the difference names.
 	shown map[string]int
 }
 
 // TestSharkDifferences enables our differences from Shark 2.14, one after the
-// other, on every generated dump. Without any, the answers are those of mode
-// shark214, which TestSharkGenerated compares with Shark's; with all of them,
-// they are those of reports. So each change has a known cause, and there are no
-// other changes.
+// other, on every generated dump. With none enabled, the answers are those of
+// mode shark214, which TestSharkGenerated compares with Shark's; with all
+// enabled, they are those of reports. The test shows that each change has a
+// known cause, and that there are no other changes.
 func TestSharkDifferences(t *testing.T) {
 	counts := make([]differenceCount, len(sharkDifferences))
 	differ, all := 0, 0
@@ -344,7 +346,7 @@ func TestSharkDifferences(t *testing.T) {
 	}
 }
 
-// attribute counts, for one search, which differences change its answer.
+// attribute counts, for one search, the differences that change its answer.
 func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCount) (changed bool, err error) {
 	t.Helper()
 	f := find(t, c.data, a.options(false))

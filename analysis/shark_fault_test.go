@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// sharkFault is a dump on which Shark 2.14 fails or is wrong.
+// sharkFault is a dump on which Shark 2.14 fails or returns a wrong answer.
 type sharkFault struct {
 	name string
 	dump func(*testing.T) []byte
@@ -26,7 +26,7 @@ type sharkFault struct {
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
 
-// sharkFaults are the faults that we do not copy.
+// sharkFaults are Shark's faults that leakgate does not copy.
 func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{
@@ -61,7 +61,7 @@ func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	return nil
 }
 
-// countedEach reports whether a leak retains more bytes than the dump has.
+// countedEach reports whether a leak retains more bytes than the dump contains.
 func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
 		return fmt.Errorf("the leak retains only %d bytes, but the dump has %d", size, len(dump))
@@ -69,8 +69,8 @@ func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	return nil
 }
 
-// faultCase is the base of the dumps: one leak, and nothing that Shark fails
-// on.
+// faultCase is the base of the dumps: one leak, and nothing on which Shark
+// fails.
 const faultCase = "known/message obj, fixed"
 
 // faultHeap returns a heap with one leak.
@@ -105,8 +105,8 @@ func addDanglingReference(h *hproftest.Heap) {
 	h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing())
 }
 
-// addComposition adds a composition that is still running on the path to
-// another leak, in the form of newer or of older versions of Compose.
+// addComposition adds a composition that is still running to the path to
+// another leak, in the form that newer or older versions of Compose use.
 func addComposition(newer bool) func(*hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		c := h.Composition
@@ -119,7 +119,7 @@ func addComposition(newer bool) func(*hproftest.Heap) {
 	}
 }
 
-// without renames a class.
+// without returns a heap in which a class is renamed.
 func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
@@ -148,7 +148,8 @@ func concatenate(t *testing.T) []byte {
 }
 
 // texts adds a leak that holds 50 strings. They either share one char[], like
-// those made by substring() before Android 7, or have one char[] each.
+// the strings that substring() created before Android 7, or have one char[]
+// each.
 func texts(share bool) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
@@ -189,8 +190,8 @@ func retarget(t *testing.T, data []byte, object, from, to hprof.ID) {
 	}
 }
 
-// On each dump Shark fails or is wrong, and our answer is the same as on the
-// dump without the fault.
+// On each dump, Shark fails or returns a wrong answer, and our answer is the
+// same as on the dump without the fault.
 func TestSharkFaults(t *testing.T) {
 	run := askShark(t)
 	var sound *sharktest.Answer
@@ -219,8 +220,8 @@ func TestSharkFaults(t *testing.T) {
 	}
 }
 
-// compareSound compares our answers on a faulty dump with those on a sound one,
-// and sizes with the plain reader.
+// compareSound compares our answers on a faulty dump with our answers on a
+// sound one, and sizes with those of the plain reader.
 func compareSound(t *testing.T, faulty, sound []byte) {
 	t.Helper()
 	f, other := find(t, faulty, Options{}), find(t, sound, Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// recordedAnswer is an answer of Shark 2.14 about a real dump.
+// recordedAnswer is Shark 2.14's answer about a real dump.
 type recordedAnswer struct {
 	Finder           string
 	LeakingObjectIDs []string `json:"leakingObjectIds"`
@@ -31,7 +31,7 @@ type recordedAnswer struct {
 	UnreachableObjects []struct{ Class string }
 }
 
-// readAnswer returns an answer and the dump that it is about.
+// readAnswer returns an answer and the dump that it describes.
 func readAnswer(t *testing.T, name string) (a recordedAnswer, dump []byte) {
 	t.Helper()
 	if err := json.Unmarshal(recorded.Read(t, "hprof", "shark-2.14", name), &a); err != nil {
@@ -45,8 +45,8 @@ func readAnswer(t *testing.T, name string) (a recordedAnswer, dump []byte) {
 	return a, recorded.Read(t, "hprof", base)
 }
 
-// sharkText formats a trace like Shark, without sizes and the numbers of
-// objects (LeakTrace.kt).
+// sharkText formats a trace like Shark, without sizes and object counts
+// (LeakTrace.kt).
 func sharkText(x *trace.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "┬───\n│ GC Root: %s\n│", x.Root.Description())
@@ -86,7 +86,7 @@ func sharkReference(e *trace.Element) string {
 	return line
 }
 
-// withoutSizes removes the lines of sizes.
+// withoutSizes removes the lines that contain sizes.
 func withoutSizes(text string) string {
 	lines := strings.Split(text, "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool {
@@ -95,9 +95,9 @@ func withoutSizes(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A leak of a real app: the traces are as Shark prints them, and the sizes are
-// those of Shark and ahat. Our own rules change one status, that of the binder
-// that native code holds.
+// In a leak of a real app, the traces are as Shark prints them, and the sizes
+// are those of Shark and ahat. Our own rules change one status: that of the
+// binder that native code holds.
 func TestSharkRecordedService(t *testing.T) {
 	for name, o := range map[string]Options{
 		"leak_service_binder.hprof.filter.json": {shark214: true},
@@ -140,21 +140,21 @@ func TestSharkRecordedService(t *testing.T) {
 	}
 }
 
-// recordedDifferences are those of sharkDifferences that occur in recorded
-// dumps.
+// recordedDifferences are the entries of sharkDifferences that occur in
+// recorded dumps.
 var recordedDifferences = map[string][]string{
 	"leak_service_binder.hprof.hashmap.json": {"values of a WeakHashMap are its elements"},
 }
 
-// dottedNames is the dump of an old JVM whose classes are named with dots.
-// Shark 2.14 expects names with slashes if the format is not Android's, does
-// not find any of the classes that it knows, and reads collections like any
-// other object.
+// dottedNames is the dump of an old JVM, in which the names of classes contain
+// dots. Shark 2.14 expects slashes if the format is not Android's. It therefore
+// does not find any of the classes that it knows, and reads collections like
+// any other object.
 const dottedNames = "hprof-32.bin.hashmap.json"
 
 // TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking. By
-// Shark's rules, the leaks and their identities are the same as Shark's; what
-// our own rules change is due to our differences.
+// Shark's rules, the leaks and their identities are the same as Shark's; every
+// change by our own rules is due to our known differences.
 func TestSharkRecordedMaps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof", "shark-2.14"), "*.hashmap.json"))
 	if err != nil || len(names) != 7 {
@@ -194,7 +194,8 @@ func (a *recordedAnswer) leaks() (lines []string) {
 	return lines
 }
 
-// compareUnflattened searches without any knowledge of collections.
+// compareUnflattened compares the results of a search that treats collections
+// like any other object.
 func compareUnflattened(t *testing.T, data []byte, want *recordedAnswer) {
 	t.Helper()
 	s := newScale(t, data)
@@ -209,7 +210,7 @@ func compareUnflattened(t *testing.T, data []byte, want *recordedAnswer) {
 	}
 }
 
-// compareDifferences compares what our own rules change with
+// compareDifferences compares the changes by our own rules with
 // recordedDifferences.
 func compareDifferences(t *testing.T, c *sharkCase, a *sharkAnswer) {
 	t.Helper()

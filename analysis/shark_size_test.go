@@ -15,23 +15,23 @@ import (
 )
 
 // TestSharkSizes explains the differences between the sizes of Shark 2.14 and
-// ours, byte by byte. It compares each object that may be a leak's cause on the
-// paths of each generated dump. Our size is exactly what the object dominates
-// in the whole heap. Shark's size differs in five ways:
+// ours, byte by byte. It compares each object on the paths of each generated
+// dump that may be the cause of a leak. Our size is exactly what the object
+// dominates in the whole heap. Shark's size differs in five ways:
 //   - It covers what the paths of its search lead to. This includes objects
 //     that other roots or ignored references also hold (beyond), but excludes
-//     what only ignored references lead to (out of sight).
+//     objects to which only ignored references lead (out of sight).
 //   - It adds the array of a string, or the elements of an array of boxed
 //     values, once for each object that holds them, even if others hold them
 //     too (contents).
-//   - It follows references that do not hold in our model: from a
+//   - It follows references that do not hold an object in our model: from a
 //     FinalizerReference to its referent, from an animator to its target
 //     (weak).
 //   - It includes the flag in the lowest bit of registered native sizes
 //     (flags).
 //   - It uses dominators that are computed along with the paths: if a second
-//     path is found late, the objects below it remain attributed to the object
-//     (approximation).
+//     path is found late, the objects below it remain attributed to the
+//     dominator that was found first (approximation).
 //
 // Apart from these causes, the sizes are equal.
 func TestSharkSizes(t *testing.T) {
@@ -54,29 +54,30 @@ func TestSharkSizes(t *testing.T) {
 	}
 }
 
-// sizeSums counts the objects whose sizes differ by a cause.
+// sizeSums counts the objects whose sizes differ because of one cause.
 type sizeSums struct {
 	objects, equal                                           int
 	beyond, contents, flags, weak, approximation, outOfSight int
 }
 
-// weighing is a dump with Shark's references and sizes, and with those of the
-// plain reader.
+// weighing holds a dump with Shark's references and sizes, and with those of
+// the plain reader.
 type weighing struct {
 	*subject
 	data  []byte
 	plain *hproftest.Graph
-	// edges are the references that Shark's search follows, in its order, with
-	// their priority; roots are its GC roots.
+	// edges are the references that Shark's search follows, in Shark's order,
+	// with their priority; roots are its GC roots.
 	edges map[heap.Object][]sharkEdge
 	roots []sharkEdge
-	// native is what Shark reads as registered sizes, including their flags.
+	// native holds the sizes that Shark reads as registered native sizes,
+	// including their flags.
 	native map[hprof.ID]int64
-	// dominators are Shark's; all is everything its references lead to. Both
-	// are nil until computed.
+	// dominators are Shark's; all holds every object to which its references
+	// lead. Both are nil until computed.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
-	// known are the compared objects, by Shark's description.
+	// known are the compared objects, by Shark's description of them.
 	known map[heap.Object]int64
 }
 
@@ -130,8 +131,8 @@ func (w *weighing) readPlain(t *testing.T) {
 	}
 }
 
-// reached returns what Shark's references lead to if paths through one object
-// are excluded.
+// reached returns the objects to which Shark's references lead if paths through
+// one object are excluded.
 func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 	seen := map[heap.Object]bool{without: true}
 	var next []heap.Object
@@ -203,8 +204,8 @@ func (w *weighing) approximate() map[heap.Object]heap.Object {
 	return dominators
 }
 
-// common returns the nearest common dominator of an object and a new parent of
-// it.
+// common returns the nearest common dominator of an object and of a new parent
+// of the object.
 func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.Object {
 	old, met := dominators[o]
 	if !met || parent == none {
@@ -234,7 +235,7 @@ func below(dominators map[heap.Object]heap.Object, top heap.Object) map[heap.Obj
 	return set
 }
 
-// own returns what Shark counts for an object without its contents.
+// own returns the bytes that Shark counts for an object without its contents.
 func (w *weighing) own(o heap.Object) int64 {
 	id := w.graph.ID(o)
 	return w.plain.Nodes[id].Size + w.native[id]
@@ -266,9 +267,10 @@ var boxes = map[string]bool{
 	"java.lang.Byte[]": true, "java.lang.Short[]": true, "java.lang.Integer[]": true, "java.lang.Long[]": true,
 }
 
-// compare checks the sizes of one answer against the model: those of the
-// objects on its paths, of the traces, and of the leaks. The size of a trace is
-// that of its largest leaking object for Shark, and of its last object for us.
+// compare checks the sizes in one answer against the model: the sizes of the
+// objects on its paths, of the traces, and of the leaks. For Shark, the size of
+// a trace is that of its largest leaking object; for us, it is that of its last
+// object.
 func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeSums) {
 	t.Helper()
 	credited := a.ask(t, w.data).credited
@@ -291,7 +293,7 @@ func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeS
 	}
 }
 
-// retained returns our size.
+// retained returns our size of an object.
 func (w *weighing) retained(id uint64) int64 {
 	o, _ := w.graph.Find(hprof.ID(id))
 	return w.graph.Retained(o).Total()
@@ -354,9 +356,9 @@ func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) err
 	return nil
 }
 
-// differ compares what an object dominates among Shark's references with what
-// it dominates for us. exact is the size that Shark would report if its
-// dominators were exact.
+// differ compares the objects that an object dominates among Shark's references
+// with those that it dominates in our model. exact is the size that Shark would
+// report if its dominators were exact.
 func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err error) {
 	theirs, ours := w.dominated(o), w.near(o)
 	outside := sync.OnceValue(func() map[hprof.ID]bool { return w.plain.Reachable(w.graph.ID(o)) })
@@ -399,7 +401,8 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 	return d, exact, nil
 }
 
-// dominated returns what Shark's references lead to only through one object.
+// dominated returns the objects to which Shark's references lead only through
+// one object.
 func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 	if w.all == nil {
 		w.all = w.reached(none)
@@ -412,7 +415,8 @@ func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 }
 
 // holder returns the string, or the array of boxed values, whose contents an
-// object is; for an object that is not contents, the object itself.
+// object belongs to; if the object is not contents, it returns the object
+// itself.
 func (w *weighing) holder(o heap.Object) heap.Object {
 	d, ok := w.graph.Dominator(o)
 	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {
@@ -421,8 +425,8 @@ func (w *weighing) holder(o heap.Object) heap.Object {
 	return o
 }
 
-// sizeDifference has the bytes that Shark counts in excess, by cause;
-// outOfSight are the bytes that it omits.
+// sizeDifference holds the bytes that Shark counts in excess, by cause;
+// outOfSight is the number of bytes that it omits.
 type sizeDifference struct {
 	beyond, contents, flags, weak, approximation, outOfSight int64
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// sharkCase is a generated dump and Shark 2.14's answers about it.
+// sharkCase is a generated dump with Shark 2.14's answers about it.
 type sharkCase struct {
 	name    string
 	data    []byte
@@ -30,11 +30,12 @@ type sharkCase struct {
 type sharkAnswer struct {
 	sharktest.Answer
 	kind, class string
-	// mine is our answer to the same question by Shark's rules, once computed.
+	// mine is our answer to the same question by Shark's rules; nil until it is
+	// computed.
 	mine *ourAnswer
 }
 
-// ourAnswer is what several tests compare: all lines except for sizes, the
+// ourAnswer holds what several tests compare: all lines except for sizes, the
 // credited bytes of leaks by their lines, and the verdict on each target.
 type ourAnswer struct {
 	lines    []string
@@ -65,7 +66,7 @@ func answerOf(f *found) *ourAnswer {
 
 func (a *sharkAnswer) String() string { return strings.TrimSpace(a.kind + " " + a.class) }
 
-// options select the same targets as Shark's question.
+// options returns options that select the same targets as Shark's question.
 func (a *sharkAnswer) options(shark214 bool) Options {
 	o := Options{shark214: shark214, watched: a.kind == "keyed"}
 	if a.kind == "class" {
@@ -78,7 +79,7 @@ func (a *sharkAnswer) options(shark214 bool) Options {
 // JVM.
 type sharkRun struct {
 	cases []sharkCase
-	// faults are the answers about the dumps of sharkFaults, by name.
+	// faults holds the answers about the dumps of sharkFaults, by name.
 	faults map[string]sharktest.Answer
 }
 
@@ -165,14 +166,14 @@ func (a *sharkAnswer) finder() sharktest.Finder {
 	return sharktest.Finder(a.kind)
 }
 
-// watches reports whether a case may have objects that LeakCanary watches.
+// watches reports whether a case may contain objects that LeakCanary watches.
 func watches(name string) bool {
 	return strings.Contains(name, "watched") || strings.HasPrefix(name, "mix/")
 }
 
-// classesOf returns the classes whose objects are treated as leaking: all that
-// a case names. Shapes that do not leak themselves are excluded, because the
-// plain leak that they hold is their only leak anyway.
+// classesOf returns the classes whose objects are treated as leaking: all
+// classes that a case names. Shapes that do not leak themselves are excluded,
+// because the plain leak that they hold is their only leak anyway.
 func classesOf(c *hproftest.LeakCase) []string {
 	kind, shape, _ := strings.Cut(c.Name, "/")
 	if kind == "holder" && !slices.Contains(leakingShapes(), shape) || kind == "harmony" {
@@ -181,7 +182,7 @@ func classesOf(c *hproftest.LeakCase) []string {
 	return c.Classes
 }
 
-// leakingShapes are the shapes that leak themselves: they have a case of their
+// leakingShapes are the shapes that leak themselves: each has a case of its
 // own.
 var leakingShapes = sync.OnceValue(func() (names []string) {
 	for _, c := range hproftest.LeakCases() {
@@ -214,13 +215,13 @@ func load(t *testing.T, data []byte, o Options) *subject {
 	return &subject{d, m}
 }
 
-// found is the result of a search. A graph is used for only one search.
+// found is the result of a search. Each graph is used for only one search.
 type found struct {
 	*trace.Result
 	graph *heap.Graph
 }
 
-// find loads a dump and searches like a report. The caller must close the
+// find loads a dump and searches it as a report does. The caller must close the
 // graph.
 func find(t *testing.T, data []byte, o Options) *found {
 	t.Helper()
@@ -276,7 +277,7 @@ func TestSharkGenerated(t *testing.T) {
 	t.Logf("%d answers for %d dumps", all, len(askShark(t).cases))
 }
 
-// lines returns everything that a result says, except for sizes.
+// lines returns everything in a result, except for sizes.
 func (f *found) lines() (lines []string) {
 	for i := range f.Leaks {
 		l := &f.Leaks[i]
@@ -322,7 +323,7 @@ func traceLine(g *heap.Graph, x *trace.Trace) string {
 	return b.String()
 }
 
-// sharkStatuses are the words of leak traces for Shark's statuses.
+// sharkStatuses maps Shark's statuses to the words in leak traces.
 var sharkStatuses = map[string]string{"LEAKING": "YES", "NOT_LEAKING": "NO", "UNKNOWN": "UNKNOWN"}
 
 func sharkLine(x sharktest.Trace) string {
@@ -340,7 +341,7 @@ func sharkLine(x sharktest.Trace) string {
 	return b.String()
 }
 
-// difference returns the lines that are on one side only.
+// difference returns the lines that only one side has.
 func difference(mine, theirs []string) error {
 	slices.Sort(mine)
 	slices.Sort(theirs)

@@ -23,7 +23,7 @@ type Summary struct {
 	dump    Dump
 	shallow int64
 	classes map[string]classSum
-	// empty are the stable names of the app's loaded classes that have no
+	// empty lists the stable names of the app's loaded classes that have no
 	// objects, sorted.
 	empty           []string
 	leaks, suspects []leakSum
@@ -75,7 +75,7 @@ func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summ
 	return s, nil
 }
 
-// summary returns what the graph says about classes and paths.
+// summary returns the summary of the classes and paths in the graph.
 func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
 	s := &Summary{classes: map[string]classSum{}, shapes: d.shapes, warnings: slices.Clone(d.warnings)}
 	for _, row := range d.graph.Histogram() {
@@ -121,7 +121,7 @@ func (s *Summary) loaded() map[string]bool {
 // references between them.
 func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
-// Names says which names the summary has.
+// Names describes the names in the summary.
 func (s *Summary) Names() Naming { return s.dump.Names }
 
 // summarySchema is the schema of a written summary.
@@ -129,7 +129,8 @@ const summarySchema = "leakgate.summary/1"
 
 // Limits for writing and for reading a summary.
 const (
-	// mostWrittenLeaks bounds the number of leaks, and the number of suspects.
+	// mostWrittenLeaks is the maximum number of leaks, and of suspects, that
+	// are written.
 	mostWrittenLeaks = 10_000
 	maxSummary       = 64 << 20
 )
@@ -167,8 +168,9 @@ type SummaryLeak struct {
 	// hashes.
 	Key     string   `json:"key"`
 	KeyText []string `json:"key_text"`
-	// Class is the class of the first object. A leak is a Library leak if it is
-	// caused by the platform or by a library and matches a known Pattern.
+	// Class is the class of the first object. Library reports whether the leak
+	// is caused by the platform or by a library, that is, whether it matches a
+	// known Pattern.
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
@@ -179,7 +181,8 @@ type SummaryLeak struct {
 	Instances      int64 `json:"instances"`
 	RetainedBytes  int64 `json:"retained_bytes"`
 	RetainedNative int64 `json:"retained_native_bytes"`
-	// Classes counts the objects by class, without compiler-generated numbers.
+	// Classes counts the objects by class name, without compiler-generated
+	// numbers.
 	Classes map[string]int64 `json:"classes"`
 }
 
@@ -223,7 +226,7 @@ func (s *Summary) Encode() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// written returns the leaks that are written, in their order.
+// written returns the leaks that Encode writes, in their order.
 func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
 	out := make([]SummaryLeak, 0, min(len(leaks), mostWrittenLeaks))
 	kept := map[string]bool{}
@@ -323,7 +326,8 @@ func readLeaks(list []SummaryLeak) []leakSum {
 	return out
 }
 
-// mostBytes bounds each number, so that no sum of them overflows.
+// mostBytes is the maximum of each number; it ensures that no sum of them
+// overflows.
 const mostBytes = math.MaxInt64 >> 24
 
 // check returns an error for values that no summary can have.

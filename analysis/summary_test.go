@@ -38,9 +38,9 @@ func asJSON(t testing.TB, of any) string {
 	return string(text)
 }
 
-// A comparison of decoded summaries has the same result as one of the dumps. A
-// report is the same with and without a summary, and a summary is the same with
-// and without a report.
+// A comparison of decoded summaries has the same result as a comparison of the
+// dumps. A report is the same with and without a summary, and a summary is the
+// same with and without a report.
 func TestSummaryOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, name := range []string{
@@ -78,7 +78,7 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// This checks the same with random heaps.
+// This checks the same properties with random heaps.
 func TestSummaryOfRandomDumps(t *testing.T) {
 	for seed := range uint64(200) {
 		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))
@@ -89,8 +89,8 @@ func TestSummaryOfRandomDumps(t *testing.T) {
 	}
 }
 
-// If there are very many leaks, the ones that retain the most bytes are
-// written, and there is a warning.
+// If there are very many leaks, the leaks that retain the most bytes are
+// written, and a warning is added.
 func TestSummaryOfManyLeaks(t *testing.T) {
 	s := summarized(t, randomHeap(t, 1))
 	var leaks []Leak
@@ -132,8 +132,8 @@ func TestReadDamagedSummary(t *testing.T) {
 	}
 }
 
-// Any accepted input can be compared without a panic, shows no changes when
-// compared with itself, and is the same after it is written and read again.
+// Any accepted input can be compared without a panic, does not differ from
+// itself, and is the same after it is written and read again.
 func FuzzReadSummary(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(encoded(f, summarized(f, randomHeap(f, seed))))

@@ -37,18 +37,18 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
-		// The key text is a single line, so that it differs from the key of
-		// what accumulates in a single object of that class that a GC root
-		// holds.
+		// The key text is a single line. It therefore differs from the key of
+		// objects that accumulate in a single object of that class that a GC
+		// root holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
 	return r
 }
 
-// example returns a trace for an accumulation by GC roots: that of the object
-// that retains most. The trace has only that object, with the kind of root that
-// all the objects have, even if other paths lead to it.
+// example returns a trace for an accumulation by GC roots: the trace of the
+// object that retains the most bytes. It contains only that object, with the
+// kind of root that all the objects have, even if other paths lead to it.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

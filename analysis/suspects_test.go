@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// suspects returns the suspects of an app with something added.
+// suspects returns the suspects in an app to which something was added.
 func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	t.Helper()
 	dump := appWith(t, add)
@@ -70,7 +70,7 @@ func TestSuspectOfRoots(t *testing.T) {
 	}
 }
 
-// A list that begins at a native global is a different suspect than many native
+// A list that begins at a native global is not the same suspect as many native
 // globals of its class. The keys of roots are as stable as other keys.
 func TestSuspectKeysOfRoots(t *testing.T) {
 	node := func(h *hproftest.Heap, class string) func(next hproftest.Ref) hproftest.Ref {
@@ -121,7 +121,8 @@ func TestSuspectKeysOfRoots(t *testing.T) {
 	}
 }
 
-// Other classes in a place are reported, and do not change its identity.
+// Other classes in a place are reported, but do not change the identity of the
+// place.
 func TestSuspectBeside(t *testing.T) {
 	list := func(photos int) Leak {
 		found := suspects(t, func(h *hproftest.Heap) {
@@ -151,8 +152,8 @@ func TestSuspectBeside(t *testing.T) {
 	}
 }
 
-// Numbers about roots include only the app's heap: no heap.Accumulation
-// includes bytes of the system heaps.
+// Numbers about roots cover only the app's heap: no heap.Accumulation includes
+// bytes of the system heaps.
 func TestSuspectsOfRootsInTheApp(t *testing.T) {
 	g := loaded(t, appWith(t, func(h *hproftest.Heap) {
 		rootedBy(hprof.SubRootJNIGlobal, sessions)(h)

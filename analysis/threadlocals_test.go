@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// historyDump has values of one variable in several threads, and of another
-// variable in one thread.
+// historyDump is a dump with values of one variable in several threads, and of
+// another variable in one thread.
 func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []string) []byte {
 	t.Helper()
 	type f = hproftest.Fields
@@ -40,8 +40,8 @@ func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []s
 }
 
 // A value of a thread local variable is reported with the threads that have a
-// value. Numbers in the names of threads are replaced by a star, and names that
-// the app chose are hidden.
+// value. Numbers in the names of threads are replaced by an asterisk, and names
+// that the app chose are redacted.
 func TestThreadsOfThreadLocals(t *testing.T) {
 	t.Parallel()
 	const value = "value of ThreadLocal RequestContext.HISTORY"

@@ -2,14 +2,14 @@ package android
 
 import "slices"
 
-// best keeps the first few of many values in an order, without storing the
-// rest.
+// best keeps the first few of many values in a given order, without storing the
+// others.
 type best[T any] struct {
 	limit int
 	order func(a, b T) int
 	list  []T
-	// full is true if list[limit-1] is worse than everything that may still be
-	// kept.
+	// full reports whether the list has reached its limit; list[limit-1] is
+	// then worse than every value that may still be kept.
 	full bool
 }
 

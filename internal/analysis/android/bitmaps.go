@@ -12,65 +12,70 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// These values of Bitmaps.Pixels say where the pixels of bitmaps are.
+// These values of Bitmaps.Pixels say where the pixels of the bitmaps are
+// stored.
 const (
-	// PixelsInHeap: before Android 8, the pixels are in the byte[]
-	// Bitmap.mBuffer.
+	// PixelsInHeap: the pixels are in the byte[] Bitmap.mBuffer (before Android
+	// 8).
 	PixelsInHeap = "heap"
-	// PixelsNative: since Android 8, the pixels are not in the dump.
+	// PixelsNative: the pixels are not in the dump (since Android 8).
 	PixelsNative = "native"
-	// PixelsDumped: since Android 15, `am dumpheap -b` adds the pixels as
-	// compressed pictures in Bitmap.dumpData.
+	// PixelsDumped: the pixels are in Bitmap.dumpData, as compressed pictures
+	// that `am dumpheap -b` adds (since Android 15).
 	PixelsDumped = "dumped"
 )
 
 // These values of Bitmaps.DuplicatesBy say how duplicates were found.
 const (
 	ByContent = "content"
-	// BySource finds copies of one bitmap that came through Binder, because
-	// these record their source; it does not find two bitmaps that were decoded
-	// from one file.
+	// BySource finds copies of one bitmap that were received through Binder,
+	// because these record their source; it does not find two bitmaps that were
+	// decoded from one file.
 	BySource = "source"
-	// ByNothing means that the dump has no data to find duplicates by.
+	// ByNothing means that the dump contains no data by which duplicates can be
+	// found.
 	ByNothing = "unknown"
 )
 
 // Bitmaps are the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
-	// Bytes is the size of all pixels; EstimatedBytes is the part for which the
-	// dump has no number and 4 bytes per pixel are assumed.
+	// Bytes is the size of all pixels; EstimatedBytes is the part of it for
+	// which the dump contains no size, and for which 4 bytes per pixel are
+	// assumed.
 	Bytes          int64 `json:"bytes"`
 	EstimatedBytes int64 `json:"estimated_bytes"`
-	// Pixels describes where the pixels are; "" if the dump does not have the
-	// class Bitmap.
+	// Pixels says where the pixels are stored; it is "" if the dump does not
+	// contain the class Bitmap.
 	Pixels string `json:"pixels,omitempty"`
-	// Unreachable bitmaps have not been garbage collected yet.
+	// Unreachable describes the bitmaps that have not been garbage collected
+	// yet.
 	Unreachable      int64 `json:"unreachable"`
 	UnreachableBytes int64 `json:"unreachable_bytes"`
-	// Duplicates have the same size and pixels. Blank bitmaps contain only 0,
-	// or the filler of a stripper, and are not duplicates.
+	// Duplicates lists the bitmaps that have the same size and pixels. Blank
+	// bitmaps contain only 0, or the filler of a stripper, and do not count as
+	// duplicates.
 	Duplicates        []DuplicateBitmap `json:"duplicates"`
 	DuplicatesBy      string            `json:"duplicates_by"`
 	DuplicatesOmitted int64             `json:"duplicates_omitted,omitempty"`
 	WastedBytes       int64             `json:"wasted_bytes"`
 	Blank             int64             `json:"blank,omitempty"`
 	// Larger is the number of bitmaps with more than 1.1 times the pixels of
-	// the screen, nil if no screen is known.
+	// the screen; nil if the screen size is unknown.
 	Larger      *int64 `json:"larger_than_screen,omitempty"`
 	LargerBytes int64  `json:"larger_than_screen_bytes,omitempty"`
-	// DumpBytes is the size of the pictures in Bitmap.dumpData, which the dump
-	// itself created.
+	// DumpBytes is the size of the pictures in Bitmap.dumpData, which were
+	// created for the dump.
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
-	// List has the bitmaps with the most bytes; Omitted is the number of
-	// bitmaps that are not listed.
+	// List holds the bitmaps with the most bytes; Omitted is the number of the
+	// other bitmaps.
 	List     []Bitmap `json:"list"`
 	Omitted  int64    `json:"omitted,omitempty"`
 	Warnings []error  `json:"-"`
 }
 
-// Bitmap is one bitmap. Width and Height are in pixels, -1 if Android 4 had not
-// computed them.
+// Bitmap is one bitmap. Width and Height are in pixels, or -1 if Android 4 had
+// not computed them yet.
 type Bitmap struct {
 	Object hprof.ID `json:"object"`
 	Width  int64    `json:"width"`
@@ -78,15 +83,15 @@ type Bitmap struct {
 	// Bytes is the size of its pixels; 0 for a recycled bitmap.
 	Bytes     int64 `json:"bytes"`
 	Estimated bool  `json:"estimated,omitempty"`
-	// Format is a guess from the bytes per pixel: ALPHA_8, RGB_565, ARGB_8888,
-	// RGBA_F16.
+	// Format is guessed from the number of bytes per pixel: ALPHA_8, RGB_565,
+	// ARGB_8888, RGBA_F16.
 	Format       string `json:"format,omitempty"`
 	Recycled     bool   `json:"recycled,omitempty"`
 	Reachability string `json:"reachability"`
-	// RetainedBytes is Java and native bytes. CreditedBytes adds the pixels if
-	// something else also holds them, such as native code, which holds mBuffer
-	// as a GC root before Android 6. If several bitmaps share pixels, only one
-	// is credited.
+	// RetainedBytes includes Java and native bytes. CreditedBytes also includes
+	// the pixels if something else holds them too, such as native code, which
+	// holds mBuffer as a GC root before Android 6. If several bitmaps share
+	// pixels, only one of them is credited with them.
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
@@ -95,8 +100,8 @@ type Bitmap struct {
 }
 
 // DuplicateBitmap is one picture in several bitmaps. Copies is the number of
-// times that the pixels exist; Reachable is the number of copies that are not
-// garbage.
+// times that the pixels are stored; Reachable is the number of copies that are
+// not garbage.
 type DuplicateBitmap struct {
 	Width       int64 `json:"width"`
 	Height      int64 `json:"height"`
@@ -108,14 +113,14 @@ type DuplicateBitmap struct {
 	// picture: the same picture has the same value in other dumps of the same
 	// kind.
 	Content string `json:"content,omitempty"`
-	// Objects are the first ten.
+	// Objects holds the first ten bitmaps.
 	Objects []hprof.ID `json:"objects"`
 }
 
 const (
-	// mostBitmaps bounds the bitmaps that are read.
+	// mostBitmaps is the maximum number of bitmaps that are read.
 	mostBitmaps = 1 << 17
-	// mostObjects bounds the objects listed for a duplicate.
+	// mostObjects is the maximum number of objects listed for a duplicate.
 	mostObjects = 10
 	// mostBytes is the maximum size of a bitmap, because Android stores the
 	// size in an int.
@@ -134,9 +139,9 @@ type bitmap struct {
 	id, source int64
 	recycled   bool
 	estimated  bool
-	// hashed is true if content is the hash of its pixels, blank if all bytes
-	// of the pixels are the same, and shares if a previous bitmap has the same
-	// array.
+	// hashed reports whether content is the hash of the bitmap's pixels, blank
+	// reports whether all bytes of the pixels are the same, and shares reports
+	// whether a previous bitmap has the same array.
 	hashed, blank, shares bool
 	content               [sha256.Size]byte
 }
@@ -152,15 +157,15 @@ type bitmapsTopic struct {
 		count, natives, buffers                              *heap.Field
 	}
 	level int
-	// pictures are the contents of dumpData: natives[i] is the pointer of
+	// pictures holds the contents of dumpData: natives[i] is the pointer of
 	// buffers[i].
 	count    int64
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open are the arrays that continue in another piece.
+	// open holds the arrays that continue in another piece.
 	open map[uint32]*openPixels
-	// doubts counts bitmaps of impossible size.
+	// doubts is the number of bitmaps with impossible sizes.
 	doubts int64
 }
 
@@ -309,7 +314,7 @@ func (t *bitmapsTopic) advance(p *plan) {
 	}
 }
 
-// askBuffers requests each mBuffer once.
+// askBuffers requests each mBuffer once, even if several bitmaps share it.
 func (t *bitmapsTopic) askBuffers(p *plan) {
 	slices.SortFunc(t.list,
 		func(a, b bitmap) int { return cmp.Or(cmp.Compare(a.pixels, b.pixels), cmp.Compare(a.object, b.object)) })
@@ -403,7 +408,7 @@ func (t *bitmapsTopic) finish(p *plan) {
 	t.bitmaps(p)
 }
 
-// size computes the bytes of a bitmap.
+// size computes the number of bytes of a bitmap.
 func (t *bitmapsTopic) size(p *plan, i int) {
 	b := &t.list[i]
 	native := p.graph.Shallow(b.object).Native
@@ -426,7 +431,7 @@ func (t *bitmapsTopic) size(p *plan, i int) {
 	}
 }
 
-// bitmaps computes the totals and the list.
+// bitmaps returns the totals and the list.
 func (t *bitmapsTopic) bitmaps(p *plan) {
 	if area := p.metadata.area(); area > 0 {
 		t.Larger = new(int64)

@@ -8,16 +8,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// In a stripped dump the units of all texts are 0. Such a text is inferred from
-// what remains: its length, its holder, and its hash in a dump that an earlier
-// version stripped.
+// In a stripped dump, all characters of texts are 0. Such a text is inferred
+// from what remains: its length, its holder and, in a dump that an earlier
+// version stripped, its hash.
 
 // blank reports whether a text was stripped.
 func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// shown is like at, but returns "" for a stripped text.
+// shown does the same as at, but returns "" for a stripped text.
 func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -25,8 +25,8 @@ func (t *texts) shown(n int) string {
 	return t.at(n)
 }
 
-// taken reports whether a field had a text that was stripped. Shark 2.14 does
-// not handle this.
+// taken reports whether the text in a field was stripped. Shark 2.14 does not
+// handle this.
 func (i *Inspector) taken(o heap.Object, f field) bool {
 	to, ok := i.ref(o, f)
 	if !ok || i.old {
@@ -40,15 +40,15 @@ func (i *Inspector) taken(o heap.Object, f field) bool {
 type likeness uint8
 
 const (
-	// unlike means that the text is different, or was not stripped.
+	// unlike means that the text differs from the word, or was not stripped.
 	unlike likeness = iota
-	// alike means that the text has the length of the word.
+	// alike means that the text is as long as the word.
 	alike
 	// same means that the text also has the hash of the word.
 	same
 )
 
-// like compares a stripped text with a word of ASCII.
+// like compares a stripped text with an ASCII word.
 func (i *Inspector) like(o heap.Object, word string) likeness {
 	if i.old {
 		return unlike
@@ -67,7 +67,7 @@ func (i *Inspector) like(o heap.Object, word string) likeness {
 }
 
 // hash returns the hash of a String, or 0 if it was never computed or was
-// stripped. In Dalvik the field has another name.
+// stripped. In Dalvik, the field has a different name.
 func (i *Inspector) hash(o heap.Object) (int64, bool) {
 	if r, ok := i.record(o); !ok || r.Kind != hprof.SubInstance {
 		return 0, false
@@ -89,8 +89,8 @@ func hashOf(word string) int64 {
 	return int64(h)
 }
 
-// constant returns the name of an enum constant by its ordinal, if the name was
-// stripped.
+// constant returns the name of an enum constant. If the name was stripped, it
+// is determined by the ordinal.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -103,15 +103,15 @@ func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	return names[n], true
 }
 
-// The names of threads that matchers and inspectors identify by name.
+// The names by which matchers and inspectors identify threads.
 const (
 	mainThread       = "main"
 	watchdogThread   = "FinalizerWatchdogDaemon"
 	leakCanaryThread = "LeakCanary-Heap-Dump"
 )
 
-// threadNamed returns the name of a thread whose name was stripped, if it is
-// one of the threads identified by name.
+// threadNamed returns the name of a thread whose name was stripped, if the
+// thread is one of those that are identified by name.
 func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	text, ok := i.ref(thread, threadName)
 	if !ok {
@@ -125,8 +125,8 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is referenced from the place where the
-// thread with the name would be.
+// standsAs reports whether a thread is referenced from the place that holds the
+// thread with the given name.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)
@@ -144,7 +144,7 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 	return ok && (id == 1 || id == 3)
 }
 
-// place finds the threads of Android that are referenced from a known place.
+// place finds the threads of Android that are referenced from known places.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
@@ -176,9 +176,9 @@ func (i *Inspector) place() map[heap.Object]string {
 
 // Matchers returns the matchers of an edition that apply to the phone of this
 // dump. If the manufacturer's name was stripped, it returns the matchers of
-// each manufacturer that may have had this name. Of these matchers, it omits
-// those whose fields the classes of this dump lack: only Androids of that
-// manufacturer have the fields.
+// every manufacturer that the name may have been. It then omits matchers whose
+// fields do not exist in this dump: only the Android versions of that
+// manufacturer have these fields.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)
@@ -204,9 +204,9 @@ func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 
 const buildClass = "android.os.Build"
 
-// possible returns the possible values of a text of Build. There is only one if
-// the text was not stripped, or if the hash identifies it; otherwise "" stands
-// for an unknown value.
+// possible returns the possible values of a text of Build. There is only one
+// value if the text was not stripped, or if the hash identifies it; otherwise
+// the list contains "", which stands for an unknown value.
 func (i *Inspector) possible(f, text string, names []string) []string {
 	o, ok := i.graph.Static(buildClass, f)
 	if !ok || text != "" {
@@ -224,8 +224,9 @@ func (i *Inspector) possible(f, text string, names []string) []string {
 	return list
 }
 
-// declares reports whether a class of this dump has what a pattern names. A
-// field of that name in a subclass, such as one of the app, does not count.
+// declares reports whether a class of this dump declares the field that a
+// pattern names. A field of that name in a subclass, such as a class of the
+// app, does not count.
 func (i *Inspector) declares(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.InstanceField:

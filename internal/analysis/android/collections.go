@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Collections describe how collections of Android hold their elements (Shark,
-// AndroidReferenceReaders.kt).
+// Collections describe how the collections of Android hold their elements
+// (Shark, AndroidReferenceReaders.kt).
 func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
 		// Entries that wait for the main thread to be idle are known to leak.
-		// The other path to them goes through the records of living activities,
+		// The other path to them leads through the records of live activities,
 		// and is not informative.
 		{
 			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First,
@@ -35,7 +35,7 @@ func (i *Inspector) Collections() []trace.Collection {
 			Head:  trace.Member{Class: "android.os.MessageQueue", Name: "mMessages"},
 			Nodes: []trace.Node{{Class: "android.os.Message", Next: "next"}},
 		},
-		// An animator keeps running when its target is gone; before API 33 it
+		// An animator keeps running after its target is gone; before API 33, it
 		// also holds the target.
 		{
 			Classes: []string{"android.animation.ObjectAnimator"}, Shape: trace.Referent,
@@ -75,7 +75,7 @@ func (i *Inspector) ThreadName(o heap.Object) string {
 }
 
 // Text returns the text of a String, truncated. It returns false for other
-// objects, or if the text was not prepared.
+// objects, and if the text was not prepared.
 func (i *Inspector) Text(o heap.Object) (string, bool) {
 	if !i.graph.InstanceOf(o, "java.lang.String") {
 		return "", false
@@ -105,7 +105,7 @@ func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 }
 
 // Follow sets the reader of fields, which is needed to label the contexts in
-// fields. The reader must stay open as long as the inspector.
+// fields. The reader must stay open as long as the inspector is in use.
 func (i *Inspector) Follow(b *heap.Outbound) { i.outbound, i.valued = b, nil }
 
 // Number returns the value of an integer field. It does not support dumps of a

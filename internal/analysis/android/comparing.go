@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// CompareTexts reports which Strings have exactly a text. Strings whose
+// CompareTexts reports which Strings are equal to a text. Strings whose
 // characters are not in the dump are absent from the result.
 func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, text string) (map[heap.Object]bool,
 	error) {
@@ -46,19 +46,20 @@ type comparing struct {
 	want   []uint16
 	equal  map[heap.Object]bool
 	by     map[heap.Object][]*compared
-	// written is true if some text has characters that no stripper writes: then
-	// all texts are unstripped.
+	// written reports whether any text contains characters that strippers do
+	// not write: in that case, no text was stripped.
 	written bool
 }
 
-// compared is one String, and the number of its characters that match so far.
+// compared holds one String and the number of its characters that have matched
+// so far.
 type compared struct {
 	span
 	object         heap.Object
 	same           int
 	known, differs bool
-	// other is true if the String's length, which strippers keep, differs from
-	// the text's.
+	// other reports whether the String's length, which strippers keep, differs
+	// from that of the text.
 	other bool
 }
 
@@ -96,8 +97,8 @@ func (x *compared) characters(r *heap.Record) int {
 	return int(n)
 }
 
-// hasCharacters reports whether a piece of the array has characters of the text
-// that no stripper writes.
+// hasCharacters reports whether a piece of the array contains characters of the
+// text that strippers do not write.
 func (x *compared) hasCharacters(r *heap.Record) bool {
 	from, to := x.within(r)
 	if from >= to {

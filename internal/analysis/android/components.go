@@ -9,21 +9,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// States of components. A component that is Destroyed and still reachable is
-// held by something that should not hold it.
+// The states of components. A component that is Destroyed and still reachable
+// is held by something that should have released it.
 const (
 	Alive     = "alive"
 	Finished  = "finished"
 	Destroyed = "destroyed"
-	// NotAttached is a fragment before it is attached.
+	// NotAttached is the state of a fragment before it is attached.
 	NotAttached = "not_attached"
 	// Unknown means that the dump lacks the field.
 	Unknown = "unknown"
 )
 
-// Components are the parts of an app that have a life cycle.
+// Components describes the parts of an app that have a life cycle.
 type Components struct {
-	// Activities are Finished after finish was called, Destroyed after
+	// Activities are Finished once finish has been called, and Destroyed after
 	// onDestroy.
 	Activities ComponentGroup `json:"activities"`
 	// Fragments are those of android.app, of the support library and of
@@ -32,22 +32,23 @@ type Components struct {
 	// Services are Alive while they are in ActivityThread.mServices.
 	Services  ComponentGroup `json:"services"`
 	Databases Databases      `json:"databases"`
-	// Counts are the numbers of objects, by their names in `dumpsys meminfo`,
-	// reachable or not: Views, ViewRootImpl, AppContexts, Activities,
+	// Counts holds the numbers of objects, reachable or not, by their names in
+	// `dumpsys meminfo`: Views, ViewRootImpl, AppContexts, Activities,
 	// AssetManagers, LocalBinders, ProxyBinders, WebViews, and more.
 	Counts   map[string]int64 `json:"counts"`
 	Warnings []error          `json:"-"`
 }
 
-// ComponentGroup has the components of one kind, reachable or not.
+// ComponentGroup describes the components of one kind, reachable or not.
 type ComponentGroup struct {
 	Count int64 `json:"count"`
-	// States has the number of components in each state. Held is the number of
-	// components that are Destroyed and reachable.
+	// States holds the number of components in each state. Held is the number
+	// of components that are Destroyed and still reachable.
 	States map[string]int64 `json:"states"`
 	Held   int64            `json:"held"`
-	// List has the destroyed components first, then the components that retain
-	// the most bytes; Omitted is the number of components that are not listed.
+	// List holds the destroyed components first, followed by the components
+	// that retain the most bytes; Omitted is the number of components that are
+	// not listed.
 	List    []Component `json:"list"`
 	Omitted int64       `json:"omitted,omitempty"`
 }
@@ -58,7 +59,7 @@ type Component struct {
 	Class        string   `json:"class"`
 	State        string   `json:"state"`
 	Reachability string   `json:"reachability"`
-	// RetainedBytes is Java and native bytes.
+	// RetainedBytes includes Java and native bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
 }
 
@@ -79,7 +80,7 @@ type Database struct {
 	RetainedBytes int64    `json:"retained_bytes"`
 }
 
-// countedClasses are the classes in Counts, as in Android's own numbers
+// countedClasses are the classes in Counts, as Android itself counts them
 // (ActivityThread.java, dumpMemInfoTable).
 var countedClasses = map[string]string{
 	"Activities":     "android.app.Activity",
@@ -97,7 +98,7 @@ var countedClasses = map[string]string{
 	"Cursors":        "android.database.AbstractCursor",
 }
 
-// mostComponents bounds the objects of each kind that are read.
+// mostComponents is the maximum number of objects of each kind that are read.
 const mostComponents = 1 << 16
 
 // componentsTopic reads Components.
@@ -119,11 +120,11 @@ type componentsTopic struct {
 		activities, services []string
 		fragments            [3][]fragment
 	}
-	// running are the services in the ActivityThread, sorted; known is true if
-	// the ActivityThread was read.
+	// running holds the services in the ActivityThread, sorted; known reports
+	// whether the ActivityThread was read.
 	running []heap.Object
 	known   bool
-	// open and texts belong to the databases.
+	// open and texts are used for the databases.
 	open  []bool
 	texts []int
 }
@@ -137,8 +138,8 @@ const (
 	askConfiguration
 	askLifecycle
 	askState
-	// askFragment is for the first library; the next two values are for the
-	// other libraries.
+	// askFragment is the tag for the first library; the next two values are for
+	// the other libraries.
 	askFragment
 )
 
@@ -212,7 +213,7 @@ func (t *componentsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint3
 		}
 	case askConfiguration:
 		if o, ok := r.RefOf(t.path); ok {
-			// 0 means no text.
+			// 0 means that there is no text.
 			t.texts[number] = p.text(o) + 1
 		}
 	default:
@@ -234,8 +235,8 @@ func (t *componentsTopic) activity(r *heap.Record) string {
 	return Alive
 }
 
-// servicesIn reads the values of ActivityThread.mServices. Before Android 4.4
-// it is a HashMap, and the state of services is unknown.
+// servicesIn reads the values of ActivityThread.mServices. Before Android 4.4,
+// the field is a HashMap, and the state of services is unknown.
 func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	if null, ok := r.IsNull(t.mapArray); ok && null {
 		t.known = true
@@ -245,8 +246,8 @@ func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	}
 }
 
-// serviceArray adds the values of an ArrayMap, whose array alternates keys and
-// values.
+// serviceArray adds the values of an ArrayMap, in whose array keys and values
+// alternate.
 func (t *componentsTopic) serviceArray(r *heap.Record) {
 	t.known = true
 	for i := range r.Elements() {
@@ -290,7 +291,7 @@ func (t *componentsTopic) finish(p *plan) {
 	}
 }
 
-// groupPart has objects with their states.
+// groupPart holds objects with their states.
 type groupPart struct {
 	family *heap.Family
 	states []string
@@ -304,7 +305,7 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 		held     bool
 		retained int64
 	}
-	// All other states come last: the index -1 becomes 3 here.
+	// All other states come last: their index, -1, becomes 3 here.
 	first := func(state string) int { return slices.Index([]string{Destroyed, Finished}, state) & 3 }
 	top := best[member]{limit: p.options.Top, order: func(a, b member) int {
 		if a.held != b.held {

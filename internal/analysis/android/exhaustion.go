@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Exhaustion describes how close a process was to each of the ways to run out
-// of memory, as far as a heap dump shows.
+// Exhaustion describes how close a process was to each of the ways of running
+// out of memory, as far as a heap dump shows it.
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.
@@ -45,15 +45,15 @@ type ExhaustionCause struct {
 	// count.
 	Limit *int64 `json:"limit"`
 	Unit  string `json:"unit"`
-	// NearLimit is true if Value is at least three quarters of Limit.
+	// NearLimit reports whether Value is at least three quarters of Limit.
 	NearLimit bool `json:"near_limit"`
 	// Note explains the numbers.
 	Note string `json:"note"`
 }
 
-// ThreadGroup stands for threads whose names differ in numbers. In Pattern, a *
-// stands for such a number: the last number, or also earlier ones if several
-// groups would otherwise differ in them.
+// ThreadGroup stands for threads whose names differ only in numbers. In
+// Pattern, an asterisk stands for the last number, and also for earlier numbers
+// if several groups would otherwise differ only in them.
 type ThreadGroup struct {
 	Pattern string `json:"pattern"`
 	Threads int64  `json:"threads"`
@@ -62,8 +62,8 @@ type ThreadGroup struct {
 // OpenFiles are objects with an open file descriptor.
 type OpenFiles struct {
 	// Descriptors is the number of open java.io.FileDescriptor objects;
-	// Distinct is the number of different descriptors in them. Unreachable ones
-	// leak until they are finalized.
+	// Distinct is the number of different descriptors in them. Unreachable
+	// objects leak their descriptors until they are finalized.
 	Descriptors int64 `json:"descriptors"`
 	Distinct    int64 `json:"distinct"`
 	Unreachable int64 `json:"unreachable"`
@@ -85,21 +85,22 @@ type LargeArray struct {
 }
 
 const (
-	// mostFiles bounds the objects of each class that are read.
+	// mostFiles is the maximum number of objects of each class that are read.
 	mostFiles = 1 << 18
-	// largestArrays bounds the list.
+	// largestArrays is the maximum length of the list.
 	largestArrays = 10
 	// threadLimit is the lowest limit of any known phone: EMUI 5 to 8 kill a
 	// process at 500 threads. The kernel's own limit is over ten thousand.
 	threadLimit = 500
-	// fileLimit is the limit before Android 9, newFileLimit the limit since
+	// fileLimit is the limit before Android 9; newFileLimit is the limit since
 	// Android 9 (AOSP rootdir/init.rc, setrlimit nofile).
 	fileLimit    = 1024
 	newFileLimit = 32768
 	newFileSDK   = 28
 )
 
-// exhaustionTopic reads Exhaustion. It is finished after metadata and threads.
+// exhaustionTopic reads Exhaustion. It finishes after the topics metadata and
+// threads.
 type exhaustionTopic struct {
 	Exhaustion
 
@@ -111,7 +112,7 @@ type exhaustionTopic struct {
 	numbers              []int64
 }
 
-// socketClasses are classes of sockets, each with the field that is true if a
+// socketClasses are classes of sockets, each with the field that is true once a
 // socket is closed.
 var socketClasses = []struct{ class, closed string }{
 	{"java.net.Socket", "closed"}, {"java.net.ServerSocket", "closed"}, {"java.net.DatagramSocket", "closed"},
@@ -121,7 +122,8 @@ var socketClasses = []struct{ class, closed string }{
 const (
 	askDescriptor uint8 = iota
 	askParcel
-	// askSocket is for the first class; the values after it are for the others.
+	// askSocket is the tag for the first class; the values after it are for the
+	// others.
 	askSocket
 )
 
@@ -138,7 +140,7 @@ func (t *exhaustionTopic) families() []*heap.Family {
 }
 
 func (t *exhaustionTopic) begin(p *plan) {
-	// The field is called descriptor on Android, and fd in the JDK.
+	// The field is named descriptor on Android, and fd in the JDK.
 	t.descriptor, t.fd = p.graph.Field("java.io.FileDescriptor", "descriptor"),
 		p.graph.Field("java.io.FileDescriptor", "fd")
 	t.parcelClosed = p.graph.Field("android.os.ParcelFileDescriptor", "mClosed")
@@ -272,8 +274,8 @@ func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// pattern returns a name with a * for its last number, and a name with a * for
-// each number.
+// pattern returns a name with an asterisk for its last number, and the name
+// with an asterisk for each number.
 func pattern(name string) (last, all string) {
 	found := digits.FindAllStringIndex(name, -1)
 	if len(found) == 0 {
@@ -283,7 +285,7 @@ func pattern(name string) (last, all string) {
 	return name[:at[0]] + "*" + name[at[1]:], digits.ReplaceAllString(name, "*")
 }
 
-// groups finds groups of threads whose names differ in numbers.
+// groups finds groups of threads whose names differ only in numbers.
 func (t *exhaustionTopic) groups(p *plan) {
 	counts, members := map[string]int64{}, map[string]map[string]bool{}
 	wide := map[string]int64{}
@@ -300,7 +302,8 @@ func (t *exhaustionTopic) groups(p *plan) {
 		members[all][last] = true
 	}
 	for all, n := range wide {
-		// A pool that is created again has another number in its name.
+		// The name of a pool contains a different number each time the pool is
+		// created.
 		if len(members[all]) > 1 && strings.Count(all, "*") > 1 {
 			counts[all] = n
 		}

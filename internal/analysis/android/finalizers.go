@@ -9,15 +9,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Finalizers are the objects with a finalizer, as recorded by
-// FinalizerReference on Android and Finalizer on a JVM.
+// Finalizers describes the objects with a finalizer, which FinalizerReference
+// records on Android and Finalizer on a JVM.
 type Finalizers struct {
-	// Registered is the number of objects that are not finalized yet.
+	// Registered is the number of objects that have not been finalized yet.
 	Registered int64 `json:"registered"`
 	// Pending is the number of objects that are held only by their finalizer:
 	// they are freed after it has run. Queued is the number of pending objects
-	// that come next, because the garbage collector has found them. Many
-	// pending objects mean that the finalizer thread is behind.
+	// that come next, because the garbage collector has already found them.
+	// Many pending objects mean that the finalizer thread cannot keep up.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
 	// PendingBytes is the size of the pending objects, Java and native, with
@@ -40,7 +40,7 @@ type FinalizerClass struct {
 	PendingBytes int64  `json:"pending_bytes"`
 }
 
-// mostFinalizers bounds the objects that are read.
+// mostFinalizers is the maximum number of objects that are read.
 const mostFinalizers = 1 << 20
 
 // finalizersTopic reads Finalizers.
@@ -50,8 +50,8 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the value that the queue field of a JVM's Finalizer has once
-	// the Finalizer is enqueued.
+	// enqueued is the value of the queue field in a JVM's Finalizer that was
+	// enqueued.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass

@@ -39,10 +39,10 @@ const (
 	lifecycleInitialized
 )
 
-// fragment is what is known about one fragment.
+// fragment holds what is known about one fragment.
 type fragment struct {
-	// managed is true if it has a manager, and called is true if its life cycle
-	// has begun; either may be unknown.
+	// managed reports whether the fragment has a manager, and called reports
+	// whether its life cycle has begun; either may be unknown.
 	managed, knowsManaged bool
 	called, knowsCalled   bool
 	androidx, hasMaxState bool
@@ -75,8 +75,8 @@ func (f fragment) state() string {
 	return Destroyed
 }
 
-// visitFragment reads the record of a fragment, and of the objects with its
-// state.
+// visitFragment reads the record of a fragment, and the records of the objects
+// that hold its state.
 func (t *componentsTopic) visitFragment(p *plan, r *heap.Record, tag uint8, number uint32) {
 	f, last := &t.fragment, len(fragmentClasses)-1
 	switch tag {

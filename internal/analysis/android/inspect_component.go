@@ -23,7 +23,7 @@ func (i *Inspector) activityLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// runningServices are the services in the ActivityThread, sorted.
+// runningServices holds the services in the ActivityThread, sorted.
 type runningServices struct {
 	asked, known bool
 	objects      []heap.Object
@@ -46,8 +46,8 @@ func (i *Inspector) serviceLeaks(o heap.Object) bool {
 	return known && !running
 }
 
-// runs reports whether the ActivityThread has a service (AndroidServices.kt).
-// Before Android 4.4 this is unknown.
+// runs reports whether a service is in the ActivityThread (AndroidServices.kt).
+// Before Android 4.4, this is unknown.
 func (i *Inspector) runs(service heap.Object) (running, known bool) {
 	if !i.running.asked {
 		i.running.asked = true
@@ -82,8 +82,8 @@ func (i *Inspector) readServices() {
 	slices.Sort(i.running.objects)
 }
 
-// inspectLoadedApk is Shark's LOADED_APK: the receivers that contexts have
-// registered.
+// inspectLoadedApk is Shark's LOADED_APK: it lists the receivers that contexts
+// have registered.
 func (i *Inspector) inspectLoadedApk(o heap.Object, r *report) {
 	all := i.pairs(o, apkReceivers)
 	if len(all) == 0 {
@@ -142,9 +142,9 @@ func (i *Inspector) pairsIn(m heap.Object) (list []pair) {
 
 // inspectBinder is Shark's STUB. Native code holds a Binder as long as another
 // process has a proxy for it (AOSP android_util_Binder.cpp, JavaBBinder). A
-// Binder that only Java objects hold may be a leak like any object. Shark's
-// main branch treats each Binder as needed, and therefore does not suspect the
-// owner of a list of them.
+// Binder that only Java objects hold may be a leak like any other object.
+// Shark's main branch treats every Binder as needed, and therefore does not
+// suspect the owner of a list of Binders.
 func (i *Inspector) inspectBinder(o heap.Object, r *report) {
 	name := simple(i.graph.Class(o))
 	if i.global(o) {

@@ -25,8 +25,8 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 		if !i.is(at, kinWrapper) {
 			break
 		}
-		// While it is being unwrapped, a context leads to nothing, so that a
-		// cycle ends.
+		// While a context is being unwrapped, it leads to nothing; this ends
+		// cycles.
 		i.components[at] = noArray
 		path = append(path, at)
 		next, end, ok := i.unwrap(at)
@@ -44,8 +44,8 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 	return found, found != noArray
 }
 
-// unwrap returns the context that a wrapper wraps. end is true if the result is
-// final.
+// unwrap returns the context that a wrapper wraps. end reports whether the
+// result is final.
 func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	base, ok := i.ref(o, wrapperBase)
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
@@ -98,8 +98,8 @@ type contextField struct {
 	to heap.Object
 }
 
-// contextFields are the fields of the object's class first, then those of its
-// superclasses.
+// contextFields are the fields that hold contexts: those of the object's class
+// first, then those of its superclasses.
 func (i *Inspector) contextFields(o heap.Object) (list []contextField) {
 	places := i.outbound.Places(o)
 	for r := i.outbound.Of(o); r.Next(); {
@@ -132,7 +132,7 @@ func (i *Inspector) contextDetails(context heap.Object) string {
 		}
 		return ", wrapping activity " + i.graph.Class(found) + " with mDestroyed = " + state
 	case found == context:
-		// Developers know their own applications and services.
+		// Developers recognize their own applications and services by name.
 		return ""
 	}
 	return ", wrapping " + i.graph.Class(found)
@@ -180,7 +180,7 @@ func (i *Inspector) inspectContextImpl(o heap.Object, r *report) {
 }
 
 // inspectPackageManager does what Shark's APPLICATION_PACKAGE_MANAGER is meant
-// to do, which looks for android.app.ApplicationContextManager by mistake.
+// to do; Shark looks for android.app.ApplicationContextManager by mistake.
 func (i *Inspector) inspectPackageManager(o heap.Object, r *report) {
 	if impl, ok := i.ref(o, managerContext); ok {
 		i.inspectOuterContext(impl, "ApplicationPackageManager.mContext", r)

@@ -8,14 +8,14 @@ import (
 
 const (
 	jobClass = "kotlinx.coroutines.JobSupport"
-	// deepestContext bounds the elements of a coroutine context that are
-	// searched.
+	// deepestContext is the maximum number of elements of a coroutine context
+	// that are searched.
 	deepestContext = 16
 )
 
-// inspectJob labels a coroutine, or another job, that has ended. It is no
-// longer needed then, but a list of old jobs is small, and its result may still
-// be read. Therefore this is a label, not a reason for a leak.
+// inspectJob labels a coroutine, or another job, that has ended. Such a job is
+// no longer needed, but a list of old jobs is small, and the result of a job
+// may still be read. Therefore it adds a label, not a reason for a leak.
 func (i *Inspector) inspectJob(o heap.Object, r *report) {
 	if state := i.jobState(o); state != "" {
 		r.label("Job %s, still held", state)
@@ -58,10 +58,10 @@ func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 }
 
 // jobState returns how a job has ended, or "" if the job is running or its
-// state is unknown. In the final state, the field is whatever the coroutine
+// state is unknown. In the final state, the field holds whatever the coroutine
 // returned, or a CompletedExceptionally (JobSupport.kt, "Internal states").
-// Before that, it is an Incomplete, which is an interface, and a dump does not
-// have interfaces. Therefore only unambiguous states are reported.
+// Before that, it holds an Incomplete; this is an interface, and dumps do not
+// contain interfaces. Therefore only unambiguous states are reported.
 func (i *Inspector) jobState(o heap.Object) string {
 	state, ok := i.atomic(o, jobVolatileState, jobPlainState)
 	switch {
@@ -92,8 +92,8 @@ func (i *Inspector) ended(cancelled, failed string, cause heap.Object) string {
 
 // atomic returns the object that a field of atomicfu references. It supports
 // all names that the field has had: the compiler's plugin replaces an AtomicRef
-// by a volatile field, whose name ends with $volatile since kotlinx.coroutines
-// 1.9; builds without the plugin keep the AtomicRef.
+// with a volatile field, whose name has ended with $volatile since
+// kotlinx.coroutines 1.9; builds without the plugin keep the AtomicRef.
 func (i *Inspector) atomic(o heap.Object, fields ...field) (heap.Object, bool) {
 	at := slices.IndexFunc(fields, func(f field) bool { return i.field(f).Declared() })
 	if at < 0 {

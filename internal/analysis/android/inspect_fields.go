@@ -129,12 +129,12 @@ const (
 	registryClass    = "androidx.lifecycle.LifecycleRegistry"
 	layoutParameters = "android.view.WindowManager$LayoutParams"
 	resourceClass    = "shark.AndroidResourceIdNames"
-	// referenceClass is the class of LeakCanary 2 and 3, legacyClass that of
-	// LeakCanary 1.
+	// referenceClass is the class in LeakCanary 2 and 3; legacyClass is the
+	// class in LeakCanary 1.
 	referenceClass = "leakcanary.KeyedWeakReference"
 	legacyClass    = "com.squareup.leakcanary.KeyedWeakReference"
-	// triggerClass has the thread of LeakCanary 2, executorClass that of
-	// LeakCanary 1.
+	// triggerClass declares the field that holds the thread of LeakCanary 2;
+	// executorClass declares the field for LeakCanary 1.
 	triggerClass  = "leakcanary.internal.HeapDumpTrigger"
 	executorClass = "com.squareup.leakcanary.AndroidWatchExecutor"
 )
@@ -260,7 +260,7 @@ func (i *Inspector) field(f field) *heap.Field {
 	return i.fields[f]
 }
 
-// described returns a field with a value, such as "Activity#mDestroyed is
+// described returns a field and its value, such as "Activity#mDestroyed is
 // true".
 func described(f field, value any) (format string, args []any) {
 	return "%s#%s is %v", []any{simple(fieldPlaces[f].class), fieldPlaces[f].name, value}

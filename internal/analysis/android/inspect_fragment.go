@@ -73,7 +73,7 @@ func (i *Inspector) fragmentLeaks(o heap.Object) bool {
 	return f.leaks()
 }
 
-// fragment reads a fragment of AndroidX; registered is true if it has a
+// fragment reads a fragment of AndroidX; registered reports whether it has a
 // lifecycle.
 func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	f.androidx = true
@@ -88,9 +88,9 @@ func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	return f, registered
 }
 
-// ambiguous reports whether the lifecycle alone is not decisive: since
-// androidx.fragment 1.1, the lifecycle of a destroyed fragment is reset to
-// INITIALIZED (AndroidXFragmentLifecycle.kt).
+// ambiguous reports whether the lifecycle alone does not determine the state of
+// a fragment: since androidx.fragment 1.1, the lifecycle of a destroyed
+// fragment is reset to INITIALIZED (AndroidXFragmentLifecycle.kt).
 func (f fragment) ambiguous() bool { return f.lifecycle == lifecycleInitialized && f.hasMaxState }
 
 // leaks reports whether a fragment of AndroidX was destroyed.
@@ -130,8 +130,8 @@ func (f fragment) remarkOld(r *report) {
 // lifecycleNames are the constants of androidx.lifecycle.Lifecycle.State.
 var lifecycleNames = []string{"DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED"}
 
-// lifecycleName returns the name of a state, which is its ordinal plus 1, or ""
-// if there is none.
+// lifecycleName returns the name of a state, which is given as its ordinal plus
+// 1, or "" if there is no such state.
 func lifecycleName(state int64) string {
 	if state < lifecycleDestroyed || state > int64(len(lifecycleNames)) {
 		return ""
@@ -140,7 +140,8 @@ func lifecycleName(state int64) string {
 }
 
 // lifecycle returns the state of a LifecycleRegistry, as its ordinal plus 1, or
-// 0 if unknown. A stripped dump has the ordinal even if it has no name.
+// 0 if it is unknown. A stripped dump contains the ordinal even if it does not
+// contain the name.
 func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	state, ok := i.ref(registry, registryState)
 	if !ok {
@@ -157,7 +158,8 @@ func (i *Inspector) lifecycle(registry heap.Object) int64 {
 }
 
 // inspectRegistry is Shark's LIFECYCLE_REGISTRY. The registry of a fragment's
-// views is destroyed with the views, while the fragment lives on.
+// views is destroyed together with the views, while the fragment itself stays
+// alive.
 func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	state := i.lifecycle(o)
 	switch name := lifecycleName(state); {
@@ -170,7 +172,7 @@ func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 }
 
 // inspectViewModel reports whether a ViewModel was cleared. A ViewModel that
-// was not cleared may still be unused, if it was never in a ViewModelStore.
+// was not cleared may still be unneeded, if it was never in a ViewModelStore.
 func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
 	cleared, f, known := i.cleared(o)
 	if !known {

@@ -14,8 +14,8 @@ var (
 	referenceTexts   = []field{watchKey, watchDescription, watchName, legacyKey, legacyDescription, legacyName}
 )
 
-// notRetained is the time in a reference to an object that is not yet expected
-// to be gone.
+// notRetained is the time in a reference to an object that LeakCanary does not
+// yet expect to be gone.
 const notRetained = -1
 
 // readUptime reads the time of the dump. It is 0 if LeakCanary did not request
@@ -28,7 +28,7 @@ func (i *Inspector) readUptime() {
 }
 
 // readWatch records a reference with its object. A reference of LeakCanary 1
-// has no times.
+// does not contain times.
 func (i *Inspector) readWatch(reference heap.Object) {
 	object, ok := i.ref(reference, referent)
 	if !ok {
@@ -40,7 +40,7 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches adds what LeakCanary recorded about an object: Shark's
+// inspectWatches adds what LeakCanary recorded about an object. It is Shark's
 // KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]
@@ -92,8 +92,8 @@ func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
 	r.notLeaking("A ClassLoader is never leaking")
 }
 
-// inspectAnonymous is Shark's ANONYMOUS_CLASS. A dump does not contain the
-// interface of a class that extends Object.
+// inspectAnonymous is Shark's ANONYMOUS_CLASS. If an anonymous class extends
+// Object, the dump does not contain the interface that it implements.
 func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	if !anonymous.MatchString(i.graph.Class(o)) {
 		return

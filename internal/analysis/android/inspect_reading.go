@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// largestInstance bounds the bytes of an instance that are read, and
-	// largestArray those of an array. keptArray bounds the bytes of an array
-	// that are kept for a JVM's dump.
+	// largestInstance is the maximum number of bytes of an instance that are
+	// read, and largestArray is the maximum for an array. keptArray is the
+	// maximum number of bytes of an array that are kept for a dump of a JVM.
 	largestInstance = 1 << 16
 	largestArray    = 1 << 18
 	keptArray       = 1 << 12
-	// mostWatched bounds the references of LeakCanary.
+	// mostWatched is the maximum number of LeakCanary's references that are
+	// read.
 	mostWatched = 1 << 20
 )
 
-// gather finds LeakCanary's references and, in a JVM's dump, the threads.
+// gather finds LeakCanary's references and, in a dump of a JVM, the threads.
 func (i *Inspector) gather() (references, threads []heap.Object) {
 	watching := make([]*heap.Family, len(referenceClasses))
 	families := []*heap.Family{{Class: threadClass}}
@@ -43,9 +44,9 @@ func (i *Inspector) gather() (references, threads []heap.Object) {
 	return references, families[0].Objects
 }
 
-// open makes records readable: for an Android dump, which is never large, all
-// of them; for a JVM's dump, only those of the references and threads with
-// their texts.
+// open makes records readable. For an Android dump, which is never large, these
+// are all records; for a dump of a JVM, only those of LeakCanary's references
+// and of threads, with their texts.
 func (i *Inspector) open(ctx context.Context, references, threads []heap.Object) (err error) {
 	if i.android {
 		i.located, err = i.graph.Locate(ctx, func(heap.Object) bool { return true })
@@ -69,8 +70,8 @@ func (i *Inspector) open(ctx context.Context, references, threads []heap.Object)
 	return ctx.Err()
 }
 
-// keep reads objects and keeps their records; it keeps only the beginning of
-// arrays.
+// keep reads objects and keeps their records. It keeps only the beginning of
+// each array.
 func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	return i.graph.Read(ctx, objects, func(r *heap.Record) error {
 		if r.First != 0 {
@@ -83,7 +84,7 @@ func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	})
 }
 
-// textsOf returns the texts of a thread or of a reference of LeakCanary.
+// textsOf returns the texts of a thread or of one of LeakCanary's references.
 func (i *Inspector) textsOf(o heap.Object) (list []heap.Object) {
 	fields := append([]field{threadName}, referenceTexts...)
 	for _, f := range fields {
@@ -115,7 +116,7 @@ func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	return i.read(o, largestInstance)
 }
 
-// read reads at most a number of bytes of an object.
+// read reads an object, up to a given number of bytes.
 func (i *Inspector) read(o heap.Object, most int) (*heap.Record, bool) {
 	if i.located == nil {
 		r, ok := i.kept[o]
@@ -133,15 +134,15 @@ func (i *Inspector) array(o heap.Object) (*heap.Record, bool) {
 	return r, ok && r.Kind == hprof.SubObjectArray
 }
 
-// element returns an element of an array or a list by its index.
+// element returns the element of an array or a list with the given index.
 type element struct {
 	index  int
 	object heap.Object
 }
 
-// elements calls visit with each object that an array references, by index. It
-// omits null and objects that are not in the dump, and ends when visit returns
-// false.
+// elements calls visit with each object that an array references, in the order
+// of the indexes. It skips null and objects that are not in the dump, and stops
+// when visit returns false.
 func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object) bool) {
 	r, ok := i.array(o)
 	if !ok {
@@ -161,8 +162,8 @@ func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object
 	}
 }
 
-// ref returns what a field references. It returns false for null, for objects
-// that are not in the dump, and if there is no such field.
+// ref returns the object that a field references. It returns false for null,
+// for objects that are not in the dump, and if there is no such field.
 func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -171,7 +172,7 @@ func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	return r.RefOf(i.field(f))
 }
 
-// isNull reports whether an existing field is null.
+// isNull reports whether a field exists and is null.
 func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -195,7 +196,7 @@ func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	return n != 0, known
 }
 
-// text returns the text of a String, truncated; it returns false for a stripped
+// text returns the text of a String, truncated. It returns false for a stripped
 // text.
 func (i *Inspector) text(o heap.Object) (string, bool) {
 	x, ok := i.characters(o)
@@ -206,7 +207,7 @@ func (i *Inspector) text(o heap.Object) (string, bool) {
 	return all.at(0), x.known
 }
 
-// characters reads the text of a String.
+// characters reads the characters of a String.
 func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -229,9 +230,9 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	return x, true
 }
 
-// textOf returns the text that a field references. If the name of a thread was
-// stripped, and it is one of the threads that are identified by name, the
-// thread is identified by its place.
+// textOf returns the text that a field references. If the field is the name of
+// a thread and was stripped, textOf returns the name of the known thread that
+// is referenced from the same place, if there is one.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true
@@ -247,7 +248,7 @@ func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	return text, ok
 }
 
-// textOrNull is textOf with "null" for null.
+// textOrNull does the same as textOf, but returns "null" for null.
 func (i *Inspector) textOrNull(o heap.Object, f field) (string, bool) {
 	if null, known := i.isNull(o, f); known && null {
 		return "null", true
@@ -255,8 +256,8 @@ func (i *Inspector) textOrNull(o heap.Object, f field) (string, bool) {
 	return i.textOf(o, f)
 }
 
-// className returns the name of an object's class; for a class object, the name
-// of that class.
+// className returns the name of an object's class, or, if the object is itself
+// a class, the name of that class.
 func (i *Inspector) className(o heap.Object) string {
 	if i.graph.IsClass(o) {
 		return i.graph.ClassName(o)
@@ -274,7 +275,7 @@ func isPrimitiveArray(class string) bool {
 	return false
 }
 
-// findGlobals finds the instances of Binder that native code holds.
+// findGlobals finds the Binder objects that native code holds.
 func (i *Inspector) findGlobals() map[heap.Object]bool {
 	found := map[heap.Object]bool{}
 	i.graph.Roots(func(r hprof.Root, o heap.Object) {

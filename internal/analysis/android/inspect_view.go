@@ -53,14 +53,13 @@ func (i *Inspector) inspectAttached(top top, r *report) {
 
 // top describes what is above a view.
 type top struct {
-	// view is the highest view, if it is not the view itself; hasParent is true
-	// if something that is not a view is above the highest view.
+	// view is the highest view, if it is not the view itself; hasParent reports
+	// whether something that is not a view is above the highest view.
 	view               heap.Object
 	hasView, hasParent bool
 }
 
-// highestView bounds the number of views above each other, so that a cycle
-// ends.
+// highestView is the maximum number of views above each other; it ends cycles.
 const highestView = 1 << 12
 
 func (i *Inspector) topOf(o heap.Object) (t top) {
@@ -98,7 +97,7 @@ func (i *Inspector) inspectViewID(o heap.Object, r *report) {
 }
 
 // viewLeaks checks only the highest view of each hierarchy, which is enough to
-// find the leak.
+// find a leak.
 func (i *Inspector) viewLeaks(o heap.Object) bool {
 	null, known := i.isNull(o, viewParent)
 	parent, hasParent := i.ref(o, viewParent)
@@ -108,13 +107,14 @@ func (i *Inspector) viewLeaks(o heap.Object) bool {
 	if i.wrapsDestroyed(o, viewContext) {
 		return true
 	}
-	// Detached views may be kept for later, except for the root of a window.
+	// An app may keep detached views for later use, except for the root of a
+	// window.
 	detached, _ := i.isNull(o, viewAttachInfo)
 	count, _ := i.number(o, viewAttachCount)
 	return detached && count > 0 && (hasParent || i.graph.Class(o) == decorViewClass)
 }
 
-// inspectEditor is Shark's EDITOR: it inspects the view of the editor.
+// inspectEditor is Shark's EDITOR: it inspects the editor's view.
 func (i *Inspector) inspectEditor(o heap.Object, r *report) {
 	view, ok := i.ref(o, editorView)
 	if !ok || !i.is(view, kinView) {
@@ -139,7 +139,7 @@ func (i *Inspector) editorLeaks(o heap.Object) bool {
 	return ok && i.is(view, kinView) && i.viewLeaks(view)
 }
 
-// inspectDialog is Shark's DIALOG: a dialog without views was never shown, or
+// inspectDialog is Shark's DIALOG. A dialog without views was never shown, or
 // was dismissed.
 func (i *Inspector) inspectDialog(o heap.Object, r *report) {
 	if null, known := i.isNull(o, dialogDecor); known {
@@ -207,8 +207,8 @@ func (i *Inspector) windowLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// inspectToast is Shark's TOAST: mWM is set when the toast is shown, and mView
-// is null when the toast is over.
+// inspectToast is Shark's TOAST. mWM is set when the toast is shown, and mView
+// is null after the toast has ended.
 func (i *Inspector) inspectToast(o heap.Object, r *report) {
 	shown, over := i.toast(o)
 	switch {
@@ -234,18 +234,18 @@ func (i *Inspector) toast(o heap.Object) (shown, over bool) {
 	return known && knowsView && !noManager, noView
 }
 
-// resourceNames are the names of an app's IDs that LeakCanary saves before a
-// dump (AndroidResourceIdNames.kt).
+// resourceNames holds the names of an app's IDs, which LeakCanary saves before
+// a dump (AndroidResourceIdNames.kt).
 type resourceNames struct {
 	ids   []int32
 	names heap.Object
 }
 
-// mostResources bounds the names that are read.
+// mostResources is the maximum number of names that are read.
 const mostResources = largestArray / 8
 
-// resourceName returns the name of an ID; there is true if the dump has names
-// at all.
+// resourceName returns the name of an ID; there reports whether the dump
+// contains any names.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

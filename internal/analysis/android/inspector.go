@@ -11,18 +11,18 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// InspectorOptions select the rules by which objects are judged.
+// InspectorOptions selects the rules by which objects are judged.
 type InspectorOptions struct {
 	// Shark214 selects the rules of Shark 2.14, for comparisons with it.
 	Shark214 bool
 	// Outbound, if set, determines which fields hold contexts. It must stay
-	// open as long as the Inspector. Without it, no object has labels about its
-	// contexts.
+	// open as long as the Inspector. If it is nil, no object has labels about
+	// its contexts.
 	Outbound *heap.Outbound
-	// ThreadNames, if set, are the names of threads that are already known, so
-	// a JVM's dump is not read for them.
+	// ThreadNames, if set, holds the names of threads that are already known. A
+	// dump of a JVM is then not read for them.
 	ThreadNames map[heap.Object]string
-	// Redactor redacts texts of the app; nil shows them.
+	// Redactor redacts the app's text; if it is nil, the text is not redacted.
 	Redactor *Redactor
 }
 
@@ -65,37 +65,37 @@ type Inspector struct {
 	rules    []rule
 	outbound *heap.Outbound
 	old      bool
-	// android is true if the rules of Android apply.
+	// android reports whether the rules of Android apply.
 	android bool
-	// located has all objects of an Android dump; kept has the relevant objects
-	// of a JVM's dump.
+	// located locates all objects of an Android dump; kept holds the relevant
+	// objects of a dump of a JVM.
 	located *heap.Locations
 	kept    map[heap.Object]heap.Record
 	current heap.Record
-	// holds is true if current is a valid record.
+	// holds reports whether current is a valid record.
 	holds  bool
 	fields [fieldCount]*heap.Field
 	layout *layout
-	// classes are the facts about classes, by ClassNumber.
+	// classes holds the facts about classes, by ClassNumber.
 	classes []classFacts
 	watches map[heap.Object][]watch
-	// uptime is the uptime of the dump in ms, if known.
+	// uptime is the uptime at the time of the dump, in ms, if it is known.
 	uptime      int64
 	knowsUptime bool
 	running     runningServices
-	// components are the components that contexts wrap, or noArray if there is
-	// none.
+	// components maps each context to the component that it wraps, or to
+	// noArray if there is none.
 	components map[heap.Object]heap.Object
 	globals    map[heap.Object]bool
 	resources  *resourceNames
-	// names are the names of threads that are already known.
+	// names holds the names of threads that are already known.
 	names map[heap.Object]string
 	hide  *Redactor
-	// valued has the threads with a value of each thread local variable,
-	// computed on demand.
+	// valued holds the threads with a value of each thread local variable; it
+	// is computed on demand.
 	valued map[heap.Object][]heap.Object
-	// placed has the threads that are referenced from a known place, computed
-	// on demand.
+	// placed maps the threads that are referenced from a known place to the
+	// names that belong to the place; it is computed on demand.
 	placed map[heap.Object]string
 	// numbers caches the fields requested through Number.
 	numbers map[trace.Member]*heap.Field
@@ -149,8 +149,9 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Undecided reports whether no rule decides if an object should still exist.
-// Rules for all classes do not count, because they only add labels.
+// Undecided reports whether there is no rule that decides if an object should
+// still exist. Rules for all classes do not count, because they only add
+// labels.
 func (i *Inspector) Undecided(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false
@@ -169,8 +170,8 @@ func (i *Inspector) Undecided(o heap.Object) bool {
 type report struct{ trace.Inspection }
 
 const (
-	// mostRemarks bounds the number of texts of each kind; longestRemark bounds
-	// their length in characters.
+	// mostRemarks is the maximum number of texts of each kind; longestRemark is
+	// their maximum length in characters.
 	mostRemarks   = 256
 	longestRemark = 2048
 )
@@ -179,7 +180,8 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a text if it is new. Its names are those in the dump.
+// remark adds a text unless it was added before. Names in the text are those in
+// the dump.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return

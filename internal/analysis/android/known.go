@@ -18,17 +18,18 @@ const (
 	Shark214
 )
 
-// matchersOf returns the references by which the platform, its manufacturers
-// and a few libraries are known to leak, and the references that never explain
-// what holds an object. The result has the references of an edition that apply
-// to a build, in Shark's order, so that the later of two with the same pattern
-// counts. If the build is not known, it has those that apply to every build.
-// Conditions are shared and must not be changed.
+// matchersOf returns two kinds of references: those through which the platform,
+// its manufacturers and a few libraries are known to leak, and those that never
+// explain what holds an object. The result contains the references of an
+// edition that apply to a build, in Shark's order: if two have the same
+// pattern, the later one counts. If the build is unknown, the result contains
+// the references that apply to every build. Conditions are shared and must not
+// be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
 
-// tables are all matchers, in Shark's order.
+// tables returns all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
 // matchers returns the matchers of an edition that apply.
@@ -44,7 +45,7 @@ func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matche
 	return all
 }
 
-// namedBuilds are the manufacturers and IDs of builds in matchers.
+// namedBuilds lists the manufacturers and IDs of builds that matchers name.
 func namedBuilds() (makers, ids []string) {
 	for _, table := range tables {
 		for _, m := range table {
@@ -61,19 +62,19 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// inAOSP are patterns of manufacturers' leaks that AOSP also has, at that API
-// level: there the field does not identify the manufacturer.
+// inAOSP lists patterns of manufacturers' leaks that also exist in AOSP at the
+// given API level: at that level, the field does not identify the manufacturer.
 var inAOSP = map[trace.Pattern]bool{
 	// The WebView of Android 4.4 (AwResource.java).
 	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
 }
 
 // JVMMatchers returns the references that never explain what holds an object in
-// the dump of a JVM. There are no known leaks of its libraries.
+// the dump of a JVM. No leaks of the JVM's libraries are known.
 func JVMMatchers() []trace.Matcher { return slices.Clone(ignoredByJDK) }
 
-// edit returns the replacement of a matcher in an edition, and whether there is
-// a matcher.
+// edit returns the replacement of a matcher in an edition, and reports whether
+// the edition contains the matcher.
 func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	if e != Shark214 {
 		return m, true
@@ -89,9 +90,9 @@ func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	return m, true
 }
 
-// changes214 maps patterns of the tables to the matchers that Shark 2.14 has
-// instead; nil means that it has none. Except for the builds of
-// mNextServedView, Shark 3 has the same faults.
+// changes214 maps patterns of the tables to the matchers that Shark 2.14 uses
+// instead; nil means that Shark 2.14 has no such matcher. Except for the builds
+// of mNextServedView, Shark 3 has the same faults.
 var changes214 = map[trace.Pattern]*trace.Matcher{
 	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"),
 		between(15, 33)),
@@ -113,10 +114,10 @@ var changes214 = map[trace.Pattern]*trace.Matcher{
 	jniGlobal(dreamServiceStub):   nil,
 }
 
-// sharkFile names the enum entries of Shark that are themselves a source.
+// sharkFile names the enum entries of Shark that serve as a source themselves.
 const sharkFile = "LeakCanary AndroidReferenceMatchers.kt "
 
-// The tables define matchers with these helpers.
+// The following functions are used in the tables to define matchers.
 
 func leak(p trace.Pattern, description, source string, where ...trace.Condition) trace.Matcher {
 	return trace.Matcher{Pattern: p, Description: description, Source: source, Where: where}

@@ -12,12 +12,12 @@ const (
 	linkOf      = "The list of all such objects does not show what keeps one of them in use."
 )
 
-// MainThread is the name of the thread in which a program begins.
+// MainThread is the name of the thread that runs a program's main method.
 const MainThread = mainThread
 
-// NeverFollowed reports whether references of a pattern must never be followed:
-// those that do not keep their target alive, and those that LeakCanary and the
-// finalizer watchdog hold.
+// NeverFollowed reports whether the references of a pattern must never be
+// followed: references that do not keep their target alive, and references that
+// LeakCanary and the finalizer watchdog hold.
 func NeverFollowed(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.JavaLocal:

@@ -12,10 +12,11 @@ import (
 // the context.
 const checkInterval = 1 << 16
 
-// Leaking returns the objects that should be gone without doubt, whatever holds
+// Leaking returns the objects that should certainly be gone, whatever holds
 // them: because of their own state, or because they are in Watched (Shark,
-// FilteringLeakingObjectFinder with appLeakingObjectFilters). They are in the
-// order of their numbers and include unreachable objects. The error is ctx's.
+// FilteringLeakingObjectFinder with appLeakingObjectFilters). They are sorted
+// by their numbers and include unreachable objects. The only possible error is
+// that of ctx.
 func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	list := i.Watched()
 	if !i.android {
@@ -40,7 +41,7 @@ func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 func (i *Inspector) Watches() bool { return len(i.watches) > 0 }
 
 // Watched returns the objects that LeakCanary expected to be collected (Shark,
-// KeyedWeakReferenceFinder), in the order of their numbers.
+// KeyedWeakReferenceFinder), sorted by their numbers.
 func (i *Inspector) Watched() []heap.Object {
 	var list []heap.Object
 	for o, watches := range i.watches {

@@ -6,14 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// The runtimes of dumps.
+// The runtimes from which dumps come.
 const (
 	RuntimeAndroid = "android"
 	RuntimeJVM     = "jvm"
 )
 
-// Metadata describes the origin of a dump. What the dump does not contain is
-// absent.
+// Metadata describes the origin of a dump. Values that the dump does not
+// contain are absent.
 type Metadata struct {
 	// Runtime is RuntimeAndroid or RuntimeJVM. It is determined by the classes
 	// and not by the format, because hprof-conv changes the format.
@@ -25,8 +25,8 @@ type Metadata struct {
 	Model        string `json:"model,omitempty"`
 	Fingerprint  string `json:"fingerprint,omitempty"`
 	// Process is the process that the application declares; Bound is the actual
-	// one. They differ for a component with its own android:process, such as
-	// com.shop:push.
+	// process. They differ for a component with its own android:process, such
+	// as com.shop:push.
 	Process string `json:"process,omitempty"`
 	Bound   string `json:"bound_process,omitempty"`
 	Package string `json:"package,omitempty"`
@@ -36,23 +36,23 @@ type Metadata struct {
 	TargetSDK  int64 `json:"target_sdk,omitempty"`
 	Debuggable bool  `json:"debuggable,omitempty"`
 	LargeHeap  bool  `json:"large_heap,omitempty"`
-	// LeakCanary is true if LeakCanary was in the process. Its version is set
-	// if it is known.
+	// LeakCanary reports whether LeakCanary was in the process. Its version is
+	// set if it is known.
 	LeakCanary        bool   `json:"leakcanary"`
 	LeakCanaryVersion string `json:"leakcanary_version,omitempty"`
-	// Screen is nil if no display is known.
+	// Screen is nil if no display was found.
 	Screen   *Screen `json:"screen,omitempty"`
 	Warnings []error `json:"-"`
 }
 
-// Screen is a display in pixels.
+// Screen is the size of a display in pixels.
 type Screen struct {
 	Width  int64 `json:"width"`
 	Height int64 `json:"height"`
 }
 
-// longestSide is more pixels than any display has; a DisplayMetrics with more
-// is ignored.
+// longestSide is larger than the longest side of any display, in pixels; a
+// larger DisplayMetrics is ignored.
 const longestSide = 1 << 15
 
 const (
@@ -82,7 +82,7 @@ type metadataTopic struct {
 	texts map[*string]int
 }
 
-// mostDisplays bounds the DisplayMetrics that are read.
+// mostDisplays is the maximum number of DisplayMetrics that are read.
 const mostDisplays = 4096
 
 func (m *metadataTopic) families() []*heap.Family {
@@ -137,9 +137,9 @@ func (m *metadataTopic) ref(p *plan, to *string, r *heap.Record, f *heap.Field) 
 	}
 }
 
-// runtime returns the runtime of the dump. A process without an app, such as
-// dalvikvm, has no ActivityThread, but its classes show fields that only ART
-// and Dalvik write (runtime/hprof/hprof.cc).
+// runtime returns the runtime from which the dump comes. A process without an
+// app, such as dalvikvm, does not have an ActivityThread, but its classes have
+// fields that only ART and Dalvik write (runtime/hprof/hprof.cc).
 func runtime(g *heap.Graph) string {
 	if g.HasClass("android.app.ActivityThread") || g.HasClass("dalvik.system.VMRuntime") {
 		return RuntimeAndroid
@@ -188,7 +188,7 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display keeps the largest display in any resources.
+// display keeps the largest display that any resources describe.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)
@@ -207,7 +207,7 @@ func (m *metadataTopic) finish(p *plan) {
 	for to, n := range m.texts {
 		*to = p.texts.at(n)
 	}
-	// A stripped dump has texts of question marks or NULs.
+	// In a stripped dump, texts consist of question marks or NULs.
 	for to := range m.texts {
 		if strings.Trim(*to, "?\uFFFD") == "" {
 			*to = ""
@@ -215,7 +215,7 @@ func (m *metadataTopic) finish(p *plan) {
 	}
 }
 
-// area returns the area of the screen in pixels, or 0 if unknown.
+// area returns the area of the screen in pixels, or 0 if it is unknown.
 func (m *metadataTopic) area() int64 {
 	if m == nil || m.Screen == nil {
 		return 0

@@ -7,26 +7,26 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Owner is what keeps an object: the nearest of its dominators that is not in
-// java.* or android.graphics, so that a bitmap's owner is a view, a cache or an
-// activity and not a map's node. If all dominators are in these packages, it is
-// the nearest dominator.
+// Owner describes what keeps an object alive: the nearest of its dominators
+// that is not in java.* or android.graphics. For a bitmap, it is therefore a
+// view, a cache or an activity instead of a map's node. If all dominators are
+// in these packages, it is the nearest dominator.
 type Owner struct {
 	Object hprof.ID `json:"object"`
-	// Class is the class of the object; for a class object, the name of that
-	// class.
+	// Class is the class of the owner, or, if the owner is itself a class, the
+	// name of that class.
 	Class string `json:"class"`
-	// Static is true if the owner is a class, which holds the object by its
-	// static fields.
+	// Static reports whether the owner is a class, which holds the object
+	// through its static fields.
 	Static bool `json:"static,omitempty"`
 }
 
-// highest bounds the number of dominators that are visited: a list may have a
-// million nodes.
+// highest is the maximum number of dominators that are visited: a list may have
+// a million nodes.
 const highest = 1024
 
-// owner returns nil for objects that only GC roots hold, and for unreachable
-// ones.
+// owner returns the owner of an object. It returns nil if only GC roots hold
+// the object, and for an unreachable object.
 func (p *plan) owner(o heap.Object) *Owner {
 	nearest, ok := p.graph.Dominator(o)
 	if !ok {

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// pictureSize reads width and height from the head of a compressed picture, in
-// the formats that Bitmap.CompressFormat writes: PNG, JPEG and WebP. ok is
-// false for other formats, and for an incomplete head.
+// pictureSize reads width and height from the header of a compressed picture,
+// in the formats that Bitmap.CompressFormat writes: PNG, JPEG and WebP. ok is
+// false for other formats, and for an incomplete header.
 func pictureSize(b []byte) (width, height int64, ok bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")):

@@ -8,22 +8,22 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// topic is one question about a dump. It requests records by object; a plan
-// reads the records of all topics together, level by level.
+// topic answers one question about a dump. It requests the records of objects;
+// a plan reads the records of all topics together, level by level.
 type topic interface {
 	// families returns the families of objects that the topic needs.
 	families() []*heap.Family
-	// begin requests the first records. The families are filled before it is
-	// called.
+	// begin requests the first records. It is called after the families are
+	// filled.
 	begin(p *plan)
 	// visit receives a requested record, with the tag and number of the
-	// request. New requests belong to the next level. A large array comes in
-	// several records.
+	// request. New requests belong to the next level. A large array is
+	// delivered in several records.
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
-	// advance ends a level.
+	// advance is called at the end of a level.
 	advance(p *plan)
-	// finish sets the answer. It is called after the topics earlier in the plan
-	// are finished.
+	// finish sets the answer. It is called after the topics that come earlier
+	// in the plan are finished.
 	finish(p *plan)
 }
 
@@ -35,14 +35,14 @@ type request struct {
 	tag    uint8
 }
 
-// plan reads what some topics request.
+// plan reads the records that its topics request.
 type plan struct {
 	graph   *heap.Graph
 	options Options
 	topics  []topic
 	texts   *texts
-	// current is the topic being called; requests are the requests for the next
-	// level.
+	// current is the topic whose method is being called; requests holds the
+	// requests for the next level.
 	current  uint8
 	requests []request
 	// metadata and threads are used by topics that depend on them.
@@ -50,8 +50,8 @@ type plan struct {
 	threads  *threadsTopic
 }
 
-// deepest is the level at which a plan ends. Topics need at most four levels; a
-// malformed dump could request more.
+// deepest is the last level that a plan reads. Topics need at most four levels;
+// a malformed dump could cause requests for more.
 const deepest = 8
 
 func newPlan(g *heap.Graph, o Options) *plan {
@@ -67,7 +67,7 @@ func (p *plan) ask(o heap.Object, tag uint8, number int) {
 	p.requests = append(p.requests, request{o, uint32(number), p.current, tag})
 }
 
-// each calls f with each topic, which becomes the current one.
+// each calls f with each topic, after making it the current one.
 func (p *plan) each(f func(topic)) {
 	for i, t := range p.topics {
 		p.current = uint8(i)
@@ -75,7 +75,7 @@ func (p *plan) each(f func(topic)) {
 	}
 }
 
-// run reads levels until no topic has requests.
+// run reads levels until no topic makes further requests.
 func (p *plan) run(ctx context.Context) error {
 	var families []*heap.Family
 	p.each(func(t topic) { families = append(families, t.families()...) })
@@ -110,8 +110,9 @@ func (p *plan) level(ctx context.Context) error {
 	})
 }
 
-// agenda finds the requests for an object: a bitmap marks the objects with
-// requests, and the number of bits set before each word locates them.
+// agenda finds the requests for an object. A bitmap marks the objects with
+// requests, and the number of bits set before each word determines the position
+// of the requests.
 type agenda struct {
 	bits     []uint64
 	sums     []uint32

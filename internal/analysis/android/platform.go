@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// platforms are packages with code that an app's developer does not write. If a
-// vendor's name is also used by apps (com.google.android.apps,
+// platforms lists packages whose code was not written by the developer of the
+// app. If apps use a vendor's name too (com.google.android.apps,
 // com.android.dialer, com.squareup.cash), only the libraries are listed.
 var platforms = []string{
 	"java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "androidx.", "kotlin.", "kotlinx.", "dalvik.",

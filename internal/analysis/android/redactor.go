@@ -10,10 +10,10 @@ import (
 	"regexp"
 )
 
-// Redactor redacts texts of an app in reports: keys of maps, names of threads,
-// titles and tags may contain personal data. Each is replaced by a keyed hash.
-// Equal texts look the same in one report, and without the key nobody can find
-// a text by trying.
+// Redactor redacts an app's text in reports: keys of maps, names of threads,
+// titles and tags may contain personal data. Each text is replaced by a keyed
+// hash. In one report, equal texts have the same replacement. Without the key,
+// it is not possible to find out a text by trying candidates.
 type Redactor struct{ key []byte }
 
 const (
@@ -22,8 +22,8 @@ const (
 )
 
 // NewRedactor returns a redactor whose key is computed from samples of a dump,
-// including contents of its arrays: reports of the same dump have the same
-// replacements, and without the dump the key is unknown.
+// including contents of its arrays. Reports about the same dump have the same
+// replacements, and the key cannot be computed without the dump.
 func NewRedactor(r io.ReaderAt, size int64) (*Redactor, error) {
 	sum, block := sha256.New(), make([]byte, hiderBlock)
 	for i := range int64(hiderBlocks) {
@@ -44,15 +44,16 @@ func NewRandomRedactor() *Redactor {
 	return &Redactor{key}
 }
 
-// Redact returns the replacement of a text. If h is nil, or if the text already
-// is a replacement, it returns the text itself.
+// Redact returns the replacement of a text. If h is nil, or if the text is
+// already a replacement, it returns the text unchanged.
 func (h *Redactor) Redact(text string) string {
 	if h == nil || text == "" || IsRedacted(text) {
 		return text
 	}
 	sum := hmac.New(sha256.New, h.key)
 	sum.Write([]byte(text))
-	// Only letters: digits would be mistaken for the number of a thread.
+	// The replacement consists only of letters: digits would be mistaken for
+	// the number of a thread.
 	b := []byte("…#")
 	for _, x := range sum.Sum(nil)[:3] {
 		b = append(b, 'a'+x>>4, 'a'+x&15)
@@ -65,8 +66,8 @@ func IsRedacted(text string) bool { return redacted.MatchString(text) }
 
 var redacted = regexp.MustCompile(`^…#[a-p]{6}$`)
 
-// unless returns the text if it matches a form that cannot contain personal
-// data; otherwise its replacement.
+// unless returns the text itself if it matches a form that cannot contain
+// personal data; otherwise it returns the replacement.
 func (h *Redactor) unless(form *regexp.Regexp, text string) string {
 	if form.MatchString(text) {
 		return text
@@ -74,8 +75,9 @@ func (h *Redactor) unless(form *regexp.Regexp, text string) string {
 	return h.Redact(text)
 }
 
-// Thread returns the name of a thread. Names chosen by the platforms and their
-// libraries are shown, because they describe the purpose of a thread.
+// Thread returns the name of a thread, redacted if necessary. Names chosen by
+// the platforms and their libraries are shown, because they describe the
+// purpose of a thread.
 func (h *Redactor) Thread(name string) string { return h.unless(platformThreads, name) }
 
 var platformThreads = regexp.MustCompile(
@@ -90,10 +92,10 @@ var platformThreads = regexp.MustCompile(
 		`kotlinx\.coroutines\.[A-Za-z.]{1,40}|ForkJoinPool(?:\.commonPool|-\d{1,3})-worker-\d{1,4}|` +
 		`Rx[A-Za-z]{1,40}-\d{1,4}|process reaper)$`)
 
-// ThreadGroup returns the pattern of a group of threads, with * for numbers. If
-// many threads share a name except for a number, a program chose the name, so
-// it identifies the pool that grows and contains nothing personal. A possible
-// address or personal number stays hidden.
+// ThreadGroup returns the pattern of a group of threads, with asterisks for
+// numbers. If the names of many threads differ only in a number, the name was
+// chosen by a program: it identifies the pool that grows and does not contain
+// personal data. A possible address or personal number is still redacted.
 func (h *Redactor) ThreadGroup(pattern string, threads int) string {
 	if h == nil || platformThreads.MatchString(stars.ReplaceAllString(pattern, "1")) ||
 		threads >= sharedBy && poolName.MatchString(pattern) && len(constants.FindAllString(pattern, 2)) < 2 {
@@ -102,8 +104,8 @@ func (h *Redactor) ThreadGroup(pattern string, threads int) string {
 	return h.Redact(pattern)
 }
 
-// sharedBy is the minimum number of threads for which a name counts as that of
-// a pool.
+// sharedBy is the minimum number of threads for which a name is considered the
+// name of a pool.
 const sharedBy = 5
 
 var (
@@ -112,20 +114,20 @@ var (
 	constants = regexp.MustCompile(`\d+`)
 )
 
-// component returns the title of a window. The title of an activity's window is
-// the activity's name, which is shown.
+// component returns the title of a window, redacted if necessary. The title of
+// an activity's window is the activity's name, which is shown.
 func (h *Redactor) component(title string) string { return h.unless(componentName, title) }
 
 var componentName = regexp.MustCompile(`^[A-Za-z][\w.]*/[A-Za-z.][\w.$]*$`)
 
-// identifier returns a name; it is shown if it looks like an identifier in
-// source code.
+// identifier returns a name, which is shown unchanged if it looks like an
+// identifier in source code.
 func (h *Redactor) identifier(text string) string { return h.unless(identifiers, text) }
 
 var identifiers = regexp.MustCompile(`^[A-Za-z_][A-Za-z_]*\d{0,2}$`)
 
-// watchKey returns LeakCanary's key of a watched object; reason returns its
-// description.
+// watchKey returns LeakCanary's key of a watched object; reason returns
+// LeakCanary's description of the object.
 func (h *Redactor) watchKey(text string) string { return h.unless(uuid, text) }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -135,12 +137,12 @@ func (h *Redactor) reason(text string) string { return h.unless(watchReason, tex
 var watchReason = regexp.MustCompile(
 	`^(?:Unknown \(legacy\)|[A-Za-z_$][\w.$]* received [A-Za-z]+#[A-Za-z]+\(\) callback(?: and [A-Za-z ]+)?)$`)
 
-// path returns the path of a database.
+// path returns the path of a database, redacted if necessary.
 func (h *Redactor) path(path string) string { return h.unless(plainPath, path) }
 
 var plainPath = regexp.MustCompile(`^(?::memory:|[A-Za-z_./-]*(?:/\d{1,2}/)?[A-Za-z_./-]*\d{0,2}(?:\.[a-z]{1,8})?)$`)
 
-// Survey hides the texts of a survey.
+// Survey redacts the texts of a survey.
 func (h *Redactor) Survey(s *Survey) {
 	if h == nil {
 		return

@@ -16,8 +16,8 @@ import (
 // Strings are the java.lang.String objects, reachable or not.
 type Strings struct {
 	Count int64 `json:"count"`
-	// Compared is true if the texts were compared; otherwise the following
-	// fields are absent.
+	// Compared reports whether the texts were compared; if it is false, the
+	// following fields are absent.
 	Compared bool `json:"compared"`
 	// Distinct is the number of different texts. WithoutText is the number of
 	// Strings without a text, or with a text that could not be compared.
@@ -25,11 +25,11 @@ type Strings struct {
 	WithoutText int64 `json:"without_text,omitempty"`
 	// WastedBytes is the size of all but one String of each text.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated are the texts that the most Strings have; Wasteful are the texts
-	// that waste the most bytes.
+	// Repeated lists the texts that the most Strings have; Wasteful lists the
+	// texts that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
-	// Omitted is the number of further texts that several Strings have.
+	// Omitted is the number of other texts that several Strings have.
 	Omitted  int64   `json:"omitted,omitempty"`
 	Warnings []error `json:"-"`
 }
@@ -51,11 +51,12 @@ const (
 	// the strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
-	// mostOpen bounds the texts that continue after a piece of an array.
+	// mostOpen is the maximum number of texts that continue in the next piece
+	// of an array.
 	mostOpen = 1 << 10
-	// eager is the number of bytes compared per byte of heap: an array that
-	// Strings share counts once for each String. If a dump is crafted to need
-	// more, not all of its strings are compared.
+	// eager is the number of bytes that may be compared per byte of heap; an
+	// array that Strings share counts once for each String. If a dump is
+	// crafted to require more, not all of its strings are compared.
 	eager = 8
 )
 
@@ -87,25 +88,27 @@ type stringsTopic struct {
 	family  heap.Family
 	layout  *layout
 	entries []entry
-	// order has the entries sorted by array, and within an array by the start
-	// of their text.
+	// order holds the entries, sorted by array and, within an array, by the
+	// start of their text.
 	order []uint32
 	seed  maphash.Seed
 	level int
 	// budget is the number of bytes that may still be compared; unread is the
-	// number of Strings that exceeded it.
+	// number of Strings that were not read because they exceeded it.
 	budget, unread int64
-	// open are texts that continue in the next piece of their array.
+	// open holds the texts that continue in the next piece of their array.
 	open map[uint32]*maphash.Hash
-	// blank is the number of texts of only NUL or question marks, as strippers
-	// write them; worded is the number of all texts that are not empty.
+	// blank is the number of texts that consist only of NULs or question marks,
+	// as strippers write them; worded is the number of all texts that are not
+	// empty.
 	blank, worded     int64
 	repeated, wasting best[stringGroup]
-	// texts are the numbers of the requested texts of groups.
+	// texts holds the numbers of the requested texts of groups.
 	texts map[heap.Object]int
 }
 
-// stringGroup stands for the Strings with one text. It has the first of them.
+// stringGroup stands for all Strings with the same text, and holds the first of
+// them.
 type stringGroup struct {
 	entry
 	count, wasted int64
@@ -124,8 +127,8 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// Listing one more String than are compared shows whether there are too
-	// many.
+	// One more String is listed than may be compared; it shows whether there
+	// are too many.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
 }
@@ -179,8 +182,8 @@ func (t *stringsTopic) visit(_ *plan, r *heap.Record, tag uint8, number uint32) 
 }
 
 // hash returns the hash of a text, which is never 0. Runtimes store a text in
-// bytes whenever they can, so texts of different types differ; only the empty
-// text has no type.
+// bytes whenever they can, so texts of different types cannot be equal; only
+// the empty text can have either type.
 func (t *stringsTopic) hash(b []byte, kind hprof.Type) uint64 {
 	return t.typed(maphash.Bytes(t.seed, b), kind, len(b))
 }
@@ -192,8 +195,8 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 	return max(h, 1)
 }
 
-// piece adds the texts in a piece of an array. number is the index in order of
-// the array's first entry.
+// piece adds the parts of texts that are in a piece of an array. number is the
+// index in order of the array's first entry.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return
@@ -215,8 +218,8 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins adds a text that begins in a piece of its array. The piece has the
-// elements up to end.
+// begins adds a text that begins in a piece of its array. The piece ends before
+// the element end.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
 	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
@@ -253,7 +256,8 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn adds the parts, in this piece, of texts that began in an earlier piece.
+// goOn adds the parts that this piece contains of texts that began in an
+// earlier piece.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
 	end := uint64(r.First) + uint64(len(r.Body))/size
@@ -277,7 +281,7 @@ func (t *stringsTopic) goOn(r *heap.Record) {
 	}
 }
 
-// look counts texts, and those without contents.
+// look counts the texts, and the texts whose contents were stripped.
 func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	if len(b) == 0 {
 		return
@@ -288,8 +292,8 @@ func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	}
 }
 
-// stripped reports whether contents are those that strippers write: NULs, or
-// question marks (LeakCanary, HprofPrimitiveArrayStripper).
+// stripped reports whether contents are what strippers write: NULs, or question
+// marks (LeakCanary, HprofPrimitiveArrayStripper).
 func stripped(b []byte, kind hprof.Type) bool {
 	if kind == hprof.Char && b[0] == 0 && len(b) > 1 && b[1] == '?' {
 		for i, c := range b {
@@ -321,7 +325,8 @@ func (t *stringsTopic) advance(p *plan) {
 	}
 }
 
-// askArrays requests the arrays of all texts. It reports whether there are any.
+// askArrays requests the arrays of all texts, and reports whether there are
+// any.
 func (t *stringsTopic) askArrays(p *plan) bool {
 	keys := make([]uint64, 0, len(t.entries))
 	for i, e := range t.entries {
@@ -389,9 +394,9 @@ func (t *stringsTopic) group(p *plan) {
 	t.entries = nil
 }
 
-// byHash sorts entries so that equal hashes are adjacent, and among them those
-// of one array. Hashes are spread evenly, so nearly each has a bucket to
-// itself.
+// byHash sorts entries by hash; among equal hashes, the entries of one array
+// are adjacent. Hashes are spread evenly, so nearly every hash has a bucket of
+// its own.
 func byHash(entries []entry) []uint32 {
 	shift := 64 - bits.Len(uint(len(entries)))
 	starts := make([]uint32, 1<<(64-shift)+1)
@@ -418,7 +423,7 @@ func byHash(entries []entry) []uint32 {
 	return order
 }
 
-// take adds the Strings with one text.
+// take adds a group of Strings with the same text.
 func (t *stringsTopic) take(p *plan, order []uint32) {
 	first := t.entries[order[0]]
 	if first.hash == 0 {

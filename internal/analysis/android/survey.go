@@ -11,7 +11,8 @@ import (
 
 // Options configure Read.
 type Options struct {
-	// Top bounds the lists; counts include everything. 0 means 30.
+	// Top is the maximum length of the lists; counts include everything. 0
+	// means 30.
 	Top int
 	// AllStrings compares all strings, even if there are more strings than an
 	// app on a phone has; this takes 24 bytes for each string.
@@ -27,7 +28,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Survey has the answers of all topics for a dump.
+// Survey holds the answers of all topics about a dump.
 type Survey struct {
 	Metadata   *Metadata   `json:"metadata"`
 	Bitmaps    *Bitmaps    `json:"bitmaps"`
@@ -36,13 +37,14 @@ type Survey struct {
 	Components *Components `json:"components"`
 	Finalizers *Finalizers `json:"finalizers"`
 	Exhaustion *Exhaustion `json:"exhaustion"`
-	// Unused are the unused slots of collections.
+	// Unused describes the unused slots of collections.
 	Unused *UnusedSlots `json:"unused_slots"`
 	// Warnings are the warnings of all topics.
 	Warnings []error `json:"-"`
 }
 
-// Read answers all topics. The error is ctx's or the file's.
+// Read answers the questions of all topics. A returned error is from ctx or
+// from the file.
 func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	p := newPlan(g, o)
 	metadata, threads := p.withMetadata(), p.withThreads()
@@ -84,8 +86,8 @@ func ReadMetadata(ctx context.Context, g *heap.Graph, o Options) (*Metadata, err
 	return &t.Metadata, p.run(ctx)
 }
 
-// class returns the printable name of an object's class; for a class object,
-// the name of that class.
+// class returns the printable name of an object's class, or, if the object is
+// itself a class, the name of that class.
 func (p *plan) class(o heap.Object) string {
 	if p.graph.IsClass(o) {
 		return text.Excerpt(p.graph.ClassName(o), longestClass)
@@ -98,7 +100,7 @@ func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
 // reachable reports whether GC roots hold an object, strongly or softly.
 func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
 
-// sum adds sizes; on overflow it returns the maximum.
+// sum returns the sum of sizes, or the maximum if it overflows.
 func sum(a, b int64) int64 {
 	if b > 0 && a > largest-b {
 		return largest
@@ -108,8 +110,8 @@ func sum(a, b int64) int64 {
 
 const largest = 1<<63 - 1
 
-// cut returns the first n elements of a list, and the number of the remaining
-// ones.
+// cut returns the first n elements of a list, and the number of elements after
+// them.
 func cut[T any](list []T, n int) ([]T, int64) {
 	if len(list) <= n {
 		return list, 0

@@ -12,18 +12,18 @@ import (
 
 const (
 	// longestText is the maximum length of a kept text, in UTF-16 units;
-	// longestClass is that of a class name, in characters.
+	// longestClass is the maximum length of a class name, in characters.
 	longestText  = 256
 	longestClass = 512
 )
 
-// span is the position of the characters of a String.
+// span is the position of a String's characters.
 type span struct {
 	array heap.Object
 	// first and length count elements of the array; length may exceed the
-	// array.
+	// length of the array.
 	first, length uint32
-	// wide is true if a byte[] holds UTF-16.
+	// wide reports whether a byte[] holds UTF-16.
 	wide bool
 }
 
@@ -46,8 +46,8 @@ func newLayout(g *heap.Graph) *layout {
 	}
 }
 
-// span finds the characters of a String. known is false if it has none: value
-// is null, or is not in the dump. An empty String may have no characters.
+// span finds the characters of a String. known is false if there are none:
+// value is null, or is not in the dump. An empty String may have no characters.
 func (l *layout) span(r *heap.Record) (s span, known bool) {
 	s.length = 1<<32 - 1
 	if l.offset.Declared() {
@@ -76,8 +76,8 @@ type characters struct {
 	span
 	// units are UTF-16.
 	units []uint16
-	// known is true if the text exists; cut is true if it continues after the
-	// kept characters.
+	// known reports whether the text exists; cut reports whether it continues
+	// after the kept characters.
 	known, cut bool
 }
 
@@ -90,12 +90,14 @@ type texts struct {
 func newTexts(g *heap.Graph) *texts { return &texts{layout: newLayout(g)} }
 
 const (
-	// askString requests a String, or the char[] that a Thread has in old JDKs.
+	// askString requests a String, or the char[] that holds a Thread's name in
+	// old JDKs.
 	askString uint8 = iota
 	askChars
 )
 
-// text requests the text of a String. It returns a number for the method at.
+// text requests the text of a String. It returns a number to be passed to the
+// method at.
 func (p *plan) text(o heap.Object) int {
 	p.texts.list = append(p.texts.list, characters{})
 	return p.askText(o, askString)
@@ -113,7 +115,7 @@ func (p *plan) askText(o heap.Object, tag uint8) int {
 	return n
 }
 
-// at returns a text, truncated and printable, or "" if there is none.
+// at returns a text, truncated and made printable, or "" if there is none.
 func (t *texts) at(n int) string {
 	if n < 0 || n >= len(t.list) || !t.list[n].known {
 		return ""
@@ -152,7 +154,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 	x.take(r)
 }
 
-// take adds the characters in a piece of an array.
+// take adds the characters that are in a piece of an array.
 func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
@@ -182,13 +184,13 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	case t == hprof.Char:
 		return binary.BigEndian.Uint16(b), 2
 	case x.wide && len(b) > 1:
-		// A byte[] has the byte order of the phone or host.
+		// The byte order in a byte[] is that of the phone or host.
 		return binary.LittleEndian.Uint16(b), 2
 	}
 	return uint16(b[0]), 1
 }
 
-// within returns which elements of a span are in a piece of its array.
+// within returns the elements of a span that are in a piece of its array.
 func (s *span) within(r *heap.Record) (from, to uint64) {
 	size := r.Type.Size(8)
 	first := uint64(r.First)

@@ -12,8 +12,8 @@ import (
 
 const (
 	threadLocalEntry = "java.lang.ThreadLocal$ThreadLocalMap$Entry"
-	// mostThreadLocals bounds the static fields that are named; mostPatterns
-	// bounds the names of threads.
+	// mostThreadLocals is the maximum number of static fields that are named;
+	// mostPatterns is the maximum number of thread names that are listed.
 	mostThreadLocals = 3
 	mostPatterns     = 3
 	// threadAbove is the number of references from a thread down to its
@@ -21,9 +21,9 @@ const (
 	threadAbove = 3
 )
 
-// inspectThreadLocal names the thread local variable whose value an entry
-// holds, by the static field that has it, and the threads with a value on the
-// path to the target.
+// inspectThreadLocal labels an entry with the thread local variable whose value
+// it holds, named by the static field that holds the variable, and with the
+// threads that have a value on the path to the target.
 func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	if i.outbound == nil {
 		return
@@ -49,8 +49,9 @@ func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// threadsWith describes which threads have a value of a variable: " in thread
-// main", " in 4 threads pool-1-thread-*", or "" if no such thread is known.
+// threadsWith describes the threads that have a value of a variable: " in
+// thread main", " in 4 threads pool-1-thread-*", or "" if no such thread is
+// known.
 func (i *Inspector) threadsWith(variable heap.Object) string {
 	if i.valued == nil {
 		i.findValues()

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Threads are the running threads: the java.lang.Thread objects that are
+// Threads describes the running threads: the java.lang.Thread objects that are
 // THREAD_OBJECT GC roots.
 type Threads struct {
 	// List is ordered by serial number; Omitted is the number of threads that
@@ -18,42 +18,46 @@ type Threads struct {
 	List    []Thread `json:"list"`
 	Count   int64    `json:"count"`
 	Omitted int64    `json:"omitted,omitempty"`
-	// Idle is the number of Thread objects that were not running: not started
-	// yet, or ended.
+	// Idle is the number of Thread objects that were not running because they
+	// had not been started yet, or had ended.
 	Idle     int64   `json:"idle"`
 	Warnings []error `json:"-"`
 }
 
-// Thread is one thread. What the dump does not contain is absent.
+// Thread is one thread. Values that the dump does not contain are absent.
 type Thread struct {
 	Name   string   `json:"name"`
 	Object hprof.ID `json:"object"`
 	Class  string   `json:"class"`
-	// ID is Thread.getId; Priority is Java's priority, 1 to 10.
+	// ID is the value of Thread.getId; Priority is Java's priority, from 1 to
+	// 10.
 	ID       int64 `json:"id,omitempty"`
 	Daemon   *bool `json:"daemon,omitempty"`
 	Priority int64 `json:"priority,omitempty"`
-	// Frames are the stack from the innermost frame out, as in a stack trace.
-	// Android dumps have no stacks.
+	// Frames is the stack from the innermost frame outward, as in a stack
+	// trace. Android dumps do not contain stacks.
 	Frames        []string `json:"frames,omitempty"`
 	FramesOmitted bool     `json:"frames_omitted,omitempty"`
-	// RetainedBytes is what the Thread object retains, Java and native.
+	// RetainedBytes is the size of what the Thread object retains, Java and
+	// native bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Locals are the objects that its frames and native code hold.
 	Locals ThreadLocals `json:"locals"`
 }
 
-// ThreadLocals are objects that are GC roots as local variables: JAVA_FRAME and
-// JNI_LOCAL.
+// ThreadLocals are the objects that are GC roots as local variables: JAVA_FRAME
+// and JNI_LOCAL.
 type ThreadLocals struct {
 	Count int64 `json:"count"`
-	// RetainedBytes is what the locals retain together, Java and native.
+	// RetainedBytes is the size of what the locals retain together, Java and
+	// native bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
-	// Largest is the local that retains most; nil if there are no locals.
+	// Largest is the local that retains the most bytes; nil if there are no
+	// locals.
 	Largest *LargestLocal `json:"largest,omitempty"`
 }
 
-// LargestLocal is the object that retains most.
+// LargestLocal is the object that retains the most bytes.
 type LargestLocal struct {
 	Object        hprof.ID `json:"object"`
 	Class         string   `json:"class"`
@@ -61,12 +65,12 @@ type LargestLocal struct {
 }
 
 const (
-	// mostThreads bounds the threads that are read; a process has at most a few
-	// thousand.
+	// mostThreads is the maximum number of threads that are read; a process has
+	// at most a few thousand.
 	mostThreads = 1 << 14
-	// mostFrames bounds the frames of a stack that are shown.
+	// mostFrames is the maximum number of frames of a stack that are shown.
 	mostFrames = 64
-	// mostLocals bounds the locals that are visited.
+	// mostLocals is the maximum number of locals that are visited.
 	mostLocals = 1 << 22
 )
 
@@ -168,7 +172,8 @@ func (t *threadsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint32) 
 		}
 	}
 	x.set(r, f.daemon, f.priority)
-	// Since JDK 19 (java.lang.Thread.FieldHolder).
+	// The fields have been in this class since JDK 19
+	// (java.lang.Thread.FieldHolder).
 	if o, ok := r.RefOf(f.holder); ok {
 		p.ask(o, askHolder, int(number))
 	}
@@ -206,8 +211,8 @@ func (t *threadsTopic) finish(p *plan) {
 	t.objects, t.locals = nil, nil
 }
 
-// held sums up the locals of a thread. What GC roots hold is dominated only by
-// the roots, so their subtrees are disjoint.
+// held adds up what the locals of a thread retain. Objects that GC roots hold
+// are dominated only by the roots, so their subtrees are disjoint.
 func (t *threadsTopic) held(p *plan, serial uint32) (l ThreadLocals) {
 	i, _ := slices.BinarySearchFunc(t.locals, serial, func(l local, s uint32) int { return cmp.Compare(l.thread, s) })
 	var best heap.Object

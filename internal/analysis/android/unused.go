@@ -2,28 +2,28 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// UnusedSlots counts slots in the arrays of ArrayLists and HashMaps that are at
-// most a quarter full. An app has many unused slots by design; it is unusual if
-// they are a large part of its heap.
+// UnusedSlots counts unused slots in the arrays of ArrayLists and HashMaps that
+// are at most a quarter full. Every app has many unused slots by design; it is
+// unusual if they take up a large part of the heap.
 type UnusedSlots struct {
-	// Collections is the number of collections that were read: reachable, with
-	// an array of their own.
+	// Collections is the number of collections that were read: reachable ones
+	// with an array of their own.
 	Collections int64 `json:"collections"`
-	// Empty is the number of collections without elements, Sparse the number of
-	// those that are at most a quarter full. The bytes are those of unused
-	// slots.
+	// Empty is the number of collections without elements, and Sparse is the
+	// number of those that are at most a quarter full. The bytes are those of
+	// unused slots.
 	Empty       int64 `json:"empty"`
 	EmptyBytes  int64 `json:"empty_bytes"`
 	Sparse      int64 `json:"sparse"`
 	SparseBytes int64 `json:"sparse_bytes"`
-	// Partial is true if the dump has more objects of one of the two classes,
-	// or more strings, than the maximum that is read.
+	// Partial reports whether the dump contains more objects of one of the two
+	// classes, or more strings, than are read.
 	Partial bool `json:"partial,omitempty"`
 }
 
 // sparse determines which collections are sparse: those that use at most
-// 1/sparse of their slots. This is half of what a HashMap uses right after it
-// grew.
+// 1/sparse of their slots. This is half of the share that a HashMap uses right
+// after it grew.
 const sparse = 4
 
 // unusedTopic reads UnusedSlots.
@@ -32,8 +32,8 @@ type unusedTopic struct {
 
 	kinds   []slotKind
 	strings heap.Family
-	// met are the arrays that were counted, because libraries share one array
-	// among all empty collections.
+	// met holds the arrays that were already counted, because libraries share
+	// one array among all empty collections.
 	met map[heap.Object]bool
 }
 
@@ -63,8 +63,8 @@ func (t *unusedTopic) begin(p *plan) {
 	}
 	for n := range t.kinds {
 		k := &t.kinds[n]
-		// If the strings are not compared, no topic rereads most of the file.
-		// This topic must not do so either.
+		// If the strings are not compared, no other topic rereads most of the
+		// file, and this topic must not do so either.
 		if max(k.Count, t.strings.Count) > most {
 			t.Partial = true
 			continue
