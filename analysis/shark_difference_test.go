@@ -23,7 +23,7 @@ type sharkDifference struct {
 
 // sharkDifferences are all intentional differences, in the order in which they
 // are enabled: first those in the search for paths, then those in what is
-// known, then those in what ends a path. docs/rationale.md gives the reasons,
+// known, then those in what ends a path. docs/rationale.md lists the reasons,
 // in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",

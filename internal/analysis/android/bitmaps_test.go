@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// gallery makes an app with 3 copies of one picture, 2 copies of another,
+// gallery creates an app with 3 copies of one picture, 2 copies of another,
 // pictures without copies, and a recycled bitmap.
 func gallery(sdk int) (*hproftest.Heap, []hproftest.Ref) {
 	h := hproftest.Android(hproftest.Phone{SDK: sdk, Width: 100, Height: 200})
@@ -114,8 +114,8 @@ func TestBitmapBufferRoot(t *testing.T) {
 	pixels := h.Bytes(make([]byte, 4321))
 	h.Set(held, "mBuffer", pixels)
 	h.Root(hprof.SubRootJNIGlobal, pixels)
-	// If two bitmaps have one array, it is credited once, and is not a
-	// duplicate.
+	// If two bitmaps share one array, the array is credited once and does not
+	// count as a duplicate.
 	shared := h.Bytes([]byte{1, 2, 3, 4})
 	one, two := h.Bitmap(hproftest.Picture{Width: 1, Height: 1}), h.Bitmap(hproftest.Picture{Width: 1, Height: 1})
 	h.Set(one, "mBuffer", shared)
@@ -143,7 +143,7 @@ func TestBitmapBufferRoot(t *testing.T) {
 }
 
 // TestBitmapSources checks the copies that newer Android versions record: each
-// has the ID of its source.
+// copy holds the ID of its source.
 func TestBitmapSources(t *testing.T) {
 	w := newWorld()
 	w.class("android.graphics.Bitmap", "java.lang.Object",

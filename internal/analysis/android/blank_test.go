@@ -11,11 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// nulls returns a stripped text: of the same length, and only NULs.
+// nulls returns a stripped text: it is as long as the original and consists
+// only of NULs.
 func nulls(text string) string { return strings.Repeat("\x00", len(text)) }
 
-// inspectorOf returns the Inspector of a heap. Texts of NULs have the hash 0,
-// which also means that it was never computed.
+// inspectorOf returns the Inspector of a heap. A text of NULs has the hash 0,
+// which can also mean that the hash was never computed.
 func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector,
 	func(hproftest.Ref) heap.Object) {
 	t.Helper()
@@ -38,8 +39,8 @@ func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*
 	}
 }
 
-// A thread is identified by its place only if its name was stripped and has the
-// length of the word; Shark 2.14 does not identify such threads.
+// A thread is identified by its place only if its name was stripped and is as
+// long as the expected name; Shark 2.14 does not identify such threads.
 func TestThreadsByPlace(t *testing.T) {
 	for _, c := range []struct {
 		name, want, old string
@@ -78,8 +79,9 @@ func TestThreadsByPlace(t *testing.T) {
 	}
 }
 
-// All manufacturers and their leaks: if the name was stripped, the leaks are
-// the same as with the name, if the phone has the field.
+// This checks all manufacturers and their leaks: if the manufacturer's name was
+// stripped, the leaks are the same as with the name, provided that the phone
+// has the fields.
 func TestMatchersWithoutMaker(t *testing.T) {
 	var makers []string
 	for _, b := range builds() {
@@ -136,7 +138,7 @@ func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 		}
 	}
 	for class, list := range members {
-		// If the heap already has a class of this name, there are two.
+		// If the heap already has a class of this name, it then has two.
 		h.Declare(class, nil, list...)
 	}
 }

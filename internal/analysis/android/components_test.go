@@ -17,7 +17,7 @@ func TestActivities(t *testing.T) {
 	h.Activity("com.shop.Detail", hproftest.Destroyed) // garbage
 	finished := h.Activity("com.shop.Login", hproftest.Attached)
 	h.Set(finished.Ref, "mFinished", true)
-	// A field of the same name in the app's own class does not count.
+	// A field of the same name in a class of the app does not count.
 	own := h.Declare("com.shop.Own", h.Class("android.app.Activity"), "boolean mDestroyed")
 	shadow := h.New(own, nil)
 	h.SetIn(shadow, own, "mDestroyed", true)
@@ -42,7 +42,7 @@ func TestActivities(t *testing.T) {
 		}
 	}
 	// There are 3 views for each activity, one ViewRootImpl for each activity
-	// that is shown, and a ContextImpl for each activity and for the
+	// that is shown, and one ContextImpl for each activity and for the
 	// application.
 	n := s.Components.Counts
 	if n["Activities"] != 5 || n["Views"] != 12 || n["ViewRootImpl"] != 2 || n["AppContexts"] != 5 ||
@@ -70,8 +70,8 @@ func TestFragments(t *testing.T) {
 		add(fmt.Sprintf("com.shop.C%d", i), android.NotAttached,
 			hproftest.Fragment{Kind: kind, State: hproftest.NotYet})
 	}
-	// These fragments were reset after they were destroyed, or are kept without
-	// their views.
+	// These fragments were reset after they were destroyed, or are kept
+	// although their views are gone.
 	add("com.shop.D", android.Destroyed, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED"})
 	add("com.shop.E", android.Alive, hproftest.Fragment{State: hproftest.Attached, Lifecycle: "INITIALIZED"})
 	add("com.shop.F", android.Alive, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "CREATED"})
@@ -119,7 +119,7 @@ func TestServices(t *testing.T) {
 	if g.Count != 3 || g.Held != 1 || g.States[android.Alive] != 2 || g.List[0].Object != ids.Of(gone) {
 		t.Errorf("%s", text(t, g))
 	}
-	// Without the ActivityThread's map, the state is unknown.
+	// Without the ActivityThread's map, the state of services is unknown.
 	h.SetStatic(h.Class("android.app.ActivityThread"), "sCurrentActivityThread", h.Application())
 	if s, _ = made(t, h, hproftest.Form{}, android.Options{}); s.Components.Services.States[android.Unknown] != 3 {
 		t.Errorf("%s", text(t, s.Components.Services))
@@ -162,8 +162,8 @@ func TestFinalizers(t *testing.T) {
 		}
 		c := h.Declare("com.shop.Handle", nil, "long pointer", "object data")
 		other := h.Declare("com.shop.Other", nil, "int n")
-		// Three objects wait for their finalizer, with what they hold; two are
-		// in use.
+		// Three objects wait for their finalizer, together with what they hold;
+		// two are still in use.
 		for range 3 {
 			h.Finalizable(h.New(c, hproftest.Fields{"data": h.Bytes(make([]byte, 100))}))
 		}

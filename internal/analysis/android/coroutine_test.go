@@ -6,13 +6,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// coroutines declares the classes of a version of kotlinx.coroutines, which is
-// identified by the names of its fields.
+// coroutines declares the classes of one version of kotlinx.coroutines. The
+// names of their fields identify the version.
 type coroutines struct {
 	*hproftest.Heap
 
 	suffix string
-	// boxed is true if fields reference an AtomicRef.
+	// boxed reports whether fields reference an AtomicRef.
 	boxed bool
 	job   *hproftest.Class
 }
@@ -59,8 +59,8 @@ func (c *coroutines) finishing(cause hproftest.Ref) hproftest.Ref {
 	return c.make("kotlinx.coroutines.JobSupport$Finishing", hproftest.Fields{"_rootCause" + c.suffix: c.atomic(cause)})
 }
 
-// TestInspectedJobs checks that a job that has ended is labeled and a running
-// job is not, and that neither is a leak for that reason.
+// TestInspectedJobs checks that a job that has ended is labeled, that a running
+// job is not, and that neither is reported as a leak for that reason.
 func TestInspectedJobs(t *testing.T) {
 	t.Parallel()
 	const cancelled = "kotlinx.coroutines.JobCancellationException"
@@ -82,8 +82,8 @@ func TestInspectedJobs(t *testing.T) {
 			{"waiting for children", "", c.finishing(0)},
 			{"active", "", c.make("kotlinx.coroutines.Empty", hproftest.Fields{"isActive": true})},
 			{"with children", "", c.make("kotlinx.coroutines.NodeList", nil)},
-			// A result, or an Incomplete whose name was changed by an
-			// obfuscator.
+			// The value is either a result, or an Incomplete whose name was
+			// changed by an obfuscator.
 			{"returned an object", "", c.make("com.shop.Prices", nil)},
 			{"returned null", "", 0},
 		}
@@ -119,7 +119,8 @@ func TestInspectedScopes(t *testing.T) {
 		gone := c.jobIn(c.ended("kotlinx.coroutines.JobCancellationException"))
 		alone, left, right := in(gone), in(with(with(gone, other), other)), in(with(with(other, gone), other))
 		used, none := in(with(c.jobIn(c.make("kotlinx.coroutines.Empty", nil)), other)), in(with(other, other))
-		// The search ends in a context whose left is the context itself.
+		// The search ends in a context whose field left references the context
+		// itself.
 		circle := with(0, other)
 		c.Set(circle, "left", circle)
 		endless := in(circle)

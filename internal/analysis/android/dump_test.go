@@ -20,7 +20,7 @@ var recordedDumps = []string{
 	"mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_18_x32.hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof",
 }
 
-// load returns the graph of a dump in memory.
+// load returns the graph of a dump that is held in memory.
 func load(tb testing.TB, dump []byte) *heap.Graph {
 	tb.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
@@ -51,7 +51,7 @@ func read(tb testing.TB, g *heap.Graph, o android.Options) *android.Survey {
 	return s
 }
 
-// made returns the survey of a heap described by a test.
+// made returns the survey of a heap that a test describes.
 func made(tb testing.TB, h *hproftest.Heap, f hproftest.Form, o android.Options) (*android.Survey, hproftest.IDs) {
 	tb.Helper()
 	dump, ids, err := h.Dump(f)

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Each topic is read alone here; reports read all topics in one pass.
+// Each function reads one topic alone; reports read all topics in one pass.
 
 // ReadBitmaps lists the bitmaps.
 func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
@@ -67,8 +67,8 @@ func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion,
 	return &t.Exhaustion, p.run(ctx)
 }
 
-// MatchersOf returns the matchers of an edition, Matchers those of the edition
-// that reports use.
+// MatchersOf returns the matchers of an edition; Matchers returns those of the
+// edition that reports use.
 var MatchersOf = matchersOf
 
 func Matchers(b trace.Build) []trace.Matcher { return matchersOf(Shark3, b) }

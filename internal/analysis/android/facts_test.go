@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// facts reads recorded dumps through the graph, object by object.
+// facts reads recorded dumps through the graph, one object at a time.
 type facts struct {
 	*testing.T
 	graph *heap.Graph
@@ -18,7 +18,7 @@ type facts struct {
 
 func newFacts(t *testing.T, dump string) facts { return facts{t, loadRecorded(t, dump)} }
 
-// at finds an existing object.
+// at finds an object, which must exist.
 func (f facts) at(id hprof.ID) heap.Object {
 	f.Helper()
 	o, ok := f.graph.Find(id)
@@ -42,7 +42,8 @@ func (f facts) record(o heap.Object, do func(*heap.Record)) {
 	}
 }
 
-// ref follows a field; for null it returns 0, false.
+// ref returns the object that a field references; for null, it returns 0,
+// false.
 func (f facts) ref(o heap.Object, field string) (to heap.Object, ok bool) {
 	f.Helper()
 	f.record(o, func(r *heap.Record) {
@@ -54,7 +55,7 @@ func (f facts) ref(o heap.Object, field string) (to heap.Object, ok bool) {
 	return to, ok
 }
 
-// must is like ref, for a field that is not null.
+// must does the same as ref, for a field that is not null.
 func (f facts) must(o heap.Object, field string) heap.Object {
 	f.Helper()
 	to, ok := f.ref(o, field)
@@ -102,8 +103,8 @@ func (f facts) equal(what string, got, want any) {
 	}
 }
 
-// TestVehicles has the acceptance tests of py-hprof: classes that extend each
-// other.
+// TestVehicles contains the acceptance tests of py-hprof: classes that extend
+// each other.
 func TestVehicles(t *testing.T) {
 	f := newFacts(t, "pyhprof-example-java.hprof")
 	const cars = "com.example.cars."
@@ -145,7 +146,8 @@ func TestVehicles(t *testing.T) {
 	}
 }
 
-// TestObfuscated has the checks of AOSP's ahat tests for a dump of Android 8.
+// TestObfuscated contains the checks of AOSP's ahat tests for a dump of Android
+// 8.
 func TestObfuscated(t *testing.T) {
 	f := newFacts(t, "ahat-O.hprof")
 	g := f.graph
@@ -221,7 +223,8 @@ func TestObfuscated(t *testing.T) {
 	f.equal("registered native bytes", native, int64(50200))
 }
 
-// TestReferenceImplementation has the checks of ahat's tests for a JVM's dump.
+// TestReferenceImplementation contains the checks of ahat's tests for a dump of
+// a JVM.
 func TestReferenceImplementation(t *testing.T) {
 	f := newFacts(t, "ahat-RI.hprof")
 	g := f.graph

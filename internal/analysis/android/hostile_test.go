@@ -19,9 +19,9 @@ import (
 )
 
 // hostileClasses are all classes that the topics read: name, superclass,
-// instance fields, static fields. o is a reference, i an int, l a long, b a
-// byte. A field may be followed by its usual target: the index of a class in
-// this list, or one of hostileArrays.
+// instance fields, static fields. In the fields, o stands for a reference, i
+// for an int, l for a long and b for a byte. A field may be followed by its
+// usual target: the index of a class in this list, or one of hostileArrays.
 var hostileClasses = []struct{ name, super, fields, statics string }{
 	{"java.lang.Object", "", "", ""},
 	{"java.lang.String", "java.lang.Object", "o:value=chars i:offset i:count b:coder", ""},
@@ -83,8 +83,8 @@ func (b *bytesOf) number(n int) (v uint64) {
 
 const hostileFirst = 0x8000
 
-// Objects of a hostile dump: hostileEach of each class, then hostileEach of
-// each kind of array, then others as the bytes determine.
+// The objects of a hostile dump: first hostileEach of each class, then
+// hostileEach of each kind of array, then others, depending on the bytes.
 const hostileEach = 3
 
 var hostileArrays = []string{"chars", "bytes", "longs", "refs", "pictures"}
@@ -143,7 +143,7 @@ func hostileType(c byte) hprof.Type {
 	return map[byte]hprof.Type{'o': hprof.Object, 'i': hprof.Int, 'l': hprof.Long}[c]
 }
 
-// hostile writes a dump whose objects have contents determined by the bytes.
+// hostile writes a dump of objects whose contents are determined by the bytes.
 func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) {
 	tb.Helper()
 	b := bytesOf(data)
@@ -250,7 +250,7 @@ func (h hostileDump) array(kind string) {
 		h.w.PrimitiveArray(h.id(), 0, hprof.Long, content)
 	case "bytes":
 		if n < 4 {
-			// A picture of any size up to the size of a bitmap.
+			// The picture has any size up to the size of a bitmap.
 			content = append(content, "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00"...)
 			content = append(content, byte(n), 0, 0, 0, h.b.byte()%4)
 		}
@@ -267,8 +267,8 @@ func (h hostileDump) array(kind string) {
 	}
 }
 
-// FuzzHostile checks that, for any objects in a dump, the answers add up, are
-// printable, and do not depend on the number of cores.
+// FuzzHostile checks that, for any objects in a dump, the answers are
+// consistent and printable, and do not depend on the number of cores.
 func FuzzHostile(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -303,7 +303,7 @@ func FuzzHostile(f *testing.F) {
 	})
 }
 
-// checkHostile checks what must hold for any dump.
+// checkHostile checks the properties that must hold for any dump.
 func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 	t.Helper()
 	b, c := s.Bitmaps, s.Components
@@ -375,7 +375,7 @@ func checkTexts(t *testing.T, json string) {
 }
 
 // checkStrings compares the counts of texts with those of an implementation
-// with maps.
+// that uses maps.
 func checkStrings(t *testing.T, dump []byte) {
 	t.Helper()
 	plain, err := hproftest.ReadGraph(dump)
@@ -404,8 +404,8 @@ func checkStrings(t *testing.T, dump []byte) {
 	}
 }
 
-// hostileText returns the text of a String with any offset and count, prefixed
-// by its type.
+// hostileText returns the text of a String with any offset and count, with the
+// type as a prefix.
 func hostileText(g *hproftest.Graph, n *hproftest.Node) (string, bool) {
 	get := func(field string) int64 { return int64(int32(n.Fields["java.lang.String."+field])) }
 	value, offset, count := hprof.ID(n.Fields["java.lang.String.value"]), get("offset"), get("count")

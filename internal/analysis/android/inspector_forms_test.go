@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// app is the heap of an app with a live and a destroyed activity.
+// app is the heap of an app with one live and one destroyed activity.
 type app struct {
 	*hproftest.Heap
 	here, gone hproftest.Activity
@@ -20,7 +20,7 @@ func newApp() *app {
 	return &app{h, h.Activity("com.shop.Here", hproftest.Attached), h.Activity("com.shop.Gone", hproftest.Destroyed)}
 }
 
-// of makes an object of a class declared with some members.
+// of creates an object of a class that is declared with some members.
 func (a *app) of(class, super string, f hproftest.Fields, members ...string) hproftest.Ref {
 	var base *hproftest.Class
 	if super != "" {
@@ -29,12 +29,12 @@ func (a *app) of(class, super string, f hproftest.Fields, members ...string) hpr
 	return a.New(a.Declare(class, base, members...), f)
 }
 
-// wrap makes a context that wraps another.
+// wrap creates a context that wraps another one.
 func (a *app) wrap(base hproftest.Ref) hproftest.Ref {
 	return a.of("com.shop.Themed", "android.content.ContextWrapper", hproftest.Fields{"mBase": base})
 }
 
-// view makes a text view with a parent; the parent is 0 if there is none.
+// view creates a text view with a parent; the parent is 0 if there is none.
 func (a *app) view(context, parent hproftest.Ref, f hproftest.Fields) hproftest.Ref {
 	all := hproftest.Fields{"mContext": context, "mParent": parent, "mID": -1, "mWindowAttachCount": 1}
 	for name, v := range f {
@@ -50,7 +50,7 @@ func (a *app) detachedDecor() hproftest.Ref {
 		hproftest.Fields{"mContext": a.Application(), "mID": -1, "mWindowAttachCount": 1})
 }
 
-// root makes a ViewRootImpl.
+// root creates a ViewRootImpl.
 func (a *app) root(context, view hproftest.Ref, title any, kind int) hproftest.Ref {
 	params := a.New(a.Class("android.view.WindowManager$LayoutParams"), hproftest.Fields{"type": kind, "mTitle": title})
 	return a.New(a.Class("android.view.ViewRootImpl"),
@@ -69,7 +69,7 @@ func (a *app) toast(shown, over bool) hproftest.Ref {
 		hproftest.Fields{"mTN": a.of("android.widget.Toast$TN", "", tn, "object mWM", "object mView")}, "object mTN")
 }
 
-// queue makes a MessageQueue with a message for a handler of the thread main.
+// queue creates a MessageQueue with a message for a handler of the thread main.
 func (a *app) queue(quits bool) hproftest.Ref {
 	looper := a.New(a.Class("android.os.Looper"), hproftest.Fields{"mThread": a.Main().Ref})
 	message := a.New(a.Class("android.os.Message"),
@@ -77,7 +77,7 @@ func (a *app) queue(quits bool) hproftest.Ref {
 	return a.New(a.Class("android.os.MessageQueue"), hproftest.Fields{"mQuitting": quits, "mMessages": message})
 }
 
-// arrayMap makes an ArrayMap of alternating keys and values.
+// arrayMap creates an ArrayMap of alternating keys and values.
 func (a *app) arrayMap(pairs ...hproftest.Ref) hproftest.Ref {
 	return a.New(a.Class("android.util.ArrayMap"),
 		hproftest.Fields{"mArray": a.Objects(a.Class("java.lang.Object"), pairs...)})
@@ -103,15 +103,15 @@ const (
 	ofGone      = "; =mContext instance of com.shop.Gone with mDestroyed = true"
 )
 
-// form is an object with the expected texts of both sets of rules.
+// form is an object with the texts that are expected from both sets of rules.
 type form struct {
 	name string
 	make func(a *app) any
 	want string
 }
 
-// Forms of objects that both sets of rules judge alike. The names of leaking
-// forms begin with +.
+// The forms of objects that both sets of rules judge in the same way. The names
+// of leaking forms begin with +.
 var forms = []form{
 	{"class", func(a *app) any { return a.Class("java.lang.Integer") }, "-a class is never leaking"},
 	{"class loader", func(a *app) any { return a.Loader() }, "-A ClassLoader is never leaking"},
@@ -330,7 +330,8 @@ var forms = []form{
 // anyID matches the IDs in texts.
 var anyID = regexp.MustCompile(`@[0-9]+`)
 
-// TestForms checks the texts about objects with a rule, in each of their forms.
+// TestForms checks the texts about each object for which there is a rule, in
+// each of its forms.
 func TestForms(t *testing.T) {
 	for _, f := range forms {
 		a := newApp()

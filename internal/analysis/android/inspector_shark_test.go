@@ -22,7 +22,7 @@ import (
 //go:embed testdata/Inspections.java
 var inspections string
 
-// sharkSays has Shark's inspections of the objects of a dump, as lines of
+// sharkSays holds Shark's inspections of the objects in a dump, as lines of
 // texts.
 type sharkSays struct {
 	lines            map[uint64]string
@@ -58,7 +58,7 @@ func askShark(tb testing.TB, mode sharktest.Mode, paths []string) []sharkSays {
 	return all
 }
 
-// numbers reads the numbers between tabs, and sorts them.
+// numbers reads the numbers between tabs and returns them sorted.
 func numbers(tb testing.TB, text string) []uint64 {
 	tb.Helper()
 	list := []uint64{}
@@ -73,7 +73,7 @@ func numbers(tb testing.TB, text string) []uint64 {
 	return list
 }
 
-// lineOfInspection formats an inspection as a line of sharkSays.
+// lineOfInspection formats an inspection like a line of sharkSays.
 func lineOfInspection(s trace.Inspection) string {
 	var parts []string
 	for _, p := range []struct {
@@ -87,7 +87,7 @@ func lineOfInspection(s trace.Inspection) string {
 	return strings.Join(parts, "\t")
 }
 
-// inspect prepares an Inspector with the fields of contexts.
+// inspect prepares an Inspector that knows which fields hold contexts.
 func inspect(tb testing.TB, g *heap.Graph, o android.InspectorOptions) *android.Inspector {
 	tb.Helper()
 	out, err := g.Outbound(tb.Context())
@@ -125,10 +125,11 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 	return list
 }
 
-// signed matches IDs of four bytes in Shark's form, which is signed.
+// signed matches IDs of four bytes as Shark prints them, which is as signed
+// numbers.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
-// ofShark converts a line of Shark to the form of our inspector.
+// ofShark converts a line of Shark's to the form of our inspector.
 func ofShark(line string) string {
 	return signed.ReplaceAllStringFunc(line, func(id string) string {
 		n, _ := strconv.ParseInt(id[1:], 10, 64)
@@ -141,8 +142,8 @@ func sorted(line string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Split(line, "\t"))), "\t")
 }
 
-// compareShark compares all inspections of a dump with Shark's. The fields of a
-// class are in the order of their names only in the dumps of ART.
+// compareShark compares all inspections of a dump with Shark's. Only in dumps
+// by ART are the fields of a class in the order of their names.
 func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compared int) {
 	t.Helper()
 	i := inspect(t, g, android.InspectorOptions{Shark214: true})
@@ -169,10 +170,11 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 	return compared
 }
 
-// TestInspectorAsShark checks, for each object of many dumps, that the rules of
-// Shark 2.14 have the same result as Shark 2.14.
+// TestInspectorAsShark checks, for each object of many dumps, that our rules of
+// Shark 2.14 have the same result as Shark 2.14 itself.
 func TestInspectorAsShark(t *testing.T) {
-	// The omitted cases have the same objects, reached by other references.
+	// The omitted cases contain the same objects, which are reached by other
+	// references.
 	cases := slices.DeleteFunc(hproftest.LeakCases(), func(c hproftest.LeakCase) bool {
 		return strings.HasPrefix(c.Name, "known/") || strings.HasPrefix(c.Name, "mix/1")
 	})
@@ -203,7 +205,7 @@ func TestInspectorAsShark(t *testing.T) {
 	}
 }
 
-// TestInspectorAsSharkOnRecordedDumps checks the same for dumps of real phones
+// TestInspectorAsSharkOnRecordedDumps checks the same with dumps of real phones
 // and JVMs.
 func TestInspectorAsSharkOnRecordedDumps(t *testing.T) {
 	for mode, names := range map[sharktest.Mode][]string{

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// judged is a heap with inspectors for both sets of rules.
+// judged holds a heap and an inspector for each of the two sets of rules.
 type judged struct {
 	graph    *heap.Graph
 	ids      hproftest.IDs
@@ -46,8 +46,9 @@ func (j judged) object(tb testing.TB, r any) heap.Object {
 	return o
 }
 
-// says checks the texts of each set of rules about an object, as lines. + is a
-// reason why the object leaks, - a reason why it does not, = a label.
+// says checks the texts of each set of rules about an object, given as lines. +
+// marks a reason why the object leaks, - a reason why it does not, and = a
+// label.
 func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	t.Helper()
 	o := j.object(t, r)
@@ -63,7 +64,7 @@ func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	}
 }
 
-// leaks checks whether each set of rules finds that an object leaks.
+// leaks checks whether an object leaks by each set of rules.
 func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	t.Helper()
 	o := j.object(t, r)
@@ -95,7 +96,7 @@ func TestInspectorOfKitKat(t *testing.T) {
 	}
 }
 
-// TestInspectorOfJVM checks that in the dump of a JVM nothing leaks, and
+// TestInspectorOfJVM checks that no object in the dump of a JVM leaks, and that
 // threads have their names.
 func TestInspectorOfJVM(t *testing.T) {
 	for _, name := range []string{
@@ -129,7 +130,7 @@ func TestInspectorOfJVM(t *testing.T) {
 	}
 }
 
-// TestWatchedInJVM checks objects of a JVM that LeakCanary watches.
+// TestWatchedInJVM checks objects that LeakCanary watches in a JVM.
 func TestWatchedInJVM(t *testing.T) {
 	h := hproftest.Java(1)
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
@@ -150,8 +151,8 @@ func TestWatchedInJVM(t *testing.T) {
 	}
 }
 
-// TestWatchedWithoutUptime checks a dump that was not taken by LeakCanary, and
-// therefore has no uptime.
+// TestWatchedWithoutUptime checks a dump that was not taken by LeakCanary and
+// therefore does not contain its uptime.
 func TestWatchedWithoutUptime(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
@@ -167,8 +168,8 @@ func TestWatchedWithoutUptime(t *testing.T) {
 	j.leaks(t, "retained", screen, true, true)
 }
 
-// TestWatchedWithoutTimes checks that the object of a reference without times
-// is retained.
+// TestWatchedWithoutTimes checks that an object is considered retained if the
+// reference to it does not contain times.
 func TestWatchedWithoutTimes(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
@@ -242,8 +243,8 @@ func TestInspectedFragments(t *testing.T) {
 	}
 }
 
-// TestFragmentWithoutFields checks that the state is unknown if the dump lacks
-// the fields.
+// TestFragmentWithoutFields checks that the state is unknown if the dump does
+// not contain the fields.
 func TestFragmentWithoutFields(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("androidx.fragment.app.Fragment", nil, "object mLifecycleRegistry", "object mMaxState")
@@ -258,8 +259,8 @@ func TestFragmentWithoutFields(t *testing.T) {
 	j.leaks(t, "fragment", r, false, false)
 }
 
-// TestInspectorAndComponents checks that destroyed Components are leaking, and
-// that other activities, services and fragments are not.
+// TestInspectorAndComponents checks that destroyed Components are reported as
+// leaking, and that other activities, services and fragments are not.
 func TestInspectorAndComponents(t *testing.T) {
 	destroyed := 0
 	for seed := range uint64(24) {
@@ -308,7 +309,8 @@ func TestInspectedCompositions(t *testing.T) {
 		"=Composition disposal state unknown (no disposed or state field)", "")
 }
 
-// TestRenamedFlow checks the state under its name in kotlinx.coroutines 1.9.
+// TestRenamedFlow checks that the state is read from the field by its name in
+// kotlinx.coroutines 1.9.
 func TestRenamedFlow(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	enum := h.Declare("androidx.compose.runtime.Recomposer$State", h.Class("java.lang.Enum"))
@@ -388,7 +390,7 @@ func TestDecorContexts(t *testing.T) {
 }
 
 // TestResourceNames checks the names of the app's IDs, which LeakCanary saves
-// before it dumps.
+// before a dump.
 func TestResourceNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("shark.AndroidResourceIdNames", nil, "object resourceIds", "object names",
@@ -411,8 +413,8 @@ func TestResourceNames(t *testing.T) {
 	j.says(t, "view without an ID", none, about+after, about+after)
 }
 
-// TestInspectedBinders checks that a Binder held by native code is needed, and
-// that one in a list may leak.
+// TestInspectedBinders checks that a Binder that native code holds is needed,
+// and that a Binder in a list may leak.
 func TestInspectedBinders(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("com.shop.Sync$Stub", h.Class("android.os.Binder"))
@@ -453,8 +455,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestServicesOfUnknownState checks that without the ActivityThread's map the
-// state is unknown, and no service leaks.
+// TestServicesOfUnknownState checks that, without the ActivityThread's map, the
+// state of services is unknown and no service is reported as a leak.
 func TestServicesOfUnknownState(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	service := h.Service("com.shop.Sync", hproftest.Destroyed)
@@ -481,9 +483,9 @@ var inspectedClasses = []string{
 	"androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
 }
 
-// TestClassesWithoutFields checks that an object that has none of the fields
-// has no reasons and causes no failure. A field of the same name in a subclass
-// is a different field.
+// TestClassesWithoutFields checks that an object without any of the fields has
+// no reasons and causes no failure. A field of the same name in a subclass is a
+// different field.
 func TestClassesWithoutFields(t *testing.T) {
 	for _, class := range inspectedClasses {
 		h := hproftest.Java(1)
@@ -507,8 +509,8 @@ func TestClassesWithoutFields(t *testing.T) {
 	}
 }
 
-// TestCircles checks that the inspection ends if contexts wrap each other in a
-// cycle, or if the parents of views form a cycle.
+// TestCircles checks that the inspection terminates if contexts wrap each other
+// in a cycle, or if the parents of views form a cycle.
 func TestCircles(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	wrapper := h.Class("android.content.ContextWrapper")
@@ -541,9 +543,9 @@ func TestCircles(t *testing.T) {
 	}
 }
 
-// checkInspector checks what holds for any dump: texts are printable, leaking
-// objects have a reason, and answers do not depend on the order of inspections
-// and do not change when they are repeated.
+// checkInspector checks the properties that hold for any dump: texts are
+// printable, leaking objects have a reason, and answers neither depend on the
+// order of inspections nor change when they are repeated.
 func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 	t.Helper()
 	options := android.InspectorOptions{Shark214: old}
@@ -589,15 +591,15 @@ func checkTextsOf(t *testing.T, list []string) {
 	}
 }
 
-// mixes are the dumps of LeakMix, with the IDs of their objects. Each is made
-// only once, because making it takes longer than inspecting it.
+// mixes holds the dumps of LeakMix, with the IDs of their objects. Each dump is
+// created only once, because creating it takes longer than inspecting it.
 var mixes [64]struct {
 	once sync.Once
 	dump []byte
 	ids  []hprof.ID
 }
 
-// mixed returns the dump of a LeakMix, which must not be changed, and the IDs
+// mixed returns the dump of a LeakMix, which must not be modified, and the IDs
 // of its objects in order.
 func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
 	tb.Helper()
@@ -619,8 +621,8 @@ func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
 	return m.dump, m.ids
 }
 
-// redirect changes references of a dump with IDs of four bytes: it replaces
-// what looks like the ID of an object by another ID.
+// redirect changes references in a dump with IDs of four bytes: it replaces
+// bytes that look like the ID of an object with the ID of another object.
 func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	dump = slices.Clone(dump)
 	b := bytesOf(choices)
@@ -664,7 +666,7 @@ func FuzzInspector(f *testing.F) {
 	})
 }
 
-// TestInspectorEnds checks that the work ends if the context is cancelled.
+// TestInspectorEnds checks that the work stops when the context is canceled.
 func TestInspectorEnds(t *testing.T) {
 	for name, h := range map[string]*hproftest.Heap{
 		"android": hproftest.Android(hproftest.Phone{}), "jvm": hproftest.Java(1),

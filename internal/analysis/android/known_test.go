@@ -18,8 +18,9 @@ import (
 //go:embed testdata/KnownReferences.java
 var knownReferences string
 
-// builds returns all API levels with all manufacturers that matchers name, some
-// manufacturers that no matcher names, and an ID that a matcher names.
+// builds returns builds with all API levels, all manufacturers that matchers
+// name, some manufacturers that no matcher names, and an ID that a matcher
+// names.
 func builds() []trace.Build {
 	manufacturers := []string{
 		"HMD Global", "HUAWEI", "INFINIX", "LENOVO", "LGE", "Meizu", "motorola", "NVIDIA", "OnePlus", "Razer", "realme",
@@ -37,8 +38,8 @@ func builds() []trace.Build {
 	return all
 }
 
-// TestKnownReferencesAsShark compares with the matchers of Shark 2.14 that
-// apply to each build.
+// TestKnownReferencesAsShark compares our matchers with those of Shark 2.14
+// that apply to each build.
 func TestKnownReferencesAsShark(t *testing.T) {
 	all := builds()
 	var lines strings.Builder
@@ -101,8 +102,8 @@ var (
 )
 
 // TestKnownReferencesAreWhole checks that each matcher has a description and a
-// source, that its names can occur in a dump, and that no build has two
-// matchers with one pattern.
+// source, that its names can occur in a dump, and that no two matchers for one
+// build have the same pattern.
 func TestKnownReferencesAreWhole(t *testing.T) {
 	checked := map[string]bool{}
 	for _, b := range builds() {
@@ -132,7 +133,8 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 	if !origin.MatchString(m.Source) {
 		t.Errorf("%s: source %q", m, m.Source)
 	}
-	// Threads have no class, and JNI globals no field.
+	// Patterns of threads do not name a class, and patterns of JNI globals do
+	// not name a field.
 	class, name := className.MatchString(m.Class), fieldName.MatchString(m.Name)
 	switch m.Kind {
 	case trace.JavaLocal:
@@ -149,7 +151,7 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 }
 
 // TestShark3MendsShark214 checks all differences between the lists, each on a
-// build to which it applies and on a build to which it does not.
+// build to which it applies and on a build to which it does not apply.
 func TestShark3MendsShark214(t *testing.T) {
 	const imm = "leak instance field android.view.inputmethod.InputMethodManager#mNextServedView"
 	webView := []string{
@@ -192,8 +194,9 @@ func TestShark3MendsShark214(t *testing.T) {
 	}
 }
 
-// TestUnknownBuild checks that a dump of an unknown build has no matcher that
-// only some builds have, in particular none of the oldest.
+// TestUnknownBuild checks that only matchers that apply to every build are used
+// for an unknown build; in particular, none that apply only to the oldest
+// builds are used.
 func TestUnknownBuild(t *testing.T) {
 	got := android.Matchers(trace.Build{})
 	for _, m := range got {
@@ -213,8 +216,8 @@ func TestUnknownBuild(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheCallersOwn checks that changing an answer does not change
-// the next one.
+// TestMatchersAreTheCallersOwn checks that a modified answer does not change
+// the next answer.
 func TestMatchersAreTheCallersOwn(t *testing.T) {
 	for name, ask := range map[string]func() []trace.Matcher{
 		"Android": func() []trace.Matcher { return android.Matchers(trace.Build{SDK: 30}) },

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// webp returns the head of a WebP file, as in RFC 9649.
+// webp returns the header of a WebP file, as specified in RFC 9649.
 func webp(chunk string, body ...byte) []byte {
 	b := append([]byte("RIFF\x00\x01\x00\x00WEBP"+chunk), 0, 1, 0, 0)
 	return append(append(b, body...), make([]byte, 20)...)
@@ -54,8 +54,8 @@ func TestPictureSize(t *testing.T) {
 	}
 }
 
-// FuzzPictureSize checks that the size agrees with the standard library, if the
-// library reads a size.
+// FuzzPictureSize checks that the size is the same as the one that the standard
+// library reads, if it reads any.
 func FuzzPictureSize(f *testing.F) {
 	var b bytes.Buffer
 	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 5)))

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestKitKat checks what is known about a recorded dump of Android 4.4.
+// TestKitKat checks known facts about a recorded dump of Android 4.4.
 func TestKitKat(t *testing.T) {
 	s := read(t, loadRecorded(t, "leak_service_binder.hprof"), android.Options{})
 	if len(s.Warnings) > 0 {
@@ -66,8 +66,7 @@ func TestKitKat(t *testing.T) {
 	}
 }
 
-// TestStacks compares the stacks of a JVM with what another tool printed of
-// them.
+// TestStacks compares the stacks of a JVM with those that another tool printed.
 func TestStacks(t *testing.T) {
 	want := map[string]int{}
 	stack := regexp.MustCompile(`(?m)^Thread \d+\n((?:  at .*\n)+)`)
@@ -151,7 +150,7 @@ func TestPlainly(t *testing.T) {
 	}
 }
 
-// plainCount counts objects of a plainly parsed dump.
+// plainCount counts objects in a dump that was parsed by the plain reader.
 type plainCount struct {
 	graph                             *hproftest.Graph
 	threads                           map[hprof.ID]bool
@@ -194,7 +193,7 @@ func (c *plainCount) count(id hprof.ID, n *hproftest.Node) {
 }
 
 // TestConverted reads the output of AOSP's hprof-conv, which is still
-// recognized as Android's.
+// recognized as an Android dump.
 func TestConverted(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30, Process: "com.shop:push"})
 	s, _ := made(t, h, hproftest.Form{Converted: true}, android.Options{})
@@ -205,7 +204,7 @@ func TestConverted(t *testing.T) {
 		android.Options{}); s.Metadata.Runtime != android.RuntimeJVM {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
-	// This is like dvmless: a dump of ART without an app.
+	// The dump resembles that of dvmless: a dump of ART without an app.
 	if s, _ = made(t, hproftest.Java(1), hproftest.Form{},
 		android.Options{}); s.Metadata.Runtime != android.RuntimeAndroid {
 		t.Errorf("metadata %s", text(t, s.Metadata))

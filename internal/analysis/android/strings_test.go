@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plainText reads a String of a plainly parsed dump.
+// plainText reads a String in a dump that was parsed by the plain reader.
 func plainText(g *hproftest.Graph, n *hproftest.Node) (units string, array hprof.ID, ok bool) {
 	array = hprof.ID(n.Fields[n.Class+".value"])
 	v := g.Nodes[array]
@@ -43,7 +43,7 @@ func plainText(g *hproftest.Graph, n *hproftest.Node) (units string, array hprof
 }
 
 // checkPlainStrings compares the counts of texts with those of an
-// implementation with maps.
+// implementation that uses maps.
 func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *android.Strings) {
 	t.Helper()
 	type use struct {
@@ -90,8 +90,8 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			t.Errorf("%d copies of %.60q are not reported", u.count, s)
 			continue
 		}
-		// Some runtimes include the headers of JVM arrays in the size; ART and
-		// Dalvik have no such headers.
+		// On some runtimes, the size includes the headers of JVM arrays; in ART
+		// and Dalvik, arrays do not have such headers.
 		if r := got.Repeated[i]; strings.HasPrefix(name, "leak") && r.WastedBytes != (u.count-1)*stringSize+
 			int64(max(len(u.arrays)-1, 0))*2*r.Length {
 			unlike++
@@ -109,7 +109,8 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 	}
 }
 
-// shown formats a text as in reports; it is a second implementation.
+// shown is a second implementation of the function that formats a text for
+// reports.
 func shown(s string) string {
 	units := utf16.Encode([]rune(s))
 	whole := len(units) <= 256
@@ -127,8 +128,9 @@ func shown(s string) string {
 }
 
 func TestStringsSharedArray(t *testing.T) {
-	// Texts of one array with more elements than are read at a time: in the
-	// middle, across pieces, the whole array, empty, and outside of the array.
+	// The texts are in an array with more elements than are read at a time.
+	// They are in the middle of a piece, across pieces, the whole array, empty,
+	// or outside of the array.
 	for _, size := range []int{100, 700_000} {
 		w := newWorld()
 		array := make([]uint16, size)
@@ -178,7 +180,8 @@ func TestStringsSharedArray(t *testing.T) {
 }
 
 func TestStringsBudget(t *testing.T) {
-	// Very many strings whose text is all of one large array.
+	// There are very many strings, and the text of each is all of one large
+	// array.
 	w := newWorld()
 	chars := w.chars(make([]uint16, 1<<20))
 	for range 2000 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// counted is a reader that counts the bytes read.
+// counted is a reader that counts the bytes that are read.
 type counted struct {
 	io.ReaderAt
 	bytes atomic.Int64
@@ -128,7 +128,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// failing is a reader that returns an error once it is switched on.
+// failing is a reader that returns errors once it is switched on.
 type failing struct {
 	io.ReaderAt
 	on atomic.Bool
@@ -170,8 +170,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestGone checks that a file that can no longer be read leads to an error, not
-// an empty answer.
+// TestGone checks that reading a file that is no longer readable results in an
+// error, not in an empty answer.
 func TestGone(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	r := &failing{ReaderAt: bytes.NewReader(dump)}
@@ -191,7 +191,7 @@ func TestGone(t *testing.T) {
 }
 
 // TestOwner checks that an object without a dominator has no owner, and that
-// the search for an owner ends in a long list.
+// the search for an owner stops in a long list.
 func TestOwner(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 23})
 	alone := h.Bitmap(hproftest.Picture{Width: 9, Height: 9})

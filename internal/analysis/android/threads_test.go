@@ -54,8 +54,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadNames checks the names of threads in several JDKs: a char[] up to
-// 8, fields in a holder since 19.
+// TestThreadNames checks the names of threads in several JDKs: the name is a
+// char[] up to JDK 8, and fields have been in a holder since JDK 19.
 func TestThreadNames(t *testing.T) {
 	w := newWorld()
 	w.class("java.lang.Thread", "java.lang.Object",

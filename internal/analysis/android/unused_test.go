@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestUnusedSlots checks that random collections add to the counts of an empty
-// app what their description implies.
+// TestUnusedSlots checks that random collections increase the counts of an
+// empty app by the amounts that their description implies.
 func TestUnusedSlots(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -45,7 +45,7 @@ func TestUnusedSlots(t *testing.T) {
 			content := h.Objects(object, make([]hproftest.Ref, slots)...)
 			switch i {
 			case 0, 1, 2:
-				// All of them share one array, which counts once.
+				// All of them share one array, which is counted once.
 				slots, used, content = 3, 0, shared
 			case 3:
 				content, slots = 0, 0
@@ -71,7 +71,7 @@ func TestUnusedSlots(t *testing.T) {
 			}
 		}
 		h.Hold("com.shop.All", "all", h.Objects(object, all...))
-		// A JVM's loader has a list of all classes.
+		// The class loader of a JVM holds a list of all classes.
 		without := app()
 		without.Declare("com.shop.Sessions", without.Class("java.util.HashMap"))
 		without.Hold("com.shop.All", "all", without.Objects(without.Class("java.lang.Object")))

@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a dump of a few classes. A test chooses the bytes of their objects.
+// world is a dump of a few classes, in which the test chooses the bytes of the
+// objects.
 type world struct {
 	buf     bytes.Buffer
 	w       *hproftest.Writer

@@ -2,11 +2,11 @@ package footprint
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// maxBytes is more than any phone has: a pebibyte, in bytes.
+// maxBytes is a pebibyte, in bytes: more than any phone has.
 const maxBytes = 1 << 50
 
-// times converts the number to another unit; the result is unknown if no phone
-// can have that much.
+// times multiplies the number, to convert it to another unit; the result is
+// unknown if it is larger than any phone can have.
 func times(v known.Int, n int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > maxBytes/n {
 		return known.Int{}
@@ -33,32 +33,33 @@ type Buffer struct {
 	KB    known.Int
 }
 
-// GraphicsReading is the graphics memory of a process at one time.
+// GraphicsReading describes the graphics memory of a process at one time.
 type GraphicsReading struct {
-	// Rows of meminfo. Android omits rows of zeros: if the caller has read a
-	// whole table, missing rows are 0.
+	// Rows of meminfo. Android omits rows that contain only zeros: if the
+	// caller has read a whole table, missing rows are 0.
 	EGLMtrackKB, GLMtrackKB, OtherMtrackKB, GfxDevKB known.Int
-	// CacheBytes is the size of the renderer's caches, GrallocKB that of the
-	// buffers that the process has mapped, and AllocatorKB that of the buffers
-	// that it allocated. All are from gfxinfo.
+	// CacheBytes is the size of the renderer's caches, GrallocKB is the size of
+	// the buffers that the process has mapped, and AllocatorKB is the size of
+	// the buffers that it allocated. All three are from gfxinfo.
 	CacheBytes             known.Int
 	GrallocKB, AllocatorKB known.Int
 	Views, ViewRoots       known.Int
-	// GPUBytes is what the driver counts for the process, in dumpsys gpu.
+	// GPUBytes is the memory that the driver counts for the process, in dumpsys
+	// gpu.
 	GPUBytes known.Int
-	// Buffers are the buffers, or some of them, that SurfaceFlinger has
-	// allocated for all processes; BuffersRead is true if the complete list was
-	// read.
+	// Buffers lists the buffers, or some of them, that SurfaceFlinger has
+	// allocated for all processes; BuffersRead reports whether the complete
+	// list was read.
 	Buffers     []Buffer
 	BuffersRead bool
-	// Imported are the buffers that SurfaceFlinger has mapped, including those
-	// of windows if apps allocate their own (Android 12 and later).
+	// Imported lists the buffers that SurfaceFlinger has mapped, including
+	// those of windows if apps allocate their own (Android 12 and later).
 	Imported     []Buffer
 	ImportedRead bool
 	// Package is the package of the process, or the name of the process. If it
-	// is empty, no layer is attributed to another app.
+	// is empty, layers are not attributed to other apps.
 	Package string
-	// Why is the reason why a source could not be read.
+	// Why holds, for each source that could not be read, the reason.
 	Why map[Channel]string
 }
 
@@ -68,9 +69,9 @@ type quantity struct {
 	name   string
 	unit   Unit
 	value  func(r *GraphicsReading) known.Int
-	// whole is true for a number of the whole device, not of the process. newer
-	// is true for a number that older releases lack, so that its absence is not
-	// reported.
+	// whole reports whether the number is about the whole device, not about the
+	// process. newer reports whether older releases lack the number, in which
+	// case its absence is not reported.
 	whole, newer bool
 }
 
@@ -101,8 +102,8 @@ var quantities = []quantity{
 		value: func(r *GraphicsReading) known.Int { return sumOf(r.Imported, r.ImportedRead) }},
 }
 
-// sumOf returns the sum of all buffers, which is unknown if one of them is
-// unknown.
+// sumOf returns the sum of the sizes of all buffers, which is unknown if the
+// size of any buffer is unknown.
 func sumOf(list []Buffer, read bool) known.Int {
 	if !read {
 		return known.Int{}

@@ -33,7 +33,7 @@ func TestSimplifyLayer(t *testing.T) {
 	}
 }
 
-// graphicsOf returns a reading in which everything is known.
+// graphicsOf returns a reading in which all values are known.
 func graphicsOf(n int64, buffers ...Buffer) GraphicsReading {
 	return GraphicsReading{
 		EGLMtrackKB: known.Of(n), GLMtrackKB: known.Of(n), OtherMtrackKB: known.Of(n), GfxDevKB: known.Of(n),
@@ -94,7 +94,8 @@ func TestCompareGraphics(t *testing.T) {
 	}
 }
 
-// Without any reading, all numbers are unavailable, and none is zero.
+// Without any readings, all numbers are unavailable; none of them is reported
+// as zero.
 func TestNoGraphics(t *testing.T) {
 	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Channel]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
@@ -109,9 +110,9 @@ func TestNoGraphics(t *testing.T) {
 	}
 }
 
-// If apps allocate the buffers of windows, the list of imported buffers has
-// these buffers, and SurfaceFlinger has allocated only the buffers of the
-// screen.
+// If apps allocate the buffers of windows, the list of imported buffers
+// contains these buffers, and SurfaceFlinger itself has allocated only the
+// buffers of the screen.
 func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
 	screen := slices.Repeat([]Buffer{{"FramebufferSurface", known.Of(10200)}}, 3)
@@ -135,7 +136,7 @@ func TestImportedBuffers(t *testing.T) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 	// If one snapshot lacks the list of imported buffers, that list is not
-	// compared, because it has more buffers than the list of the other
+	// compared, because it contains more buffers than the list in the other
 	// snapshot.
 	for _, c := range [][2]bool{{true, false}, {false, true}} {
 		before, after := reading(4), reading(24)
@@ -175,7 +176,7 @@ func TestPackageOf(t *testing.T) {
 	}
 }
 
-// What another app draws is not growth of this process.
+// Buffers that another app draws are not counted as growth of this process.
 func TestForeign(t *testing.T) {
 	buffers := func(own, other, nobody int) []Buffer {
 		return slices.Concat(
@@ -226,7 +227,7 @@ func TestForeign(t *testing.T) {
 	if lines := g.Lines(5); !slices.Equal(lines, want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// Before Android 8 buffers have no owner: only their sum is known.
+	// Before Android 8, buffers do not name an owner: only the sum is known.
 	nameless := CompareGraphics(graphicsOf(1, Buffer{"", known.Of(5)}), graphicsOf(1, Buffer{"", known.Of(9)}))
 	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 ||
 		nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
@@ -234,7 +235,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// These are two effects of a window leak.
+// A window leak has these two effects.
 func TestGraphicsLines(t *testing.T) {
 	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", known.Of(13500)}}, 4)
 	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)
@@ -263,7 +264,7 @@ func randomBuffers(rng *rand.Rand) (list []Buffer) {
 	return list
 }
 
-// Each buffer is in one layer, and the layers sum up to the buffers.
+// Each buffer is in one layer, and the layers add up to all buffers.
 func TestLayerAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for round := range 2000 {
@@ -310,7 +311,7 @@ func checkLayers(t *testing.T, g GraphicsGrowth, before, after []Buffer) {
 	}
 }
 
-// Beyond the cap, layers are one row.
+// All layers beyond the cap are combined in one row.
 func TestOtherLayers(t *testing.T) {
 	var list []Buffer
 	for i := range maxLayers + 50 {

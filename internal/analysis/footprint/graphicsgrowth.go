@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Unit is what a row counts.
+// Unit is the unit of a row's number.
 type Unit string
 
 // The units.
@@ -28,9 +28,9 @@ type GraphicsRow struct {
 	// Buffers is the number of buffers of a layer.
 	BuffersBefore int64
 	BuffersAfter  int64
-	// Foreign is true if the process is not responsible: for a layer that names
-	// another app, or for a number of the whole device if the names of layers
-	// show their owners.
+	// Foreign reports whether the process is not responsible for the growth:
+	// either the row is a layer that names another app, or it is a number about
+	// the whole device and the names of layers show their owners.
 	Foreign bool
 }
 
@@ -42,20 +42,20 @@ type Incomparable struct {
 	Reason string
 }
 
-// GraphicsGrowth is the difference between two readings of one process. Its
-// lists begin with the largest growth; bytes come before counts.
+// GraphicsGrowth is the difference between two readings of one process. Each
+// list begins with the largest growth; bytes come before counts.
 type GraphicsGrowth struct {
-	// Rows must not be added up: they count the same memory in several ways.
+	// Rows must not be added up: they count the same memory in different ways.
 	Rows []GraphicsRow
-	// Layers are the buffers of SurfaceFlinger by layer, or the imported
-	// buffers if both snapshots have them; "(others)" is everything beyond the
-	// cap on names. Each buffer is counted in one layer.
+	// Layers lists the buffers allocated by SurfaceFlinger by layer, or the
+	// imported buffers if both snapshots contain them; "(others)" is the sum of
+	// all layers beyond the cap on names. Each buffer is counted in one layer.
 	Layers []GraphicsRow
-	// Unavailable are the numbers that are not available.
+	// Unavailable lists the numbers that are not available.
 	Unavailable []Incomparable
 }
 
-// CompareGraphics returns what grew.
+// CompareGraphics returns the growth between two readings.
 func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 	var g GraphicsGrowth
 	l := layersBetween(&before, &after)
@@ -93,8 +93,8 @@ func byUnit(a, b GraphicsRow) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnavailable returns why a number is unknown, in the words of its reader if
-// the reader had a reason.
+// whyUnavailable returns the reason why a number is unknown, in the words of
+// its reader if the reader reported one.
 func whyUnavailable(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:

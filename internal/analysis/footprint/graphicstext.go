@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	// maxUnseen bounds the lines of a summary about unavailable numbers;
-	// maxForeign bounds the lines about other growth on the device.
+	// maxUnseen is the maximum number of lines about unavailable numbers in a
+	// summary; maxForeign is the maximum number of lines about other growth on
+	// the device.
 	maxUnseen  = 4
 	maxForeign = 3
 )
 
-// Lines formats the growth as at most 12 short lines: what grew, including at
-// most top layers, what else grew on the device, and what is not available.
+// Lines formats the growth as at most 12 short lines: the numbers that grew,
+// including at most top layers, other growth on the device, and the numbers
+// that are not available.
 func (g *GraphicsGrowth) Lines(top int) []string {
 	unavailable := g.unavailable()
 	room := maxLines - len(unavailable)
@@ -50,7 +52,7 @@ func (g *GraphicsGrowth) Lines(top int) []string {
 	return append(lines, unavailable...)
 }
 
-// foreign returns lines about growth that the process is not responsible for.
+// foreign returns lines about growth for which the process is not responsible.
 func (g *GraphicsGrowth) foreign() (lines []string) {
 	for _, r := range g.Rows {
 		if r.Delta > 0 && r.Foreign {
@@ -113,7 +115,7 @@ func amount(n int64, unit Unit) string {
 	return text.KB(n >> 10)
 }
 
-// signedAmount is amount with the sign of a change.
+// signedAmount does the same as amount, with the sign of a change.
 func signedAmount(n int64, unit Unit) string {
 	if n > 0 {
 		return "+" + amount(n, unit)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// KeyOf returns an identity of what grew that is stable from run to run: the
-// SHA-256 of its kind and its name, shortened to 40 digits of lowercase hex.
-// Names of mappings contain nothing that changes from run to run.
+// KeyOf returns an identity, stable from run to run, of something that grew:
+// the SHA-256 of its kind and its name, shortened to 40 lowercase hexadecimal
+// digits. Names of mappings do not contain parts that change from run to run.
 func KeyOf(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + name + "\n"))
 	return hex.EncodeToString(sum[:20])
@@ -17,16 +17,17 @@ func KeyOf(kind, name string) string {
 
 // WithoutNumbers returns the name of a group of threads or of a layer without
 // the parts that change from run to run. These are numbers, which depend on
-// what was started before, even if all threads of a group have the same one
-// (pool-3-thread-*); addresses and hash codes; and what a runtime adds to the
-// name of a class that it generates (Cart$$Lambda$14/0x00007f31, $Proxy12).
+// what was started before, even if all threads of a group have the same number
+// (pool-3-thread-*); addresses and hash codes; and the parts that a runtime
+// adds to the name of a class that it generates (Cart$$Lambda$14/0x00007f31,
+// $Proxy12).
 func WithoutNumbers(name string) string {
 	return strings.TrimSpace(numbersOf.ReplaceAllString(name, ""))
 }
 
-// numbersOf matches numbers and stars, including separators in front of them.
-// Numbers are words of hex that contain a digit, as in isNumber, or digits at
-// the end of other words.
+// numbersOf matches numbers and asterisks, including separators in front of
+// them. Numbers are hexadecimal words that contain a digit, as in isNumber, or
+// digits at the end of other words.
 var numbersOf = regexp.MustCompile(
 	`(?:[@/$#+.:_-]*(?:\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]{5,}[0-9][0-9a-fA-F]*\b|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]{5,}\b|` +
 		`[0-9]+|\*))+`)

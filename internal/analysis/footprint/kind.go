@@ -7,25 +7,25 @@ type Kind string
 
 // The kinds.
 const (
-	// Heap is what malloc manages.
+	// Heap is the memory that malloc manages.
 	Heap Kind = "heap"
 	// Java is the memory of the runtime: the Java heap, its tables and compiled
-	// code. Android lists parts as .dex and .art mmap.
+	// code. Android lists parts of it as .dex mmap and .art mmap.
 	Java Kind = "java"
 	// Stack is the stacks of threads.
 	Stack Kind = "stack"
 	// Anonymous is memory without a name.
 	Anonymous Kind = "anonymous"
-	// Named is anonymous or shared memory that was given a name.
+	// Named is anonymous or shared memory that has a name.
 	Named Kind = "named"
 	// File is mapped files, and the .bss of libraries.
 	File Kind = "file"
-	// Device is memory of drivers. Android counts system properties here as
+	// Device is the memory of drivers. Android counts system properties here as
 	// well.
 	Device Kind = "device"
 )
 
-// allKinds are all kinds.
+// allKinds lists all kinds.
 var allKinds = []Kind{Heap, Java, Stack, Anonymous, Named, File, Device}
 
 const (
@@ -49,13 +49,13 @@ var kindPrefixes = []struct {
 	{"[anon:stack_and_tls:", Stack},
 	{"[anon:dalvik-", Java},
 	{"[", Named},
-	// Until Android 9 the runtime took its memory from ashmem, and malloc did
-	// for a while.
+	// Until Android 9, the runtime allocated its memory with ashmem, and for
+	// some time malloc did so too.
 	{"/dev/ashmem/dalvik-", Java},
 	{"/dev/ashmem/jit-zygote-cache", Java},
 	{"/dev/ashmem/libc malloc", Heap},
 	{"/dev/ashmem", Named},
-	// The kernel's name of shared memory without a name (mm/shmem.c,
+	// The kernel uses this name for shared memory without a name (mm/shmem.c,
 	// shmem_zero_setup).
 	{"/dev/zero", Anonymous},
 	{"/dev/", Device},
@@ -87,8 +87,8 @@ func kindOf(name []byte) Kind {
 	return Named
 }
 
-// anonymous reports whether a name stands for memory without a name; showmap
-// writes words for it.
+// anonymous reports whether a name stands for memory without a name, for which
+// showmap writes words.
 func anonymous(name []byte) bool {
 	switch string(name) {
 	case "", noName, "[anon]", "[unknown]":
@@ -97,8 +97,8 @@ func anonymous(name []byte) bool {
 	return false
 }
 
-// isLibrary reports whether unnamed memory after a file with this name is the
-// .bss of the file.
+// isLibrary reports whether unnamed memory that follows a file with this name
+// is the .bss of the file.
 func isLibrary(name []byte) bool {
 	return bytes.HasSuffix(name, []byte(".so")) || bytes.Contains(name, []byte(".so."))
 }

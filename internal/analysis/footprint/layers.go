@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxLayers bounds the number of names of layers; maxLayerName bounds the
-	// length of a name, in bytes.
+	// maxLayers is the maximum number of layer names; maxLayerName is the
+	// maximum length of a name, in bytes.
 	maxLayers    = 1000
 	maxLayerName = 128
 
 	noLayer = "(no name)"
 )
 
-// layerSum has the buffers of one layer.
+// layerSum holds the buffers of one layer.
 type layerSum struct {
 	count   int64
 	bytes   int64
@@ -40,9 +40,9 @@ func (p *layerSum) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween returns the layers of the better of the lists that both
-// snapshots have. Only one list is used, because most buffers of one are also
-// in the other. It returns nil if no list is in both snapshots.
+// layersBetween returns the layers from the better of the lists that both
+// snapshots contain. Only one list is used, because most buffers in one list
+// are also in the other. It returns nil if neither list is in both snapshots.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:
@@ -53,7 +53,7 @@ func layersBetween(before, after *GraphicsReading) *layers {
 	return nil
 }
 
-// layers sums the buffers of both snapshots by the simplified names of their
+// layers adds up the buffers of both snapshots by the simplified names of their
 // layers.
 type layers struct {
 	before, after map[string]*layerSum
@@ -107,17 +107,19 @@ func (l *layers) sum(side map[string]*layerSum, name string) layerSum {
 	return layerSum{}
 }
 
-// haveNames reports whether the layers have names, which show their owners.
+// haveNames reports whether the layers have names, from which their owners can
+// be determined.
 func (l *layers) haveNames() bool {
 	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
 }
 
-// OtherApp is the name of the layers of other apps whose names were not kept.
+// OtherApp is the name under which layers of other apps are combined if their
+// names were not kept.
 const OtherApp = "(another app)"
 
-// foreign reports whether a layer names the package of an app other than the
-// process's, or is OtherApp. A process that chooses its own name has its
-// package in front of it (com.google.android.gms.persistent); a process whose
+// foreign reports whether a layer names the package of an app other than that
+// of the process, or is OtherApp. If a process chooses its own name, the name
+// begins with its package (com.google.android.gms.persistent); a process whose
 // name is not a package draws for all apps.
 func foreign(layer, process string) bool {
 	pkg := packageOf(layer)
@@ -141,8 +143,8 @@ func packageOf(layer string) string {
 	}
 }
 
-// isPackage reports whether a name can be an app's: two or more words, each of
-// which begins with a letter.
+// isPackage reports whether a name can be the package of an app: two or more
+// words, each of which begins with a letter.
 func isPackage(name string) bool {
 	words := strings.Split(name, ".")
 	for _, w := range words {
@@ -157,9 +159,9 @@ func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 
 
 func ofPackage(r rune) bool { return asciiLetter(r) || r >= '0' && r <= '9' || r == '_' || r == '.' }
 
-// simplifyLayer replaces addresses, and numbers that are separate words, by a
-// star, because they change each time (SurfaceView[com.shop/.Main]#12(BLAST
-// Consumer)12). It is idempotent.
+// simplifyLayer replaces addresses, and numbers that are separate words, with
+// an asterisk, because they change each time
+// (SurfaceView[com.shop/.Main]#12(BLAST Consumer)12). It is idempotent.
 func simplifyLayer(layer string) string {
 	text := printableLayer(layer)
 	var b strings.Builder
@@ -200,8 +202,8 @@ func isNumber(word string) bool {
 	return len(word) >= 6 && strings.ContainsAny(word, digits) && strings.Trim(word, digits+letters) == ""
 }
 
-// printableLayer returns a name from a device as printable text of limited
-// length.
+// printableLayer returns a name that was read from a device as printable text
+// of limited length.
 func printableLayer(name string) string {
 	return text.Head(strings.TrimSpace(name[:min(len(name), 4*maxLayerName)]), maxLayerName)
 }

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// maxRows bounds the names of one map; an Android app has about a thousand.
+	// maxRows is the maximum number of names in one map; an Android app has
+	// about a thousand.
 	maxRows = 20_000
-	// maxAdded bounds the mappings that are summed. The kernel allows 65,530
-	// (vm.max_map_count).
+	// maxAdded is the maximum number of mappings that are added up. The kernel
+	// allows 65,530 (vm.max_map_count).
 	maxAdded = 1 << 21
 )
 
@@ -19,7 +20,7 @@ const (
 type Usage struct {
 	PSS, SwapPSS known.Int
 	// Size is the total length of the mappings. PrivateDirty is the memory that
-	// only this process has, without swap.
+	// no other process shares, without swap.
 	Size, PrivateDirty known.Int
 }
 
@@ -27,7 +28,8 @@ type Usage struct {
 type Mapping struct {
 	// Name is the kernel's name. Add does not keep a reference to it.
 	Name []byte
-	// Start and End are 0 if unknown: showmap sums by name.
+	// Start and End are 0 if they are unknown: showmap combines mappings by
+	// name.
 	Start, End uint64
 	Perms      [4]byte
 	// Mappings is the number of mappings in the row; 0 means one.
@@ -35,8 +37,8 @@ type Mapping struct {
 	Usage
 }
 
-// Map is the memory map of a process at one time, summed by names. Its memory
-// is bounded by the number of different names.
+// Map is the memory map of a process at one time, with its mappings added up by
+// name. Its size in memory is bounded by the number of different names.
 type Map struct {
 	most    int
 	rows    map[mapKey]*mapSums
@@ -46,8 +48,8 @@ type Map struct {
 	flaws   mapFlaws
 }
 
-// mapKey identifies rows. from is the original name of a .bss that was assigned
-// to a file.
+// mapKey identifies a row. from is the original name of a .bss that was
+// assigned to a file.
 type mapKey struct {
 	name string
 	kind Kind
@@ -55,10 +57,10 @@ type mapKey struct {
 }
 
 type mapSums struct {
-	// file is the mapped file, "" for other memory.
+	// file is the mapped file, or "" for other memory.
 	file string
 	// example is one of the original names. It is the first in alphabetical
-	// order, so that the order of the mappings does not matter.
+	// order, so it does not depend on the order of the mappings.
 	example []byte
 	sum     Sum
 }
@@ -82,9 +84,9 @@ func NewMap() *Map { return &Map{most: maxRows, rows: map[mapKey]*mapSums{}} }
 // total returns the sum of all mappings.
 func (m *Map) total() Sum { return m.sum }
 
-// Add counts a mapping. Mappings with addresses must be added in order, as in
-// smaps, because .bss belongs to the file just before it. Add allocates only
-// for new names.
+// Add counts a mapping. Mappings with addresses must be added in the order of
+// their addresses, as in smaps, because .bss belongs to the file just before
+// it. Add allocates memory only for new names.
 func (m *Map) Add(x Mapping) {
 	name := trim(x.Name[:min(len(x.Name), maxRaw)])
 	sum := m.measure(x)
@@ -123,7 +125,8 @@ func (m *Map) find(kind Kind, from string) (mapKey, *mapSums) {
 	return mapKey{string(m.scratch), kind, from}, nil
 }
 
-// make starts a row. Beyond the cap, everything of one kind is one row.
+// make creates a row. Beyond the cap, all names of one kind are combined in one
+// row.
 func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 	r := new(mapSums)
 	if k.kind == File {
@@ -140,11 +143,11 @@ func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 	return k, r
 }
 
-// bss returns the name of memory that belongs to the file before it, or "".
-// Android assigns unnamed memory to the library that ends where the memory
-// begins, and does not handle [anon:.bss], the linker's name for it (bionic
-// linker_phdr.cpp). Here only the first writable unnamed mapping is a .bss, so
-// that growth in many mappings is not attributed to a library.
+// bss returns the name of a mapping's memory if it belongs to the file before
+// the mapping, or "". Android assigns unnamed memory to the library that ends
+// where the memory begins, and does not handle [anon:.bss], the linker's name
+// for it (bionic linker_phdr.cpp). Here, only the first writable unnamed
+// mapping is a .bss, so growth in many mappings is not attributed to a library.
 func (m *Map) bss(name []byte, x Mapping) string {
 	if m.last.file == "" || x.Start == 0 || x.Start != m.last.end {
 		return ""

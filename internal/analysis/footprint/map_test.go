@@ -37,7 +37,7 @@ func inOrder(start uint64, list ...Mapping) []Mapping {
 	return list
 }
 
-// mapRows formats each row that uses something as "kind name kB".
+// mapRows formats each row that is not empty as "kind name kB".
 func mapRows(m *Map) string {
 	g := CompareMaps(NewMap(), m)
 	slices.SortFunc(g.Rows, func(a, b MapRow) int { return strings.Compare(a.Name, b.Name) })
@@ -172,8 +172,8 @@ func TestBss(t *testing.T) {
 	}
 }
 
-// A snapshot with addresses and a snapshot without are compared by what both
-// contain.
+// A snapshot with addresses and a snapshot without addresses are compared by
+// what both contain.
 func TestAddressesOnOneSide(t *testing.T) {
 	list := []Mapping{testMapping("/a.so", 10, 0), testMapping(bssName, 5, 0)}
 	with, without := mapOf(inOrder(0x1000, slices.Clone(list)...)...), mapOf(list...)
@@ -195,7 +195,7 @@ var mappingNames = []string{
 	"/dmabuf:", "\x1b%d",
 }
 
-// randomMappings makes a memory map: some libraries with their .bss.
+// randomMappings creates a memory map: some libraries with their .bss.
 func randomMappings(rng *rand.Rand) (units []mappingUnit) {
 	for i := range 1 + rng.IntN(60) {
 		name := mappingNames[rng.IntN(len(mappingNames))]
@@ -227,7 +227,7 @@ func randomMapping(rng *rand.Rand, name string) Mapping {
 	return x
 }
 
-// testTotal sums up mappings in the simplest way.
+// testTotal adds up mappings in the simplest way.
 func testTotal(units []mappingUnit) (s Sum) {
 	for _, u := range units {
 		for _, x := range u {
@@ -245,8 +245,8 @@ func testTotal(units []mappingUnit) (s Sum) {
 
 func flatMap(units []mappingUnit) *Map { return mapOf(slices.Concat(units...)...) }
 
-// The memory attributed to rows sums up to the measured memory, for any maps,
-// in any order of their parts and however the maps are split.
+// The memory attributed to rows adds up to the measured memory, for any maps,
+// in any order of their parts, and however the mappings are split.
 func TestMapAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
@@ -278,7 +278,7 @@ func TestMapAttribution(t *testing.T) {
 	}
 }
 
-// refillMap adds all mappings to a map with another cap.
+// refillMap adds all mappings to a map with a different cap.
 func refillMap(small *Map, units []mappingUnit) *Map {
 	m := NewMap()
 	m.most = small.most
@@ -290,7 +290,7 @@ func refillMap(small *Map, units []mappingUnit) *Map {
 	return m
 }
 
-// cutUnits splits one mapping in two adjacent ones.
+// cutUnits splits one mapping into two adjacent ones.
 func cutUnits(rng *rand.Rand, units []mappingUnit) []mappingUnit {
 	i := rng.IntN(len(units))
 	x := units[i][0]
@@ -348,7 +348,8 @@ func checkSums(t *testing.T, g MapGrowth) {
 	}
 }
 
-// Beyond the cap, the names of each kind are one row, and memory stays bounded.
+// Beyond the cap, the names of each kind are combined in one row, and the
+// memory used stays bounded.
 func TestOtherMappings(t *testing.T) {
 	m := NewMap()
 	for i := range maxRows + 500 {
@@ -372,7 +373,7 @@ func TestOtherMappings(t *testing.T) {
 	}
 }
 
-// Impossible numbers are unknown, and sums do not overflow.
+// Impossible numbers are treated as unknown, and sums do not overflow.
 func TestHostileNumbers(t *testing.T) {
 	m := NewMap()
 	huge := Mapping{
@@ -427,7 +428,8 @@ func FuzzMappingName(f *testing.F) {
 	})
 }
 
-// BenchmarkAdd adds the mappings of an app to a map that knows their names.
+// BenchmarkAdd adds the mappings of an app to a map that already contains their
+// names.
 func BenchmarkAdd(b *testing.B) {
 	list := recordedMappings(b, "api36-memorylab-smaps.txt.gz")
 	m := mapOf(list...)

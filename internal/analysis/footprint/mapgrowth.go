@@ -30,8 +30,8 @@ func (s *Sum) add(t Sum) {
 	s.PrivateDirty += t.PrivateDirty
 }
 
-// Change has the sums of both maps. Delta is the growth of the cost in kB,
-// negative if it shrank.
+// Change holds the sums of both maps. Delta is the growth of the cost in kB,
+// negative if the cost decreased.
 type Change struct {
 	Before Sum
 	After  Sum
@@ -47,14 +47,15 @@ func (c *Change) add(d Change) {
 // MapRow stands for all mappings of one name and kind.
 type MapRow struct {
 	// Name is the name without the parts that differ in each mapping.
-	// "(anonymous)" is memory without a name, and "(others)" is everything
-	// beyond the cap. [bss] after the name of a file is the memory that follows
-	// the file.
+	// "(anonymous)" is memory without a name, and "(others)" is the sum of all
+	// names beyond the cap. [bss] after the name of a file is the memory that
+	// follows the file.
 	Name string
 	Kind Kind
 	// File is the mapped file to which the row belongs, or "" for other memory.
 	File string
-	// Example is one of the original names, printable, if it differs from Name.
+	// Example is one of the original names, made printable, if it differs from
+	// Name.
 	Example string
 	Change
 }
@@ -72,23 +73,23 @@ type FileRow struct {
 }
 
 // MapGrowth is the difference between two maps of one process. Each list begins
-// with the largest growth and ends with the largest shrinkage. The deltas of
-// Rows sum up to that of Total, and so do those of Kinds.
+// with the largest growth and ends with the largest decrease. The deltas of
+// Rows add up to the delta of Total, and so do the deltas of Kinds.
 type MapGrowth struct {
 	Rows  []MapRow
 	Kinds []KindRow
 	Files []FileRow
 	Total Change
-	// Grew is the sum of the rows that grew, and Shrank that of the rows that
-	// shrank, in kB. The sum of both is the delta of Total.
+	// Grew is the sum of the deltas of the rows that grew, and Shrank that of
+	// the rows that shrank, in kB. Together they add up to the delta of Total.
 	Grew   int64
 	Shrank int64
-	// Warnings describe what is unknown or not comparable.
+	// Warnings describe what is unknown or cannot be compared.
 	Warnings []error
 }
 
-// CompareMaps returns what grew between two maps of one process. It does not
-// change them.
+// CompareMaps returns the growth between two maps of one process. It does not
+// modify them.
 func CompareMaps(before, after *Map) MapGrowth {
 	// Without addresses the owner of a .bss is unknown, so .bss is not assigned
 	// to files in either map.
@@ -189,8 +190,8 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 	return list
 }
 
-// explained returns the share of all growth that the first rows account for,
-// from 0 to 1. It returns false if nothing grew.
+// explained returns the share, from 0 to 1, of all growth for which the first
+// rows account. It returns false if nothing grew.
 func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false
@@ -202,5 +203,5 @@ func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	return float64(sum) / float64(g.Grew), true
 }
 
-// fileOf returns the file in a name of kind File.
+// fileOf returns the file in a name of the kind File.
 func fileOf(name string) string { return strings.TrimSuffix(name, bss) }

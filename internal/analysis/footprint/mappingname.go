@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxRaw bounds a name as received, and maxMapping a name as reported, in
-	// bytes.
+	// maxRaw is the maximum length of a name as received, and maxMapping is the
+	// maximum length of a name as reported, in bytes.
 	maxRaw     = 4096
 	maxMapping = 256
 )
@@ -18,9 +18,9 @@ const (
 // without the parts that differ in each mapping, and at most maxMapping bytes
 // long. It is idempotent.
 //
-// It repeats its changes, because one may enable another. Each makes the name
-// shorter, or reduces its digits and unprintable bytes, so the repetition
-// terminates.
+// It repeats its changes, because one change may make another possible. Each
+// change makes the name shorter, or reduces the number of digits and
+// unprintable bytes, so the repetition terminates.
 func simplifyMapping(name []byte) []byte {
 	for {
 		before := len(name)
@@ -33,8 +33,8 @@ func simplifyMapping(name []byte) []byte {
 	}
 }
 
-// trim removes blanks, and the suffix of a deleted file, because the mapping is
-// the same.
+// trim removes blanks, and also the suffix of a deleted file, because the
+// mapping is still the same.
 func trim(name []byte) []byte {
 	for {
 		cut := bytes.TrimSuffix(bytes.TrimSpace(name), []byte(deleted))
@@ -45,10 +45,10 @@ func trim(name []byte) []byte {
 	}
 }
 
-// uninstalled removes from the path of an app what each installation generates:
-// /data/app/~~42B3==/com.shop-2sB6VienT2XP9nnL4_ZFaw==/base.apk is
-// /data/app/com.shop/base.apk (frameworks/base PackageManagerServiceUtils.java,
-// getNextCodePath).
+// uninstalled removes the parts that each installation generates from the path
+// of an app: /data/app/~~42B3==/com.shop-2sB6VienT2XP9nnL4_ZFaw==/base.apk
+// becomes /data/app/com.shop/base.apk (frameworks/base
+// PackageManagerServiceUtils.java, getNextCodePath).
 func uninstalled(name []byte) []byte {
 	const app = "/app/"
 	for at := 0; ; {
@@ -80,8 +80,8 @@ func uninstalled(name []byte) []byte {
 	}
 }
 
-// installed returns the length of a package's name in the name of its folder,
-// which ends in a hash, or in a number before Android 8.
+// installed returns the length of the package name in the name of its
+// directory, which ends in a hash or, before Android 8, in a number.
 func installed(folder []byte) int {
 	i := bytes.LastIndexByte(folder, '-')
 	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 &&
@@ -94,10 +94,10 @@ func installed(folder []byte) int {
 	return len(folder)
 }
 
-// star replaces numbers that differ in each mapping by a star: addresses,
-// hashes, UUIDs, ids. A number in the name of a file usually belongs to the
-// name, unless it is long; in the name of other memory, a number that is a
-// separate word, or at the end, is an id.
+// star replaces numbers that differ in each mapping with an asterisk:
+// addresses, hashes, UUIDs, IDs. In the name of a file, a number usually
+// belongs to the name unless it is long; in the name of other memory, a number
+// that is a separate word, or at the end, is an ID.
 func star(name *[]byte) (changed bool) {
 	b, at := *name, 0
 	least := 1
@@ -135,7 +135,7 @@ func star(name *[]byte) (changed bool) {
 	return changed
 }
 
-// word returns the length of the letters and digits at the beginning of a text.
+// word returns the number of letters and digits at the beginning of a text.
 func word(b []byte) int {
 	for i, c := range b {
 		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c < utf8.RuneSelf {
@@ -145,8 +145,8 @@ func word(b []byte) int {
 	return len(b)
 }
 
-// hash reports whether a word is an address or at least half of an address,
-// including the first part of a UUID.
+// hash reports whether a word is an address, or at least half of one; this
+// includes the first part of a UUID.
 func hash(token []byte) bool {
 	number := bytes.TrimPrefix(token, []byte("0x"))
 	if hexes(number) != len(number) || len(number) == 0 {
@@ -155,7 +155,7 @@ func hash(token []byte) bool {
 	return len(number) < len(token) || len(number) >= 8 && bytes.ContainsAny(number, "0123456789")
 }
 
-// groups returns the length of what follows the first group of a UUID.
+// groups returns the length of the rest of a UUID after its first group.
 func groups(b []byte) (n int) {
 	for len(b) > n && b[n] == '-' {
 		w := word(b[n+1:])
@@ -167,8 +167,8 @@ func groups(b []byte) (n int) {
 	return n
 }
 
-// shorten keeps the beginning and the end of a name, because the end of a path
-// is the file.
+// shorten keeps the beginning and the end of a name, because a path ends with
+// the name of the file.
 func shorten(name []byte) []byte {
 	const gap = "…"
 	if len(name) <= maxMapping {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxWarnings bounds the warnings in a summary.
+	// maxWarnings is the maximum number of warnings in a summary.
 	maxWarnings = 3
-	// leastGrowth is the minimum growth in kB of a listed row.
+	// leastGrowth is the minimum growth of a listed row, in kB.
 	leastGrowth = 4
 )
 
@@ -20,7 +20,7 @@ var kindWords = map[Kind]string{
 }
 
 // Lines formats the growth as at most 12 short lines: the total, the kinds, at
-// most top rows that grew with their shares, and warnings.
+// most top rows that grew, with their shares, and warnings.
 func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",

@@ -49,7 +49,7 @@ warning: after: no mappings recorded`},
 	}
 }
 
-// Any summary has at most 12 lines.
+// No summary has more than 12 lines.
 func TestMapLinesAreFew(t *testing.T) {
 	before, after := NewMap(), NewMap()
 	for i := range 100 {

@@ -47,7 +47,8 @@ func recordedMappings(tb testing.TB, file string) (list []Mapping) {
 	return list
 }
 
-// This checks the totals of real files, which are recorded in their MANIFEST.
+// This checks the totals of real files against those recorded in their
+// MANIFEST.
 func TestRecordedTotals(t *testing.T) {
 	for file, want := range map[string]Sum{
 		"api36-memorylab-smaps.txt.gz":           {Mappings: 4068, PSS: 282363, SwapPSS: 162, PrivateDirty: 238524},
@@ -85,8 +86,8 @@ func TestRecordedKinds(t *testing.T) {
 			pss[r.Kind] -= r.After.PSS
 		}
 	}
-	// System properties are shared by all processes, so the part of this
-	// process changes by one kB within a minute.
+	// All processes share the system properties, so the share of this process
+	// changes by one kB within a minute.
 	if other := pss[Device] - 1908 - 460; pss[Heap] != 80860 || pss[Stack] != 2072 || other < -1 || other > 1 {
 		t.Errorf("%v", pss)
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// family has the names with one skeleton, and the truncations of such names.
+// family holds the names with one skeleton, and the truncated forms of such
+// names.
 type family struct {
 	skeleton string
 	members  []familyMember
@@ -24,7 +25,7 @@ type familyMember struct {
 	counts
 }
 
-// counts has the numbers of threads in both snapshots.
+// counts holds the numbers of threads in both snapshots.
 type counts struct {
 	before, after, fresh, ended, threads int
 }
@@ -37,7 +38,7 @@ func (c *counts) add(d counts) {
 	c.threads += d.threads
 }
 
-// families sorts names into families, in the order of their skeletons.
+// families groups names into families, sorted by their skeletons.
 func families(names map[string]*counts) []*family {
 	list := make([]familyMember, 0, len(names))
 	var skeletons []string
@@ -66,9 +67,9 @@ func families(names map[string]*counts) []*family {
 	return all
 }
 
-// whole finds the name of which another name is a truncation. It searches once
-// for each skeleton, and only among the skeletons that begin or end with it, so
-// that all searches together take linear time.
+// whole finds the full name for a truncated name. It searches once for each
+// skeleton, and only among the skeletons that begin or end with it, so all
+// searches together take linear time.
 type whole struct {
 	forward, backward []string
 	found             map[string]string
@@ -85,9 +86,9 @@ func newWhole(skeletons []string) *whole {
 	return w
 }
 
-// of returns the skeleton to which a name belongs, and the index in it of the
-// name's first number. This is the name's own skeleton or, if the name may be
-// truncated, the longest skeleton that extends it.
+// of returns the skeleton to which a name belongs, and the index in the
+// skeleton of the name's first number. The skeleton is the name's own or, if
+// the name may be truncated, the longest one that extends it.
 func (w *whole) of(n *threadName) (skeleton string, shift int) {
 	if !n.cut {
 		return n.skeleton, 0
@@ -111,9 +112,9 @@ func (w *whole) search(n *threadName) string {
 	return cmp.Or(found, n.skeleton)
 }
 
-// longest returns the longest text of a sorted list that begins with another
-// text and differs from it, the first if there are several, or "" if there is
-// none.
+// longest returns the longest text in a sorted list that begins with the given
+// text and differs from it. If there are several, it returns the first; if
+// there are none, "".
 func longest(sorted []string, start string) (found string) {
 	i, _ := slices.BinarySearch(sorted, start)
 	for _, s := range sorted[i:] {
@@ -134,7 +135,7 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// at returns a number of a member by its index in the family, or "*" if the
+// at returns the number of a member at an index in the family, or "*" if the
 // number was truncated.
 func (m *familyMember) at(i int) string {
 	if i -= m.shift; i < 0 || i >= len(m.numbers) {
@@ -143,7 +144,7 @@ func (m *familyMember) at(i int) string {
 	return m.numbers[i]
 }
 
-// differ reports for each number of the skeleton whether it differs between
+// differ reports, for each number in the skeleton, whether it differs between
 // threads: either two threads have different numbers, or the number may be
 // truncated.
 func (f *family) differ() []bool {
@@ -160,7 +161,7 @@ func (f *family) differ() []bool {
 	return list
 }
 
-// pattern returns the skeleton with a star for each number that differs.
+// pattern returns the skeleton with an asterisk for each number that differs.
 func (f *family) pattern(differ []bool) string {
 	text := fillIn(f.skeleton, func(i int) string {
 		if differ[i] {
@@ -169,14 +170,14 @@ func (f *family) pattern(differ []bool) string {
 		return f.members[0].at(i)
 	})
 	// If there are several threads and all names have the maximum length, the
-	// names are truncated.
+	// names are considered truncated.
 	if f.all && f.threads > 1 && !strings.HasSuffix(text, "*") {
 		text += "*"
 	}
 	return text
 }
 
-// group makes the group of a family.
+// group returns the thread group of a family.
 func (f *family) group() ThreadGroup {
 	differ := f.differ()
 	var sum counts

@@ -11,7 +11,8 @@ const (
 	// at its end (include/linux/sched.h). A name of this length may be
 	// truncated.
 	commLen = 15
-	// maxThreadName bounds a name that is not from the kernel.
+	// maxThreadName is the maximum length of a name that is not from the
+	// kernel.
 	maxThreadName = 64
 )
 
@@ -58,9 +59,10 @@ func printableThread(comm string) string {
 	return text.Printable(comm[:min(len(comm), maxThreadName)])
 }
 
-// ofBinder returns the position of the number of a thread of a binder pool, or
-// 0 for other threads. This is the only number in hex (frameworks/native
-// libs/binder/ProcessState.cpp, makeBinderThreadName: "%s:%d_%X").
+// ofBinder returns the position of the number in the name of a thread of a
+// binder pool, or 0 for other threads. This is the only hexadecimal number
+// (frameworks/native libs/binder/ProcessState.cpp, makeBinderThreadName:
+// "%s:%d_%X").
 func ofBinder(text string) int {
 	pool, rest, _ := strings.Cut(text, ":")
 	pid, hex, _ := strings.Cut(rest, "_")
@@ -71,9 +73,9 @@ func ofBinder(text string) int {
 	return len(text) - len(hex)
 }
 
-// front reports whether the beginning may be truncated: Android's runtime keeps
-// the end of a name that has a dot but no @ (art libartbase/base/utils.cc,
-// SetThreadName).
+// front reports whether the beginning of the name may be truncated: Android's
+// runtime keeps only the end of a name that contains a dot but no @ (art
+// libartbase/base/utils.cc, SetThreadName).
 func (n *threadName) front() bool {
 	return n.cut && strings.Contains(n.skeleton, ".") && !strings.Contains(n.skeleton, "@")
 }
@@ -84,7 +86,7 @@ func (n *threadName) open(i int) bool {
 		n.front() && i == 0 && n.skeleton[0] == digitMark
 }
 
-// fillIn replaces the 0 bytes of a skeleton by numbers.
+// fillIn replaces the 0 bytes in a skeleton with numbers.
 func fillIn(skeleton string, number func(i int) string) string {
 	parts := strings.Split(skeleton, "\x00")
 	var b strings.Builder

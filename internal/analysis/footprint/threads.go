@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxThreads bounds the number of threads compared. It is more than a
-	// kernel can have (PID_MAX_LIMIT is 4,194,304 with 64 bits, Android's
-	// pid_max 32,768 or 65,536).
+	// maxThreads is the maximum number of threads compared. It is more than a
+	// kernel can have (PID_MAX_LIMIT is 4,194,304 on 64-bit kernels; Android's
+	// pid_max is 32,768 or 65,536).
 	maxThreads = 100_000
-	// maxParts bounds the parts of a group.
+	// maxParts is the maximum number of parts of a group.
 	maxParts = 5
 )
 
-// Thread is a thread: its id, and its name in the kernel.
+// Thread is a thread, with its ID and its name in the kernel.
 type Thread struct {
 	TID  int64
 	Name string
@@ -25,41 +25,41 @@ type Thread struct {
 
 func (t Thread) bounded() string { return t.Name[:min(len(t.Name), maxThreadName)] }
 
-// ThreadReading has the threads of a process at one time. If two threads have
-// the same id, the first one counts.
+// ThreadReading holds the threads of a process at one time. If two threads have
+// the same ID, only the first one counts.
 type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.
 	Stack known.Int
 }
 
-// ThreadPart stands for threads whose names have one pattern.
+// ThreadPart stands for the threads whose names match one pattern.
 type ThreadPart struct {
 	Pattern string
 	Before  int
 	After   int
 	Delta   int
-	// New is the number of ids that did not exist before; Ended is the number
-	// of ids that no longer exist. A renamed thread counts as neither.
+	// New is the number of IDs that did not exist before; Ended is the number
+	// of IDs that no longer exist. A renamed thread is counted in neither.
 	New   int
 	Ended int
 }
 
 // ThreadGroup stands for threads whose names differ only in numbers. Each
-// thread is in one group.
+// thread is in exactly one group.
 type ThreadGroup struct {
 	ThreadPart
-	// Example is one of the names, printable.
+	// Example is one of the names, made printable.
 	Example string
-	// Parts are used if several numbers differ: each part has the threads that
-	// differ only in the last number. The parts that grew most are listed, at
-	// most five.
+	// Parts is set if several numbers differ: each part contains the threads
+	// that differ only in the last number. It lists at most five parts, those
+	// that grew most.
 	Parts []ThreadPart
 }
 
 // ThreadGrowth is the difference between the threads of two snapshots.
 type ThreadGrowth struct {
-	// Groups are sorted by growth, largest first. Their numbers sum up to the
+	// Groups are sorted by growth, largest first. Their numbers add up to the
 	// totals below.
 	Groups []ThreadGroup
 	Before int
@@ -73,13 +73,13 @@ type ThreadGrowth struct {
 	Warnings []error
 }
 
-// CompareThreads returns which groups of threads grew between two snapshots of
-// one process.
+// CompareThreads returns the groups of threads that grew between two snapshots
+// of one process.
 //
-// The kernel keeps 15 bytes of a name. pool-12-thread-148 is then
+// The kernel keeps only 15 bytes of a name. pool-12-thread-148 then becomes
 // "pool-12-thread-", and pool-3-thread-12 and pool-3-thread-1 become the same.
-// So a name of 15 bytes belongs to the longer names of which it may be a
-// truncation, and a number at its end counts as one that differs.
+// Therefore a name of 15 bytes is grouped with the longer names of which it may
+// be a truncated form, and a number at its end is treated as one that differs.
 func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	g := ThreadGrowth{StackBefore: sane(before.Stack, maxKB), StackAfter: sane(after.Stack, maxKB)}
 	old, now := g.index(before, "before"), g.index(after, "after")
@@ -121,7 +121,7 @@ func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	return g
 }
 
-// Patterns returns for each thread the pattern of its group, and the number of
+// Patterns returns, for each thread, the pattern of its group and the number of
 // threads in the group.
 func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	names := map[string]*counts{}
@@ -147,9 +147,9 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	return patterns, sizes
 }
 
-// Rename sets the name of each group to the result of shown for its pattern and
-// its maximum number of threads. A part whose new name does not match that of
-// its group is removed.
+// Rename sets the pattern of each group to the result of shown for the pattern
+// and the maximum number of threads in the group. It removes the parts of a
+// group whose pattern changes, and each part whose own pattern would change.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]
@@ -164,7 +164,7 @@ func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	}
 }
 
-// index returns the names by ids.
+// index returns the names of the threads by ID.
 func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	names := make(map[int64]string, min(len(r.Threads), maxThreads))
 	if len(r.Threads) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// threadReading assigns consecutive ids to names, starting from an id.
+// threadReading assigns consecutive IDs to names, beginning with the given ID.
 func threadReading(from int64, names ...string) (r ThreadReading) {
 	for i, n := range names {
 		r.Threads = append(r.Threads, Thread{from + int64(i), n})
@@ -23,10 +23,10 @@ func threadReading(from int64, names ...string) (r ThreadReading) {
 	return r
 }
 
-// commOf truncates a name like the kernel.
+// commOf truncates a name as the kernel does.
 func commOf(name string) string { return name[:min(len(name), commLen)] }
 
-// tailOf truncates a name like Android's runtime.
+// tailOf truncates a name as Android's runtime does.
 func tailOf(name string) string {
 	if strings.Contains(name, ".") && !strings.Contains(name, "@") {
 		return name[max(len(name)-commLen, 0):]
@@ -41,7 +41,7 @@ func nameSeries(format string, from, to int) (names []string) {
 	return names
 }
 
-// patternsOf formats each group as "pattern number", the largest first.
+// patternsOf formats each group as "pattern number", largest first.
 func patternsOf(names ...string) string {
 	var list []string
 	for _, g := range CompareThreads(ThreadReading{}, threadReading(1, names...)).Groups {
@@ -200,8 +200,8 @@ func naiveRoot(comm string, all []string) (root string, front bool) {
 
 // naivePatterns computes the groups by their definition, thread by thread:
 // names that differ only in numbers belong together, and a truncated name
-// belongs to the longest name of which it may be a part. A number becomes a
-// star if two threads differ in it, or may differ.
+// belongs to the longest name of which it may be a part. A number becomes an
+// asterisk if it differs, or may differ, between two threads.
 func naivePatterns(all []string) map[string]int {
 	type aligned struct {
 		comm   string
@@ -296,7 +296,7 @@ func TestAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// Each thread is in one group, for any names in any order.
+// Each thread is in exactly one group, for any names in any order.
 func TestThreadSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 1000 {
@@ -333,7 +333,8 @@ func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	}
 }
 
-// Names that may all be parts of each other take no more time than other names.
+// Names that may all be parts of each other do not take longer than other
+// names.
 func TestHostileThreadNames(t *testing.T) {
 	var r ThreadReading
 	for i := range maxThreads + 10 {

@@ -2,7 +2,7 @@ package footprint
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// sane returns the number, or an unknown one if it is not from 0 to most.
+// sane returns the number, or an unknown one if it is not between 0 and most.
 func sane(v known.Int, most int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > most {
 		return known.Int{}
@@ -14,7 +14,7 @@ const (
 	// maxKB is a petabyte, in kB: more than any phone has, and small enough for
 	// sums not to overflow.
 	maxKB = 1 << 40
-	// maxLines bounds the lines of a summary.
+	// maxLines is the maximum number of lines in a summary.
 	maxLines = 12
 )
 

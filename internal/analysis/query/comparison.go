@@ -1,6 +1,6 @@
 // Package query selects objects by the values of their fields: `state=CLOSED`
 // or `total>100`, compared according to the type of the field. It works on
-// unredacted texts; the caller must hide them if necessary.
+// unredacted texts; the caller must redact them if necessary.
 package query
 
 import (
@@ -15,12 +15,13 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Comparison is a field, an operator and the value that it is compared with.
+// Comparison is a field, an operator and the value with which the field is
+// compared.
 type Comparison struct {
 	Field, Operator, Value string
 }
 
-// operators are the operators of a comparison; if one is a prefix of another,
+// operators lists the operators of a comparison; if one is a prefix of another,
 // the longer one comes first.
 var operators = []string{"==", "!=", "<=", ">=", "=", "<", ">"}
 
@@ -48,7 +49,8 @@ func (c Comparison) String(show func(string) string) string {
 	return c.Field + c.Operator + show(c.Value)
 }
 
-// ordered reports whether the operator compares the order of two values.
+// ordered reports whether the operator depends on which of two values is
+// larger.
 func (c Comparison) ordered() bool { return c.Operator != "=" && c.Operator != "!=" }
 
 // ValueError is the error for a comparison whose value does not fit the field's
@@ -70,11 +72,12 @@ func (e *ValueError) Error() string {
 		e.Want)
 }
 
-// test is a comparison for fields of one type.
+// test is a comparison that is compiled for fields of one type.
 type test struct {
-	// passes compares the value of a field; it is nil if text is compared.
+	// passes reports whether the value of a field passes; it is nil if texts
+	// are compared.
 	passes func(heap.FieldValue) bool
-	// text is the text that a referenced String is compared with.
+	// text is the text with which a referenced String is compared.
 	text string
 }
 
@@ -96,7 +99,7 @@ func (c Comparison) testOf(t hprof.Type, idSize int) (test, error) {
 	return c.integerTest(t, 8*t.Size(idSize))
 }
 
-// equal compares a value in its printed form.
+// equal compares a value by its printed form.
 func (c Comparison) equal(text string) test {
 	return test{passes: func(v heap.FieldValue) bool { return (v.Text == text) == (c.Operator == "=") }}
 }
@@ -127,8 +130,8 @@ func parseID(s string) (hprof.ID, bool) {
 	return hprof.ID(id), err == nil
 }
 
-// quoted returns the text between double quotes; quotes are needed for a text
-// that looks like null or an ID.
+// quoted returns the text between double quotes, which are needed for a text
+// that looks like null or like an ID.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false

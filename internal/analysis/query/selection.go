@@ -20,24 +20,24 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return fmt.Sprintf("there is no field %s", e.Field) }
 
-// mostFields bounds the number of fields that an error lists.
+// mostFields is the maximum number of fields that an error lists.
 const mostFields = 1 << 10
 
 // Selection is the result of a query.
 type Selection struct {
 	// Objects are the objects that pass all comparisons, in the given order.
 	Objects []heap.Object
-	// Unread counts the Strings whose text is not in the dump. Such a String is
-	// neither equal to a text nor different from it.
+	// Unread is the number of Strings whose text is not in the dump. Such a
+	// String is neither equal to a text nor different from it.
 	Unread int
-	// Text reports for each comparison, by index, whether it compares texts of
-	// Strings.
+	// Text reports, for each comparison by its index, whether it compares texts
+	// of Strings.
 	Text []bool
 }
 
 // Select returns the objects that pass all comparisons. A field of a subclass
-// hides a field of the same name that a superclass declares. The error is a
-// *FieldError, a *ValueError, ctx's or the reader's.
+// hides a field of the same name in a superclass. A returned error is a
+// *FieldError or a *ValueError, or is from ctx or the reader.
 func Select(ctx context.Context, g *heap.Graph, objects []heap.Object, all []Comparison) (*Selection, error) {
 	s := &selector{
 		graph: g, name: g.Field("java.lang.Enum", "name"), all: all, tests: map[testKey]test{},
@@ -84,16 +84,16 @@ type pending struct {
 
 type selector struct {
 	graph *heap.Graph
-	// name is the field with the name of an enum constant; an enum may declare
-	// another field called name.
+	// name is the field that holds the name of an enum constant; the enum
+	// itself may declare another field called name.
 	name  *heap.Field
 	all   []Comparison
 	tests map[testKey]test
-	// met are the comparisons whose field at least one object has; fields are
-	// the fields of the first object.
+	// met marks the comparisons whose field exists in at least one object;
+	// fields holds the fields of the first object.
 	met    []bool
 	fields []string
-	// left are the objects that have passed so far.
+	// left holds the objects that have passed so far.
 	left    map[heap.Object]bool
 	pending [][]pending
 }
@@ -140,8 +140,8 @@ func (s *selector) test(i int, of hprof.Type) (t test, err error) {
 	return t, err
 }
 
-// apply reports whether a value passes, as far as this is known before texts
-// are read.
+// apply reports whether a value passes, as far as this can be determined before
+// texts are read.
 func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)
@@ -156,7 +156,7 @@ func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	return s.all[i].Operator == "!="
 }
 
-// nameConstants replaces the constants of enums by the Strings that name them.
+// nameConstants replaces enum constants with the Strings that hold their names.
 func (s *selector) nameConstants(ctx context.Context, list []pending) error {
 	var constants []heap.Object
 	for _, p := range list {

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// cart is an object as described by the test.
+// cart is an object that the test describes.
 type cart struct {
 	ref, text              hproftest.Ref
 	paid                   bool
@@ -37,8 +37,8 @@ var names = []string{
 	"", "a", "open", "closed", "closed ", "grün", "Привет", "a😀b", "null", "0x10", strings.Repeat("long text ", 9000),
 }
 
-// shop describes carts with random values; all fields but two belong to a
-// superclass.
+// shop describes carts with random values; all but two of the fields belong to
+// a superclass.
 func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 	base := h.Declare("com.shop.Base", nil, "boolean paid", "char grade", "float price", "double weight", "byte tiny",
 		"short small", "int count", "object name", "int hidden")
@@ -149,9 +149,9 @@ func ordered[T int64 | float64](op string, a, b T) bool {
 	return map[string]bool{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
 }
 
-// TestSelect compares random queries with the description, in dumps of each
-// runtime: a String of a JVM has a byte[] and a coder, and a String of a phone
-// has a char[] or ASCII.
+// TestSelect compares the results of random queries with the description, in
+// dumps of each runtime: a String of a JVM has a byte[] and a coder, and a
+// String of a phone has a char[] or ASCII.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	found, missed := 0, 0
@@ -220,8 +220,8 @@ func load(t *testing.T, data []byte) *heap.Graph {
 	return g
 }
 
-// TestSelectStripped checks that it is unknown whether a stripped text equals
-// another one, unless their lengths differ.
+// TestSelectStripped checks that a comparison with a stripped text has an
+// unknown result unless the lengths differ.
 func TestSelectStripped(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -268,7 +268,7 @@ func TestSelectStripped(t *testing.T) {
 	}
 }
 
-// withoutTexts replaces all characters by a filler, like strippers.
+// withoutTexts replaces all characters with a filler, as strippers do.
 func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	t.Helper()
 	header, records, err := hproftest.Parse(dump)
@@ -280,8 +280,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 		if r.Sub != hprof.SubPrimitiveArray {
 			continue
 		}
-		// In the dump, the text is preceded by a tag, the ID, a serial number,
-		// the length and the type (hprof.md).
+		// In the dump, the text follows a tag, the ID, a serial number, the
+		// length and the type (hprof.md).
 		at := r.Offset + 1 + header.IDSize + 4 + 4
 		data := out[at+1:][:len(r.Data)]
 		for i := range data {
@@ -294,8 +294,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	return out
 }
 
-// TestSelectErrors checks that an impossible field or value is an error, not an
-// empty answer.
+// TestSelectErrors checks that an impossible field or value results in an
+// error, not in an empty answer.
 func TestSelectErrors(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Java(1)
@@ -337,7 +337,8 @@ func TestSelectErrors(t *testing.T) {
 			}) {
 		t.Errorf("%v, %+v", err, e)
 	}
-	// A String without characters is neither equal nor different.
+	// A String without characters is neither equal to a text nor different from
+	// it.
 	for _, op := range []string{"=", "!="} {
 		s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Note"),
 			[]query.Comparison{{Field: "text", Operator: op, Value: "b"}})
