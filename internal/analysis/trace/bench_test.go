@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// ballast is a dump of about a million objects of all kinds.
+// ballast returns a dump of about a million objects of all kinds.
 func ballast(tb testing.TB) []byte {
 	tb.Helper()
 	h := hproftest.Java(1)

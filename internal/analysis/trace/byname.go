@@ -12,9 +12,9 @@ import (
 )
 
 // meeting is one way in which the search reaches an object. If there are
-// several ways, the best one is kept: the path with the fewest references;
-// among paths of equal length, the one whose names come first, compared from
-// the root down.
+// several ways, only the best one is kept: the path with the fewest references
+// or, among paths of equal length, the one whose names come first when compared
+// from the root down.
 type meeting struct {
 	// depth is the length of the path; from is the rank of the path to the
 	// previous object.
@@ -26,8 +26,8 @@ type meeting struct {
 	// class is the number of the object's class.
 	class  uint32
 	object heap.Object
-	// parent has the form of Search.parents; it is 0 if a better path was
-	// found.
+	// parent has the form of the entries of Search.parents; it is 0 if a better
+	// path was found.
 	parent uint32
 }
 
@@ -35,15 +35,15 @@ type meeting struct {
 // the paths to its objects.
 type byName struct {
 	*Search
-	// at describes a pending object, by Outbound.Number: its index in next,
-	// counted from 1; its index in later, with the highest bit set; or done.
+	// at describes a pending object, by the object's Outbound.Number: its index
+	// in next, plus 1; its index in later, with the highest bit set; or done.
 	at          []uint32
 	next, later []meeting
 	depth, rank uint32
 	// ended is true if all wanted objects were reached.
 	lasting, ended bool
-	// classes holds the names of classes by number: classes of instances first,
-	// then class objects, whose numbers are in objects.
+	// classes holds the names of classes by number. The classes of instances
+	// come first, then the class objects, whose numbers are in objects.
 	classes []string
 	objects map[heap.Object]uint32
 }
@@ -84,7 +84,7 @@ func (b *byName) roots() {
 	}
 }
 
-// rootOrder numbers the kinds of roots in Shark's order, which begins with
+// rootOrder numbers the kinds of roots in Shark's order, which starts with
 // threads.
 func rootOrder() (order [256]uint8) {
 	kinds := make([]hprof.SubTag, 0, len(rootNames))
@@ -102,7 +102,7 @@ func rootOrder() (order [256]uint8) {
 	return order
 }
 
-// levels processes one level after the other until only Low references remain.
+// levels processes the levels one by one until only Low references remain.
 func (b *byName) levels(ctx context.Context) error {
 	var level []meeting
 	for len(b.next) > 0 {
@@ -129,8 +129,8 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort sorts a level. The main order of its paths is by depth, then by from: if
-// an object is reached again, it keeps its position only if both are the same.
+// sort sorts a level, primarily by depth and then by from: if an object is
+// reached again, it keeps its position only if both are unchanged.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1
@@ -153,7 +153,7 @@ func (b *byName) expand(o heap.Object) {
 		return
 	}
 	b.reader.Read(o, func(e Edge) {
-		// Most references lead to finished objects, so their class is not
+		// Most references lead to finished objects, for which the class is not
 		// needed.
 		if n, ok := b.reader.outbound.Number(e.To); ok && b.at[n] != done {
 			b.meet(n,
@@ -175,8 +175,8 @@ func nameKind(k EdgeKind) uint8 {
 	return uint8(k)
 }
 
-// namePlace returns a number for the place of a field; the numbers are in the
-// order of the names.
+// namePlace returns a number for the place of a field; numbers are in the order
+// of the field names.
 func namePlace(e Edge) uint32 {
 	if (e.Kind == FieldEdge || e.Kind == StaticEdge) && e.Name == "" {
 		return e.Place
@@ -184,7 +184,8 @@ func namePlace(e Edge) uint32 {
 	return 0
 }
 
-// meet keeps the best path to each unfinished object, by the object's number.
+// meet keeps the best path to each unfinished object, which is identified by
+// its number.
 func (b *byName) meet(n uint32, m meeting, low bool) {
 	low = low && !b.lasting
 	switch at := b.at[n]; {
@@ -219,8 +220,8 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 	b.at[n] = uint32(len(b.next))
 }
 
-// compare orders paths; of two equal paths, the path to the object with the
-// lower number comes first, so that the order is total.
+// compare orders paths. Of two equal paths, the path to the object with the
+// lower number comes first, which makes the order total.
 func (b *byName) compare(x, y meeting) int {
 	switch {
 	case x.depth != y.depth:
@@ -248,8 +249,8 @@ func (b *byName) alike(x, y *meeting) bool {
 		(x.class == y.class || b.classes[x.class] == b.classes[y.class])
 }
 
-// class returns a number for an object's class; it ignores the parts of the
-// name that change from run to run.
+// class returns a number for the name of an object's class, ignoring the parts
+// of the name that change from run to run.
 func (b *byName) class(o heap.Object) uint32 {
 	if b.graph.IsClass(o) {
 		n, ok := b.objects[o]

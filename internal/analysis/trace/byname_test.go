@@ -14,8 +14,8 @@ import (
 )
 
 // TestByName compares a search by names with the plain one: both must find the
-// same objects. Each path must be as short as the plain one, without worse
-// references, and its names must come first among all such paths.
+// same objects. Each path must be as short as the plain one, must not have
+// worse references, and must have names that come first among all such paths.
 func TestByName(t *testing.T) {
 	several := 0
 	for seed := range uint64(seeds) {
@@ -32,7 +32,7 @@ func TestByName(t *testing.T) {
 			w.checkPath(seed, p)
 			got, want := w.label(p), best[p.Leak]
 			if len(want) == 0 {
-				// The object is reached by a reference that is followed last.
+				// A reference that is followed last reaches the object.
 				continue
 			}
 			if got != want[0] {
@@ -76,7 +76,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// label is a path written as its names, root first.
+// label is a path written as a list of its names, root first.
 func (w *world) label(p trace.Path) string {
 	text := w.rootLabel(p.Root)
 	for _, s := range p.Steps {
@@ -124,8 +124,8 @@ func (w *world) edgeLabel(e trace.Edge) string {
 	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
 }
 
-// firstNames returns the sorted names of all shortest paths to each object,
-// without references that are followed last.
+// firstNames returns, for each object, the names that come first among those of
+// all shortest paths without references that are followed last.
 func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
 	for _, r := range w.reader.Roots() {
@@ -147,8 +147,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 				if _, known := best[e.To]; known || e.Low {
 					return
 				}
-				// The first names of each object are enough to find those of
-				// the next objects.
+				// To find the first names of the next objects, the first names
+				// of each object are sufficient.
 				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
 			})
 		}

@@ -3,9 +3,10 @@ package trace
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
 // Collection describes how the instances of some classes hold their elements,
-// so that a path goes from the collection to an element and not through its
-// tables and nodes. Fields are named with the class that declares them; if a
-// dump does not have these fields, another implementation may match.
+// so a path can lead from the collection directly to an element instead of
+// through tables and nodes. Fields are named with the class that declares them.
+// If a dump does not have these fields, the entry for another implementation
+// may match.
 type Collection struct {
 	// Classes are the exact names of the collection's classes; subclasses may
 	// hold additional objects.
@@ -19,17 +20,18 @@ type Collection struct {
 	// Size is, for an Array, the field with the number of valid elements; the
 	// other elements are leftovers.
 	Size Member
-	// Nodes are the possible classes of nodes.
+	// Nodes lists the possible classes of nodes.
 	Nodes []Node
-	// Name is the name of elements that have no index: "key()", "element()".
+	// Name is the name of elements that have no index, such as "key()" or
+	// "element()".
 	Name string
 	// If Header is true, the first node is a header without an item.
 	Header bool
 	// KeysOnly omits the values of a map.
 	KeysOnly bool
-	// Matcher is the matcher for First.
+	// Matcher is the matcher that is assigned to the reference of First.
 	Matcher *Matcher
-	// Only, if set, selects the elements that count.
+	// Only, if set, selects the elements that are visited.
 	Only func(heap.Object) bool
 }
 
@@ -45,11 +47,11 @@ const (
 	Table
 	// Pairs is a single chain of nodes with keys and values.
 	Pairs
-	// Referent is a Reference whose referent is followed anyway, such as an
-	// animator's target. The referent is followed last.
+	// Referent is a Reference whose referent is followed although it is weak,
+	// such as an animator's target. The referent is followed last.
 	Referent
-	// First is a field that is followed before all others; Matcher marks it as
-	// a known leak.
+	// First is a field that is followed before all others; Matcher marks its
+	// reference as a known leak.
 	First
 	// FirstChain is a Chain that begins at the object itself. It is used if a
 	// First leads to this object.
@@ -64,15 +66,15 @@ type Member struct{ Class, Name string }
 type Node struct {
 	Class, Next, Key, Value string
 	// KeyClass is the class that declares Key if that class is not Class. Such
-	// a key is a referent, and a node whose key was cleared is stale.
+	// a key is a referent, and a node with a cleared key is stale.
 	KeyClass string
-	// First is the field that leads from a node that represents several nodes,
-	// such as the bin of a tree, to the first of them.
+	// First is the field of a node that represents several nodes, such as the
+	// bin of a tree; it leads to the first of these nodes.
 	First string
 }
 
-// collections are those of java.util, of OpenJDK and of Apache Harmony, which
-// Android had before 7.0 (Shark: OpenJdkInstanceRefReaders.kt,
+// collections are those of java.util, as implemented by OpenJDK and by Apache
+// Harmony, which Android used before 7.0 (Shark: OpenJdkInstanceRefReaders.kt,
 // ApacheHarmonyInstanceRefReaders.kt).
 var collections = []Collection{
 	{Classes: []string{"java.util.LinkedList"}, Shape: Chain, Head: Member{"java.util.LinkedList", "first"},
@@ -108,8 +110,8 @@ var collections = []Collection{
 		Head:    Member{"java.util.HashMap", "table"}, Nodes: hashNodes, Name: "element()", KeysOnly: true},
 }
 
-// hashNodes are the nodes of all implementations; trees of nodes maintain the
-// chain as well.
+// hashNodes lists the node classes of all implementations. Nodes that form
+// trees are also linked as a chain.
 var hashNodes = []Node{
 	{Class: "java.util.HashMap$Node", Next: "next", Key: "key", Value: "value"},
 	{Class: "java.util.HashMap$Entry", Next: "next", Key: "key", Value: "value"},

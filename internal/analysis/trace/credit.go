@@ -7,13 +7,13 @@ import (
 )
 
 // credits is the memory attributed to each leaking object that was found. It is
-// computed in the second phase of Shark 3. Objects that the roots reach without
-// passing a leaking object are not attributed. All other objects are credited
-// once, to the first leaking object that leads to them.
+// computed by the second phase of Shark 3. Objects that the roots reach without
+// passing a leaking object are not attributed. Every other object is credited
+// once, to the first leaking object that leads to it.
 type credits struct {
 	of map[heap.Object]heap.Size
-	// also holds the leaking objects that only other leaking objects reach, by
-	// the first of those other objects.
+	// also holds the leaking objects that are reachable only through other
+	// leaking objects, indexed by the first of those other objects.
 	also map[heap.Object][]heap.Object
 	seen bits
 }
@@ -74,7 +74,7 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 
 // weigh adds an object's size, and the size of the contents of a string or a
 // boxed array: no search follows the references to these contents, and nothing
-// else holds them once their holder is gone.
+// else holds them after their holder is removed.
 func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	add := func(o heap.Object) {
 		own := s.graph.Shallow(o)
@@ -99,7 +99,7 @@ func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	}
 }
 
-// mayHold reports whether an object may be a target or be reached only through
+// mayHold reports whether an object may be a target or reachable only through
 // targets. It returns false for objects that the search reached by another
 // path, and for objects that the search does not cover.
 func (s *Search) mayHold(o heap.Object) bool {

@@ -11,13 +11,14 @@ import (
 // fields.
 type shape struct {
 	*Collection
-	// through and head are places of the collection's class, or -1. If the
-	// elements are in another collection, head is a place of that collection.
+	// through and head are the places of these fields in the collection's
+	// class, or -1. If the elements are in another collection, head is a place
+	// of that collection's class.
 	through, head int
 }
 
-// collection returns how the instances of a class hold elements; nil if they
-// are not a collection. The nearest superclass that is a collection decides.
+// collection returns how the instances of a class hold elements, or nil if they
+// are not collections. The nearest superclass that is a collection decides.
 func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	if !r.rules.Subclasses {
 		hierarchy = hierarchy[:1]
@@ -81,7 +82,7 @@ func (s *shape) inner(place int) bool {
 	return s.Shape < Referent && (place == s.through || place == s.head)
 }
 
-// member returns what a field of an object references.
+// member returns the object that a field of an object references.
 func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 	k := r.kind(o)
 	at, ok := k.members[m]
@@ -99,8 +100,8 @@ func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 }
 
 // sharing bounds the total number of nodes and elements of all collections, as
-// a multiple of the number of objects in the dump. A set has the same elements
-// as its map, and several lists may share one array.
+// a multiple of the number of objects in the dump. A set shares its elements
+// with its map, and several lists may share one array.
 const sharing = 16
 
 // elements calls visit with the contents of a collection. If many collections
@@ -156,8 +157,8 @@ func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	return w.steps
 }
 
-// size returns the number of valid elements of an array: all of them if the
-// number is unknown.
+// size returns the number of valid elements of an array; if this number is
+// unknown, it returns the length of the array.
 func (r *Reader) size(o heap.Object, s *shape) int64 {
 	if s.Size.Name != "" && r.rules.Number != nil {
 		if n, ok := r.rules.Number(o, s.Size); ok {
@@ -190,8 +191,8 @@ type walk struct {
 	steps int64
 }
 
-// step counts a node or element; it returns false if the collection has more of
-// them than is possible.
+// step counts a node or an element; it returns false if the count exceeds what
+// the collection can have.
 func (w *walk) step() bool {
 	w.steps++
 	return w.steps <= 4*w.graph.Objects
@@ -207,17 +208,17 @@ func (w *walk) item(to heap.Object, index uint32) {
 	}
 }
 
-// layout is a class of nodes in a dump: the places of the fields in Node, or
-// -1.
+// layout describes a class of nodes in a dump: the places of the fields in
+// Node, or -1 for missing fields.
 type layout struct {
-	// of is the collection for which the class was checked.
+	// of is the collection for which the layout was determined.
 	of                      *Node
 	node                    *Node
 	next, key, value, first int
 }
 
-// layout returns the layout of the class of a node; nil if the object is not a
-// node of the collection.
+// layout returns the layout of the class of a node. It returns nil if the
+// object is not a node of the collection.
 func (w *walk) layout(o heap.Object) *layout {
 	if w.graph.IsClass(o) || len(w.Nodes) == 0 {
 		return nil
@@ -255,8 +256,8 @@ func (l *layout) find(n *Node, places []heap.Place) bool {
 	return l.next >= 0 || l.first >= 0
 }
 
-// held are the objects that a node references; the flags report which of them
-// exist.
+// held contains the objects that a node references; the flags show which of
+// them exist.
 type held struct {
 	next, key, value, first             heap.Object
 	hasNext, hasKey, hasValue, hasFirst bool
@@ -278,9 +279,9 @@ func (w *walk) read(node heap.Object, l *layout) (h held) {
 	return h
 }
 
-// chain follows nodes to the end, or until they begin to repeat (Brent, "An
-// improved Monte Carlo factorization algorithm", BIT 1980): a list may be a
-// ring, and a damaged list may have any form.
+// chain follows nodes to the end of the chain, or until they begin to repeat
+// (Brent, "An improved Monte Carlo factorization algorithm", BIT 1980): a list
+// may be a ring, and a damaged list may have any form.
 func (w *walk) chain(first heap.Object) {
 	mark, length, power := first, 0, 1
 	for node := first; ; {

@@ -3,10 +3,11 @@ package trace
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
 // Found returns the targets that the roots reach, nearest first, except for
-// targets that are only reachable through other targets.
+// targets that are reachable only through other targets.
 func (s *Search) Found() []heap.Object { return s.found }
 
-// Paths returns the paths to objects; the path to an unreached object is empty.
+// Paths returns the paths to the given objects; the path to an unreached object
+// is empty.
 func (s *Search) Paths(objects []heap.Object) []Path {
 	x := s.paths(objects, nil)
 	paths := make([]Path, 0, len(objects))
@@ -18,13 +19,13 @@ func (s *Search) Paths(objects []heap.Object) []Path {
 	return paths
 }
 
-// Reached reports whether a path leads to an object.
+// Reached reports whether a path leads to the given object.
 func (s *Search) Reached(o heap.Object) bool { return s.reached(o) }
 
 var StableField = stableField
 
-// StableClassByExpressions is StableClass without the search for parts of a
-// name.
+// StableClassByExpressions is StableClass without the preliminary search for
+// parts of the name.
 func StableClassByExpressions(name string) string {
 	for _, c := range classChanges {
 		name = c.from.ReplaceAllString(name, c.to)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Fingerprint is Shark's identity of a leak, a SHA-1 in lowercase hex. It
-// hashes the suspect references without separators, each as the class of its
-// object and the name of its field (LeakTrace.signature); for a leak of the
-// platform, it hashes the text of its pattern. It changes when a compiler
-// renumbers its lambdas: see Key.
+// Fingerprint is Shark's identifier of a leak: a SHA-1 in lowercase hex. The
+// hash covers the suspect references without separators, each as the class of
+// its object and the name of its field (LeakTrace.signature); for a leak of the
+// platform, it covers the text of the leak's pattern. The fingerprint changes
+// when a compiler renumbers its lambdas: see Key.
 func (t *Trace) Fingerprint() string {
 	var text strings.Builder
 	if t.Matcher != nil {
@@ -29,13 +29,13 @@ func (t *Trace) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// omits reports whether elements are omitted.
+// omits reports whether elements of the trace are omitted.
 func (t *Trace) omits() bool {
 	return slices.ContainsFunc(t.Elements, func(e Element) bool { return e.Omitted > 0 })
 }
 
-// Key is the identity of the leak, which does not change from build to build:
-// 40 lowercase hex digits of the SHA-256 of KeyText.
+// Key identifies the leak and does not change from build to build: 40 lowercase
+// hex digits of the SHA-256 of KeyText.
 func (t *Trace) Key() string { return KeyOf(t.KeyText()) }
 
 // KeyOf returns the key of a text that is the same from build to build.
@@ -78,12 +78,13 @@ func (t *Trace) KeyText() string {
 	return text.String()
 }
 
-// linked reports whether an object references another object of its class.
+// linked reports whether an object of the trace references another object of
+// its own class.
 func (t *Trace) linked(i int) bool {
 	return t.Elements[i].Kind == FieldEdge && t.Elements[i].Class == t.Elements[i+1].Class
 }
 
-// stable returns one line of a KeyText.
+// stable returns one line of KeyText.
 func (e *Element) stable() string {
 	class, field := e.Owner, e.Field
 	switch {
@@ -101,7 +102,7 @@ func (e *Element) stable() string {
 	return line + "." + stableField(field)
 }
 
-// bases are the superclasses of java.util's collections that contain nodes or
+// bases lists the superclasses of java.util's collections that contain nodes or
 // tables.
 var bases = []string{"java.util.AbstractCollection", "java.util.AbstractMap", "java.util.Dictionary"}
 
@@ -120,9 +121,9 @@ func (r *Reader) findParts(elements []Element) {
 	}
 }
 
-// parts counts the elements after a collection that belong to it: an array that
-// it holds itself, and instances of classes nested in its own class, which are
-// its nodes.
+// parts returns the number of elements after a collection that belong to it: an
+// array that the collection itself holds, and instances of classes nested in
+// its own class, which are its nodes.
 func parts(hierarchy []string, elements []Element) int {
 	for i := 1; i < len(elements); i++ {
 		outer, _, nested := strings.Cut(elements[i].Class, "$")
@@ -137,17 +138,17 @@ func parts(hierarchy []string, elements []Element) int {
 }
 
 // change is a rule that removes the parts of names that change from build to
-// build, or from run to run.
+// build or from run to run.
 type change struct {
 	from *regexp.Regexp
 	to   string
 	// parts are texts such that every affected name contains at least one of
-	// them: searching for them is faster than matching the expression. If there
-	// are none, the expression is always used.
+	// them: searching for them is faster than matching the expression. If parts
+	// is empty, the expression is always matched.
 	parts []string
 }
 
-// in returns a name with the change applied.
+// in returns a name after applying the change.
 func (c change) in(name string) string {
 	if len(c.parts) > 0 &&
 		!slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
@@ -156,16 +157,16 @@ func (c change) in(name string) string {
 	return c.from.ReplaceAllString(name, c.to)
 }
 
-// classChanges are applied in this order.
+// classChanges are applied in the order of the list.
 var classChanges = []change{
 	// Before D8 numbered lambdas, it named them by a hash:
-	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor);
-	// the names written by desugar, and those in ART's own libraries of 8.0,
-	// have no class: -$Lambda$aS31.
+	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor).
+	// The names that desugar wrote, and those in ART's own libraries of 8.0, do
+	// not contain a class: -$Lambda$aS31.
 	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda",
 		[]string{"$$Lambda$"}},
 	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda", []string{"-$Lambda$"}},
-	// R8 merged the lambdas of several classes.
+	// R8 merged the lambdas of several classes into groups.
 	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup", []string{"$$LambdaGroup$"}},
 	// Later D8 and R8 (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0,
 	// and before merging $$InternalSyntheticLambda$1$hash$0; other kinds are
@@ -173,7 +174,7 @@ var classChanges = []change{
 	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1",
 		[]string{"Synthetic"}},
 	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with
-	// an address or a hash, which NormalName may have made a part of the
+	// an address or a hash, which NormalName may have turned into a part of the
 	// package.
 	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1", []string{"$$Lambda$"}},
 	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2", nil},
@@ -181,7 +182,7 @@ var classChanges = []change{
 	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1", []string{"_LambdaImpl"}},
 	// Compose numbers the lambdas of a file, or uses their positions in it.
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", []string{"lambda"}},
-	// A runtime numbers the classes that it generates, and modules for proxy
+	// A runtime numbers the classes that it generates, and the modules of proxy
 	// classes.
 	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy.", []string{"jdk.proxy"}},
 	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy", []string{"$Proxy"}},
@@ -196,8 +197,8 @@ var classChanges = []change{
 	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
-// changing are texts such that every name that may change contains at least one
-// of them.
+// changing contains texts such that every name that may change contains at
+// least one of them.
 var changing = []string{
 	"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$",
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// form is everything that paths of the same form have in common: all of the
-// path except the objects themselves, and the indices and keys on it.
+// form is everything that paths of the same form have in common: the whole path
+// except for the objects themselves, and for the indices and keys on it.
 type form struct {
 	key     string
 	matcher *Matcher
-	// printed is the fingerprint, "" if it would be too long.
+	// printed is the fingerprint, or "" if computing it would take too many
+	// references.
 	printed string
 }
 
-// forms groups paths by form, so that only one trace is made for a hundred
+// forms groups paths by form, so only one trace is needed for a hundred
 // thousand objects in one list.
 type forms struct {
 	*paths
@@ -31,8 +32,8 @@ type forms struct {
 	unprinted int
 }
 
-// manner selects how paths are compared: with keys, for fingerprints, or with
-// lists folded.
+// manner determines how paths are compared: including keys, for fingerprints,
+// or with lists folded.
 type manner struct{ keys, prints, folding bool }
 
 func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
@@ -54,8 +55,8 @@ func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m
 	return x, nil
 }
 
-// remembered returns a function that inspects each object only once: paths
-// share their beginnings.
+// remembered returns a function that inspects each object only once, because
+// paths share their beginnings.
 func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspection {
 	known := map[heap.Object]Inspection{}
 	return func(o heap.Object) Inspection {
@@ -79,7 +80,7 @@ func (x *forms) form(p Path) *form {
 		x.encode(s.Object)
 		x.code = append(x.code, nameKind(s.Edge.Kind))
 		x.code = binary.AppendUvarint(x.code, uint64(namePlace(s.Edge)))
-		// A fingerprint depends on the length of the lists.
+		// A fingerprint depends on the lengths of the lists on the path.
 		if x.prints {
 			x.code = binary.AppendUvarint(binary.AppendUvarint(x.code, uint64(s.Repeat)), uint64(s.Omitted))
 		}

@@ -17,7 +17,7 @@ import (
 // account runs all requests on a dump, which may be damaged in any way. It
 // returns the errors in the results: invalid paths, targets that are missing or
 // listed twice, and invalid sums. A dump that cannot be read is not an error;
-// otherwise found is the number of paths.
+// for any other dump, found is the number of paths.
 func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
 	g, b, err := opened(ctx, dump)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a cancelled search ends.
+// TestCancelled checks that a canceled search ends.
 func TestCancelled(t *testing.T) {
 	h := hproftest.Java(1)
 	link := h.Declare("a.Link", nil, "object next")
@@ -310,8 +310,8 @@ func TestSharedNodes(t *testing.T) {
 	}
 }
 
-// TestSharedChain does the same for one table that has the same chain in all
-// its slots.
+// TestSharedChain does the same as TestSharedNodes for one table that has the
+// same chain in all its slots.
 func TestSharedChain(t *testing.T) {
 	const n = 3000
 	h := hproftest.Java(1)

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Leak is one cause: all objects whose traces have the same key, or that the
-// same known leak of the platform holds.
+// Leak is one cause of leaking objects: all objects whose traces have the same
+// key, or that the same known leak of the platform holds.
 type Leak struct {
 	// Key is the identity of the leak. For leaks grouped by Shark's rules, it
 	// is the key of the first trace.
@@ -16,21 +16,21 @@ type Leak struct {
 	// Fingerprints are Shark's fingerprints, in the order in which they were
 	// found; nil if Shark does not find a path.
 	Fingerprints []string
-	// Objects are the leaking objects; Traces are the traces of the first of
-	// these objects.
+	// Objects lists the leaking objects; Traces holds the traces of the first
+	// of these objects.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is the part of the memory that the search attributes to this
-	// leak, out of everything that only leaking objects reach; the sum over all
-	// leaks is the memory that they hold together.
+	// Credited is the part of the memory reachable only through leaking objects
+	// that the search attributes to this leak; the sum over all leaks is the
+	// memory that they hold together.
 	Credited heap.Size
-	// Also lists objects that leak as well, but are reached only through one of
-	// Objects.
+	// Also lists objects that leak as well but are reachable only through one
+	// of Objects.
 	Also []heap.Object
 }
 
-// Library is the known leak of the platform, or nil if the leak is the app's
-// own.
+// Library is the matcher of the known platform leak, or nil if the leak is the
+// app's own.
 func (l *Leak) Library() *Matcher { return l.Traces[0].Matcher }
 
 // Fingerprint is the first of Fingerprints, or "".
@@ -44,13 +44,15 @@ func (l *Leak) Fingerprint() string {
 // Result is the result of a search for leaking objects.
 type Result struct {
 	// Leaks are in the order in which they were found: the shortest paths
-	// first, those by known leaks last.
+	// first, paths through known leaks last.
 	Leaks []Leak
-	// Unreachable are targets that no path leads to: usually garbage.
+	// Unreachable lists targets to which no path leads; they are usually
+	// garbage.
 	Unreachable []heap.Object
-	// Unprinted is the number of objects without a fingerprint because their
-	// paths are too long. Untraced is the number of objects without a leak
-	// because the paths of all objects together are too long.
+	// Unprinted is the number of objects whose fingerprint was not computed
+	// because their paths are too long. Untraced is the number of objects that
+	// were not assigned to a leak because the paths of all objects together are
+	// too long.
 	Unprinted, Untraced int
 }
 
@@ -59,15 +61,15 @@ const (
 	// rules.
 	mostTraces = 64
 	// mostPrinted is the maximum number of references in all fingerprints: for
-	// an app's own list in which every node holds a leak, their number is
+	// an app's own list in which every node holds a leak, this number is
 	// quadratic.
 	mostPrinted = 1 << 24
 	// mostPrints is the maximum number of fingerprints of one leak.
 	mostPrints = 256
 )
 
-// Leaks groups the found objects into leaks as Shark does: by its fingerprints,
-// with all objects of each path.
+// Leaks groups the found objects into leaks as Shark does: by Shark's
+// fingerprints, including all objects of each path.
 func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
@@ -87,7 +89,8 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 		h := x.form(p)
 		name := h.printed
 		if h.matcher != nil {
-			// A library leak and a leak of the app may not share a fingerprint.
+			// A library leak and a leak of the app must not share a group, even
+			// if they have the same fingerprint.
 			name = "library " + name
 		}
 		g.add(name, o, func() Trace { return s.reader.trace(p, x.describe) }).
@@ -98,7 +101,7 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	return &g.result, nil
 }
 
-// Fingerprints are Shark's results for the objects that it finds: their
+// Fingerprints holds Shark's results for the objects that it finds: their
 // fingerprints, their credits, and the objects that leak only through them.
 type Fingerprints struct {
 	of      map[heap.Object]string
@@ -133,7 +136,7 @@ func (s *Search) Fingerprints(ctx context.Context, d Describe) (*Fingerprints, e
 	return p, nil
 }
 
-// LeaksByKey groups the found objects into leaks by their keys. shark supplies
+// LeaksByKey groups the found objects into leaks by their keys. shark holds
 // Shark's fingerprints, its credits, and the objects that leak only through the
 // found objects; it is nil if Shark finds nothing.
 func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Fingerprints) (*Result, error) {
@@ -168,8 +171,8 @@ func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Fingerprints
 	return &g.result, nil
 }
 
-// unreached are the targets that no path leads to, not even through another
-// target.
+// unreached returns the targets to which no path leads, not even through
+// another target.
 func (s *Search) unreached(c *credits) (list []heap.Object) {
 	for _, t := range s.targets {
 		if !s.reached(t) && !c.met(t) {
@@ -186,7 +189,7 @@ type grouping struct {
 	traces int
 }
 
-// add adds an object to the leak with a name, and returns the leak.
+// add adds an object to the leak with the given name, and returns the leak.
 func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	at, ok := g.places[name]
 	if !ok {
@@ -202,7 +205,7 @@ func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	return l
 }
 
-// note adds further facts about the last object of a leak.
+// note adds further facts about the object that was last added to a leak.
 func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind []heap.Object) {
 	if l.Key == "" {
 		l.Key = key
@@ -216,11 +219,11 @@ func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind [
 	l.Also = append(append(l.Also, c.also[o]...), behind...)
 }
 
-// apart separates the found objects whose paths go through no other target from
-// the objects whose paths do. It groups the latter by the first target on their
-// path: they leak together with that target. It runs before any path is made:
-// for a list whose nodes are all targets, the total length of the paths would
-// be quadratic.
+// apart separates the found objects whose paths do not go through another
+// target from those whose paths do. It groups the latter by the first target on
+// their path, because they leak together with that target. It runs before any
+// path is built: for a list whose nodes are all targets, the total length of
+// the paths would be quadratic.
 func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Object) {
 	if !s.options.Through {
 		return s.found, nil
@@ -233,7 +236,7 @@ func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Objec
 			own = append(own, o)
 			continue
 		}
-		// The nearest target was found earlier.
+		// The search found the nearest target earlier.
 		if further, ok := first[before]; ok {
 			before = further
 		}
@@ -243,7 +246,7 @@ func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Objec
 	return own, behind
 }
 
-// before returns the nearest target on the path to an object.
+// before returns the nearest target on the path to the given object.
 func (s *Search) before(o heap.Object) (heap.Object, bool) {
 	for {
 		from, ok := s.parent(o)

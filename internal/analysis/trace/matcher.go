@@ -8,14 +8,15 @@ type PatternKind uint8
 const (
 	InstanceField PatternKind = iota
 	StaticField
-	// NativeGlobal is a JNI global reference to an object of a class.
+	// NativeGlobal is a JNI global reference to an object of the given class.
 	NativeGlobal
-	// JavaLocal is a local variable of a thread.
+	// JavaLocal is a local variable of a thread with the given name.
 	JavaLocal
 )
 
 // Pattern selects references: a field of a class and its subclasses, a static
-// field, JNI globals of a class, or the locals of threads with a given name.
+// field, the JNI globals of a class, or the local variables of threads with a
+// given name.
 type Pattern struct {
 	Kind        PatternKind
 	Class, Name string
@@ -35,22 +36,23 @@ func (p Pattern) String() string {
 	return "instance field " + p.Class + "#" + p.Name
 }
 
-// Build is the input of a Matcher's conditions: the phone on which the dump was
-// made.
+// Build is the build on which the dump was made; the conditions of a Matcher
+// are evaluated for it.
 type Build struct {
-	// SDK is the API level, 0 if unknown.
+	// SDK is the API level, or 0 if it is unknown.
 	SDK              int
 	Manufacturer, ID string
 }
 
-// Matcher selects a reference that is a known leak of the platform, or a
-// reference that never explains what holds an object.
+// Matcher selects references that are a known leak of the platform, or that
+// never explain what holds an object.
 type Matcher struct {
 	Pattern
 	// Ignored references are not followed. Other matched references are
 	// followed last, and a leak through one of them is a library leak.
 	Ignored bool
-	// Description explains the leak; Source is the source of this information.
+	// Description explains the leak; Source says where this information comes
+	// from.
 	Description, Source string
 	// Where lists the affected builds: a build is affected if any one condition
 	// applies. An empty list means all builds.
@@ -58,14 +60,14 @@ type Matcher struct {
 }
 
 // Condition is a set of builds. A zero field or an empty list does not restrict
-// the set.
+// this set.
 type Condition struct {
 	// MinSDK and MaxSDK are inclusive.
 	MinSDK, MaxSDK     int
 	Manufacturers, IDs []string
 }
 
-// Applies reports whether the matcher applies to a build.
+// Applies reports whether the matcher applies to the given build.
 func (m *Matcher) Applies(b Build) bool {
 	return len(m.Where) == 0 || slices.ContainsFunc(m.Where, func(c Condition) bool { return c.holds(b) })
 }

@@ -3,7 +3,7 @@ package trace
 // moreCollections are collections that Shark reads like any other object: a
 // path through ten thousand nodes of a queue is not more informative than a
 // path through the queue itself. Field names are those of OpenJDK, which
-// Android has had since 7.0, of RxJava 2 and 3, Kotlin and kotlinx.coroutines.
+// Android has used since 7.0, of RxJava 2 and 3, Kotlin and kotlinx.coroutines.
 var moreCollections = []Collection{
 	chained("java.util.concurrent.LinkedBlockingQueue", "head", "item"),
 	chained("java.util.concurrent.LinkedBlockingDeque", "first", "item"),

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// stable maps names of classes as compilers and runtimes write them to the part
-// that stays the same from build to build.
+// stable maps names of classes, as compilers and runtimes write them, to the
+// part that stays the same from build to build.
 var stable = []struct{ name, want string }{
 	// javac's lambdas at run time: JDK 8 to 14, hidden classes since 15, names
 	// without a number since 21; as class names in a dump, and with the slash
@@ -106,7 +106,8 @@ func TestStableClass(t *testing.T) {
 		if got := trace.StableClass(c.name); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		// The name of an array class changes like that of its elements.
+		// The name of an array class changes like that of the class of its
+		// elements.
 		if got, want := trace.StableClass(c.name+"[]"), c.want+"[]"; got != want {
 			t.Errorf("%s[]: %s, want %s", c.name, got, want)
 		}
@@ -118,7 +119,8 @@ func TestStableClass(t *testing.T) {
 	}
 }
 
-// Searching for parts of a name must not skip any expression that matches.
+// The preliminary search for parts of a name must not skip an expression that
+// matches.
 func TestStableClassByExpressions(t *testing.T) {
 	var pieces []string
 	for _, c := range stable {
@@ -231,6 +233,6 @@ func FuzzStable(f *testing.F) {
 	})
 }
 
-// plainStart returns the packages and the outermost class of a name, or a part
+// plainStart returns the packages and the outermost class in a name, or a part
 // of these.
 var plainStart = regexp.MustCompile(`^(?:[a-ik-z]+\.)*[A-Z][a-z]*`)

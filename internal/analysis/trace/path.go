@@ -12,10 +12,10 @@ type PathNode struct {
 	Edge   Edge
 	// Repeat is the number of further objects of the same class that follow,
 	// each referenced by the same field of the previous one: the nodes of a
-	// list. The reference of the last of these objects is by the same field,
-	// too, and Edge.To is the second object.
+	// list. The last of these objects also references the next object by that
+	// field, and Edge.To is the second object.
 	Repeat int
-	// Omitted is the number of steps that are omitted after this one.
+	// Omitted is the number of steps omitted after this one.
 	Omitted int
 }
 
@@ -27,29 +27,31 @@ type Path struct {
 	Leak  heap.Object
 }
 
-// paths makes the paths to reached objects.
+// paths builds the paths to reached objects.
 type paths struct {
 	*Search
-	// edges are the references from objects that may hold many others; they are
-	// read once for all paths.
+	// edges holds the references from objects that may hold many others; they
+	// are read once for all paths.
 	edges map[heap.Object]Edge
-	// plain reports whether the status of an object is unknown, so that it may
-	// be folded into a list of nodes; if nil, nothing is folded.
+	// plain reports whether the status of an object is unknown, so that the
+	// object may be folded into a list of nodes; if plain is nil, nothing is
+	// folded.
 	plain func(heap.Object) bool
-	// runs are the ends of known runs, so that each node is visited only once
-	// for a list in which every node holds a leak.
+	// runs holds the ends of known runs: in a list in which every node holds a
+	// leak, each node is then visited only once.
 	runs map[heap.Object]run
 	// walked is the number of objects visited so far for all paths.
 	walked int
 }
 
-// mostWalked is the maximum number of objects that all paths of a search visit:
-// for a list of nodes of two alternating classes, each of which holds a leak,
-// their number is quadratic.
+// mostWalked is the maximum number of objects that all paths of a search may
+// visit: for a list of nodes of two alternating classes, each of which holds a
+// leak, this number is quadratic.
 const mostWalked = 1 << 24
 
 // run is a series of objects of one class, each referenced by the same field of
-// the previous one. It extends from the first object to the last but Repeat.
+// the previous one. It extends from the first object to the last one but
+// Repeat.
 type run struct {
 	first  heap.Object
 	edge   Edge
@@ -62,7 +64,8 @@ func (s *Search) paths(objects []heap.Object, plain func(heap.Object) bool) *pat
 	return p
 }
 
-// single reports whether an object has few references, by its own fields.
+// single reports whether an object has few references, all of them from its own
+// fields.
 func (p *paths) single(o heap.Object) bool {
 	if p.graph.IsClass(o) {
 		return false
@@ -119,7 +122,7 @@ func (p *paths) findEdges(objects []heap.Object) {
 	}
 }
 
-// unset is the target of an edge that has not been found yet.
+// unset is the target of an edge that has not been looked up yet.
 const unset = ^heap.Object(0)
 
 // mostSteps is the maximum number of steps of one path: in a longer path, the
@@ -129,8 +132,8 @@ const mostSteps = 1 << 10
 
 func (p *paths) path(o heap.Object) Path {
 	path := Path{Leak: o}
-	// near are the steps next to the object; far is a ring buffer of the steps
-	// next to the root.
+	// near holds the steps next to the object; far is a ring buffer of the
+	// steps next to the root.
 	var near, far []PathNode
 	n := 0
 	for {
@@ -162,7 +165,8 @@ func (p *paths) path(o heap.Object) Path {
 	return path
 }
 
-// step returns the step for the run that ends with an object and its reference.
+// step returns the step for the run that ends with the given object and its
+// reference.
 func (p *paths) step(last heap.Object, e Edge) PathNode {
 	r := run{first: last, edge: e}
 	for p.plain != nil && p.repeats(r.first, e) {
@@ -188,7 +192,7 @@ func (p *paths) step(last heap.Object, e Edge) PathNode {
 }
 
 // repeats reports whether an object may be part of a run whose objects are
-// linked by a reference.
+// linked by the given reference.
 func (p *paths) repeats(o heap.Object, e Edge) bool {
 	return e.Kind == FieldEdge && e.Name == "" && e.Matcher == nil && p.single(o) && p.plain(o)
 }

@@ -46,7 +46,7 @@ type plainEdge struct {
 	to           hprof.ID
 	kind         trace.EdgeKind
 	owner, field string
-	// shown is the index, key or name of an element.
+	// shown is the index, key or name that a trace shows for an element.
 	shown   string
 	low     bool
 	matcher string
@@ -87,7 +87,8 @@ func (p *plain) value(id hprof.ID, field string) (uint64, bool) {
 	return v, ok
 }
 
-// ref returns the ID that a field references, or 0 if it is not in the dump.
+// ref returns the ID that a field references, or 0 if that object is not in the
+// dump.
 func (p *plain) ref(id hprof.ID, field string) hprof.ID {
 	v, _ := p.value(id, field)
 	if p.Nodes[hprof.ID(v)] == nil {
@@ -114,7 +115,7 @@ func (p *plain) leaf(id hprof.ID) bool {
 }
 
 // matched returns the matcher of a field: the nearest class that a matcher
-// names decides; if several matchers name it, the last one does.
+// names decides; if several matchers name this class, the last one does.
 func (p *plain) matched(classes []string, field string, kind trace.PatternKind) (pattern string, found, ignored bool) {
 	for _, class := range classes {
 		for _, m := range slices.Backward(p.rules.Matchers) {
@@ -301,8 +302,8 @@ func (p *plain) elements(id hprof.ID) (list []plainEdge) {
 	return list
 }
 
-// chain returns the nodes up to the end, or up to a node that was visited
-// before.
+// chain returns the nodes up to the end of the chain, or up to a node that was
+// visited before.
 func (p *plain) chain(first hprof.ID, next string) (list []hprof.ID) {
 	for n := first; n != 0 && !slices.Contains(list, n); n = p.ref(n, next) {
 		list = append(list, n)
@@ -353,7 +354,7 @@ type plainRoot struct {
 	matcher string
 }
 
-// kindNames are the names by which Shark sorts.
+// kindNames holds the names by which Shark sorts the kinds of roots.
 var kindNames = map[hprof.SubTag]string{
 	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame",
 	hprof.SubRootNativeStack: "NativeStack",
@@ -422,8 +423,8 @@ type plainSearch struct {
 	visited   map[hprof.ID]bool
 	lasting   bool
 	found     []*plainNode
-	// credit is the memory credited to each seed, including the targets that
-	// are reachable only through it.
+	// credit is the memory credited to each seed; it includes the targets that
+	// are reachable only through this seed.
 	credit map[hprof.ID][]hprof.ID
 	also   map[hprof.ID][]hprof.ID
 }
@@ -483,7 +484,7 @@ func (s *plainSearch) enqueue(n *plainNode, low bool) {
 	}
 }
 
-// share performs the second phase.
+// share runs the second phase.
 func (s *plainSearch) share() {
 	for t := range s.targets {
 		delete(s.visited, t)
@@ -511,7 +512,7 @@ func (s *plainSearch) share() {
 	}
 }
 
-// path formats the path to a node as lines.
+// path formats the path to a node, one line per step.
 func (n *plainNode) path() (lines []string) {
 	for ; n.parent != nil; n = n.parent {
 		lines = append(lines, fmt.Sprintf("%#x %s", uint64(n.parent.id), n.edge))

@@ -11,14 +11,14 @@ import (
 type EdgeKind uint8
 
 const (
-	// FieldEdge and StaticEdge have the indexes of Outbound.Places; ElementEdge
+	// FieldEdge and StaticEdge use the indexes of Outbound.Places; ElementEdge
 	// is an element of an array.
 	FieldEdge EdgeKind = iota
 	StaticEdge
 	ElementEdge
 	// ItemEdge is an element of a collection with an index, ValueEdge an
-	// element of a map with a key, and NamedEdge an element for which the
-	// collection has one name, such as "key()".
+	// element of a map with a key, and NamedEdge an element that has the one
+	// name that the collection uses for all of them, such as "key()".
 	ItemEdge
 	ValueEdge
 	NamedEdge
@@ -32,16 +32,17 @@ type Edge struct {
 	Kind EdgeKind
 	// Place is the index of the field or of the element.
 	Place uint32
-	// Low references are followed when no others are left: references that are
-	// known leaks of a platform, and local variables, which explain little.
+	// Low references are followed only when no other references are left:
+	// references that are known leaks of a platform, and local variables, which
+	// explain little.
 	Low bool
-	// Matcher is the matcher of a known leak, nil for other references.
+	// Matcher is the matcher of a known leak; it is nil for other references.
 	Matcher *Matcher
 	// Inner is true for a field by which a collection holds its own tables and
 	// nodes; its elements were already visited.
 	Inner bool
 	// Key is the key of a ValueEdge, if HasKey is true. Name is the name of a
-	// NamedEdge, or the field name of a FieldEdge whose field belongs to
+	// NamedEdge, or the name of the field if a FieldEdge's field belongs to
 	// another object.
 	Key    heap.Object
 	HasKey bool
@@ -50,15 +51,16 @@ type Edge struct {
 
 // Rules define how references are read.
 type Rules struct {
-	// Matchers select special references; later matchers take precedence.
+	// Matchers selects references that are treated specially; later matchers
+	// take precedence.
 	Matchers []Matcher
-	// Collections are the platform's collections, which take precedence over
+	// Collections lists the platform's collections, which take precedence over
 	// Java's own.
 	Collections []Collection
 	// ThreadName returns the name of a thread; it may be nil.
 	ThreadName func(heap.Object) string
-	// Number returns the value of an integer field, if it is known; it may be
-	// nil.
+	// Number returns the value of an integer field if the value is known;
+	// Number may be nil.
 	Number func(heap.Object, Member) (int64, bool)
 	// Without lists collection classes that are read like any other object.
 	Without []string
@@ -66,11 +68,12 @@ type Rules struct {
 	// also treats queues, trees and wrappers of java.util as collections. Shark
 	// reads them like any other object.
 	Subclasses bool
-	// Records makes the search also follow the references of class records,
-	// after all other references: from an object to its class, and from a class
-	// to its superclass and its loader. Shark does not follow them.
+	// Records makes the search also follow, after all other references, the
+	// references of class records: from an object to its class, and from a
+	// class to its superclass and its loader. Shark does not follow them.
 	Records bool
-	// Leaves also follows the references of strings and boxed values.
+	// Leaves makes the search also follow the references of strings and boxed
+	// values.
 	Leaves bool
 	// AllRoots makes the search start also, after all other roots, at the GC
 	// roots that Shark skips: interned strings, unknown roots and those of the
@@ -85,53 +88,54 @@ type Reader struct {
 	graph    *heap.Graph
 	outbound *heap.Outbound
 	rules    Rules
-	// kinds describe the classes, by number.
+	// kinds describes the classes, by number.
 	kinds []kind
-	// statics are the special static fields of each class object, by place.
+	// statics holds the special static fields of each class object, by place.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
-	// matchers are the matchers of fields, which match the classes that they
-	// name.
+	// matchers holds the matchers of fields, by the classes that they name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
 	// collections holds, for each class name, the collections that the class
-	// may be, in their order.
+	// may be, in the order of their definition.
 	collections map[string][]*Collection
 	threads     map[heap.Object]thread
 	roots       []Root
-	// firsts are the objects that a First leads to.
+	// firsts holds the objects to which a First leads.
 	firsts map[heap.Object]bool
-	// flattened are the collections read so far; steps is the total number of
-	// their nodes and elements; plain are collections that are read like other
-	// objects.
+	// flattened holds the collections read so far; steps is the total number of
+	// their nodes and elements; plain holds the collections that are read like
+	// other objects.
 	flattened, plain bits
 	steps            int64
 }
 
-// kind is the information about a class.
+// kind is what the reader knows about a class.
 type kind struct {
 	known bool
-	// asked is true if compiled is known; compiled is true if a compiler chose
-	// the name of the class.
+	// asked is true if compiled has been determined; compiled is true if a
+	// compiler chose the name of the class.
 	asked, compiled bool
-	// leaf is true for a class whose objects' references are not followed,
-	// thread for a class of threads.
+	// leaf is true if the references of the class's objects are not followed;
+	// thread is true for a class of threads.
 	leaf, thread bool
-	// actions are indexed by place; nil if the class has no special places.
+	// actions is indexed by place; it is nil if the class has no special
+	// places.
 	actions    []action
 	collection *shape
-	// members are the places of requested fields of other classes.
+	// members holds the places of fields of other classes that have been
+	// requested.
 	members map[Member]int
 	layout  layout
 }
 
-// action is the special treatment of a place.
+// action is the special treatment of one place.
 type action struct {
 	ignored bool
 	matcher *Matcher
 }
 
-// thread lists the locals of a thread.
+// thread lists the local variables of a thread.
 type thread struct {
 	locals  []heap.Object
 	serial  uint32
@@ -159,11 +163,11 @@ func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 	return r
 }
 
-// wrappers are the classes of boxed values.
+// wrappers lists the classes of boxed values.
 var wrappers = []string{"java.lang.Boolean", "java.lang.Character", "java.lang.Float", "java.lang.Double",
 	"java.lang.Byte", "java.lang.Short", "java.lang.Integer", "java.lang.Long"}
 
-// leafClasses are the classes whose objects' references are not followed,
+// leafClasses lists the classes whose objects' references are not followed,
 // because they do not explain what holds an object (Shark:
 // FieldInstanceReferenceReader, ObjectArrayReferenceReader).
 var leafClasses = func() map[string]bool {
@@ -174,7 +178,8 @@ var leafClasses = func() map[string]bool {
 	return m
 }()
 
-// kind computes the information about a class when the class first occurs.
+// kind returns the information about a class, computing it when the class first
+// occurs.
 func (r *Reader) kind(o heap.Object) *kind {
 	n := r.graph.ClassNumber(o)
 	k := &r.kinds[n]
@@ -196,7 +201,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 
 // actions finds the special places of a class. The nearest class of the
 // hierarchy that a matcher names decides; if several matchers name that class,
-// the last one decides.
+// the last one does.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
 	names = r.named(names)
@@ -214,8 +219,8 @@ func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []
 	return list
 }
 
-// overheads are static fields that do not exist in the source: sizes that ART
-// hides in the dump of a class, and constants of a JVM.
+// overheads lists static fields that do not exist in the source: ART's sizes,
+// which it hides in the dump of a class, and constants of a JVM.
 var overheads = []string{"$staticOverhead", "$classOverhead", "<resolved_references>"}
 
 // matched is the key for looking up a matcher of fields.
@@ -224,8 +229,8 @@ type matched struct {
 	class, field string
 }
 
-// indexMatchers indexes the matchers of fields; if several are equal, the last
-// one counts.
+// indexMatchers indexes the matchers of fields; if several have the same key,
+// the last one counts.
 func (r *Reader) indexMatchers() {
 	r.matchers, r.matching = map[matched]*Matcher{}, map[string]bool{}
 	for i := range r.rules.Matchers {
@@ -244,8 +249,8 @@ func (r *Reader) matcher(names []string, field string, of PatternKind) *Matcher 
 	return nil
 }
 
-// named returns the classes of a hierarchy that matchers name, each once: they
-// are few, however many superclasses a dump declares.
+// named returns the classes of a hierarchy that matchers name, each of them
+// once: these are few, however many superclasses a dump declares.
 func (r *Reader) named(hierarchy []string) (names []string) {
 	for _, class := range hierarchy {
 		if r.matching[class] && !slices.Contains(names, class) {
@@ -264,7 +269,7 @@ func (r *Reader) findStatics() {
 	})
 }
 
-// findFirsts finds the objects that a First leads to.
+// findFirsts finds the objects to which a First leads.
 func (r *Reader) findFirsts() {
 	r.firsts = map[heap.Object]bool{}
 	for i := range r.rules.Collections {
@@ -316,7 +321,8 @@ func (r *Reader) compiled(o heap.Object, class string) bool {
 	return k.compiled
 }
 
-// classReference is the name of an object's reference to its class.
+// classReference is the name that traces show for an object's reference to its
+// class.
 const classReference = "<class>"
 
 func (r *Reader) record(o heap.Object, visit func(Edge)) {
@@ -343,7 +349,8 @@ func (r *Reader) static(o heap.Object, visit func(Edge)) {
 	}
 }
 
-// apply marks a reference; it returns false if the reference is ignored.
+// apply applies the special treatment of a reference; it returns false if the
+// reference is ignored.
 func (a action) apply(e *Edge) bool {
 	if a.matcher != nil {
 		e.Low, e.Matcher = true, a.matcher
@@ -396,9 +403,9 @@ func (r *Reader) Owner(o heap.Object, e Edge) string {
 	return r.graph.Class(o)
 }
 
-// Field returns the name of a field; for other references, it returns the text
-// that stands for them in a fingerprint: elements of arrays and collections are
-// treated alike.
+// Field returns the name of a field. For other references, it returns the text
+// that stands for them in a fingerprint, which is the same for all elements of
+// arrays and collections.
 func (r *Reader) Field(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:

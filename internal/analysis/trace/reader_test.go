@@ -65,8 +65,8 @@ func (s *scene) call(name string, r hproftest.Ref) hproftest.Ref {
 	return r
 }
 
-// nodes creates instances of a class, each with a field that leads to the next
-// one.
+// nodes creates instances of a class, each with a field that references the
+// next one.
 func (s *scene) nodes(class, next string, fields ...hproftest.Fields) (list []hproftest.Ref) {
 	for i, f := range fields {
 		r := s.New(s.Class(class), f)
@@ -83,8 +83,8 @@ func (s *scene) entries(class string, of ...hproftest.Ref) hproftest.Ref {
 	return s.call("table", s.Objects(s.Class(class), of...))
 }
 
-// TestCollections reads the elements of each shape of a collection, intact,
-// empty and broken.
+// TestCollections reads the elements of collections of each shape: intact,
+// empty and broken ones.
 func TestCollections(t *testing.T) {
 	const (
 		arrayList = "java.util.ArrayList"
@@ -238,8 +238,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestRing checks a list that runs into a ring after its beginning: reading
-// must end soon after all of the list was visited.
+// TestRing reads a list that runs into a ring after its beginning: reading must
+// end soon after the whole list was visited.
 func TestRing(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	var fields []hproftest.Fields
@@ -261,8 +261,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestHarmony reads lists of Apache Harmony, which are rings with a link of
-// their own.
+// TestHarmony reads lists of Apache Harmony, which are rings with a link that
+// holds no element.
 func TestHarmony(t *testing.T) {
 	s := newScene(hproftest.Android(hproftest.Phone{SDK: 23, Harmony: true}))
 	list, array := s.LinkedList(s.a, s.b), s.ArrayList(s.b, s.c)
@@ -298,8 +298,8 @@ func TestWithoutSize(t *testing.T) {
 	}
 }
 
-// TestOwnCollections reads a platform's collections, of each shape that Java
-// does not have.
+// TestOwnCollections reads a platform's collections of each shape that Java's
+// collections do not have.
 func TestOwnCollections(t *testing.T) {
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))
@@ -373,8 +373,8 @@ func TestOwnCollections(t *testing.T) {
 }
 
 // TestMatchers checks precedence: the nearest class that a matcher names
-// decides; if several matchers name it, the last one does. Matchers select
-// fields by name, whichever class declares them.
+// decides; if several matchers name this class, the last one does. Matchers
+// select fields by name, whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.New(h.Declare("a.Thing", nil, "int n"), nil)
@@ -479,8 +479,9 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestThreads checks that locals belong to threads and come last, that those of
-// ignored threads are skipped, and that those without a thread are roots.
+// TestThreads checks that local variables belong to threads and come last, that
+// those of ignored threads are skipped, and that those without a thread are
+// roots.
 func TestThreads(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	worker := s.Thread("worker")
@@ -526,7 +527,8 @@ func TestThreads(t *testing.T) {
 }
 
 // TestLeaves checks that the references of strings and boxed values are not
-// followed, and that the objects they hold are credited with them.
+// followed, and that the objects that they hold are credited together with
+// them.
 func TestLeaves(t *testing.T) {
 	h := hproftest.Java(1)
 	holder := h.Declare("a.Holder", nil, "object one", "object two", "object three")
@@ -557,7 +559,8 @@ func TestLeaves(t *testing.T) {
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
 		t.Errorf("credited %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
-	// Strings may be targets; strings outside the leaks are not found.
+	// Strings may be targets; the search does not find strings outside the
+	// leaks.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)

@@ -13,19 +13,20 @@ import (
 type Root struct {
 	Object heap.Object
 	Kind   hprof.SubTag
-	// Low roots are visited last; Matcher is the matcher of a known leak.
+	// Low roots are visited last. Matcher is the matcher of a known leak, or
+	// nil.
 	Low     bool
 	Matcher *Matcher
 }
 
-// Roots returns the GC roots at which paths begin, in Shark's order: threads,
-// then by kind, then by the name of the class (MatchingGcRootProvider.kt). It
-// skips the virtual machine's own roots: interned strings, unknown and
-// finalizing roots. Locals belong to their threads. The caller must not change
-// the result.
+// Roots returns the GC roots at which paths begin, in Shark's order: threads
+// first, then by kind, then by the name of the class
+// (MatchingGcRootProvider.kt). It skips the virtual machine's own roots:
+// interned strings, unknown and finalizing roots. Local variables belong to
+// their threads. The caller must not change the result.
 func (r *Reader) Roots() []Root { return r.roots }
 
-// findRoots sorts the roots, and assigns locals to threads.
+// findRoots sorts the roots, and assigns local variables to threads.
 func (r *Reader) findRoots() {
 	for i := range r.rules.Matchers {
 		if m := &r.rules.Matchers[i]; m.Kind == NativeGlobal {
@@ -55,8 +56,8 @@ func (r *Reader) findRoots() {
 	r.sortRoots()
 }
 
-// findThreads assigns locals to threads, and returns the serial numbers that
-// belong to a thread.
+// findThreads assigns local variables to threads, and returns the serial
+// numbers that belong to a thread.
 func (r *Reader) findThreads() map[uint32]bool {
 	serials, bySerial := map[uint32]bool{}, map[uint32][]heap.Object{}
 	r.graph.Roots(func(root hprof.Root, o heap.Object) {
@@ -119,7 +120,8 @@ func (r *Reader) sortRoots() {
 	})
 }
 
-// name returns the class of an object; for a class object, its own name.
+// name returns the name of an object's class; for a class object, it returns
+// the name of the class that the object represents.
 func (r *Reader) name(o heap.Object) string {
 	if r.graph.IsClass(o) {
 		return r.graph.ClassName(o)

@@ -13,18 +13,18 @@ import (
 type Options struct {
 	// Through allows paths to go through targets, as in Shark 2.14: a target
 	// whose shortest path goes through another target then belongs to that
-	// target's leak. Otherwise paths end at a target, and a target only owns
+	// target's leak. Otherwise, paths end at a target, and a target owns only
 	// objects that nothing else reaches.
 	Through bool
-	// ByName decides between paths of the same length by the names on them.
-	// Shark takes the path that it found first, which depends on the order of
-	// the dump: the order of threads, and the order in which classes were
-	// loaded.
+	// ByName selects, among paths of the same length, the path whose names come
+	// first. Shark selects the path that it found first, which depends on the
+	// order of the dump: the order of threads, and the order in which classes
+	// were loaded.
 	ByName bool
 	// Early stops the search when it has reached the last target and the last
-	// object in Also; later steps would not change these paths. Objects that
-	// only targets reach, and therefore Leak.Credited, require the complete
-	// search.
+	// object in Also, because later steps would not change the paths to them.
+	// Objects that only targets reach, and therefore Leak.Credited, require the
+	// complete search.
 	Early bool
 	Also  []heap.Object
 }
@@ -37,17 +37,17 @@ type Search struct {
 	options Options
 	targets []heap.Object
 	target  bits
-	// parents is indexed by Outbound.Number. The value is 0 for an object that
+	// parents is indexed by Outbound.Number. An entry is 0 for an object that
 	// was not reached; the number of the previous object plus 1; or, for an
-	// object reached from a root, the root's index in Reader.Roots, added to a
-	// number above all objects.
+	// object reached from a root, the root's index in Reader.Roots plus a
+	// number that is higher than any object's.
 	parents []uint32
-	// waiting are objects in the second queue; late are objects that were taken
-	// from it.
+	// waiting holds the objects in the second queue; late holds the objects
+	// that were taken from it.
 	waiting, late bits
 	first, last   queue
 	found         []heap.Object
-	// wanted are the objects that must be reached before the search may end
+	// wanted holds the objects that must be reached before the search may end
 	// early; left is the number of wanted objects that have not been reached.
 	wanted bits
 	left   int
@@ -73,8 +73,8 @@ func (q *queue) push(o heap.Object) { q.list = append(q.list, uint32(o)) }
 func (q *queue) pop() heap.Object {
 	o := q.list[q.next]
 	q.next++
-	// The consumed part is dropped when it makes up most of the list, so that
-	// the queue only grows to the breadth of the heap, not to its size.
+	// The consumed part is dropped when it makes up most of the list, so the
+	// queue grows only to the breadth of the heap, not to its size.
 	if q.next >= 1<<16 && q.next*2 > len(q.list) {
 		q.list = q.list[:copy(q.list, q.list[q.next:])]
 		q.next = 0
@@ -87,7 +87,7 @@ func (q *queue) pop() heap.Object {
 const checkInterval = 1 << 16
 
 // Find searches for the targets among everything that the roots reach. The
-// caller must call Close.
+// caller must call Close on the result.
 func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Search, error) {
 	g := r.graph
 	if g.Objects+int64(len(r.roots)) >= 1<<32-1 {
@@ -111,7 +111,7 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 	return s, nil
 }
 
-// want prepares an early end.
+// want prepares for an early end.
 func (s *Search) want() {
 	if !s.options.Early {
 		return
@@ -127,8 +127,8 @@ func (s *Search) want() {
 	}
 }
 
-// ends is called with each object whose path is final; it returns true for the
-// last wanted object.
+// ends is called with each object whose path is final; it returns true if this
+// is the last wanted object.
 func (s *Search) ends(o heap.Object) bool {
 	if !s.options.Early || !s.wanted.has(o) {
 		return false
@@ -137,7 +137,7 @@ func (s *Search) ends(o heap.Object) bool {
 	return s.left == 0
 }
 
-// Targets are the objects to search for.
+// Targets lists the objects to search for.
 func (s *Search) Targets() []heap.Object { return s.targets }
 
 // Close releases the memory. It may be called twice.
@@ -222,22 +222,22 @@ func (s *Search) met(o heap.Object) uint32 {
 	return s.parents[n]
 }
 
-// parent returns the object from which an object was reached; false if it was
-// reached from a root.
+// parent returns the object from which an object was reached. It returns false
+// if the object was reached from a root.
 func (s *Search) parent(o heap.Object) (heap.Object, bool) {
 	parent := s.met(o)
 	return heap.Object(parent - 1), int64(parent) <= s.graph.Objects
 }
 
-// root returns the root by which an object without a parent was reached.
+// root returns the root from which an object without a parent was reached.
 func (s *Search) root(o heap.Object) Root {
 	return s.reader.roots[int64(s.met(o))-s.graph.Objects-1]
 }
 
 // better reports whether, of two references from one object to another, the
-// search followed the second. It follows the first reference that is not Low,
-// if that made a difference. When searching by names, it follows the reference
-// whose name comes first.
+// search followed the second. The search follows the first reference that is
+// not Low, if being Low made a difference. Otherwise it follows the first
+// reference or, when searching by names, the reference whose name comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
 	if a.Low != b.Low && !s.late.has(from) {
 		return a.Low

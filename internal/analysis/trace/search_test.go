@@ -37,7 +37,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestLeakMixes does the same with the components of Android apps.
+// TestLeakMixes does the same as TestRandom with the components of Android
+// apps.
 func TestLeakMixes(t *testing.T) {
 	var met coverage
 	for seed := range uint64(40) {
@@ -127,7 +128,7 @@ func (w *world) checkSearch(seed uint64, targets []heap.Object, through bool, me
 	w.checkTree(seed, s, targets)
 }
 
-// checkLimited repeats the search among only the objects that lead to the
+// checkLimited repeats the search, covering only the objects that lead to the
 // targets and those that the targets hold: the result must be the same.
 func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Object, through bool) {
 	w.Helper()
@@ -174,10 +175,11 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	}
 }
 
-// checkLess checks a search among some of the objects: the same targets must be
-// reached only through others, and no more memory may be credited. Less is
-// credited if an object is held by something that no search follows: the locals
-// of an ignored thread, or a root of the virtual machine itself.
+// checkLess checks a search that covers only some of the objects: the same
+// targets must be reachable only through others, and no more memory may be
+// credited. Less is credited if an object is held by something that no search
+// follows: the local variables of an ignored thread, or a root of the virtual
+// machine itself.
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
@@ -188,8 +190,8 @@ func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 		a, b := &some.Leaks[i], &whole.Leaks[i]
 		if a.Credited.Java > b.Credited.Java || a.Credited.Native > b.Credited.Native ||
 			!slices.Equal(sorted(a.Also), sorted(b.Also)) {
-			w.Fatalf("seed %d: in a search of some objects a leak is credited with %+v and retains %v, in a search "+
-				"of all %+v and %v",
+			w.Fatalf("seed %d: in a search of some objects, a leak is credited with %+v and retains %v; in a search "+
+				"of all objects, it is credited with %+v and retains %v",
 				seed, a.Credited, a.Also, b.Credited, b.Also)
 		}
 	}
@@ -223,7 +225,7 @@ func (w *world) path(p trace.Path) []string {
 	return lines
 }
 
-// checkPath checks properties of every path.
+// checkPath checks properties that every path must have.
 func (w *world) checkPath(seed uint64, p trace.Path) {
 	w.Helper()
 	if err := brokenPath(w.reader, p); err != nil {
@@ -257,9 +259,9 @@ func brokenPath(r *trace.Reader, p trace.Path) error {
 	return nil
 }
 
-// checkShortest checks that a path has only references that are not low, if
-// such references lead to the target without passing another target, and that
-// it then is as short as possible.
+// checkShortest checks a path for which references that are not low lead to the
+// target without passing another target: it must not contain low references,
+// and must be as short as possible.
 func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]bool, paths []trace.Path) {
 	w.Helper()
 	distance := map[hprof.ID]int{}
@@ -351,9 +353,9 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 	w.checkUnreachable(seed, r, want, met)
 }
 
-// checkBehind compares the targets that are reached only through other targets,
-// if paths go through targets: each is attributed to the first target on its
-// path.
+// checkBehind compares, for a search whose paths go through targets, the
+// targets that are reached only through other targets: each is attributed to
+// the first target on its path.
 func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	w.Helper()
 	var got, expected []string
@@ -400,7 +402,7 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 }
 
 // heldByLeaf returns the objects that only a string or an array of boxed values
-// holds: no search reaches them.
+// holds: no search reaches these objects.
 func (w *world) heldByLeaf(id hprof.ID, s *plainSearch, credited map[hprof.ID]bool) (list []hprof.ID) {
 	n := w.plain.Nodes[id]
 	if !w.plain.leaf(id) {
@@ -422,7 +424,7 @@ func (w *world) heldByLeaf(id hprof.ID, s *plainSearch, credited map[hprof.ID]bo
 	return list
 }
 
-// alone reports whether only one object references another.
+// alone reports whether an object is referenced only by the given object.
 func (p *plain) alone(holder, held hprof.ID) bool {
 	for id, n := range p.Nodes {
 		if id != holder &&
@@ -491,9 +493,9 @@ func (w *world) countPromoted(s *plainSearch, met *coverage) {
 	}
 }
 
-// TestTwoWays checks paths where one object references another twice: the path
-// must have the reference that the search followed. This is not the low one if
-// that made a difference, otherwise it is the first.
+// TestTwoWays checks paths on which one object references another twice: the
+// path must contain the reference that the search followed. This is the one
+// that is not low if being low made a difference; otherwise it is the first.
 func TestTwoWays(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.Declare("a.Thing", nil, "int n")

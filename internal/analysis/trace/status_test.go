@@ -14,12 +14,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// says are the results of inspectors for objects of some classes.
+// says holds the results of inspectors for objects of some classes.
 type says struct{ leaking, needed []string }
 
 // inspect returns the results of Shark's test inspectors (LeakStatusTest.kt):
-// for the given classes, for the leaking object, which is watched, and, if
-// requested, that no class object leaks.
+// the results for the given classes, that the leaking object is watched, and,
+// if requested, that class objects never leak.
 func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	return trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
 		name := w.graph.Class(o)
@@ -42,9 +42,10 @@ func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	}}
 }
 
-// chainOf is a heap in which a static field of GcRoot holds, by named fields, a
-// chain of instances of Class1, Class2 and so on, and at its end an instance of
-// Leaking. Additional fields of the last Class hold additional instances.
+// chainOf returns a heap in which a static field of GcRoot holds, through named
+// fields, a chain of instances of Class1, Class2 and so on, which ends with an
+// instance of Leaking. Additional fields of the last Class hold additional
+// instances.
 func chainOf(t *testing.T, fields []string, more ...string) (*world, []heap.Object) {
 	t.Helper()
 	h := hproftest.Java(1)
@@ -81,7 +82,7 @@ var (
 	long  = []string{"staticField1", "field1", "field2", "field3"}
 )
 
-// TestStatus has the cases of LeakStatusTest.kt.
+// TestStatus runs the cases of LeakStatusTest.kt.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -141,7 +142,8 @@ func TestStatus(t *testing.T) {
 			"Class1↑ is leaking",
 		},
 		// Additional cases: how RealLeakTracerFactory treats an object without
-		// any reasons, and an object with reasons of both kinds around it.
+		// any reasons, and an object between objects with reasons of both
+		// kinds.
 		{"lastUnknown", short, says{}, false, false, 1, "YES", "This is the leaking object"},
 		{
 			"lastNotLeaking", short, says{needed: []string{"Leaking"}}, false, false, 1, "YES",
@@ -196,8 +198,9 @@ func (w *world) traces(targets []heap.Object, d trace.Describe) []trace.Trace {
 	return list
 }
 
-// checkStatuses checks properties of every trace: needed objects come first,
-// then unknown ones, then leaking ones; and the suspects are in between.
+// checkStatuses checks properties that every trace must have: needed objects
+// come first, then unknown ones, then leaking ones, and the suspect references
+// are in between.
 func (w *world) checkStatuses(name string, x *trace.Trace) {
 	w.Helper()
 	rank := map[trace.Status]int{trace.NotLeaking: 0, trace.Unknown: 1, trace.Leaking: 2}
@@ -243,7 +246,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestFingerprints has Shark's tests sameLeakTraceSameLeakFingerprint,
+// TestFingerprints runs Shark's tests sameLeakTraceSameLeakFingerprint,
 // differentLeakTraceDifferentLeakFingerprint, sameCausesSameLeakFingerprint and
 // sameCausesSameApplicationLeak.
 func TestFingerprints(t *testing.T) {
@@ -288,8 +291,8 @@ func TestFingerprints(t *testing.T) {
 }
 
 // TestRecordedFingerprints checks the fingerprints in LeakCanary's
-// documentation (with the zeros that it dropped at that time), and those of a
-// real dump by both of its paths.
+// documentation (including the zeros that LeakCanary dropped at that time), and
+// those of both paths in a real dump.
 func TestRecordedFingerprints(t *testing.T) {
 	suspect := func(pairs ...string) *trace.Trace {
 		x := &trace.Trace{}
@@ -317,7 +320,7 @@ func TestRecordedFingerprints(t *testing.T) {
 	}
 }
 
-// TestRecordedLeak checks Shark 2.14's signatures of a real dump of Android
+// TestRecordedLeak checks Shark 2.14's signatures for a real dump of Android
 // 4.4, in which a service leaks through two paths.
 func TestRecordedLeak(t *testing.T) {
 	g, b, err := opened(t.Context(), recorded.Read(t, "hprof", "leak_service_binder.hprof"))

@@ -13,22 +13,23 @@ import (
 // objects.
 type Trace struct {
 	Root Root
-	// Elements are the objects from the root to the leaking object, which is
+	// Elements lists the objects from the root to the leaking object, which is
 	// the last element.
 	Elements []Element
-	// Matcher is the first known leak on the path, or nil if the leak is the
-	// app's own.
+	// Matcher is the matcher of the first known leak on the path, or nil if the
+	// leak is the app's own.
 	Matcher *Matcher
 }
 
-// Element is an object of a trace, and its reference to the next object; the
-// last element has no reference.
+// Element is an object of a trace together with its reference to the next
+// object; the last element has no reference.
 type Element struct {
 	Object heap.Object
-	// Class is the object's class; for a class object, its own name.
+	// Class is the name of the object's class; for a class object, it is the
+	// name of the class that the object represents.
 	Class string
-	// Super is the nearest superclass that has a name in the source, "" for
-	// java.lang.Object.
+	// Super is the nearest superclass that has a name in the source, or "" if
+	// that is java.lang.Object.
 	Super string
 	// Type is "instance", "array" or "class".
 	Type   string
@@ -41,7 +42,7 @@ type Element struct {
 	Kind  EdgeKind
 	Owner string
 	Field string
-	// Shown is Field with the index or the key of an element.
+	// Shown is Field, including the index or the key of an element.
 	Shown string
 	// Suspect references are those between the last needed object and the first
 	// leaking one.
@@ -58,18 +59,18 @@ type Element struct {
 // Leaking returns the last element.
 func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 
-// Describe supplies the descriptions of objects in traces.
+// Describe provides the descriptions of objects in traces.
 type Describe struct {
 	// Inspect returns the inspection of an object.
 	Inspect func(heap.Object) Inspection
-	// Plain is a quick check that an object has no known status; if it is nil,
-	// Inspect is called instead.
+	// Plain is a quick check whether the status of an object is unknown; if it
+	// is nil, Inspect is called instead.
 	Plain func(heap.Object) bool
-	// Text returns the text of a string; false for other objects, or if the
-	// text cannot be read.
+	// Text returns the text of a string. It returns false for other objects,
+	// and if the text cannot be read.
 	Text func(heap.Object) (string, bool)
-	// Prepare is called once with the keys of maps before their Text is
-	// requested; it may be nil.
+	// Prepare is called once with the keys of maps before Text is called for
+	// them; it may be nil.
 	Prepare func(context.Context, []heap.Object) error
 }
 
@@ -86,7 +87,7 @@ func (d *Describe) prepare(ctx context.Context, edges map[heap.Object]Edge) erro
 	return d.Prepare(ctx, keys)
 }
 
-// Traces makes traces to reached objects.
+// Traces returns the traces of reached objects.
 func (s *Search) Traces(ctx context.Context, objects []heap.Object, d Describe) ([]Trace, error) {
 	x, err := s.forms(ctx, objects, d, manner{folding: true})
 	if err != nil {
@@ -108,7 +109,8 @@ func (r *Reader) trace(p Path, d Describe) Trace {
 		t.Elements = append(t.Elements, r.element(s, d))
 		inspection := d.Inspect(s.Object)
 		if m := s.Edge.Matcher; m != nil {
-			// Labels are added in front of the object's own, as in Shark.
+			// Labels of the matcher are added before the object's own, as in
+			// Shark.
 			inspection.Labels = append([]string{"Library leak match: " + m.String()}, inspection.Labels...)
 			if t.Matcher == nil {
 				t.Matcher = m
@@ -182,8 +184,8 @@ func (r *Reader) key(e Edge, d Describe) string {
 }
 
 // resolve sets the statuses of the elements (Shark, RealLeakTracerFactory,
-// computeLeakStatuses): every object that leads to a needed object is needed,
-// and every object that a leaking object leads to is leaking.
+// computeLeakStatuses): every object on the path before a needed object is
+// needed, and every object after a leaking object is leaking.
 func (t *Trace) resolve(inspections []Inspection) {
 	last := len(t.Elements) - 1
 	needed, leaking := -1, last
@@ -250,8 +252,8 @@ func (t *Trace) suspect(i int) bool {
 	return false
 }
 
-// status evaluates the reasons. If they conflict, an object is needed, except
-// for the object at the end of the path.
+// status evaluates the reasons for the statuses. If they conflict, the object
+// is needed, unless it is at the end of the path.
 func (n *Inspection) status(last bool) (Status, string) {
 	leaking, needed := strings.Join(n.Leaking, " and "), strings.Join(n.NotLeaking, " and ")
 	switch {
@@ -271,10 +273,10 @@ func (n *Inspection) status(last bool) (Status, string) {
 	return NotLeaking, needed + ". Conflicts with " + leaking
 }
 
-// simple is a class name without its package.
+// simple returns a class name without its package.
 func simple(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
-// rootWords are Shark's descriptions (LeakTrace.GcRootType).
+// rootWords holds Shark's descriptions (LeakTrace.GcRootType).
 var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootJNIGlobal: "Global variable in native code", hprof.SubRootJNILocal: "Local variable in native code",
 	hprof.SubRootJavaFrame:   "Java local variable",
@@ -286,7 +288,7 @@ var rootWords = map[hprof.SubTag]string{
 }
 
 // Description returns the description of a kind of root that leak traces show.
-// Shark has no descriptions for the virtual machine's own roots.
+// Shark does not describe the virtual machine's own roots.
 func (r Root) Description() string {
 	if words, ok := rootWords[r.Kind]; ok {
 		return words

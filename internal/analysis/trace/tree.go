@@ -11,34 +11,34 @@ import (
 
 // Branch is a node of merged paths: all objects of one class that paths reach
 // from the objects of the parent branch by the same field. If these objects
-// hold further objects of their class, like nodes of a list or a tree, the
+// hold further objects of their class, as nodes of a list or a tree do, the
 // further objects belong to the branch, too.
 type Branch struct {
-	// Root describes the kind of GC root of a branch at the top.
+	// Root describes the kind of GC root; it is set for branches at the top.
 	Root string
-	// Owner and Field describe the reference that leads here; Field is "[x]"
-	// for all elements.
+	// Owner and Field describe the reference that leads to the objects; Field
+	// is "[x]" for all elements.
 	Owner, Field string
 	Kind         EdgeKind
 	// Class is the class of the objects, Type is "instance", "array" or
 	// "class", and Objects is the number of these objects that are on paths.
 	Class, Type string
 	Objects     int64
-	// Own is the number of targets among the objects; Targets and Size include
-	// all branches below.
+	// Own is the number of targets among the objects; Targets and Size also
+	// include all branches below.
 	Own, Targets int64
 	Size         heap.Size
 	// Branches are sorted by their number of targets, largest first. Cut is
 	// true if everything below this branch is omitted.
 	Branches []*Branch
 	Cut      bool
-	// depth is the number of branches above.
+	// depth is the number of branches above this one.
 	depth int
 }
 
 const (
-	// mostBranches and deepest limit a tree; objects further down count in the
-	// branch at which the tree is truncated.
+	// mostBranches and deepest limit the size of a tree; objects further down
+	// count in the branch at which the tree is truncated.
 	mostBranches = 1 << 16
 	deepest      = 1 << 10
 )
@@ -68,10 +68,10 @@ func (s *Search) Tree(ctx context.Context, objects []heap.Object) ([]*Branch, er
 	return ordered(b.tops), nil
 }
 
-// branches is a tree that grows level by level.
+// branches is a tree that is built level by level.
 type branches struct {
 	*Search
-	// on are the objects on the paths that do not have a branch yet.
+	// on holds the objects on the paths that do not have a branch yet.
 	on, targets bits
 	places      map[branchKey]*Branch
 	tops        []*Branch
@@ -91,7 +91,7 @@ type branchKey struct {
 	class        string
 }
 
-// mark adds an object and all objects before it to the tree.
+// mark adds an object and all objects before it on its path.
 func (b *branches) mark(o heap.Object) {
 	if !b.reached(o) {
 		return
@@ -129,7 +129,7 @@ func (b *branches) join(o heap.Object, to *Branch) {
 	b.next = append(b.next, leaf{o, to})
 }
 
-// deepen continues from the objects of a level to those of the next level.
+// deepen continues from the objects of one level to those of the next.
 func (b *branches) deepen(ctx context.Context) error {
 	b.level, b.next = b.next, b.level[:0]
 	found := map[heap.Object]Edge{}
@@ -187,7 +187,7 @@ func (b *branches) branch(l leaf, o heap.Object, e Edge) *Branch {
 	return found
 }
 
-// sum adds up the branches below, and sorts them.
+// sum adds up the counts of the branches below, and sorts these branches.
 func (t *Branch) sum() {
 	t.Targets = t.Own
 	for _, c := range t.Branches {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plainBranch merges paths one by one.
+// plainBranch is a tree of paths that are merged one by one.
 type plainBranch struct {
 	head     string
 	sort     string
@@ -232,8 +232,8 @@ func TestWideTree(t *testing.T) {
 	}
 }
 
-// shelf creates random collections, of Java's own classes or of indirect
-// subclasses of these.
+// shelf creates random collections of Java's own classes or of indirect
+// subclasses of them.
 type shelf struct {
 	*rand.Rand
 	*hproftest.Heap
@@ -242,7 +242,7 @@ type shelf struct {
 	all []hproftest.Ref
 }
 
-// mySuffix is the suffix of a subclass's name, which follows the name of its
+// mySuffix is the suffix of a subclass's name; it follows the name of the
 // collection.
 const mySuffix = "$My"
 
@@ -271,7 +271,7 @@ func (s *shelf) array(element string) hproftest.Ref {
 	return s.Objects(s.Class(element), list...)
 }
 
-// chain creates linked nodes, and returns the first.
+// chain creates linked nodes, and returns the first one.
 func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
 	for range s.IntN(5) {
 		f := hproftest.Fields{"next": first}
@@ -318,7 +318,7 @@ func (s *shelf) collection() hproftest.Ref {
 	return hashMap("java.util.HashMap")
 }
 
-// shelves is a heap of random nested collections that contain objects.
+// shelves returns a heap of random nested collections that contain objects.
 func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) {
 	s := &shelf{
 		Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub,
@@ -340,8 +340,8 @@ func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) 
 	return s.Heap, things
 }
 
-// TestSubclassesMerge checks that collections of an app's own classes are
-// merged like the classes that they extend, if requested.
+// TestSubclassesMerge checks that, if requested, collections of an app's own
+// classes are merged like the classes that they extend.
 func TestSubclassesMerge(t *testing.T) {
 	reached, apart := 0, 0
 	for seed := range uint64(60) {
@@ -376,7 +376,7 @@ func TestSubclassesMerge(t *testing.T) {
 }
 
 // TestSubclasses checks that additional fields of a subclass are read, too, and
-// that an entry for one class of a platform applies only to that class.
+// that an entry for a single class of the platform applies only to that class.
 func TestSubclasses(t *testing.T) {
 	type f = hproftest.Fields
 	type m = trace.Member

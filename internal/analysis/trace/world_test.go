@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a heap in two forms: as a reader sees it and, in plain, as written
-// in the dump.
+// world is a heap in two forms: as a reader reads it and, in plain, as it is
+// written in the dump.
 type world struct {
 	testing.TB
 	graph  *heap.Graph
@@ -34,7 +34,7 @@ func graphOf(ctx context.Context, dump []byte) (*heap.Graph, error) {
 	return heap.Load(ctx, f, heap.Options{Snapshot: -1, Partial: true, Inbound: true})
 }
 
-// opened is a dump with its outbound references.
+// opened is a loaded dump with its outbound references.
 func opened(ctx context.Context, dump []byte) (g *heap.Graph, b *heap.Outbound, err error) {
 	if g, err = graphOf(ctx, dump); err != nil {
 		return nil, nil, err
@@ -70,7 +70,8 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	return w
 }
 
-// numbers replaces a Rules.Number that reads the dump.
+// numbers is a Rules.Number that knows no values; it replaces one that reads
+// the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
 // object returns the object for a Ref, a Thread or a *Class.
@@ -91,7 +92,7 @@ func (w *world) objects(list ...hproftest.Ref) (objects []heap.Object) {
 	return objects
 }
 
-// read formats the references of an object as lines.
+// read formats the references of an object, one per line.
 func (w *world) read(o heap.Object) (lines []string) {
 	w.reader.Read(o, func(e trace.Edge) { lines = append(lines, w.line(o, e)) })
 	return lines
@@ -118,7 +119,7 @@ func (w *world) line(o heap.Object, e trace.Edge) string {
 	return line.String()
 }
 
-// find performs a search, and closes it at the end of the test.
+// find runs a search, and closes it at the end of the test.
 func (w *world) find(targets []heap.Object, o trace.Options) *trace.Search {
 	w.Helper()
 	s, err := trace.Find(w.Context(), w.reader, targets, o)
@@ -147,8 +148,8 @@ type dice struct {
 	*rand.Rand
 	*hproftest.Heap
 	classes []*hproftest.Class
-	// all are objects that may be referenced; made are those objects whose
-	// fields may be set.
+	// all holds the objects that may be referenced; made holds those objects
+	// whose fields may be set.
 	all     []hproftest.Ref
 	made    []made
 	threads []hproftest.Thread
@@ -160,13 +161,13 @@ type made struct {
 	class int
 }
 
-// fieldsOf are the fields of those classes, including inherited ones.
+// fieldsOf lists the fields of those classes, including inherited ones.
 var fieldsOf = [][]string{
 	{"f", "g", "low", "never"}, {"f", "g", "low", "never", "extra"}, {"zulu", "low", "alpha"}, {"owner"},
 	{"low", "mike"},
 }
 
-// one returns true once in n times.
+// one returns true with probability 1/n.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
 
 func (d *dice) pick() hproftest.Ref {
@@ -183,7 +184,8 @@ func (d *dice) some(most int) (list []hproftest.Ref) {
 	return list
 }
 
-// random is a heap of arbitrary objects with arbitrary references, and targets.
+// random returns a heap of arbitrary objects with arbitrary references, and
+// targets.
 func random(seed uint64) (h *hproftest.Heap, form hproftest.Form, targets []hproftest.Ref) {
 	rng := rand.New(rand.NewPCG(seed, 0x7ace))
 	d := &dice{Rand: rng, Heap: hproftest.Java(seed)}
@@ -280,7 +282,7 @@ func (d *dice) pairs() (list []hproftest.Ref) {
 	return list
 }
 
-// wire sets fields, also to objects created later.
+// wire sets fields, also to objects that are created later.
 func (d *dice) wire() {
 	for _, m := range d.made {
 		// Several fields may lead to one object.
@@ -327,7 +329,7 @@ func (d *dice) root() {
 	}
 }
 
-// known are the special references in random heaps.
+// known holds the special references in random heaps.
 func known() trace.Rules {
 	field := func(class, name string, ignored bool) trace.Matcher {
 		return trace.Matcher{
