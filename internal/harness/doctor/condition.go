@@ -13,14 +13,14 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// deviceCondition describes those parts of a device's state that may degrade or
+// deviceCondition describes the parts of a device's state that may degrade or
 // stop a run.
 type deviceCondition struct {
 	// Booted is 1 once Android has booted, 0 before.
 	Booted known.Int
 	// SU is the path of the su program, or empty.
 	SU string
-	// DataFree is the space on /data that the shell may still use, in bytes.
+	// DataFree is the space on /data that is available to the shell, in bytes.
 	DataFree known.Int
 	Battery  deviceBattery
 }
@@ -36,12 +36,12 @@ type deviceBattery struct {
 	Powered bool
 }
 
-// conditionTimeout bounds reading the condition in real time; the battery
-// service answers through system_server.
+// conditionTimeout is the maximum real time for reading the condition; the
+// battery service answers through system_server.
 const conditionTimeout = 15 * time.Second
 
 // readCondition reads the condition of a device in one round trip that changes
-// nothing on the device. Missing values are unknown.
+// nothing on the device. Values that are missing from the answer are unknown.
 func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, conditionTimeout, m.Join([]shell.Part{
@@ -79,8 +79,8 @@ func parseBooted(text string) known.Int {
 	return known.Int{}
 }
 
-// parseSU parses the path that `command -v` prints. Some shells print an error
-// message on stdout if the command is missing; that is not a path.
+// parseSU parses the path that `command -v` prints. If the command is missing,
+// some shells print an error message on stdout, which is not a path.
 func parseSU(text string) string {
 	path := shell.Clip(text)
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, ":") {

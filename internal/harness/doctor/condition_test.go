@@ -115,8 +115,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// The true difference is within the bounds, whatever the clocks, the time of
-// the reading and the delays in each direction are.
+// The true difference is within the bounds, whatever the clocks show, whenever
+// they are read and however long each direction takes.
 func TestWallClockBoundsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))

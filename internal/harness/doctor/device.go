@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// helloTimeout is the real time in which a device must identify itself. A
+// helloTimeout is the real time within which a device must identify itself. A
 // slower device is not examined further.
 const helloTimeout = 10 * time.Second
 
@@ -71,7 +71,7 @@ func (n *inspection) inspect(ctx context.Context) {
 }
 
 // unusable describes a state other than "device", and what to do about it. The
-// states are those of AOSP adb/adb.h, ConnectionState.
+// states are defined in AOSP adb/adb.h, ConnectionState.
 func unusable(info adb.DeviceInfo) (text, todo string) {
 	state := info.State
 	switch {
@@ -117,7 +117,7 @@ func (n *inspection) noteUnresponsive(err error) {
 	n.book.note("state", Bad, err.Error(), "reconnect it, and check that `adb shell id` works")
 }
 
-// describe returns the text of an error; a timeout is described in plain words.
+// describe returns the text of an error; it describes a timeout in plain words.
 func (n *inspection) describe(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "the time limit for this device was reached first"
@@ -222,11 +222,12 @@ func (n *inspection) space(free known.Int) {
 
 const (
 	lowPercent = 20
-	// hotTenths is 45 °C, at about which phones start to throttle.
+	// hotTenths is 45 °C, in tenths of a degree, at about which phones start to
+	// throttle.
 	hotTenths = 450
 )
 
-// battery reports only conditions that endanger an overnight run.
+// battery reports only conditions that may stop an overnight run.
 func (n *inspection) battery(b deviceBattery) {
 	if b.Percent.Known {
 		n.device.Battery = &b.Percent.N
@@ -264,13 +265,13 @@ func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	}
 }
 
-// leastSkew is the smallest clock difference that matters when two logs are
-// compared.
+// leastSkew is the smallest clock difference that matters when the logs of two
+// clocks are compared.
 const leastSkew = 2 * time.Second
 
 func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts) {
 	if f.TimeScale != 1 {
-		return // a simulated clock intentionally differs
+		return // a simulated clock differs intentionally
 	}
 	c, err := readWallClock(ctx, dev)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// recordingPhone is a phone in a given connection state that records its
+// recordingPhone is a phone that is in a given connection state and records its
 // commands.
 type recordingPhone struct {
 	*androidsim.Phone
@@ -78,7 +78,8 @@ func shop(debuggable bool) []androidsim.App {
 	}
 }
 
-// serve returns an environment in which the phones are attached.
+// serve returns an environment in which the phones are attached to an adb
+// server.
 func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	t.Helper()
 	server, err := adbd.Listen(phones...)
@@ -184,7 +185,8 @@ func find(t *testing.T, r Report, name string) Item {
 	return Item{}
 }
 
-// expect checks the status of a check and parts of its text and todo.
+// expect checks the status of a check, and that its text and its action contain
+// these words.
 func expect(t *testing.T, r Report, name string, status Status, parts ...string) {
 	t.Helper()
 	c := find(t, r, name)
@@ -456,8 +458,8 @@ func TestManyProcessesAreBounded(t *testing.T) {
 	})
 }
 
-// readOnly are the words that a command for a device may contain: programs,
-// builtins or shell syntax around them.
+// readOnly lists the words that a command for a device may contain: programs,
+// builtins and shell syntax around them.
 var readOnly = map[string]bool{
 	"echo": true, "cat": true, "id": true, "getprop": true, "grep": true, "date": true, "df": true, "dumpsys": true,
 	"ps":      true,
@@ -502,7 +504,7 @@ func TestChangesAreDetected(t *testing.T) {
 	}
 }
 
-// snapshot lists all files below some directories of this machine.
+// snapshot lists all files below the given directories of this machine.
 func snapshot(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -564,7 +566,7 @@ func (w recordingConn) CloseWrite() error {
 	return w.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// This machine, the adb server and the device remain unchanged.
+// The examination does not change this machine, the adb server or the device.
 func TestNothingChanges(t *testing.T) {
 	phone := &recordingPhone{
 		Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, SU: true, Apps: shop(true)}),
@@ -592,7 +594,7 @@ func TestNothingChanges(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	// They remain unchanged without a server, too.
+	// This also holds if no server is running.
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
@@ -669,7 +671,7 @@ func TestDeviceThatHangs(t *testing.T) {
 	})
 }
 
-// hangingPhone is a phone that hangs from a given command on.
+// hangingPhone returns a phone that hangs from a given command on.
 type hangingPhone struct {
 	*androidsim.Phone
 	from string
@@ -683,7 +685,7 @@ func (h *hangingPhone) Shell(ctx context.Context, command string, stdin io.Reade
 	return h.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-// Values that were read before a device hung are reported, and the rest is
+// Values that were read before a device hung are reported, and all others are
 // unknown. Five devices hang concurrently, each at a different command, and all
 // are abandoned within one deadline.
 func TestDeviceThatHangsLater(t *testing.T) {

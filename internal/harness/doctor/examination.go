@@ -24,10 +24,10 @@ type Options struct {
 	Dir string
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// StandIn allows devices with a scaled clock, like fleet.DeviceChoice.
+	// StandIn allows devices with a scaled clock, as fleet.DeviceChoice does.
 	StandIn bool
-	// Deadline is the real time for each device; 0 means a minute. Devices are
-	// examined concurrently.
+	// Deadline is the maximum real time for each device; 0 means one minute.
+	// Devices are examined concurrently.
 	Deadline time.Duration
 	// Progress, if not nil, is called with a description of the current step,
 	// from several goroutines.
@@ -38,8 +38,8 @@ type Options struct {
 	dial func(context.Context) (net.Conn, error)
 }
 
-// usualDeadline is long enough for twenty processes of a phone that is slow but
-// does not hang.
+// usualDeadline is long enough to examine twenty processes of a phone that is
+// slow but does not hang.
 const usualDeadline = time.Minute
 
 // examination is one call of Examine.
@@ -48,8 +48,8 @@ type examination struct {
 	client *adb.Client
 	report Report
 	book   checklist
-	// wanted is the serial that a run would use; it is empty if no device is
-	// selected.
+	// wanted is the serial number of the device that a run would use; it is
+	// empty if no device is selected.
 	wanted string
 }
 
@@ -91,7 +91,7 @@ func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (check
 	return checks
 }
 
-// conclude sets the outcome, in one sentence with one next step.
+// conclude sets the outcome: one sentence and one next step.
 func (e *examination) conclude(ctx context.Context, settled bool) {
 	r := &e.report
 	usable := e.usable()

@@ -66,7 +66,7 @@ func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settle
 	return e.listed(list), true
 }
 
-// maxStream bounds what one command on a device may print, in bytes.
+// maxStream is the maximum output of one command on a device, in bytes.
 const maxStream = 64 << 20
 
 // environment returns the variables that configure adb, if they are set.
@@ -193,18 +193,20 @@ func (e *examination) absent(at string, err error) {
 
 const (
 	// nightBytes is how much an overnight run may write: 1 MB per process
-	// (twice the measured amount in 8 h with two processes, breakdowns
+	// (twice the amount measured in 8 h with two processes, breakdowns
 	// included), at most 32 MB of workload log, and heap dumps of 50 to 500 MB
 	// each.
 	nightBytes = 1 << 30
-	// leastBytes is sufficient for a run without a workload and without dumps.
+	// leastBytes is the free space that a run without a workload and without
+	// dumps needs.
 	leastBytes = 64 << 20
 )
 
 const nightNeeds = "8 h take about 1 MB per process, up to 32 MB of logs, 50 to 500 MB per heap dump"
 
 // directory examines the directory in which run directories are created; a run
-// creates missing parents. It returns false if runs cannot write there.
+// creates parents that do not exist. It returns false if runs cannot write
+// there.
 func (e *examination) directory() bool {
 	dir, err := existing(e.opt.Dir)
 	s := &e.report.Host.Runs
@@ -242,7 +244,8 @@ func (e *examination) directory() bool {
 	return true
 }
 
-// existing returns the directory itself, or its nearest existing parent.
+// existing returns the directory itself if it exists, otherwise its nearest
+// parent that does.
 func existing(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// listen serves each connection with talk until the test ends.
+// listen accepts connections and calls talk for each of them until the test
+// ends.
 func listen(t *testing.T, talk func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,12 +51,12 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// patient are limits for peers in this process, which always answer, even on a
-// busy machine.
+// patient holds limits for peers in this process, which always answer, even on
+// a busy machine.
 var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
 
-// unanswered are limits for a peer that never answers host:version, deaf for a
-// peer that never sends anything.
+// unanswered holds limits for a peer that never answers host:version, and deaf
+// for a peer that never sends anything.
 var (
 	unanswered = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: time.Minute, program: time.Minute}
 	deaf       = limits{
@@ -129,8 +130,7 @@ func TestListenersAtThePort(t *testing.T) {
 	}
 }
 
-// For an address that neither accepts nor refuses connections, the wait is
-// bounded.
+// If an address neither accepts nor refuses connections, the wait is bounded.
 func TestProbeEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	silent := listen(t, func(c net.Conn) {
@@ -348,7 +348,7 @@ func TestRunsDirectory(t *testing.T) {
 	}
 }
 
-// The result of mayWrite agrees with creating a file.
+// mayWrite returns the same result as an attempt to create a file.
 func TestMayWriteAgainstWriting(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/proc", "/sys", "/"} {
 		writable, known := mayWrite(dir)
@@ -367,7 +367,7 @@ func TestMayWriteAgainstWriting(t *testing.T) {
 	}
 }
 
-// FuzzParseVersion checks that parsed values are in the text.
+// FuzzParseVersion checks that every parsed value occurs in the text.
 func FuzzParseVersion(f *testing.F) {
 	f.Add([]byte("Android Debug Bridge version 1.0.41\nVersion 29.0.6-debian\nInstalled as " +
 		"/usr/lib/android-sdk/platform-tools/adb\n"))
@@ -387,8 +387,8 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-// FuzzUnderstand checks that only an answer of the protocol is attributed to an
-// adb server, and that any other answer is kept.
+// FuzzUnderstand checks that only an answer that follows the protocol is
+// attributed to an adb server, and that any other answer is kept.
 func FuzzUnderstand(f *testing.F) {
 	for _, s := range []string{"OKAY00040029", "FAIL0005abcde", "HTTP/1.1 400", "OKAY", "", "OKAY0004zzzz"} {
 		f.Add(s)
@@ -410,8 +410,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// A real server must parse the second request of probeServer like the first: it
-// reads four digits and as many bytes, and nothing more.
+// A real server must read the second request of probeServer as it reads the
+// first: four digits, then that number of bytes, and nothing more.
 func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	t.Parallel()
 	requests := make(chan string, 4)
@@ -427,8 +427,8 @@ func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}
-	// The server may notice the end of the first connection only after the
-	// second request was written.
+	// The server may notice only after the second request was written that the
+	// first connection has ended.
 	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] ||
 		!seen[versionRequest+"\r\n"] {
 		t.Errorf("requests %v", seen)

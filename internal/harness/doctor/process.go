@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxProcesses bounds how many packages and how many processes are examined on
-// one device.
+// maxProcesses is the maximum number of packages, and the maximum number of
+// processes, that are examined on one device.
 const maxProcesses = 20
 
 // processes examines the processes that match the patterns, or by default those
@@ -58,7 +58,7 @@ func words(patterns []capture.Pattern) string {
 	return strings.Join(names, " or ")
 }
 
-// apps returns patterns for the processes of the running apps.
+// apps returns patterns that match the processes of the running apps.
 func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capture.Pattern) {
 	packages, total, err := capture.RunningApps(ctx, dev, maxProcesses)
 	if err != nil {
@@ -153,7 +153,7 @@ func levelText(source capture.Source, pid int) (Status, string) {
 	return status, fmt.Sprintf("pid %d: %s", pid, text)
 }
 
-// heapDump reports whether am dumpheap accepts the process. On a user build
+// heapDump reports whether am dumpheap accepts the process. On a user build,
 // root access makes no difference (frameworks/base
 // ActivityManagerService.dumpHeap checks the build and the app).
 func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Status, string, string) {
@@ -170,7 +170,7 @@ func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Stat
 				fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
 		}
 	}
-	return Unknown, "unknown whether the app is debuggable; `leakgate diagnose` tries a dump", ""
+	return Unknown, "cannot tell whether the app is debuggable; run `leakgate diagnose` to try a heap dump", ""
 }
 
 func article(build string) string {
@@ -180,9 +180,9 @@ func article(build string) string {
 	return "a " + build
 }
 
-// reasons returns, for each better source, the reason why it is not used. For a
-// source that was tried in several ways it prefers a reason that the user can
-// fix, and otherwise returns the first.
+// reasons returns, for each better source, the reason why it is not used. If a
+// source was tried in several ways, a reason that the user can fix is
+// preferred; otherwise the first reason is returned.
 func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reason {
 	out := []Reason{}
 	at := map[capture.Source]int{}
@@ -205,9 +205,9 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 	return out
 }
 
-// remedy returns what would make a source available. The error texts are from
-// the kernel, from run-as (system/core run-as/run-as.cpp), from mksh, and from
-// capture itself.
+// remedy returns what would make a source available. The texts of the errors
+// come from the kernel, from run-as (system/core run-as/run-as.cpp), from mksh,
+// and from package capture.
 func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {
@@ -216,7 +216,7 @@ func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) strin
 	case f.Answer == capture.Unclear:
 		return "try again"
 	case says("already"), f.Source == capture.Smaps && says("denied"):
-		return "" // reported for the better source
+		return "" // it is reported for the better source
 	case f.Source == capture.SmapsRollup && says("No such file"):
 		return "needs kernel 4.14 or later"
 	case f.Source == capture.SmapsRollup:

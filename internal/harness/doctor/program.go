@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// sdkVariables name the folder of the Android SDK; the adb client of runs
-// searches this folder too.
+// sdkVariables are the variables that name the folder of the Android SDK; the
+// adb client of runs searches this folder too.
 var sdkVariables = []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"}
 
-// findProgram searches for the adb program in the same places as a run.
+// findProgram searches for the adb program in the places where a run searches
+// for it.
 func findProgram(getenv func(string) string) Program {
 	p := Program{Searched: []string{"PATH"}}
 	path, err := exec.LookPath("adb")
@@ -38,8 +39,8 @@ func findProgram(getenv func(string) string) Program {
 	return p
 }
 
-// strayProgram searches where Android Studio installs the SDK, which is not in
-// PATH.
+// strayProgram searches the directories in which Android Studio installs the
+// SDK, which are not in PATH.
 func strayProgram() (path string, ok bool) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -56,7 +57,7 @@ func strayProgram() (path string, ok bool) {
 	return path, err == nil
 }
 
-// askVersion runs `adb version`, within a time limit.
+// askVersion runs `adb version` with a time limit.
 func (p *Program) askVersion(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -82,9 +83,10 @@ var (
 	releaseLine = regexp.MustCompile(`(?m)^Version ([0-9A-Za-z][0-9A-Za-z._+~-]{0,60})\r?$`)
 )
 
-// parseVersion parses `adb version`: "Android Debug Bridge version 1.0.41",
-// where the last number is the server's protocol version (AOSP adb/adb.h,
-// ADB_SERVER_VERSION), then from release 26 on "Version 29.0.6-debian".
+// parseVersion parses the output of `adb version`: "Android Debug Bridge
+// version 1.0.41", where the last number is the server's protocol version (AOSP
+// adb/adb.h, ADB_SERVER_VERSION), and since release 26 also "Version
+// 29.0.6-debian".
 func parseVersion(out []byte) (protocol int, release string, ok bool) {
 	m := versionLine.FindSubmatch(out)
 	if m == nil {
@@ -97,7 +99,7 @@ func parseVersion(out []byte) (protocol int, release string, ok bool) {
 	return protocol, release, err == nil
 }
 
-// head keeps the beginning of what is written to it.
+// head is a writer that keeps the beginning of its input.
 type head struct {
 	bytes.Buffer
 	max int

@@ -12,9 +12,10 @@ const Schema = "leakgate.doctor/1"
 // Readiness is the conclusion drawn from all checks.
 type Readiness string
 
-// The outcomes. If several apply, the first in this order is reported.
+// The outcomes. If several apply, the first one in this order is reported.
 const (
-	// Interrupted: the caller canceled before everything was checked.
+	// Interrupted: the context of the caller was canceled before everything was
+	// checked.
 	Interrupted Readiness = "interrupted"
 	// Misconfigured: a setting or the directory of this host would stop every
 	// run.
@@ -30,7 +31,7 @@ const (
 type Report struct {
 	Schema  string    `json:"schema"`
 	Outcome Readiness `json:"outcome"`
-	// Text is the outcome in one sentence, Action the next step.
+	// Text is the outcome in one sentence, and Action is the next step.
 	Text    string   `json:"text"`
 	Action  string   `json:"action"`
 	Host    Host     `json:"host"`
@@ -63,7 +64,7 @@ type Program struct {
 // Server is the adb server.
 type Server struct {
 	Address string `json:"address"`
-	// From is the variable that sets the address, or "default".
+	// From is the name of the variable that sets the address, or "default".
 	From     string      `json:"from"`
 	State    ServerState `json:"state"`
 	Protocol *int        `json:"protocol"`
@@ -89,13 +90,14 @@ type Device struct {
 	// UID is the uid of the shell; 0 is root.
 	UID     *int     `json:"uid"`
 	ShellV2 *bool    `json:"shell_v2"`
-	SU      string   `json:"su"` // path of su, or empty
+	SU      string   `json:"su"` // path of the su program, or empty
 	Booted  *bool    `json:"booted"`
 	Up      *float64 `json:"up_s"`
-	// TimeScale is device seconds per real second, 1 for a real device.
+	// TimeScale is the number of device seconds per real second, 1 for a real
+	// device.
 	TimeScale *float64 `json:"time_scale"`
-	// ClockAhead is how far the wall clock is ahead of the host's, ±
-	// ClockWithin.
+	// ClockAhead is how far the device's wall clock is ahead of the host's; the
+	// error is at most ClockWithin.
 	ClockAhead  *float64  `json:"clock_ahead_s"`
 	ClockWithin *float64  `json:"clock_within_s"`
 	DataFree    *int64    `json:"data_free_bytes"`
@@ -104,14 +106,15 @@ type Device struct {
 	Processes   []Process `json:"processes"`
 }
 
-// Process is one process and how its memory can be read.
+// Process is one process, and how its memory can be read.
 type Process struct {
 	Process string `json:"process"`
 	User    int    `json:"user"`
 	PID     int    `json:"pid"`
 	// Source is what the fast channel reads; it is empty if unknown.
 	Source string `json:"source"`
-	// Reasons explain why no better source is used, best source first.
+	// Reasons holds the reasons why no better source is used, beginning with
+	// the best source.
 	Reasons []Reason `json:"reasons"`
 	Meminfo *Meminfo `json:"meminfo"`
 }
@@ -120,7 +123,7 @@ type Process struct {
 type Reason struct {
 	Source string `json:"source"`
 	Answer string `json:"answer"` // refused or unclear
-	Text   string `json:"text"`   // the device's own words
+	Text   string `json:"text"`   // the device's own error message
 	Action string `json:"action"`
 }
 
@@ -161,15 +164,15 @@ type Item struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
 	Text    string `json:"text"`
-	// Action is how to fix the finding; it is empty if there is nothing to fix
-	// or no fix.
+	// Action is how to fix the finding; it is empty if there is nothing to fix,
+	// or if it cannot be fixed.
 	Action string `json:"action"`
 }
 
-// maxText bounds an external text, in characters.
+// maxText is the maximum length of an external text, in characters.
 const maxText = 400
 
-// clean returns an external text in a printable form.
+// clean returns a printable form of an external text.
 func clean(s string) string { return text.Head(s, maxText) }
 
 // checklist collects the checks of one scope. The zero value is for the host.
@@ -186,7 +189,7 @@ func (n *checklist) note(name string, status Status, text, todo string) {
 	})
 }
 
-// first returns the first check with a status.
+// first returns the first check with the given status.
 func first(checks []Item, status Status) (Item, bool) {
 	i := slices.IndexFunc(checks, func(c Item) bool { return c.Status == status })
 	if i < 0 {

@@ -33,21 +33,22 @@ type limits struct {
 	answer time.Duration
 	// react is the limit for a server of another kind to reject the request.
 	react time.Duration
-	// program is the limit for `adb version`, which makes no connection.
+	// program is the limit for `adb version`, which opens no connection.
 	program time.Duration
 }
 
 var usualLimits = limits{dial: 3 * time.Second, answer: 3 * time.Second, react: time.Second, program: 5 * time.Second}
 
-// versionRequest is host:version (AOSP adb/SERVICES.TXT), which changes
-// nothing.
+// versionRequest is the request host:version (AOSP adb/SERVICES.TXT), which
+// changes nothing.
 const versionRequest = "000chost:version"
 
-// serverReply is the reply of an address to one request.
+// serverReply is the reply from an address to one request.
 type serverReply struct {
 	state    ServerState
 	protocol int
-	// said is the beginning of an answer that is not from adb; it may be empty.
+	// said is the beginning of an answer that does not come from adb; it may be
+	// empty.
 	said string
 	err  error
 }
@@ -58,10 +59,10 @@ func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, networkOf(address), address) }
 }
 
-// probeServer requests the version of the server that dial connects to. If a
-// request is not answered, it repeats it followed by a line end: servers of
-// line-based protocols, such as HTTP, then reject it, and a hung adb server
-// does not.
+// probeServer requests the version of the server that dial connects to. If the
+// request is not answered, probeServer sends it again, followed by a line end:
+// servers of line-based protocols, such as HTTP, reject it then, while a hung
+// adb server still does not respond.
 func (l limits) probeServer(ctx context.Context, dial func(context.Context) (net.Conn, error)) serverReply {
 	k := probeOnce(ctx, dial, versionRequest, l.answer)
 	if k.state != Silent || ctx.Err() != nil {
@@ -84,8 +85,8 @@ func probeOnce(ctx context.Context, dial func(context.Context) (net.Conn, error)
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil || ctx.Err() != nil {
 		return serverReply{state: Silent, err: errors.Join(err, ctx.Err())}
 	}
-	// If there is an error, the read returns it too, and may still find data
-	// that was sent before.
+	// If the connection failed, the read returns the error too, and may still
+	// return data that arrived before.
 	_, _ = io.WriteString(conn, request)
 	var answer [64]byte
 	n, err := io.ReadAtLeast(conn, answer[:], len("OKAY00040029"))
@@ -111,7 +112,8 @@ func dialState(ctx context.Context, err error) ServerState {
 	return Absent
 }
 
-// understand parses OKAY, a length of four hex digits, and the version in hex.
+// understand parses an answer that consists of OKAY, a length of four hex
+// digits, and the version in hex.
 func understand(answer string, err error) serverReply {
 	if rest, ok := strings.CutPrefix(answer, "OKAY0004"); ok && len(rest) >= 4 {
 		if v, err := strconv.ParseUint(rest[:4], 16, 16); err == nil {
@@ -130,8 +132,8 @@ func understand(answer string, err error) serverReply {
 // defaultAddress is used if no variable sets the address.
 const defaultAddress = "default"
 
-// addressFrom returns the variable that sets the server's address, in the order
-// of AOSP adb/client/commandline.cpp.
+// addressFrom returns the variable that sets the server's address, using the
+// precedence of AOSP adb/client/commandline.cpp.
 func addressFrom(getenv func(string) string) string {
 	if getenv("ADB_SERVER_SOCKET") != "" {
 		return "ADB_SERVER_SOCKET"

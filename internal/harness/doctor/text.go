@@ -9,7 +9,7 @@ import (
 )
 
 // WriteText prints a report for people. The first line is the outcome with the
-// next step. The checks follow by group, each with its status as a word.
+// next step. The checks follow in groups, each with its status as a word.
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")
@@ -39,7 +39,7 @@ func headline(r Report) string {
 	return text
 }
 
-// title returns what the following checks are about.
+// title returns the heading that says what the following checks are about.
 func title(c Item, r Report) string {
 	switch c.Scope {
 	case ScopeProcess:

@@ -18,17 +18,17 @@ type wallClock struct {
 	// Ahead is how far the device's clock is ahead of the host's, negative if
 	// it is behind.
 	Ahead time.Duration
-	// Within bounds the error: the true difference is in Ahead ± Within. Within
+	// Within is the maximum error: the true difference is in Ahead ± Within. It
 	// is half the round trip plus half of the second to which date truncates
 	// the time.
 	Within time.Duration
 }
 
-// clockTimeout bounds reading the wall clock in real time.
+// clockTimeout is the maximum real time for reading the wall clock.
 const clockTimeout = 10 * time.Second
 
-// readWallClock reads the wall clock of a device, in a separate round trip to
-// keep the error small.
+// readWallClock reads the wall clock of a device, in a separate round trip,
+// which keeps the error small.
 func readWallClock(ctx context.Context, dev capture.Device) (wallClock, error) {
 	began := time.Now()
 	a, err := shell.Ask(ctx, dev, clockTimeout, "date +%s")

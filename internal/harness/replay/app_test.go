@@ -10,10 +10,10 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// traded returns a table of eight hours of two processes of an app that trade
-// 200 MB of work while the busy one leaks at a rate in MB/h, from a seed. If
-// apart is set, the rows of one process follow those of the other instead of
-// alternating.
+// traded returns a table of eight hours of an app with two processes that pass
+// 200 MB of work back and forth while the busy one leaks at a rate in MB/h. The
+// noise is determined by a seed. If apart is set, the rows of one process
+// follow those of the other instead of alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder
@@ -40,7 +40,8 @@ func traded(seed uint64, rate float64, apart bool) string {
 
 var robust = Options{Policy: detector.RobustPolicy()}
 
-// The processes of an app in a table whose rows alternate are added up.
+// If the rows of an app's processes alternate in a table, the processes are
+// added up.
 func TestSumOfATable(t *testing.T) {
 	for name, c := range map[string]struct {
 		table   string
@@ -88,16 +89,16 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 		}
 	}
 	a := mustSay(t, b.String(), robust).Apps[0]
-	// There are 50 sums of both processes. Then the value is held for 2 min,
-	// the sum is unknown until 15 min have passed, and after that it is the
-	// value of one process.
+	// There are 50 sums of both processes. Then the last value of the second
+	// process is used for 2 min, the sum is unknown until 15 min have passed,
+	// and after that it is the value of one process.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
 		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
 	}
 }
 
-// With a base, the sum is judged by its difference from the base, like the
-// processes.
+// If there is a base, the sum is judged by its difference from the base, as the
+// processes are.
 func TestSumAndBase(t *testing.T) {
 	head, base := write(t, "head.csv", traded(4, 50, false)), write(t, "base.csv", traded(5, 50, false))
 	o := robust
@@ -117,7 +118,7 @@ func TestSumAndBase(t *testing.T) {
 		!slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "no comparison was made") }) {
 		t.Errorf("%v %s %q", a.Base, a.Gate, a.Warnings)
 	}
-	// Looks are kept for sums, too.
+	// Looks are kept for sums too.
 	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
 		t.Errorf("%v, no looks for the sum", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// comparison holds the bases that processes and apps are compared with. A nil
-// one compares nothing.
+// comparison holds the bases with which processes and apps are compared. A nil
+// comparison compares nothing.
 type comparison struct {
 	bases []*base
 }
@@ -22,8 +22,8 @@ type base struct {
 	processes, apps series
 }
 
-// series finds detectors by device, user and name, and on another device by the
-// name alone, where the first one is used.
+// series finds detectors by device, user and name. If there are none for the
+// device, it finds them by the name alone and uses the first one.
 type series struct {
 	exact map[key]*detector.Detector
 	named map[string]*detector.Detector
@@ -71,8 +71,9 @@ func newComparison(recordings []*recording) *comparison {
 	return c
 }
 
-// of returns the names and detectors of the bases that have a series, and
-// warnings about the other bases, which do not have what.
+// of returns the names and detectors of the bases that contain a series, and
+// warnings about the bases that do not. what describes the series in the
+// warnings.
 func (c *comparison) of(k key, in func(*base) *series, what string) (names []string, of []*detector.Detector,
 	warnings []string) {
 	var without []string
@@ -99,8 +100,8 @@ func (c *comparison) of(k key, in func(*base) *series, what string) (names []str
 	return names, of, warnings
 }
 
-// judge replaces the verdict on a process by one on the difference from the
-// bases that have the process too.
+// judge replaces the verdict on a process by a verdict on its difference from
+// the bases that contain the process.
 func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if c == nil {
 		return
@@ -119,7 +120,7 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	ledger.SetVerdict(&p.Process, v)
 }
 
-// judgeApp does the same as judge for all processes of an app together.
+// judgeApp is like judge, for the sum of all processes of an app.
 func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	if c == nil || !x.Judged() {
 		return
@@ -142,7 +143,7 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	x.Explain(&p.AppVerdict)
 }
 
-// only returns the name in names if there is exactly one, otherwise nil.
+// only returns the single element of names, or nil if their number is not one.
 func only(names []string) *string {
 	if len(names) != 1 {
 		return nil

@@ -11,8 +11,8 @@ import (
 )
 
 // night generates the memory of many processes, with the given number of
-// samples each, 30 s apart, passed to f in time order. Every tenth process
-// leaks.
+// samples each, 30 s apart, and passes the samples to f in time order. Every
+// tenth process leaks.
 func night(processes, samples int, f func(process int, t float64, kb int64)) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range samples {
@@ -69,8 +69,8 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// The reader alone, for comparison. Reporters read a run line by line in the
-// same way.
+// This measures the reader alone, for comparison. Reporters read a run line by
+// line in the same way.
 func BenchmarkReadSamples(b *testing.B) {
 	text := nightLines(100, 960)
 	b.SetBytes(int64(len(text)))

@@ -10,11 +10,11 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// maxKB bounds the memory of a process, because a table does not state what its
-// device has.
+// maxKB is the maximum memory of a process in kB, because a table does not
+// state how much memory its device has.
 var maxKB, _ = procfs.Bounds(0)
 
-// absent reports whether a cell states that the value is missing.
+// absent reports whether a cell means that the value is missing.
 func absent(cell string) bool {
 	switch cell {
 	case "", "-", "NA", "N/A", "NaN", "nan", "null", "None":
@@ -40,7 +40,7 @@ func amount(cell string) (int64, error) {
 	return int64(math.Round(kb)), nil
 }
 
-// moment parses seconds, to the millisecond.
+// moment parses a time in seconds, to the millisecond.
 func moment(cell string) (time.Duration, error) {
 	s, err := strconv.ParseFloat(cell, 64)
 	switch {
@@ -54,7 +54,7 @@ func moment(cell string) (time.Duration, error) {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
 }
 
-// identity parses a pid or a start time; 0 if there is none.
+// identity parses a pid or a start time; it returns 0 if there is none.
 func identity(cell string) (uint64, error) {
 	if absent(cell) {
 		return 0, nil
@@ -62,14 +62,15 @@ func identity(cell string) (uint64, error) {
 	if n, ok := digits(cell); ok {
 		return uint64(n), nil
 	}
-	// A table that was joined with another one may have 123.0 in place of 123.
+	// A table that was joined with another one may contain 123.0 in place of
+	// 123.
 	if f, err := strconv.ParseFloat(cell, 64); err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), nil
 	}
 	return 0, fmt.Errorf("%s is not a whole number", quoted(cell))
 }
 
-// digits parses up to 18 digits, the common case.
+// digits parses up to 18 digits, which is the common case.
 func digits(cell string) (int64, bool) {
 	if cell == "" || len(cell) > 18 {
 		return 0, false

@@ -29,8 +29,8 @@ func late(leaks bool) []string {
 	return rows
 }
 
-// A damaged table loses only the damaged rows. These rows are counted, and a
-// leak after them is not reported as a pass.
+// If a table is damaged, only the damaged rows are lost. They are counted, and
+// a leak after them is not reported as a pass.
 func TestDamagedTables(t *testing.T) {
 	// each replaces row n, the 411th below the header and so on, with the
 	// result of f for its cells.
@@ -59,7 +59,8 @@ func TestDamagedTables(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		damage func(rows []string) string
-		// lost is the number of lost rows, samples the number of judged ones.
+		// lost is the number of lost rows, and samples the number of samples
+		// that were judged.
 		lost, samples int
 		leak, clean   detector.Gate
 	}{
@@ -194,7 +195,7 @@ func lostRows(t *testing.T, r record.Replay) int {
 	return n
 }
 
-// A row that was truncated within its last number has a wrong value. A single
+// If a row was truncated within its last number, its value is wrong. A single
 // wrong value does not decide the verdict.
 func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
@@ -205,7 +206,7 @@ func TestTableTruncatedInLastNumber(t *testing.T) {
 	}
 }
 
-// An error says what a file is if it is not a table.
+// If a file is not a table, the error says what it is.
 func TestFilesThatAreNotTables(t *testing.T) {
 	good := strings.Join(late(true), "\n")
 	for name, c := range map[string]struct{ text, want string }{
@@ -223,7 +224,7 @@ func TestFilesThatAreNotTables(t *testing.T) {
 }
 
 // A death in a damaged row is not silently ignored: the rows after it are not
-// compared with the rows before it, because a table need not have a pid.
+// compared with the rows before it, because a table may have no pid.
 func TestDamagedDeathOfATable(t *testing.T) {
 	rows := strings.Split(strings.ReplaceAll(strings.Join(late(false), "\n"), ",7,", ",,"), "\n")
 	rows[480] = `"` + rows[480]

@@ -37,8 +37,8 @@ func pointsOf(t *testing.T, file, column string) []point {
 	return out
 }
 
-// gateWith judges a recorded run to which a leak of a rate in MB/h was added,
-// starting at a fraction of the run.
+// gateWith judges a recorded run after adding a leak of a rate in MB/h that
+// starts at a fraction of the run.
 func gateWith(list []point, rate, from float64) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	first, last := list[0].seconds, list[len(list)-1].seconds
@@ -52,10 +52,10 @@ func gateWith(list []point, rate, from float64) detector.Gate {
 	return d.Verdict().Gate
 }
 
-// The slowest leak that a pass of a recorded run rules out is correct for that
-// run, within a factor of 1.5: a leak of that rate is found in the same run,
-// even if it begins at times that the detector does not try, and a leak of a
-// fraction of that rate is not found.
+// The slowest leak that a pass of a recorded run claims to rule out is correct
+// for that run, within a factor of 1.5: a leak of that rate is found in the
+// same run, even if it begins at a time that the detector does not try, and a
+// leak that is slower by more than that factor is not found.
 func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// header maps the columns to the cells of a row; -1 for none.
+// header maps the columns to the indices of cells in a row; -1 if a column is
+// missing.
 type header struct {
 	width                           int
 	time, process, pid, start, mark int
@@ -39,7 +40,7 @@ const (
 	totalColumn   = "total_pss_kb"
 )
 
-// parts are the columns of a breakdown, with the names that `leakgate parse`
+// parts lists the columns of a breakdown, with the names that `leakgate parse`
 // uses.
 var parts = []part{
 	{name: "java_heap_kb", of: func(b *record.Breakdown) **int64 { return &b.JavaHeap }},
@@ -56,8 +57,8 @@ var parts = []part{
 	{name: "gfx_dev_kb", of: func(b *record.Breakdown) **int64 { return &b.GfxDev }},
 }
 
-// readHeader parses the first row. column names the column to judge; if it is
-// empty, pss_kb is used, or otherwise total_pss_kb.
+// readHeader parses the first row. column is the name of the column to judge;
+// if it is empty, pss_kb is used or, if that is missing, total_pss_kb.
 func readHeader(cells []string, column string) (header, error) {
 	names := make([]string, len(cells))
 	for i, c := range cells {
@@ -86,7 +87,7 @@ func readHeader(cells []string, column string) (header, error) {
 	case at(pssColumn) >= 0:
 		h.value, h.source = at(pssColumn), pssColumn
 	default:
-		// TOTAL includes the swapped memory if there is a column for it.
+		// TOTAL includes swapped memory if there is a column for it.
 		h.value, h.source, h.swap, h.mapped = at(totalColumn), totalColumn, -1, true
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (h *header) choose(column int, name string) {
 	}
 }
 
-// maxListed bounds the columns that a message names.
+// maxListed is the maximum number of columns that a message names.
 const maxListed = 20
 
 func listed(cells []string) string {

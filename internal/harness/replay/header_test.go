@@ -39,8 +39,8 @@ func places(path string, v any) []place {
 }
 
 // If any key of a header is misspelled, removed, added, set to null or set to a
-// value of another type, report and replay return a warning of the verdict, or
-// an error, that names the key. Null is valid where it means that there is no
+// value of another type, report and replay return an error, or a warning of the
+// verdict, that names the key. Null is valid where it means that there is no
 // value.
 func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	h := record.Header{
@@ -104,7 +104,8 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 		p.object[p.key] = nil
 		try(v, "null for "+p.path, p.key)
 	}
-	// A duplicate key, which a decoder into a map cannot detect.
+	// A duplicate key is tested separately: a decoder into a map cannot detect
+	// it.
 	for _, p := range places("", tree()) {
 		twice := strings.Replace(string(clean), `"`+p.key+`":`, `"`+p.key+`":0,"`+p.key+`":`, 1)
 		for _, said := range verdictsOf(t, []byte(twice)) {
@@ -119,7 +120,7 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 }
 
 // verdictsOf returns what report and replay print about a run with this header:
-// their warnings, or why there is no verdict.
+// the warnings, or the reason why there is no verdict.
 func verdictsOf(t *testing.T, header []byte) [2]string {
 	t.Helper()
 	text := string(header) + "\n"

@@ -11,7 +11,7 @@ import (
 )
 
 // readLines reads the samples.ndjson of a run, even if the run was killed. If
-// the policy is the one of the run, the constants of the run apply.
+// the policy is the one that the run used, the constants of the run apply.
 func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 	r := &recording{}
 	var header bool

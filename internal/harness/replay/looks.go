@@ -6,15 +6,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// looks stores the looks at one process.
+// looks holds the looks at one process.
 type looks struct {
 	kept []record.ReplayLook
 	more int
 }
 
 const (
-	// maxLooks bounds the looks of one process, and maxExplained the number of
-	// processes with looks: a look takes about 300 bytes.
+	// maxLooks is the maximum number of looks at one process, and maxExplained
+	// the maximum number of processes with looks: a look takes about 300 bytes.
 	maxLooks     = 10_000
 	maxExplained = 50
 )
@@ -29,7 +29,7 @@ func (l *looks) add(t float64, seen detector.Look) {
 	})
 }
 
-// skippedText returns what is missing; empty if nothing is missing.
+// skippedText describes the looks that are missing; it is empty if none are.
 func (l *looks) skippedText() []string {
 	if l.more == 0 {
 		return nil

@@ -17,30 +17,30 @@ import (
 // Options controls how recordings are judged.
 type Options struct {
 	// Policy is the policy that judges. If it has the name of the policy of a
-	// run, the constants of the run are used.
+	// run, the constants of that run are used.
 	Policy detector.Policy
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
 	// 0 means the one that the run itself required.
 	MustSee float64
-	// Bases are recordings of earlier runs; if there are any, the difference
-	// from them is judged. Bases need policy "robust".
+	// Bases are recordings of earlier runs; if there are any, the differences
+	// from them are judged. This needs policy "robust".
 	Bases []string
 	// Column is the column of a table that is judged instead of pss_kb; it may
 	// be empty.
 	Column string
-	// Explain keeps the looks of the first 50 processes of each recording.
+	// Explain keeps the looks at the first 50 processes of each recording.
 	Explain bool
-	// Stdin is read for a recording that is called "-".
+	// Stdin is read if the name of a recording is "-".
 	Stdin io.Reader
 	// Progress is called with the fraction of a file that has been read, from 0
-	// to 1; may be nil.
+	// to 1; it may be nil.
 	Progress func(file string, share float64)
 }
 
-// Run judges recordings: tables, samples.ndjson, or run directories. All of
-// their processes are judged together, as those of one gate. It returns an
-// error if a recording cannot be read or contains nothing to judge, or if ctx
-// ends.
+// Run judges recordings: tables, samples.ndjson, or run directories. It judges
+// all of their processes together, like the processes of one gate. It returns
+// an error if a recording cannot be read or contains nothing to judge, or if
+// ctx is done.
 func Run(ctx context.Context, files []string, o Options) (record.Replay, error) {
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err
@@ -92,7 +92,7 @@ func (o Options) unexplained() Options {
 	return o
 }
 
-// read reads one recording of at most limit processes.
+// read reads one recording that contains at most limit processes.
 func read(ctx context.Context, name string, o Options, limit int) (r *recording, err error) {
 	s, err := openSource(ctx, name, o)
 	if err != nil {
@@ -167,14 +167,15 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 }
 
 // maxLost is the share of rows that may be lost without affecting the verdict.
-// If a tenth of the rows are lost, the missing part may contain a leak.
+// If a tenth of the rows are lost, a leak may be in the missing part.
 const maxLost = 0.1
 
-// tooMany reports whether so many rows are lost that the other rows cannot
+// tooMany reports whether so many rows are lost that the remaining rows cannot
 // prove a pass.
 func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows) }
 
-// lostText is the reason of a verdict that lost rows make inconclusive.
+// lostText returns the reason for a verdict that is inconclusive because of
+// lost rows.
 func lostText(lost, rows int, because string) string {
 	return fmt.Sprintf("%d of %s could not be used; verdict from the others: %s", lost,
 		text.Plural(rows, "row", "rows"), because)

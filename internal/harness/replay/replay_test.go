@@ -51,8 +51,8 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// fed is what the detectors of a table received, as text, so that a person can
-// check the reader against the table.
+// fed returns what the detectors of a table received, as text, for comparing
+// the reader's result with the table by eye.
 func fed(t *testing.T, text string, o Options) []string {
 	t.Helper()
 	var out []string
@@ -275,8 +275,8 @@ const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:0
 
 const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
-// The same recording has the same verdicts as one long table, as separate
-// tables, and as a run, by both policies.
+// The same recording gets the same verdicts from both policies, whether it is
+// one long table, several tables, or a run.
 func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	var tables, lines [][]string
@@ -322,7 +322,8 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	}
 }
 
-// merged merges lists in a random order that keeps the order within each list.
+// merged merges lists in a random order that preserves the order within each
+// list.
 func merged(r *rand.Rand, lists [][]string) []string {
 	left := slices.Clone(lists)
 	var out []string
@@ -364,7 +365,7 @@ func TestRunWithBadLines(t *testing.T) {
 	}
 }
 
-// The constants of a run's policy are used if it is the requested policy.
+// The constants of a run's policy are used if that policy was requested.
 func TestPolicyOfTheRun(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	plain := lineHeader + strings.Join(lines, "\n") + "\n"
@@ -412,8 +413,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A base is found by the name; a process that the base does not have is judged
-// alone.
+// A base is matched by the name of the process; a process that is not in the
+// base is judged alone.
 func TestBase(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	a, _ := rowsOf(r, "a", 1)
@@ -434,7 +435,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// If there are several bases, those that have the process are used.
+// If there are several bases, those that contain the process are used.
 func TestBases(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	file := func(name string, processes ...string) string {
@@ -512,8 +513,8 @@ func TestBaseDecides(t *testing.T) {
 	}
 }
 
-// Every recorded trace is judged, and the number of its samples matches a
-// manual count.
+// Every recorded trace is judged, and the number of its samples equals a manual
+// count.
 func TestTraces(t *testing.T) {
 	entries, err := os.ReadDir(recorded.Path(t, "traces"))
 	if err != nil {
@@ -576,7 +577,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Looks are bounded, and the result reports how many are missing.
+// The number of looks is bounded, and the result reports how many are missing.
 func TestLooksAreBounded(t *testing.T) {
 	var l looks
 	for i := range maxLooks + 7 {
@@ -591,7 +592,7 @@ func TestLooksAreBounded(t *testing.T) {
 	}
 }
 
-// Looks are only kept on request, on the time axis of the process, and the
+// Looks are kept only on request, with times on the axis of the process; the
 // request has no other effect.
 func TestExplain(t *testing.T) {
 	table, lines := rowsOf(rand.New(rand.NewPCG(4, 4)), "a", 7)
@@ -636,8 +637,9 @@ func TestSpacing(t *testing.T) {
 	}
 }
 
-// Any table causes an error, or a result that JSON can represent and whose size
-// is bounded. The result does not depend on how the bytes of the table arrive.
+// For any table the result is an error, or verdicts of bounded size that JSON
+// can represent. The result does not depend on the sizes of the pieces in which
+// the table arrives.
 func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"t_s,pss_kb\n0,1024\n30,2048\n",
@@ -667,8 +669,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// inPieces judges a text at once and in pieces, checks that both results agree,
-// and returns the result.
+// inPieces judges a text at once and in pieces, checks that the two results
+// agree, and returns the result.
 func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
 	run := func(in io.Reader) (record.Replay, string) {
@@ -686,7 +688,8 @@ func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	return r, failure
 }
 
-// Any lines of a run cause an error, or a result that JSON can represent.
+// For any lines of a run the result is an error, or verdicts that JSON can
+// represent.
 func FuzzRun(f *testing.F) {
 	for _, lines := range []string{
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` +

@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// rowProblems are the rows of a table that could not be used completely, each
-// with its line number. The first of these problems are kept as text, the
-// others are only counted.
+// rowProblems holds the rows of a table that could not be used completely, each
+// with its line number. The first problems are kept as text; the others are
+// only counted.
 type rowProblems struct {
 	first []string
 	// lost is the number of skipped rows. moreLost and more count the problems
@@ -18,10 +18,10 @@ type rowProblems struct {
 }
 
 const (
-	// maxProblems bounds the problems reported for one process, or for rows
-	// without a process.
+	// maxProblems is the maximum number of problems reported for one process,
+	// or for rows without a process.
 	maxProblems = 20
-	// maxQuoted bounds what is quoted from a file, in characters.
+	// maxQuoted is the maximum length of a quote from a file, in characters.
 	maxQuoted = 60
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxRecord bounds one row of a table, in bytes.
+// maxRecord is the maximum size of one row of a table, in bytes.
 const maxRecord = 1 << 20
 
 // rows reads a table row by row. A row is a line, because names of processes
@@ -21,12 +21,13 @@ type rows struct {
 	buf   []byte
 	// line is the part of the row that has not been split into cells yet.
 	line *bytes.Reader
-	// n counts the rows with cells; open: the file ended within the latest row.
+	// n counts the rows that have cells; open reports whether the file ended
+	// within the latest row.
 	n    int
 	open bool
 }
 
-// unreadable is the error of one row; the rows after it can be read.
+// unreadable is the error for a single row; the rows after it can be read.
 type unreadable struct{ error }
 
 var (
@@ -92,7 +93,7 @@ func (r *rows) split() ([]string, error) {
 	return cells, err
 }
 
-// blank reports whether all cells are empty, like in the rows that spreadsheets
+// blank reports whether all cells are empty, as in the rows that spreadsheets
 // write below the last one.
 func blank(cells []string) bool {
 	for _, c := range cells {

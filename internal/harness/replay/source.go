@@ -28,7 +28,7 @@ type source struct {
 	raw      io.Reader
 }
 
-// readAhead is how much of a source is read at a time.
+// readAhead is the number of bytes that are read from a source at a time.
 const readAhead = 64 << 10
 
 // openSource opens a file, the samples of a run directory, or "-" for stdin.
@@ -67,7 +67,7 @@ func (s *source) open() error {
 	return nil
 }
 
-// Read implements io.Reader; it ends with the context.
+// Read implements io.Reader; it returns an error once the context is done.
 func (s *source) Read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ type recording struct {
 	subjects []*subject
 	apps     []*app
 	warnings []string
-	// lost are the skipped rows of a table that belong to no process; rows is
+	// lost holds the skipped rows of a table that belong to no process; rows is
 	// the total number of rows.
 	lost, rows int
 }
@@ -25,15 +25,15 @@ type subject struct {
 	account *ledger.Account
 	key     key
 	looks   looks
-	// source is the judged column of a table; problems are the rows that could
-	// not be used.
+	// source is the judged column of a table; problems holds the rows that
+	// could not be used.
 	source   string
 	problems rowProblems
 	// rows is the number of rows of the process.
 	rows int
 }
 
-// app is all processes of an app in a recording.
+// app is the sum of all processes of an app in a recording.
 type app struct {
 	*ledger.AppSum
 	key   key
@@ -52,8 +52,9 @@ func (r *recording) addApp(x *ledger.AppSum, o Options) {
 	r.apps = append(r.apps, out)
 }
 
-// record returns the record of the app, judged together with the given number
-// of series. Its times are like those of subject.record.
+// record returns the record of the app, which was judged together with the
+// given number of series. Its times are relative to its first sample, as in
+// subject.record.
 func (x *app) record(together int) record.ReplayApp {
 	a := x.Account
 	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
@@ -84,7 +85,7 @@ func sinceFirst(a *ledger.Account, steps []record.Transition, jumps []record.Jum
 	return own, moved(suspicious), moved(leaking)
 }
 
-// key identifies the same process in two recordings.
+// key identifies a process across recordings.
 type key struct {
 	device  string
 	user    int
@@ -122,12 +123,12 @@ func (r *recording) lostRows() int {
 // of a process.
 func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First, 3) }
 
-// record returns the record of the process, judged together with the given
-// number of processes. Its times count from its first sample, and it lasts
-// until its last one.
+// record returns the record of the process, which was judged together with the
+// given number of processes. Its times are relative to its first sample, and it
+// ends with its last sample.
 func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
-	// the verdict may take another look
+	// The verdict may take another look.
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
 	p.Alive = record.Round(a.AliveUntil(a.Last), 3)

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// unnamed is the name of the process in a table without a column of names.
+// unnamed is the name of the process in a table without a column for names.
 const unnamed = "app"
 
 // tableReader turns the rows of a table into inputs of the ledger.
@@ -27,8 +27,7 @@ type tableReader struct {
 	ledger   *ledger.Ledger
 	out      *recording
 	families map[string]*family
-	// name and family are those of the latest row; cells and now are its
-	// contents.
+	// name and family belong to the latest row; cells and now are its contents.
 	name     string
 	family   *family
 	cells    []string
@@ -36,11 +35,11 @@ type tableReader struct {
 	limit    int
 	problems rowProblems
 	line     int
-	// damaged: the latest row was damaged.
+	// damaged reports whether the latest row was damaged.
 	damaged bool
 }
 
-// readTable reads a table of at most limit processes.
+// readTable reads a table that contains at most limit processes.
 func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 	lines, err := text.NewLineReader(in, maxRecord)
 	if err != nil {
@@ -190,7 +189,7 @@ func (t *tableReader) end() {
 	}
 }
 
-// cell returns a cell of the latest row; a missing one is empty.
+// cell returns a cell of the latest row, or "" if it is missing.
 func (t *tableReader) cell(i int) string {
 	if i < 0 || i >= len(t.cells) {
 		return ""
@@ -213,7 +212,7 @@ func (t *tableReader) death(x *track) string {
 	return unknownReason
 }
 
-// unknownReason is the reason of an unexplained death.
+// unknownReason is the reason that is recorded for an unexplained death.
 const unknownReason = "unknown"
 
 func named(column string, err error) error {
@@ -223,7 +222,7 @@ func named(column string, err error) error {
 	return fmt.Errorf("%s: %w", column, err)
 }
 
-// maxMark bounds the text of a mark, in bytes.
+// maxMark is the maximum length of the text of a mark, in bytes.
 const maxMark = 256
 
 func clipped(mark string) string {
@@ -258,9 +257,9 @@ func (t *tableReader) find(name string) bool {
 	return true
 }
 
-// full reports whether no other process is accepted.
+// full reports whether the maximum number of processes is reached.
 func (t *tableReader) full() bool {
-	// A family without a track counts as well, because names take memory.
+	// A family without a track counts as well, because its name takes memory.
 	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
@@ -268,8 +267,8 @@ func (t *tableReader) full() bool {
 	return true
 }
 
-// open begins another process of the current family. Each has its own time
-// axis, like a device, because a table may contain several recordings in
+// open begins another process of the current family. Each process has its own
+// time axis, like a device, because a table may contain several recordings in
 // succession.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
 	part, err := t.ledger.AddDevice(
@@ -288,8 +287,8 @@ func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*t
 // pidOf converts a pid of a table to a pid of a record.
 func pidOf(pid uint64) int { return int(min(pid, math.MaxInt32)) }
 
-// channel returns the channel by which a run would have read the values of the
-// table.
+// channel returns the channel through which a run would have read the values of
+// the table.
 func (h *header) channel() capture.Source {
 	if h.mapped {
 		return capture.Dumpsys
@@ -310,7 +309,7 @@ func (x *track) addSample(s record.Sample, at time.Duration) {
 	x.part.AddSample(s)
 }
 
-// reading is the contents of one row.
+// reading holds the contents of one row.
 type reading struct {
 	at         time.Duration
 	pid, start uint64
@@ -381,10 +380,11 @@ func mappedKB(b record.Breakdown) int64 {
 	return kb
 }
 
-// addReading adds a row to its process, if the row is newer than the rows
-// before it.
+// addReading adds a row to its process if the row is newer than the rows before
+// it.
 func (t *tableReader) addReading(x *track, r *reading) {
-	// A breakdown or a mark may have its own row next to that of a sample.
+	// A breakdown or a mark may have a row of its own next to the row of a
+	// sample.
 	old := x.begun && (r.at < x.last || r.kb > 0 && r.at == x.last)
 	if old || r.detailed && x.wasDetail && r.at <= x.detailed {
 		x.problems.skip(t.line, "%s %v is not after %v", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
@@ -422,7 +422,7 @@ func (t *tableReader) observe(x *track, r *reading) {
 	}
 }
 
-// restarted checks whether the row is of another life of the process.
+// restarted checks whether the row belongs to another life of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
 	// A row after a death belongs to another life, even without a pid.

@@ -16,8 +16,8 @@ import (
 var updateTraces = flag.Bool("update", false, "write the results into docs/detector.md")
 
 // trace is a row of the list that comes with the recorded traces: what a
-// careful reader of the floors noted about each trace before there was a policy
-// that could judge it.
+// careful reader of the floors noted about each trace before any policy could
+// judge it.
 type trace struct{ file, what, length, label, server string }
 
 var traceRow = regexp.MustCompile(
@@ -45,7 +45,7 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 
 // TestTraceVerdicts checks that no leak is reported for a trace that does not
 // grow until its end, that a leak is reported where it must be, and that
-// docs/detector.md has the results.
+// docs/detector.md contains the results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | " +
@@ -98,7 +98,7 @@ func TestTraceVerdicts(t *testing.T) {
 }
 
 // telescope judges the processes of a telescope's control system, which have
-// large steps and plateaus within minutes, but no leak.
+// large steps and plateaus within minutes but do not leak.
 func telescope(t *testing.T) string {
 	const file = "eso_tdcstst.csv"
 	r, err := Run(t.Context(), []string{recorded.Path(t, "traces", file)},

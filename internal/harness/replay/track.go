@@ -15,17 +15,18 @@ type track struct {
 	// is its start time. 0 means unknown.
 	pid, former, start uint64
 	// last is the time of the latest sample, and detailed the time of the
-	// latest breakdown; both are unknown before the first one.
+	// latest breakdown; each is unknown before the first one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
-	// lacking is the time of the latest row that should have had a value.
+	// lacking is the time of the latest row that should have contained a value.
 	lacking time.Duration
-	// dead: the process ended with the latest row.
+	// dead reports whether the process ended with the latest row.
 	dead    bool
 	spacing spacing
 }
 
-// lack records a row that should have had a value: the series has a hole there.
+// lack records a row that should have contained a value: the series has a hole
+// there.
 func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
 
 // skip skips a row whose value is impossible.
@@ -34,7 +35,7 @@ func (x *track) skip(at time.Duration, line int, format string, args ...any) {
 	x.lack(at)
 }
 
-// spacing is the usual time between two samples: the median of the latest
+// spacing returns the usual time between two samples: the median of the latest
 // intervals.
 type spacing struct {
 	recent [15]time.Duration
@@ -43,7 +44,7 @@ type spacing struct {
 }
 
 // longestInterval is the longest time between two samples that a policy
-// demands; a run may slow down to this interval.
+// requests; a run may slow down to this interval.
 const longestInterval = time.Minute
 
 // hole reports whether a time between two samples is a hole in the recording.
@@ -67,14 +68,13 @@ func (r *spacing) add(step time.Duration) {
 // the same time under different pids.
 type family struct {
 	tracks []*track
-	// byPID has the tracks of the current pids and, with the value nil, the
-	// former pids.
+	// byPID holds the tracks of the current pids; for former pids it holds nil.
 	byPID map[uint64]*track
 }
 
-// find returns the track of a row, or nil before its first row. A pid that was
-// not seen before is a restart of the latest process, unless that process was
-// still running at this time.
+// find returns the track of a row, or nil before the first row of its process.
+// A pid that was not seen before means that the latest process restarted,
+// unless that process was still running at this time.
 func (f *family) find(pid uint64, at time.Duration) *track {
 	if pid == 0 {
 		return f.latest()

@@ -10,15 +10,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxLines bounds the summary of a record, in lines.
+// maxLines is the maximum number of lines in the summary of a record.
 const maxLines = 80
 
 // Analyse summarizes what was collected, completes the record and writes the
 // texts beside the artifacts. Failures become warnings of the record; an error
-// means that a folder cannot be written. If ctx ends, the remaining heap dumps
-// are not analysed, which the record notes, and they stay in the form that is
-// to be kept. If no dump is to be kept, they stay in stripped form until a
-// report analyses them.
+// means that a folder cannot be written. If ctx is done, the remaining heap
+// dumps are not analysed, which the record notes, and they stay in the form
+// that is to be kept. If no dump is to be kept, they stay in stripped form
+// until a report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// The caller of Collect may still hold these slices.
@@ -62,7 +62,7 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines are the first lines of the short form. A snapshot exists for
+// headlines returns the first lines of the short form. A snapshot exists for
 // comparison, so its headlines cover all artifacts; otherwise they cover only
 // how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {

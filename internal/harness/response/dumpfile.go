@@ -19,11 +19,11 @@ import (
 // A heap dump is pulled as heap.hprof and kept as heap.hprof.zst, because a
 // stripped dump is mostly zeros. Earlier versions kept it as heap.hprof.
 
-// packed and unpacked return the two names of a dump.
+// packed and unpacked return the two names that a dump can have.
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
 func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
 
-// open opens a file of a folder, but does not follow links or open pipes.
+// open opens a file of a folder, but does not follow links and refuses pipes.
 func open(path string) (*os.File, int64, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, 0, err
@@ -80,7 +80,7 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 // pack replaces a dump by its packed form, which is stripped unless the whole
 // dump is kept, and returns the name of the packed file. The original is
 // removed once the packed file is complete and on the disk. pack must not be
-// interrupted, because no part of the whole dump may stay.
+// interrupted, because no part of the whole dump may remain.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {
@@ -112,8 +112,8 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	}()
 	err = r.packInto(out, in)
 	if err == nil {
-		// After a power failure the name must not exist without the content,
-		// because the original is removed by then.
+		// After a power failure, the name must not exist without the content:
+		// the original is removed by then.
 		err = out.Sync()
 	}
 	// Windows can neither rename over an open file nor rename an open file.
@@ -140,7 +140,7 @@ func (r *Responder) packInto(out io.Writer, in *dump) error {
 	return z.Close()
 }
 
-// moved records that a dump has a different name now.
+// moved records that a dump now has a different name.
 func (c *Case) moved(file, to string) {
 	info, err := os.Lstat(c.folder.in(to))
 	if err != nil {
@@ -175,8 +175,8 @@ func (f folder) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// findDumps uses a packed dump in place of a missing one: the run was killed
-// after it had packed the dump, and before it recorded that.
+// findDumps uses a packed dump in place of a missing one: the run may have been
+// killed after it packed the dump and before it recorded that.
 func (c *Case) findDumps() {
 	for _, s := range c.Record.Steps {
 		if s.Step != heapStep || s.File == "" {
@@ -188,9 +188,9 @@ func (c *Case) findDumps() {
 	}
 }
 
-// sameDump reports whether a step of diagnosis.json and a step of a line are
-// the same dump. The dump that a line names may have been packed since, or
-// removed.
+// sameDump reports whether a step of diagnosis.json and a step of a line of
+// samples.ndjson are about the same dump. The dump that a line names may have
+// been packed since, or removed.
 func sameDump(is, was record.Collected) bool {
 	return is.File == was.File || is.File == "" || is.Step == heapStep && is.File == packed(was.File)
 }

@@ -29,12 +29,12 @@ type folder struct {
 	name, path string
 }
 
-// Artifacts is the folder of a run directory that contains the folders of all
-// diagnoses.
+// Artifacts is the name of the folder of a run directory that contains the
+// folders of all diagnoses.
 const Artifacts = "artifacts"
 
 // newFolder creates artifacts/PROCESS/TIME-KIND, with a number appended if that
-// already exists.
+// folder already exists.
 func (r *Responder) newFolder(o Order) (folder, error) {
 	word := o.Kind.String()
 	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
@@ -64,20 +64,22 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 	}
 }
 
-// maxAlike bounds the folders of one process, kind and second.
+// maxAlike is the maximum number of folders of one process, kind and second.
 const maxAlike = 1000
 
 const (
-	// maxFolderName keeps a path below the limit of Windows.
+	// maxFolderName is the maximum length of a folder's name; it keeps paths
+	// below the limit of Windows.
 	maxFolderName = 80
-	// hashDigits is how many hex digits of the SHA-256 of a name are used.
+	// hashDigits is the number of hex digits that are used of the SHA-256 of a
+	// name.
 	hashDigits = 8
 )
 
 // safe returns a folder name for a process such as com.shop:push. Every file
 // system and every artifact store accepts the name. Two processes never share a
 // name, even on case-insensitive file systems: a name that must be changed ends
-// with a dash and its hash, and so does a name with a dash.
+// with a dash and its hash, and so does a name that contains a dash.
 func safe(name string) string {
 	out := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -85,7 +87,7 @@ func safe(name string) string {
 		}
 		return '_'
 	}, name)
-	// A leading dot hides the folder or makes it its parent; Windows removes a
+	// A leading dot would hide the folder or name its parent; Windows removes a
 	// trailing dot.
 	out = strings.Trim(out, ".")
 	if out == "" {
@@ -103,8 +105,8 @@ func safe(name string) string {
 	return strings.TrimRight(out, ".") + "-" + hex.EncodeToString(hash[:])[:hashDigits]
 }
 
-// reserved are names that are devices on Windows, also when followed by a dot
-// and other text.
+// reserved holds the names that are devices on Windows, also when a dot and
+// other text follow.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
 // paths removes the paths of the host from texts, because a run writes no
@@ -116,7 +118,7 @@ func (f folder) paths() hostfile.Paths {
 // redactHostPaths returns a text without the paths of the host.
 func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
-// redactedError is an error with a text that a run may write.
+// redactedError is an error whose text a run may write.
 type redactedError struct {
 	error
 	text string
@@ -146,7 +148,7 @@ func (f folder) text(name string, lines []string) error {
 	return record.WriteFileAtomic(f.in(name), []byte(b.String()))
 }
 
-// heapStep is the step of a recipe that dumps the heap.
+// heapStep is the name of the step of a recipe that dumps the heap.
 const heapStep = "heap"
 
 // beside returns the name of the text file beside an artifact, which may be
@@ -165,8 +167,8 @@ func (c *Case) write() error {
 }
 
 const (
-	// maxRecord bounds a record on one line, and maxWritten bounds the file,
-	// which is indented.
+	// maxRecord is the maximum size of a record on one line, and maxWritten the
+	// maximum size of the file, which is indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
 )
@@ -199,7 +201,7 @@ func (f folder) read() (d record.Diagnosis, err error) {
 }
 
 // written returns a diagnosis with the results in its folder. It returns false
-// if the diagnosis in the folder was not analysed, or is a different diagnosis.
+// if diagnosis.json was not analysed, or is about a different diagnosis.
 func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&

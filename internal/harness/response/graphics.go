@@ -53,7 +53,7 @@ func readGPU(c *Case, m *MemorySnapshot, content []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A driver that reports memory lists only processes that use some.
+	// A driver that reports memory lists only processes that use GPU memory.
 	m.graphics.gpu = known.Int{Known: true}
 	for _, p := range gpu.Processes() {
 		if p.PID == int64(c.Process.PID) {
@@ -88,8 +88,8 @@ func buffersLine(s *dumpsys.SurfaceFlinger) string {
 		return fmt.Sprintf("%d buffers are listed; the list is truncated", len(s.List))
 	}
 	if s.ImportedBuffers.Known && s.ImportedKB.Known {
-		// Buffers that SurfaceFlinger has not allocated itself are from the
-		// apps that own the windows.
+		// Buffers that SurfaceFlinger has not allocated itself were allocated
+		// by the apps that own the windows.
 		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N,
 			text.KB(s.ImportedKB.N), s.Buffers.N, text.KB(s.TotalKB.N))
 	}
@@ -146,13 +146,13 @@ func layered(list []dumpsys.Buffer) []footprint.Buffer {
 	return out
 }
 
-// sources are the steps that read the sources of graphics memory.
+// sources lists the steps that read the sources of graphics memory.
 var sources = map[string]footprint.Channel{
 	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU,
 	"surfaceflinger": footprint.SurfaceFlinger,
 }
 
-// unread reports why each missing source was not read.
+// unread returns the reasons why sources are missing.
 func (c *Case) unread() map[footprint.Channel]string {
 	why := map[footprint.Channel]string{}
 	for _, s := range c.Record.Steps {

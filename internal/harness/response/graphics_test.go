@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// surfaceFlingerText returns the lists of SurfaceFlinger: the allocated
-// buffers, and the mapped buffers if imported is not nil.
+// surfaceFlingerText returns the lists of SurfaceFlinger: the allocated buffers
+// and, if imported is not nil, the imported buffers.
 func surfaceFlingerText(allocated, imported []string) []byte {
 	var b strings.Builder
 	b.WriteString("GraphicBufferAllocator buffers:\n")
@@ -130,7 +130,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		})
 }
 
-// Unchanged rows do not displace changed rows.
+// Rows that have not changed do not displace rows that have.
 func TestChangedRowsAreReported(t *testing.T) {
 	list := func(n int) []byte {
 		var of []any
@@ -163,7 +163,7 @@ func TestGraphicsNow(t *testing.T) {
 	}
 }
 
-// Layers of other apps, whose names are not kept, are reported but not as
+// Layers of other apps, whose names are not kept, are reported but are not
 // findings.
 func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
 	if footprint.OtherApp != dumpsys.OtherApp {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth reports what grew between the earlier snapshot and now, for the
-// questions of the recipe.
+// growth reports what has grown since the earlier snapshot, for the questions
+// of the recipe.
 func (c *Case) growth(now *MemorySnapshot) []string {
 	asked := questions[c.Recipe]
 	if c.Trigger == record.TriggerLast {
@@ -33,7 +33,7 @@ func (c *Case) growth(now *MemorySnapshot) []string {
 	return lines
 }
 
-// questions contains the comparisons of each recipe.
+// questions holds the comparisons of each recipe.
 var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string{
 	"native":  {nativeGrowth},
 	"thread":  {threadGrowth},
@@ -41,7 +41,7 @@ var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string
 	"unknown": {nativeGrowth},
 }
 
-// everything is the comparisons between the first snapshot and the last one.
+// everything lists the comparisons between the first snapshot and the last one.
 var everything = []func(c *Case, before, now *MemorySnapshot) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
 // present describes the current state if there is nothing to compare with.
@@ -63,8 +63,8 @@ func (c *Case) present(now *MemorySnapshot) []string {
 	return lines
 }
 
-// nativeGrowth reports growth by library and kind of mapping if the maps are
-// readable, and otherwise by the rows of meminfo.
+// nativeGrowth reports the growth of native memory: by library and kind of
+// mapping if the maps are readable, and otherwise by the rows of meminfo.
 func nativeGrowth(c *Case, before, now *MemorySnapshot) []string {
 	was, is := before.smaps, now.smaps
 	if was == nil || is == nil {
@@ -102,8 +102,8 @@ func nativeGrowth(c *Case, before, now *MemorySnapshot) []string {
 	return lines
 }
 
-// sum adds rows up, so that the reported rows together equal the measured
-// total.
+// sum adds up the rows that are not reported one by one, so that all reported
+// rows together equal the measured total.
 func sum(rows []footprint.MapRow) (all footprint.Change) {
 	for _, r := range rows {
 		all.Before.PSS, all.Before.SwapPSS = all.Before.PSS+r.Before.PSS, all.Before.SwapPSS+r.Before.SwapPSS
@@ -122,8 +122,8 @@ func (c *Case) lead(line string) {
 	}
 }
 
-// find adds growth to the findings of the record. The key of the finding is the
-// key of identity, or "" if the identity of the growth differs each time.
+// find adds growth to the findings of the record. The key of a finding is the
+// key of its identity, or "" if the identity would differ in each run.
 func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
@@ -141,20 +141,21 @@ func (c *Case) find(what, name, identity string, count int64, d footprint.Change
 	c.Record.Findings = append(c.Record.Findings, f)
 }
 
-// share returns a part of a whole, rounded to a hundredth of a percent.
+// share returns which part of the whole this is, rounded to a hundredth of a
+// percent.
 func share(part, whole int64) float64 {
 	return math.Floor(float64(part)/float64(whole)*10_000) / 10_000
 }
 
-// inBytes converts kB to bytes and saturates, because a phone may report any
+// inBytes converts kB to bytes. It saturates, because a phone may report any
 // number.
 func inBytes(kb int64) int64 {
 	const most = math.MaxInt64 >> 10
 	return min(max(kb, -most), most) << 10
 }
 
-// meminfoGrowth compares the rows of the App Summary, the row with the largest
-// growth first.
+// meminfoGrowth compares the rows of the App Summary, and puts the row that
+// grew most first.
 func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if before.meminfo == nil || now.meminfo == nil {
 		return []string{"meminfo: missing in one of the snapshots"}
@@ -243,8 +244,8 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 }
 
 // threadKey returns the key of a group of threads. A hidden name, which differs
-// in each run, has no key, because the hash of a guessable name would reveal
-// the name.
+// in each run, has no key, because the hash of a name that can be guessed would
+// reveal the name.
 func threadKey(pattern string) string {
 	if android.IsRedacted(pattern) {
 		return ""
@@ -252,7 +253,7 @@ func threadKey(pattern string) string {
 	return footprint.KeyOf("threads", footprint.WithoutNumbers(pattern))
 }
 
-// unnamed returns threads without their names.
+// unnamed returns the threads without their names.
 func unnamed(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))
 	for i, x := range list {

@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	// topClasses bounds the histogram and the dominators of analysis.json.
+	// topClasses is the maximum number of rows in the histogram and in the
+	// dominators of analysis.json.
 	topClasses = 30
-	// toldLeaks bounds the leaks of a record, toldTrace the lines of each
-	// trace.
+	// toldLeaks is the maximum number of leaks in a record, and toldTrace the
+	// maximum number of lines in each trace.
 	toldLeaks = 10
 	toldTrace = 60
-	// listedLeaks bounds the list of all leaks of a dump, listedClasses the
-	// classes of each leak.
+	// listedLeaks is the maximum number of leaks in the list of all leaks of a
+	// dump, and listedClasses the maximum number of classes of each leak.
 	listedLeaks   = 100
 	listedClasses = 10
 )
@@ -81,8 +82,8 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	return report, record.WriteFileAtomic(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
-// SummaryName is the file in a folder with which its heap dump is compared with
-// others.
+// SummaryName is the name of the summary of a heap dump in a folder. It is used
+// to compare the dump with other dumps.
 const SummaryName = "heap.summary.json.zst"
 
 // summarize writes the summary of a dump and returns the name of the file, or
@@ -112,7 +113,7 @@ func packInto(out io.Writer, content []byte) error {
 	return errors.Join(err, z.Close())
 }
 
-// heapOf returns a dump in the form of its record.
+// heapOf returns the results of a dump in the form of its record.
 func heapOf(r *analysis.Report, summary string) *record.HeapDump {
 	h := &record.HeapDump{
 		Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes,
@@ -135,8 +136,8 @@ func (r *Responder) heapOptions() analysis.Options {
 	return o
 }
 
-// heapLines summarizes a dump: its first leaks, or the places where memory
-// accumulates.
+// heapLines summarizes a dump: its first leaks or, if there are none, the
+// places where memory accumulates.
 func (c *Case) heapLines(r *analysis.Report) []string {
 	var lines []string
 	for _, text := range r.Warnings {
@@ -216,7 +217,8 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 }
 
 // firstLeak returns what to look at first: the app's own leak that retains
-// most, else the place where most memory accumulates, else a leak of a library.
+// most, otherwise the place where most memory accumulates, otherwise a leak of
+// a library.
 func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	var own, library, pile *analysis.Leak
 	larger := func(have, l *analysis.Leak) *analysis.Leak {
@@ -245,8 +247,8 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is how many times more than a leak an accumulation must retain to
-// come first.
+// smallLeak is how many times as much as a leak an accumulation must retain to
+// be shown first.
 const smallLeak = 20
 
 func (c *Case) findLeak(l *analysis.Leak, what string) {
@@ -285,16 +287,16 @@ func head(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// The notes of a step about a stripped dump: that it stays, or that it has not
-// been analysed yet.
+// The notes of the step of a stripped dump: that the dump is kept, or that it
+// has not been analysed yet.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
 		"(diagnose.keep: none)"
 )
 
-// waits reports whether a dump that is not to be kept was not analysed, and is
-// therefore kept until a report. A diagnosis on demand has no report.
+// waits reports whether a dump is kept until a report only because it has not
+// been analysed yet. A diagnosis on demand has no report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
@@ -334,8 +336,8 @@ func (r *Responder) keep(c *Case, file string) (string, error) {
 	return c.kept(to, note, err), err
 }
 
-// drop removes the dump of a case that keeps none, and reports whether there
-// was one. It is called last, when the results are written.
+// drop removes the dump of a case if no dump is to be kept, and reports whether
+// there was one. It is called last, when the results are written.
 func (r *Responder) drop(c *Case) (some bool) {
 	if r.options.Keep != Nothing || r.waits(c) {
 		return false
@@ -359,8 +361,8 @@ func (r *Responder) drop(c *Case) (some bool) {
 	return some
 }
 
-// kept records what was done with a dump; err is the reason why that failed. It
-// returns the name of the remaining file, or "".
+// kept records in a step what was done with a dump; err is the reason if that
+// failed. It returns the name of the remaining file, or "" if there is none.
 func (c *Case) kept(file, note string, err error) string {
 	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)
@@ -385,8 +387,9 @@ func (c *Case) kept(file, note string, err error) string {
 	return file
 }
 
-// notAnalysed describes what to do with a dump that an interrupted run has not
-// analysed; file is its current name, empty if it is gone.
+// notAnalysed returns a note that says what to do with a dump that an
+// interrupted run has not analysed. file is its current name, empty if the dump
+// is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:

@@ -19,8 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hostile is a text with terminal escapes whose length in JSON is six times as
-// large.
+// hostile is a text with terminal escapes that is six times as long in JSON.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
 // Artifacts may contain anything, but records and texts are Printable and
@@ -97,7 +96,7 @@ func TestHostileDump(t *testing.T) {
 	}
 }
 
-// fit makes any record small enough, keeps the beginning of each list, and
+// fit makes any record small enough. It keeps the beginning of each list and
 // reports what was dropped.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
@@ -140,8 +139,8 @@ func TestFit(t *testing.T) {
 	equal(t, "record", small.Record, want)
 }
 
-// A run directory is untrusted: if its lines name files outside of it, these
-// are not touched.
+// A run directory is untrusted: if its lines name files outside the directory,
+// these files are not touched.
 func TestResumeStaysInside(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -239,8 +238,8 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// A folder that cannot be written is an error, and does not yield a case that
-// looks complete.
+// If a folder cannot be written, an error is returned, and the case does not
+// look complete.
 func TestFolderGone(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	c := given(t, r, "native", nil, map[string][]byte{"status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t3\n")})

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkKeep measures how long it takes to keep a dump of a phone, compared
-// with writing the dump stripped and unpacked.
+// with writing the stripped dump without packing it.
 func BenchmarkKeep(b *testing.B) {
 	data := recorded.Read(b, "hprof", "ahat-O.hprof")
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}

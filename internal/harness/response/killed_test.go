@@ -25,7 +25,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// killed is a case whose run was killed before its analysis: Resume finds it in
+// killed is a case whose run was killed before the analysis: Resume finds it in
 // the line about the collection.
 func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
@@ -48,7 +48,7 @@ func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnos
 }
 
 // No line records that a report has analysed a diagnosis: the next report uses
-// the results, even if the dump was removed.
+// the results in the folder, even if the dump was removed.
 func TestResumeTwice(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -166,7 +166,7 @@ func TestResumeInterrupted(t *testing.T) {
 		equal(t, string(keep), contents(t, c.folder.path), before)
 
 		// A dump whose analysis is interrupted is stripped, unless the whole
-		// dump is kept, and analysed later.
+		// dump is to be kept, and analysed later.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
 		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) ||
@@ -177,8 +177,8 @@ func TestResumeInterrupted(t *testing.T) {
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
-		// This also holds for a diagnosis of an interrupted run, whose line
-		// contains what grew.
+		// This also holds for a diagnosis of an interrupted run whose line
+		// already contains what grew.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "from the interrupted run"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
@@ -194,8 +194,8 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// left is a dump as a killed run leaves it: as pulled, as kept, or beside its
-// replacement, which may be foreign and incomplete.
+// left is a dump in a form in which a killed run may leave it: as pulled, as
+// kept, or beside its replacement, which may be another file and incomplete.
 func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)
@@ -220,8 +220,8 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 }
 
 // If a run is killed after a dump was pulled and before a line about it was
-// written, the dump is left in the form that is to be kept: stripped if that is
-// unknown.
+// written, the dump is left in the form that is to be kept, or stripped if that
+// form is unknown.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := dumpWithSecret(t)
 	leaks := leaksOf(t, dump)
@@ -233,7 +233,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
 		dump   []byte
-		// stays is the expected result: the whole dump, a stripped dump,
+		// stays is what is expected to remain: the whole dump, a stripped dump,
 		// nothing, or the previous files unchanged.
 		stays    string
 		warnings string
@@ -302,9 +302,9 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	}
 }
 
-// Wherever the packing of a dump is interrupted by a kill, the line of the run
-// names the dump as it was pulled: the next report has the same result as
-// without the kill, and leaves one dump.
+// If the run is killed while it packs a dump, at whatever point, its line names
+// the dump as it was pulled: the next report has the same result as without the
+// kill, and leaves one dump.
 func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -405,9 +405,9 @@ func declaring(t *testing.T, size uint64) []byte {
 	return append(head, 0x03, 0x00, 0x10, 0x00)
 }
 
-// If packing fails, raw dumps stay unpacked, as before packing existed. Dumps
-// to be stripped are removed, because they still have all their contents. No
-// partial file is left.
+// If packing fails, dumps that are kept as a whole stay unpacked. Dumps that
+// are to be stripped are removed, because they still have all their contents.
+// No partial file is left.
 func TestPackFails(t *testing.T) {
 	dump := dumpWithSecret(t)
 	for _, keep := range []Keep{Stripped, Raw} {
@@ -440,7 +440,7 @@ func TestPackFails(t *testing.T) {
 	}
 }
 
-// fullDisk accepts left bytes, and then fails.
+// fullDisk accepts left bytes and then fails.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
@@ -451,8 +451,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Wherever the disk becomes full while a dump is packed, the dump is not
-// mistaken for a packed one.
+// If the disk becomes full while a dump is packed, at whatever point, the dump
+// is not mistaken for a packed one.
 func TestPackOnAFullDisk(t *testing.T) {
 	data := dumpWithSecret(t)
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}
@@ -515,7 +515,8 @@ func TestResumeFollowsNoLink(t *testing.T) {
 				if err := os.Symlink(outside, at); err != nil {
 					recorded.Missing(t, "needs symbolic links: %v", err)
 				}
-				// This case is tested with a line and without a line.
+				// This case is tested both with and without a line in
+				// samples.ndjson.
 				for _, list := range [][]record.Diagnosis{told(keep, "heap.hprof"), told(keep, "heap.hprof.zst"), nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)
@@ -545,7 +546,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 }
 
 // From the first request on, the folder records which process it belongs to and
-// what may stay in it, because a killed run leaves no line.
+// what may remain in it, because a killed run leaves no line.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})
@@ -574,7 +575,7 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 	})
 }
 
-// A run writes no absolute path of the host, whatever fails there.
+// A run writes no absolute path of the host, whatever operation fails.
 func TestHostPathsAreRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -602,7 +603,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 		}
 		checkHostless(t, dir, c)
 		w.phone.before = nil
-		// The folder disappears before it is read: a dump can neither be
+		// The folder disappears before it is read: a dump can be neither
 		// analysed nor stripped.
 		c = given(t, w.responder, "java", nil,
 			map[string][]byte{"heap.hprof": dumpWithSecret(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})

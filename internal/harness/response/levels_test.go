@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// levels are the columns of the table: the permissions on a phone and for its
+// levels lists the columns of the table: what may be read on a phone and of its
 // app.
 var levels = []struct {
 	title      string
@@ -78,7 +78,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// word returns the word of a cell, from the results on an old and a new phone.
+// word returns the word of a cell, derived from the results on an old and on a
+// new phone.
 func word(old, young bool) string {
 	switch {
 	case old && young:
@@ -89,7 +90,7 @@ func word(old, young bool) string {
 	return "not observable"
 }
 
-// levelTable parses the table on the page; the heading comes first.
+// levelTable parses the table on the page, including its heading.
 func levelTable(t *testing.T) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/response.md")
@@ -126,7 +127,7 @@ type phone struct {
 	javaHeap known.Int
 }
 
-// leaks are the processes by kind.
+// leaks holds the process of each kind of leak.
 var leaks = map[string]androidsim.Kind{
 	"java": androidsim.Java, "native": androidsim.Native, "gpu": androidsim.GPU, "thread": androidsim.Thread,
 }
@@ -185,7 +186,7 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 }
 
 // shows returns how much of the leak of a kind the response finds, judged by
-// its findings and not by its artifacts.
+// its findings, not by its artifacts.
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// readLogcat reports what happened to the process: first whether it crashed or
-// was killed.
+// readLogcat reports what happened to the process, beginning with whether it
+// crashed or was killed.
 func readLogcat(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	nothing := []string{"logcat: nothing about the process"}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -81,8 +81,7 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 			own = append(own, e)
 		}
 	}
-	// The device lists the exits by uid, and a reinstalled app has a different
-	// uid.
+	// The device lists the exits by uid; a reinstalled app has a different uid.
 	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
 		return []string{"exit info: no recorded exit of a process with this name"}, nil
@@ -98,10 +97,10 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// endedAt is when a process ended, by the device's clock; zero if the text is
-// not a time.
+// endedAt returns when a process ended, by the device's clock; zero if the text
+// is not a valid time.
 func endedAt(e dumpsys.Exit) time.Time {
-	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // accepts fractions, too
+	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // also accepts fractions
 	return at
 }
 

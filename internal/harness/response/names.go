@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// threadsFile is the artifact with the names of threads, which may be
-	// personal.
+	// threadsFile is the name of the artifact with the names of threads, which
+	// may be personal.
 	threadsFile = "threads.txt"
 	// beforeName matches what grep prints before the name of a thread:
 	// /proc/PID/task/TID/comm:NAME.
@@ -20,8 +20,9 @@ const (
 )
 
 // hideThreads replaces each name in threads.txt with the part of it that may be
-// shown. The snapshot keeps the full names, so that two snapshots are compared
-// by the kernel's names. A file whose names cannot be hidden is removed.
+// shown. The snapshot keeps the full names, so two snapshots are compared by
+// the names that the kernel reported. A file whose names cannot be hidden is
+// removed.
 func (c *Case) hideThreads() {
 	if c.hide == nil {
 		return
@@ -58,8 +59,8 @@ func (f folder) hideThreads(c *Case) (size int64, err error) {
 	return int64(b.Len()), record.WriteFileAtomic(f.in(threadsFile), []byte(b.String()))
 }
 
-// shown returns threads with the names that may be shown; a name that is
-// already hidden remains hidden.
+// shown returns threads with only those names or parts of names that may be
+// shown; a name that is already hidden remains hidden.
 func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))
 	patterns, sizes := footprint.Patterns(list)
@@ -69,8 +70,8 @@ func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	return out
 }
 
-// threadGroup returns the part of a name pattern that may be shown, for a group
-// of that many threads.
+// threadGroup returns the part of a name pattern that may be shown for a group
+// of the given number of threads.
 func (c *Case) threadGroup(pattern string, threads int) string {
 	if pattern == noName {
 		return pattern
@@ -79,8 +80,8 @@ func (c *Case) threadGroup(pattern string, threads int) string {
 }
 
 // compareThreads compares two readings of one process. If the earlier reading
-// comes from a run directory, it has hidden names, so the names of the later
-// reading are hidden first.
+// comes from a run directory, its names are hidden, so the names of the later
+// reading are hidden too before the comparison.
 func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading) footprint.ThreadGrowth {
 	if hidden {
 		before.Threads, after.Threads = c.shown(before.Threads), c.shown(after.Threads)

@@ -29,7 +29,7 @@ func numbered(format string, n int) (names []string) {
 	return names
 }
 
-// shownNames returns the names in a threads.txt, each once.
+// shownNames returns the distinct names in a threads.txt.
 func shownNames(t *testing.T, c *Case) []string {
 	t.Helper()
 	var names []string
@@ -42,7 +42,7 @@ func shownNames(t *testing.T, c *Case) []string {
 }
 
 // Names of threads that may be personal are hidden, and names of pools are not;
-// growth is determined by the true names.
+// growth is measured with the full names.
 func TestThreadNames(t *testing.T) {
 	hash := regexp.MustCompile(`^…#[a-p]{6}$`)
 	for _, c := range []struct {
@@ -101,8 +101,8 @@ func TestThreadNamesCompared(t *testing.T) {
 	}
 }
 
-// A killed run leaves no names either. When a report compares names with hidden
-// ones, it hides them first.
+// A killed run leaves no full names either. A report that compares names with
+// hidden ones hides them first.
 func TestThreadNamesResumed(t *testing.T) {
 	dir := t.TempDir()
 	r := New(dir, Options{})

@@ -23,9 +23,9 @@ const (
 // Keep determines what is kept of a heap dump after its analysis.
 type Keep string
 
-// What is kept: the dump with the contents of its primitive arrays zeroed, the
-// whole dump, or nothing. Dumps contain personal data, and artifacts of a run
-// are often uploaded.
+// What is kept: the dump with its primitive arrays zeroed, the whole dump, or
+// nothing. Dumps contain personal data, and artifacts of a run are often
+// uploaded.
 const (
 	Stripped Keep = "stripped"
 	Raw      Keep = "raw"
@@ -35,8 +35,8 @@ const (
 // Logcat determines what is kept of the device's log in a diagnosis.
 type Logcat = diagnose.KeptLog
 
-// The kept parts of the log: the app's lines and the system's lines about it,
-// all lines, or nothing.
+// The parts of the log that can be kept: the app's lines and the system's lines
+// about it, all lines, or nothing.
 const (
 	LogcatApp  = diagnose.LogcatApp
 	LogcatAll  = diagnose.LogcatAll
@@ -55,26 +55,26 @@ type Options struct {
 	// Logcat determines what is kept of the device's log, which contains lines
 	// of every app; empty means LogcatApp.
 	Logcat Logcat
-	// ShowTexts shows texts of the app, which may be personal: keys of maps,
+	// ShowTexts shows the app's texts, which may be personal: keys of maps,
 	// names of threads, titles. If it is false, each text is replaced by a
 	// hash.
 	ShowTexts bool
 	// Cooldown is the device time between two diagnoses of one process. The
-	// policy has a separate cooldown for its demands: set both to the same
-	// value.
+	// policy has a separate cooldown for the diagnoses that it requests: set
+	// both to the same value.
 	Cooldown time.Duration
-	// Steps maps a recipe (java, native, gpu, thread or unknown) to the steps
-	// that are added to it. The steps for the key all are added to each of
-	// these recipes.
+	// Steps holds, for each recipe (java, native, gpu, thread or unknown), the
+	// steps that are added to it. The steps for the key all are added to each
+	// of these recipes.
 	Steps map[string][]Step
-	// Mapping contains the source names for an obfuscated build; nil if there
-	// is none.
+	// Mapping contains the source names for an obfuscated build; nil if the
+	// build is not obfuscated.
 	Mapping *analysis.Mapping
 	// Memory returns how many bytes the graph of a dump may use. If it is nil
 	// or returns 0, there is no limit.
 	Memory func() int64
-	// maxDump bounds the size of an unpacked dump, in bytes; 0 means the limit
-	// for a dump that is pulled.
+	// maxDump is the maximum size of an unpacked dump, in bytes; 0 means the
+	// limit for a dump that is pulled.
 	maxDump int64
 }
 
@@ -122,8 +122,8 @@ func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return Step{s}, err
 }
 
-// The recipes without a kind: light artifacts for later comparison, and only
-// the heap.
+// Snapshot and HeapOnly are the recipes without a kind of leak: light artifacts
+// for later comparison, and only the heap.
 const (
 	Snapshot = "snapshot"
 	HeapOnly = "dump"

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// For each kind of leak a phone is observed twice, an hour apart, and the
+// For each kind of leak, a phone is observed twice, an hour apart, and the
 // response names what leaks.
 func TestEachKind(t *testing.T) {
 	rooted := androidsim.Options{API: 34, Root: true, BuildType: "userdebug"}
@@ -185,7 +185,7 @@ func (w *watched) files(c *Case) (list []string) {
 	return list
 }
 
-// mb is an amount in whole MB.
+// mb is an amount of memory in whole MB.
 func mb(n *int64) int64 {
 	if n == nil {
 		return -1
@@ -193,7 +193,7 @@ func mb(n *int64) int64 {
 	return (*n + 1<<19) >> 20
 }
 
-// Without an earlier snapshot the response describes the current state, and
+// Without an earlier snapshot, the response describes the current state and
 // says that this is not growth.
 func TestNoEarlierSnapshot(t *testing.T) {
 	for recipe, words := range map[string][]string{
@@ -248,7 +248,7 @@ func TestFolderOfHostileName(t *testing.T) {
 		"com.Shop": "com.Shop-", "a-user10": "a-user10-",
 		"con": "_con-", "com1.shop": "_com1.shop-", "com0": "com0", "console": "console", "LPT9.x": "_LPT9.x-",
 	} {
-		if strings.HasSuffix(want, "-") { // a hash distinguishes names that were changed
+		if strings.HasSuffix(want, "-") { // a hash distinguishes names that had to be changed
 			want += fmt.Sprintf("%.4x", sha256.Sum256([]byte(name)))
 		}
 		for _, user := range []int{0, 10} {
@@ -276,7 +276,7 @@ func TestFolderOfHostileName(t *testing.T) {
 }
 
 // Each process has its own folder, even on a file system that is
-// case-insensitive or removes dots at the end.
+// case-insensitive or that removes dots at the end of a name.
 func TestFoldersOfSimilarNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{
@@ -299,8 +299,9 @@ func TestFoldersOfSimilarNames(t *testing.T) {
 	}
 }
 
-// If a device disappears in the middle, or a run ends, what was collected until
-// then is kept, reported and left in the form that is to be kept.
+// If a device disappears during the collection, or the run ends, what was
+// collected until then is kept, reported, and left in the form that is to be
+// kept.
 func TestInterruptedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})

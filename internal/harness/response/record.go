@@ -44,7 +44,8 @@ func (c *Case) fit() {
 	r.Summary = within(r.Summary, maxSummary)
 }
 
-// within returns the beginning of a list, limited to that many encoded bytes.
+// within returns the beginning of a list, limited to the given number of
+// encoded bytes.
 func within(list []string, most int) []string {
 	for i := range list {
 		if most -= encoded(list[i]); most < 0 {

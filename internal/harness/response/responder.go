@@ -25,25 +25,26 @@ import (
 type Responder struct {
 	dir     string
 	options Options
-	// token is the part of file names on devices that distinguishes this run.
+	// token is a part of the names of files on devices. It is different for
+	// each run.
 	token string
 	// hide is nil if texts of the app are shown.
 	hide *android.Redactor
 
 	mu sync.Mutex
-	// series are the dumps at marks of each process; grown are the results of
-	// series whose life has ended.
+	// series holds the dumps at marks of each process; grown holds the results
+	// of the series whose life has ended.
 	series map[place]*series
 	grown  []record.Diagnosis
 }
 
-// place is one process on one device.
+// place identifies one process on one device.
 type place struct {
 	device string
 	key    capture.Key
 }
 
-// New returns the responder of a run that is written to dir.
+// New returns the responder of a run whose directory is dir.
 func New(dir string, o Options) *Responder {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
@@ -57,7 +58,7 @@ func New(dir string, o Options) *Responder {
 // Options returns the options of the run, with the defaults filled in.
 func (r *Responder) Options() Options { return r.options }
 
-// Order is one requested diagnosis.
+// Order is a request for one diagnosis.
 type Order struct {
 	Process capture.Process
 	Level   capture.Level
@@ -70,58 +71,58 @@ type Order struct {
 	// Trigger is the reason for the diagnosis, as in record.Diagnosis; Mark is
 	// the text of the mark.
 	Trigger, Mark string
-	// T is in seconds since the start of the run; Marks, Age and Memory are as
-	// in record.Diagnosis.
+	// T is the time in seconds since the start of the run; Marks, Age and
+	// Memory are as in record.Diagnosis.
 	T           float64
 	Marks       int
 	Age, Memory *float64
-	// Settled reports whether the app is idle and has no requests in flight.
+	// Settled reports whether the app is idle, with no requests in flight.
 	Settled bool
 	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64
 	// Before is an earlier snapshot of the same life; nil if there is none.
 	Before *MemorySnapshot
-	// App lists other lives of processes of the app; their log lines are kept,
+	// App lists other lives of processes of the app; their log lines are kept
 	// too.
 	App []diagnose.KnownProcess
 	// Paused, if not nil, is called when the process is about to be stopped,
-	// and when it continues.
+	// and again when it continues.
 	Paused func(bool)
 }
 
-// Case is what was collected for an order.
+// Case holds what was collected for an order.
 type Case struct {
 	Order
 	// Record is the entry of run.json; Analyse completes it.
 	Record record.Diagnosis
 	// Now is the snapshot for later comparison; nil if there is none.
 	Now *MemorySnapshot
-	// Ended is the device's clock at the end of the collection: time since
-	// boot, 0 if unknown.
+	// Ended is the device's clock at the end of the collection, as time since
+	// boot; 0 if unknown.
 	Ended time.Duration
-	// Unread reports a heap dump that could not be analysed.
+	// Unread reports whether there is a heap dump that could not be analysed.
 	Unread bool
-	// Left are the paths of files that may still be on the device.
+	// Left lists the paths of files that may still be on the device.
 	Left []string
 
-	// interrupted reports a heap dump whose analysis was interrupted.
+	// interrupted reports whether the analysis of a heap dump was interrupted.
 	interrupted bool
 
 	folder   folder
 	headline string
-	// hide removes texts of the app from what is written; nil means that they
-	// are shown.
+	// hide removes the app's texts from what is written; if it is nil, they are
+	// shown.
 	hide *android.Redactor
 }
 
 // leastFree is the minimum free space on the host, in bytes, for a snapshot:
-// each snapshot takes some MB, and in a night there may be many suspicions.
+// each snapshot takes some MB, and there may be many suspicions in one night.
 const leastFree = 32 << 20
 
 // Collect collects the artifacts of an order from the device. An error means
-// that the device does not answer, that a folder cannot be written, or that ctx
-// has ended. The case contains what was collected until then; it is nil only if
-// there is no folder, or no space for a snapshot.
+// that the device does not respond, that a folder cannot be written, or that
+// ctx is done. The case contains what was collected until then; it is nil only
+// if there is no folder, or no space for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {
@@ -143,9 +144,9 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
-	// A killed run leaves no line about the folder, so the record written here
-	// says what may stay in the folder.
-	_ = c.write() // and again below, where its error is returned
+	// A killed run leaves no line about the folder, so the record that is
+	// written here says what may remain in the folder.
+	_ = c.write() // Collect writes it again below, and returns the error
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
 		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token,
 		App: o.App, Logcat: r.options.Logcat,
@@ -165,7 +166,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	return c, r.redactHostPaths(errors.Join(err, c.write()))
 }
 
-// Headline is the first line about a case: the leak, or what grew.
+// Headline returns the first line about a case: the leak, or what grew.
 func (c *Case) Headline() string {
 	if c.Recipe == Snapshot && len(c.Record.Summary) > 0 {
 		files := 0
@@ -241,8 +242,8 @@ func outcome(d diagnose.Diagnosis, err error) string {
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 const (
-	// maxWarnings and maxText bound external texts in a record; maxReasons and
-	// maxWords bound those of each step.
+	// maxWarnings and maxText limit external texts in a record; maxReasons and
+	// maxWords limit those of each step.
 	maxWarnings = 50
 	maxText     = 500
 	maxReasons  = 5
@@ -251,8 +252,8 @@ const (
 
 func (c *Case) warn(err error) { c.warnText(c.folder.paths().Error(err)) }
 
-// warnText adds each warning only once, because an interrupted analysis is
-// repeated.
+// warnText adds a warning unless it was added before, because an interrupted
+// analysis is repeated.
 func (c *Case) warnText(warning string) {
 	warning = text.Tail(c.folder.redactHostPaths(warning), maxText)
 	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, warning) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// bars are the longest times in section 6.3 of the article, in seconds.
+// bars holds the longest times in section 6.3 of the article, in seconds.
 var bars = []struct {
 	kind, process string
 	seconds       float64
@@ -28,9 +28,9 @@ var bars = []struct {
 // examined: at 72,000 MB/h the leak is then 100 MB.
 const warming = 5 * time.Second
 
-// BenchmarkResponse measures the time from an order until everything is on the
-// host, and the time of the analysis, and compares both with the times in the
-// article. It uses real Java processes behind the real adb server.
+// BenchmarkResponse measures the time from an order until all artifacts are on
+// the host, and the time of the analysis, and compares both with the times in
+// the article. It uses real Java processes behind the real adb server.
 func BenchmarkResponse(b *testing.B) {
 	hostdevicetest.RequireJava(b)
 	r := hostdevicetest.Start(b, hostdevice.Options{})

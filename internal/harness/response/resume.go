@@ -21,10 +21,10 @@ import (
 
 // Resume completes a run that was killed: it analyses what was collected,
 // leaves heap dumps in the form that the run was to keep, and removes
-// incomplete files. Diagnoses are completed in place; the warnings describe
-// what could not be done. The error is about a folder that cannot be written,
-// or the end of ctx; in that case the next call analyses the rest. Of the
-// options only the memory and the mapping are used.
+// incomplete files. It completes diagnoses in place; the warnings describe what
+// could not be done. An error means that a folder cannot be written or that ctx
+// is done; the next call then analyses the rest. Of the options only Memory and
+// Mapping are used.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = removePartial(dir, o, diagnoses)
 	errs := []error{err}
@@ -41,7 +41,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
 		// Either an earlier report has analysed the dump, or the run has,
-		// without writing a line: if no dump is kept, nothing is left to
+		// without writing a line: if no dump is kept, there is nothing left to
 		// analyse.
 		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
@@ -95,14 +95,15 @@ func resumable(dir string, d record.Diagnosis) (folder, error) {
 	return f, nil
 }
 
-// inside reports whether a folder is one that newFolder could have created,
-// because a run directory is untrusted.
+// inside reports whether newFolder could have created a folder of this name.
+// This is checked because a run directory is untrusted.
 func inside(name string) bool {
 	return path.Clean(name) == name && strings.HasPrefix(name, Artifacts+"/") &&
 		filepath.IsLocal(filepath.FromSlash(name))
 }
 
-// earlier reads the latest snapshot of the same process before a diagnosis.
+// earlier reads the latest snapshot of the same process that was taken before a
+// diagnosis.
 func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *MemorySnapshot {
 	var latest *record.Diagnosis
 	for i := range all {
@@ -132,17 +133,17 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	return m
 }
 
-// removePartial removes files that were being written when a run was killed;
-// their temporary names begin with a dot. Heap dumps of folders without a
-// diagnosis are left in the form that is kept. Links are not followed.
+// removePartial removes files that were incomplete when a run was killed; their
+// temporary names begin with a dot. Heap dumps in folders without a diagnosis
+// are left in the form that is to be kept. Links are not followed.
 func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
 		known[diagnoses[i].Folder] = true
 	}
 	var errs []error
-	unknown := map[string]string{} // folders, with the name of their dump
-	var named []folder             // folders with names of threads
+	unknown := map[string]string{} // the name of the dump in each folder
+	var named []folder             // the folders that contain names of threads
 	err = filepath.WalkDir(filepath.Join(dir, Artifacts), func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -185,12 +186,12 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	return warnings, nil
 }
 
-// leave handles a dump that no line names. It leaves the dump in the form that
-// its diagnosis.json specifies, or stripped if that file is unreadable: the run
-// was killed before the diagnosis was complete. The warnings describe what was
-// done.
+// leave handles a dump that no line names, because the run was killed before
+// the diagnosis was complete. It leaves the dump in the form that
+// diagnosis.json in its folder specifies, or stripped if that file is
+// unreadable. The warnings describe what was done.
 func (f folder) leave(o Options, file string) []error {
-	d, _ := f.read() // without the file the default is used
+	d, _ := f.read() // if the file is unreadable, the default applies
 	o.Keep = Keep(d.Keep)
 	r := New("", o)
 	done := d.Analyzed ||

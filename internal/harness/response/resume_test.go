@@ -70,8 +70,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A run directory is untrusted: a record cannot lead outside of it, and a
-// record whose folder is gone is reported.
+// A run directory is untrusted: a record cannot refer to a folder outside the
+// directory, and a record whose folder is gone is reported.
 func TestResumeElsewhere(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.MkdirAll(outside, 0o755); err != nil {

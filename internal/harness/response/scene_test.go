@@ -35,7 +35,7 @@ type localPhone struct {
 	// before, if not nil, is called before each command and may return its
 	// error.
 	before func(command string) error
-	// missing is a program that the phone does not have.
+	// missing is the name of a program that the phone does not have.
 	missing string
 }
 
@@ -75,8 +75,8 @@ func (d *localPhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 	return errors.ErrUnsupported
 }
 
-// watched is a process of a phone as a run observes it, with the run's
-// responder.
+// watched is a process of a phone as a run observes it, with the responder of
+// that run.
 type watched struct {
 	t         *testing.T
 	phone     *localPhone
@@ -86,7 +86,7 @@ type watched struct {
 	responder *Responder
 }
 
-// watch creates a phone with the app com.shop; one of its processes behaves
+// watch creates a phone with the app com.shop, one of whose processes behaves
 // according to models.
 func watch(t *testing.T, o Options, phone androidsim.Options, models ...androidsim.Model) *watched {
 	t.Helper()
@@ -106,7 +106,7 @@ func watch(t *testing.T, o Options, phone androidsim.Options, models ...androids
 	return w
 }
 
-// find returns the current process.
+// find returns the process that is running now.
 func (w *watched) find() {
 	w.t.Helper()
 	found, err := capture.FindProcesses(w.t.Context(), w.phone, []capture.Pattern{"com.shop"})
@@ -134,7 +134,8 @@ func (w *watched) order(recipe string, before *MemorySnapshot) Order {
 	}
 }
 
-// diagnose collects and analyses, and checks the invariants of all cases.
+// diagnose collects and analyses, and checks the invariants that hold for every
+// case.
 func (w *watched) diagnose(o Order) *Case {
 	w.t.Helper()
 	c, err := w.responder.Collect(w.t.Context(), w.phone, w.facts, o)
@@ -149,7 +150,7 @@ func (w *watched) diagnose(o Order) *Case {
 }
 
 // checkCase checks an analysed case: the content of the folder, the permissions
-// of other users, and the size of the record.
+// that other users have, and the size of the record.
 func checkCase(t testing.TB, r *Responder, c *Case) {
 	t.Helper()
 	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{"heap.hprof": true}
@@ -267,8 +268,8 @@ func contents(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-// KeptDump returns the heap dump that a folder keeps, unpacked; nil if there is
-// none. Only its packed form is kept.
+// KeptDump returns the unpacked content of the heap dump that a folder keeps,
+// or nil if there is none. It fails the test if the dump is kept unpacked.
 func KeptDump(t testing.TB, dir string) []byte {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
@@ -290,7 +291,7 @@ func KeptDump(t testing.TB, dir string) []byte {
 	return dump
 }
 
-// packedDump returns the dump that a folder keeps, packed.
+// packedDump returns the dump that a folder keeps, in packed form.
 func packedDump(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -307,7 +308,7 @@ func packedDump(t testing.TB, dump []byte) []byte {
 	return b.Bytes()
 }
 
-// given returns a case with arbitrary artifacts, of the process com.shop with
+// given returns a case with arbitrary artifacts, for the process com.shop with
 // pid 4321.
 func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
@@ -364,7 +365,7 @@ func equal(t testing.TB, what string, got, want any) {
 	}
 }
 
-// says checks that words are in the lines of a text.
+// says checks that the lines of a text contain the words.
 func says(t testing.TB, lines []string, words ...string) {
 	t.Helper()
 	text := strings.Join(lines, "\n")

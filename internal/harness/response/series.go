@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// series are the dumps of one life of a process that were taken at marks.
+// series holds the dumps that were taken at marks during one life of a process.
 type series struct {
 	process capture.Process
 	device  string
@@ -28,7 +28,7 @@ type series struct {
 	t float64
 }
 
-// toldPlaces bounds the growing places of a record.
+// toldPlaces is the maximum number of growing places in a record.
 const toldPlaces = 10
 
 // addToSeries compares a dump that was taken at a mark with the earlier ones.
@@ -62,8 +62,8 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	s.dumps, s.t = s.dumps+1, c.T
 }
 
-// keptName returns the name under which a dump is kept, or the name of its
-// folder if the dump is not kept.
+// keptName returns the name under which a dump is kept or, if the dump is not
+// kept, the name of its folder.
 func (r *Responder) keptName(c *Case, file string) string {
 	if r.options.Keep == Nothing {
 		return c.Record.Folder
@@ -72,8 +72,8 @@ func (r *Responder) keptName(c *Case, file string) string {
 }
 
 // Growth reports what grew in every dump that was taken at a mark, for each
-// process with at least two dumps of one life. It is called after all cases are
-// analysed.
+// process with at least two dumps of one life. It must be called after all
+// cases are analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

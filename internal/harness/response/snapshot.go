@@ -19,11 +19,11 @@ import (
 // MemorySnapshot is what was read from one life of a process at one time, for
 // later comparison. Missing readings are nil, or unknown.
 type MemorySnapshot struct {
-	// smaps and showmap are the same mappings from two sources, whose sums
-	// differ slightly.
+	// smaps and showmap are the same mappings from two sources, with slightly
+	// different sums.
 	smaps, showmap *footprint.Map
-	// threads are the threads whose names were read. nameless are the threads
-	// for which only ids were read, if that reading is newer.
+	// threads holds the threads whose names were read. nameless holds the
+	// threads for which only ids were read, if that reading is newer.
 	threads, nameless []footprint.Thread
 	// hidden reports whether the names of threads come from a run directory,
 	// where they are hidden.
@@ -32,8 +32,8 @@ type MemorySnapshot struct {
 	graphics graphicsState
 }
 
-// or returns the snapshot, with missing readings replaced by those of an
-// earlier one.
+// or returns the snapshot in which missing readings are replaced by those of an
+// earlier snapshot.
 func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	if m == nil || before == nil {
 		return cmp.Or(m, before)
@@ -55,8 +55,8 @@ func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	return &out
 }
 
-// maps returns the mappings from the better of the two sources; nil if there
-// are none.
+// maps returns the mappings from the better of the available sources; nil if
+// there are none.
 func (m *MemorySnapshot) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
 // all returns the threads of the latest reading, with or without names.
@@ -78,7 +78,7 @@ func (m *MemorySnapshot) mapSource() string {
 	return "not read"
 }
 
-// noted is the size of all stacks according to meminfo, and mapped is the size
+// noted is the size of all stacks according to meminfo, and mapped their size
 // according to smaps. The two sources define stacks slightly differently, and
 // only meminfo includes the stacks of a JVM.
 func (m *MemorySnapshot) noted() known.Int {
@@ -107,15 +107,15 @@ type graphicsState struct {
 	buffers *dumpsys.SurfaceFlinger
 }
 
-// maxArtifact bounds how much of a text is read at once, in bytes.
+// maxArtifact is the maximum size of a text that is read at once, in bytes.
 const maxArtifact = 32 << 20
 
-// reader parses one artifact: it adds to the snapshot, and returns the lines of
-// a summary.
+// reader parses one artifact: it adds the values to the snapshot and returns
+// the lines of a summary.
 type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
-// readers are the readers by file name. A lesser method that returns a
-// different text has a different file name.
+// readers holds the readers by file name. A lesser method that returns a
+// different kind of text has a different file name.
 var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
@@ -178,7 +178,7 @@ func (f folder) content(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, size))
 }
 
-// readSmaps sums the mappings. It is better than showmap, because it has
+// readSmaps sums the mappings. smaps is better than showmap because it has
 // addresses.
 func readSmaps(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	maps := footprint.NewMap()
@@ -199,7 +199,7 @@ func readSmaps(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readShowmap sums the rows, each of which may stand for many mappings.
+// readShowmap sums the rows, each of which may combine many mappings.
 func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	table, err := procfs.ParseShowmap(text)
 	if err != nil {
@@ -241,19 +241,20 @@ func readOther(_ *Case, _ *MemorySnapshot, content []byte) ([]string, error) {
 	return []string{fmt.Sprintf("%d lines; the first: %s", lines, begin)}, nil
 }
 
-// composition returns a map as growth from nothing: its rows by size.
+// composition returns the mappings of a process as growth from nothing: the
+// rows sorted by size.
 func composition(maps *footprint.Map) footprint.MapGrowth {
 	return footprint.CompareMaps(footprint.NewMap(), maps)
 }
 
-// toldRows bounds the rows of a list in a summary, toldFindings those in a
-// record.
+// toldRows is the maximum number of rows of a list in a summary, and
+// toldFindings the maximum number in a record.
 const (
 	toldRows     = 8
 	toldFindings = 15
 )
 
-// composed describes what a map consists of.
+// composed describes which rows the mappings of a process consist of.
 func composed(maps *footprint.Map) []string {
 	g := composition(maps)
 	total := g.Total.After
@@ -364,7 +365,7 @@ type dimension struct {
 	v    known.Int
 }
 
-// dimensions are the rows of the App Summary.
+// dimensions lists the rows of the App Summary.
 func dimensions(b *dumpsys.Block) []dimension {
 	return []dimension{
 		{"Java Heap", b.JavaHeap}, {"Native Heap", b.NativeHeap}, {"Code", b.Code}, {"Stack", b.Stack},

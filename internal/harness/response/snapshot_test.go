@@ -48,8 +48,7 @@ type area struct {
 	pss, swap int64
 }
 
-// smapsOf writes areas in the format of the kernel (fs/proc/task_mmu.c,
-// show_smap).
+// smapsOf writes areas in the format of smaps (fs/proc/task_mmu.c, show_smap).
 func smapsOf(areas []area) []byte {
 	var b strings.Builder
 	at := uint64(0x7000_0000)
@@ -59,12 +58,12 @@ func smapsOf(areas []area) []byte {
 			"Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap: "+
 				"          %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
 			a.pss, a.pss, a.pss, a.swap, a.swap)
-		at += 0x20000 // areas do not touch each other, so that none is the .bss of another
+		at += 0x20000 // areas do not touch each other, so none is the .bss of another
 	}
 	return []byte(b.String())
 }
 
-// The names that mappings have, of all kinds.
+// These names cover all kinds of mappings.
 var areaNames = []string{
 	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[stack]", "[anon:stack_and_tls:%d]",
 	"[anon:dalvik-main space (region space)]",
@@ -72,8 +71,8 @@ var areaNames = []string{
 	"[anon:.bss]", "/dmabuf:%d",
 }
 
-// Growth is attributed completely: the kinds sum up to the measured total, and
-// so do the mappings, and each has its true growth.
+// Growth is attributed completely: both the kinds and the mappings add up to
+// the measured total, and each has its true growth.
 func TestGrowthSumsUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	r := New(t.TempDir(), Options{})
@@ -127,7 +126,7 @@ func sizeWords(kb int64) string {
 }
 
 // Two sources of the same memory have different sums: they are not compared,
-// and the summary says so. A source that was read both times is used.
+// and the summary says so. A source that was read both times is compared.
 func TestGrowthOfOtherSource(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"),
@@ -155,7 +154,8 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	}
 }
 
-// If a reading is missing now, the next one is compared with the previous one.
+// If a reading is missing in one snapshot, the next reading is compared with
+// the one before.
 func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {
@@ -185,7 +185,7 @@ func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	}
 }
 
-// Threads without names do not form a separate group beside those with names:
+// Threads without names do not form a separate group beside threads with names:
 // only the totals are compared, and the names are kept for later comparisons.
 func TestThreadsWithoutNames(t *testing.T) {
 	r := New(t.TempDir(), Options{})
@@ -231,12 +231,12 @@ func TestThreadsWithoutNames(t *testing.T) {
 	}
 	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
 
-	// Names were read only now, and no threads before.
+	// Names were read only this time, and no threads were read before.
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
 	says(t, none.Record.Summary, "threads: missing in one of the snapshots\nthreads: 7\n      7  (unknown name)")
-	// Other readings do not remove the ids of the threads.
+	// Readings of other values do not remove the ids of the threads.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
 	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
 }
