@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// watch runs p, and ends the run early as soon as it breaks a rule.
+// watch runs p, and ends the run early as soon as the run breaks a rule.
 func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
 	if f.failing == nil {
 		return monitor.Run(p.ctx, p.options)
@@ -71,9 +71,9 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 	}
 }
 
-// failing returns a function that reports why a run in progress has already
-// failed, "" if it has not. It judges the record so far as if the run had
-// ended.
+// failing returns a function that returns why a run in progress has already
+// failed, or "" if it has not failed. The function judges the record so far as
+// if the run had ended.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)

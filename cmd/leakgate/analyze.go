@@ -66,7 +66,7 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// all or an explicit --top turns off the shortening of tables.
+	// Tables are not shortened if all is set, or if --top is given (asked).
 	all, asked bool
 	texts      bool
 	leaking    []string

@@ -24,8 +24,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Analyzes each recorded dump with all its classes: the report must agree with
-// its manifest, and its numbers with one another.
+// Each recorded dump is analyzed with all its classes: the report must agree
+// with the manifest of the dump, and the numbers of the report with one
+// another.
 func TestAnalyzeRecordedDumps(t *testing.T) {
 	for _, d := range recordedDumps {
 		t.Run(d.file, func(t *testing.T) {
@@ -142,7 +143,8 @@ func checkHistogram(t *testing.T, full, quick *findings) {
 	}
 }
 
-// The documented keys of the report, with the JSON types of their values.
+// These are the documented keys of the report, with the JSON types of their
+// values.
 func TestAnalyzeKeys(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 25})
 	picture := hproftest.Picture{Width: 96, Height: 96, Content: 1}
@@ -276,9 +278,10 @@ func collectFields(v reflect.Type, names map[string]bool) {
 	}
 }
 
-// Compares records, roots and the instances of each class with hprof-slurp. Its
-// size constants differ from ours, so that the small sizes cannot be compared;
-// it appends one [] too many to array names in dumps of the old agent.
+// The number of records, the roots and the instances of each class are compared
+// with those of hprof-slurp. It uses other size constants, so the small sizes
+// cannot be compared; and it appends one [] too many to array names in dumps of
+// the old agent.
 func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	count := regexp.MustCompile(`(?m)^\.\.GC root ([a-zA-Z ]+): (\d+)$`)
 	row := regexp.MustCompile(`(?m)^\| +[0-9.]+[A-Za-z]+ \| +(\d+) \| +[0-9.]+[A-Za-z]+ \| (\S+) +\|$`)
@@ -319,9 +322,9 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	}
 }
 
-// Compares with the class histogram that the virtual machine wrote with the
-// dump. The machine computes sizes differently, and lists internal classes that
-// no dump contains.
+// The classes are compared with the class histogram that the virtual machine
+// wrote with the dump. The machine computes sizes differently, and lists
+// internal classes that no dump contains.
 func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top",
 		strconv.Itoa(manyRows))
@@ -351,7 +354,8 @@ func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	}
 }
 
-// machineRows are the lines "NUMBER: COUNT BYTES NAME" of a class histogram.
+// machineRows returns the rows of a class histogram, whose lines have the form
+// "NUMBER: COUNT BYTES NAME".
 func machineRows(text []byte) map[string]int64 {
 	rows := map[string]int64{}
 	for _, m := range regexp.MustCompile(`(?m)^ *(?:\d+: +)?(\d+) +\d+ +(\[*)(\S+?);? *\r?$`).
@@ -458,7 +462,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 			t.Errorf("%d bytes: objects prints the warnings %q", n, list.Warnings)
 		}
 	}
-	// A truncated compressed dump.
+	// This dump is compressed and truncated.
 	short := packed(t, recorded.Read(t, "hprof", "hprof-32.bin"))
 	r := analyzed(t, dumpFile(t, short[:len(short)*9/10]), "--top", "1")
 	if !r.Dump.Truncated || r.Dump.Objects == 0 || r.Dump.Objects >= 2926 || len(r.Warnings) < 2 ||
@@ -486,7 +490,7 @@ func TestAnalyzeDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
-	// A record within a segment, and one between segments.
+	// One record is within a segment, the other between segments.
 	inner, outer := len(records)*3/4, len(records)/2
 	for records[inner].Sub == 0 {
 		inner++
@@ -616,8 +620,8 @@ func TestAnalyzeTop(t *testing.T) {
 	}
 }
 
-// A dump that needs more memory than available: the error states the required
-// memory, and nothing is printed.
+// For a dump that needs more memory than is available, the error states the
+// required memory, and nothing is printed.
 func TestAnalyzeLimits(t *testing.T) {
 	path := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz")
 	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory",
@@ -681,7 +685,7 @@ func TestAnalyzePhases(t *testing.T) {
 	}
 }
 
-// Two heaps in one file, as the JVM agent writes them: only the last heap
+// If a file contains two heaps, as the JVM agent writes them, only the last one
 // counts.
 func TestAnalyzeTwoSnapshots(t *testing.T) {
 	first, second := hproftest.Java(1), hproftest.Java(2)
@@ -752,7 +756,7 @@ func TestAnalyzeHostileNames(t *testing.T) {
 	}
 }
 
-// A list and an array of a million objects: the output is bounded.
+// The output for a list and an array of a million objects is bounded.
 func TestAnalyzeBoundsTheTree(t *testing.T) {
 	const n = 1_000_000
 	deep := chainFile(t, n)
@@ -786,8 +790,8 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	}
 }
 
-// The text for a recorded dump and for a synthetic one. -update rewrites the
-// files.
+// The files contain the text for a recorded dump and for a synthetic one;
+// -update rewrites them.
 func TestAnalyzeText(t *testing.T) {
 	made := hproftest.Java(1)
 	cache := made.Declare("com.shop.Cache", nil, "object pages", "static object all")

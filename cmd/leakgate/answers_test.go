@@ -28,10 +28,10 @@ func heapFile(t *testing.T, h *hproftest.Heap) (string, hproftest.IDs, *hproftes
 	return dumpFile(t, data), ids, g
 }
 
-// TestCostIncludesSharedObjects: the cost of a leak includes the objects that
-// its leaking objects share, in the text and in JSON. The expected value is the
-// size of all objects that a search cannot reach without passing through a
-// leaking object.
+// TestCostIncludesSharedObjects checks that the cost of a leak includes the
+// objects that its leaking objects share, in the text and in JSON. The expected
+// value is the size of all objects that a search cannot reach without passing
+// through a leaking object.
 func TestCostIncludesSharedObjects(t *testing.T) {
 	t.Parallel()
 	for shape := range uint64(20) {
@@ -83,8 +83,8 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 	}
 }
 
-// TestSumOfManyLeaks: the sum over many leaks includes the objects that they
-// share, even if it is unknown which leaks share an object.
+// TestSumOfManyLeaks checks that the sum over many leaks includes the objects
+// that they share, even if it is unknown which leaks share an object.
 func TestSumOfManyLeaks(t *testing.T) {
 	t.Parallel()
 	const shared = 3 << 20
@@ -109,8 +109,8 @@ func TestSumOfManyLeaks(t *testing.T) {
 	}
 }
 
-// TestFailOnLeak: a gate passes a dump only if the dump proves that nothing
-// leaks.
+// TestFailOnLeak checks that a gate passes a dump only if the dump proves that
+// nothing leaks.
 func TestFailOnLeak(t *testing.T) {
 	t.Parallel()
 	phone := hproftest.Phone{SDK: 34, Process: "com.shop"}
@@ -182,8 +182,8 @@ func TestFailOnLeak(t *testing.T) {
 	}
 }
 
-// TestHiddenTexts: no report contains what people have typed, unless it is
-// requested.
+// TestHiddenTexts checks that no report contains what people have typed, unless
+// it is requested.
 func TestHiddenTexts(t *testing.T) {
 	t.Parallel()
 	const mail, phone, title = "alice8@example.org", "4917612345678", "Invoice of Bob"
@@ -212,8 +212,8 @@ func TestHiddenTexts(t *testing.T) {
 	}
 }
 
-// TestTraceFromUnusualRoots: memory that is held only by a root of the virtual
-// machine, or by the class of a live object, also has a path.
+// TestTraceFromUnusualRoots checks that memory that is held only by a root of
+// the virtual machine, or by the class of a live object, also has a path.
 func TestTraceFromUnusualRoots(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(h *hproftest.Heap, list hproftest.Ref){
@@ -239,8 +239,8 @@ func TestTraceFromUnusualRoots(t *testing.T) {
 	}
 }
 
-// TestHiddenArrays: objects shows the elements of arrays, but texts and
-// pictures only on request.
+// TestHiddenArrays checks that objects shows the elements of arrays, but shows
+// texts and pictures only on request.
 func TestHiddenArrays(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -258,7 +258,8 @@ func TestHiddenArrays(t *testing.T) {
 	}
 }
 
-// TestLongChainIsFolded: one leak behind a long list has a short report.
+// TestLongChainIsFolded checks that one leak behind a long list has a short
+// report.
 func TestLongChainIsFolded(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -307,8 +308,8 @@ func TestManyBehindOneLeak(t *testing.T) {
 }
 
 // behindScreens analyzes a list of n destroyed activities. It returns the text,
-// and how many objects the one leak lists and counts as leaking only because of
-// it.
+// and the numbers of objects that the one leak lists and counts as leaking only
+// because of it.
 func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -158,9 +158,9 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	return screen, user
 }
 
-// The program itself, with a dump that arrives slowly: after two seconds a line
-// appears on the terminal and is gone at the end; stdout has only JSON. Without
-// a terminal nothing is drawn.
+// The program itself draws on a terminal: with a dump that arrives slowly, a
+// line appears after two seconds and is gone at the end, and stdout contains
+// only JSON. Without a terminal nothing is drawn.
 func TestAnalyzeShowsProgress(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
 	for name, onTerminal := range map[string]bool{"terminal": true, "pipe": false} {

@@ -170,8 +170,8 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 // two computers differ.
 const clockSlack = 24 * time.Hour
 
-// checkRun rejects a run whose clock is wrong, because the newest runs are the
-// ones compared. It also rejects a run that was judged with a different
+// checkRun rejects a run that started in the future, because only the newest
+// runs are compared. It also rejects a run that was judged with a different
 // baseline.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {

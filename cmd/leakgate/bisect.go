@@ -57,7 +57,7 @@ type bisectFlags struct {
 type bisected struct {
 	Schema string `json:"schema"`
 	// First is the commit that introduced the leak, nil if it is unknown.
-	// Candidates are the commits that may have introduced the leak.
+	// Candidates lists the commits that may have introduced the leak.
 	First      *bisectedCommit  `json:"first_bad"`
 	Candidates []bisectedCommit `json:"candidates"`
 	Judged     []bisectedCommit `json:"judged"`

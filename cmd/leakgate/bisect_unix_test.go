@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The checkout is restored after a closed pipe and a closed terminal.
+// The checkout is restored even if the output pipe or the terminal is closed.
 func TestBisectRestoresCheckout(t *testing.T) {
 	for name, end := range map[string]func(out *os.File, p *os.Process) error{
 		"the reader closes the pipe": func(out *os.File, _ *os.Process) error { return out.Close() },

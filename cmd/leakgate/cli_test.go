@@ -152,7 +152,8 @@ func TestFlagsHaveNoVariables(t *testing.T) {
 	}
 }
 
-// The variables that replace a flag, and the error for a wrong value.
+// Each variable that replaces a flag has an effect, and an invalid value is an
+// error.
 func TestVariablesOfFlags(t *testing.T) {
 	file := write(t,
 		"version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 45m } }\n")

@@ -54,7 +54,7 @@ directory.`,
 	return cmd
 }
 
-// The values that select when a new comment is written.
+// These are the values of --when, which select when a new comment is written.
 const (
 	commentAlways  = "always"
 	commentChanged = "changed"
@@ -67,7 +67,7 @@ type commentFlags struct {
 	run, key, when, config, profile string
 	dryRun, check, sarif            bool
 	noSummary                       bool
-	// readOnly is set if the token was rejected.
+	// readOnly reports whether GitHub rejected the token.
 	readOnly bool
 }
 

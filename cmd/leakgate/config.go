@@ -271,7 +271,7 @@ func shellWord(path string) string {
 	return path
 }
 
-// checkedFile is one file in the JSON of verify and print.
+// checkedFile is one file in the JSON output of the verify and print commands.
 type checkedFile struct {
 	File     string                 `json:"file"`
 	OK       bool                   `json:"ok"`
@@ -480,7 +480,7 @@ func valuesOf(cfg *config.Config) map[string]jsonSetting {
 	return out
 }
 
-// writeChecked prints the JSON of verify and print.
+// writeChecked prints the JSON output of the verify and print commands.
 func writeChecked(c console, files []checkedFile, code int) int {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")

@@ -26,7 +26,7 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 	t.Chdir("../../internal/harness/config/testdata/mistakes")
 	shown := regexp.MustCompile("(?s)```text\n\\$ ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	for _, m := range shown {
-		// Variables that the page sets before the command.
+		// These variables are set on the page before the command.
 		env := map[string]string{}
 		words := strings.Fields(m[1])
 		for ; strings.Contains(words[0], "="); words = words[1:] {
@@ -59,7 +59,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 		out != "leakgate.yaml: ok, also with its profiles pr, nightly\n" || errOut != "" {
 		t.Errorf("verify: exit %d\n%s%s", code, out, errOut)
 	}
-	// It never overwrites a file.
+	// config init never overwrites a file.
 	code, out, errOut = typed(t, nil, "config", "init", "--package", "com.other")
 	if again, _ := os.ReadFile("leakgate.yaml"); code != exitUsage || out != "" ||
 		!strings.Contains(errOut, `"leakgate.yaml" exists`) || string(again) != string(first) {
@@ -302,7 +302,7 @@ func TestSuggestsMisspelledVariables(t *testing.T) {
 	}
 }
 
-// A file whose name could affect a terminal or a shell.
+// The name of this file could affect a terminal or a shell.
 func TestConfigWithHostileFileName(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not allow such a name")

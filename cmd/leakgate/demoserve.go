@@ -41,7 +41,7 @@ func (s *serving) declare(flags *pflag.FlagSet) {
 		"with --serve: seconds on the phone per second of real time")
 }
 
-// numberUpTo is a flag of an integer within a range.
+// numberUpTo is a flag whose value is an integer within a range.
 func numberUpTo(to *int, least, most, such int) *value {
 	v := &value{placeholder: "N", parse: func(text string) error {
 		n, err := strconv.Atoi(text)
@@ -84,8 +84,8 @@ func given(f *pflag.Flag) string {
 	return f.Value.String()
 }
 
-// run serves the phone until Ctrl-C, or until a client ends the server like
-// `adb kill-server`.
+// run serves the phone until Ctrl-C, or until a client stops the server, as
+// `adb kill-server` does.
 func (s *serving) run(c console, seed uint64, asJSON bool) int {
 	ctx, stop := untilInterrupt()
 	defer stop()

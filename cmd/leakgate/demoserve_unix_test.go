@@ -84,8 +84,8 @@ func TestDemoServe(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the program like Ctrl-C, even while a client waits for a
-// response; so does a client that ends the server.
+// SIGTERM ends the program in the same way as Ctrl-C, even while a client waits
+// for a response. A client that stops the server ends the program as well.
 func TestDemoServeEnds(t *testing.T) {
 	cmd, at, _ := serveDemo(t)
 	waiting := askServer(t, at.Address, "host:transport:demo-phone", "shell:sleep 100000")

@@ -252,8 +252,8 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	return found, errors.Join(err, r.Analyse(p.ctx, found))
 }
 
-// siblings returns the other processes of the app, whose log lines are kept.
-// Without this list, log lines of these processes are dropped.
+// siblings returns the other processes of the app. Their log lines are kept;
+// without this list they are dropped.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil

@@ -26,7 +26,7 @@ import (
 type demanded struct {
 	out, errs string
 	exit      int
-	// dir is its directory; record is its JSON, if any exists.
+	// dir is the directory of the diagnosis; record is its JSON, if it exists.
 	dir    string
 	record record.Diagnosis
 }
@@ -51,7 +51,7 @@ func demand(t *testing.T, r *hostdevicetest.Running, args ...string) demanded {
 	return d
 }
 
-// read reads the record in the last directory. With --json the record is also
+// read reads the record in the latest directory. With --json the record is also
 // printed on stdout.
 func (d *demanded) read(t *testing.T) {
 	t.Helper()
@@ -112,8 +112,8 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 }
 
-// Diagnoses each kind of leak on demand, on a build where everything may be
-// read, and checks the errors of wrong command lines.
+// Each kind of leak is diagnosed on demand, on a build where everything may be
+// read, and the errors for invalid command lines are checked.
 func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes ten seconds")

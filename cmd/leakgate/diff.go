@@ -135,7 +135,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	return f.failedSide(c, "HEAD", code)
 }
 
-// errRenamed is the error if a mapping is given for a summary.
+// errRenamed is the error for a mapping that is given for a summary.
 var errRenamed = errors.New("a summary keeps the names that it was written with: give a mapping with the heap dump " +
 	"instead")
 

@@ -40,7 +40,7 @@ func shopDump(t testing.TB, sessions, activities int) string {
 	return dumpFile(t, dump)
 }
 
-// The text output; -update rewrites the files.
+// The files contain the text output; -update rewrites them.
 func TestDiffText(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	for name, args := range map[string][]string{
@@ -59,7 +59,7 @@ func TestDiffText(t *testing.T) {
 	}
 }
 
-// The documented keys, with the JSON types of their values.
+// These are the documented keys, with the JSON types of their values.
 func TestDiffJSON(t *testing.T) {
 	base, head := shopDump(t, 200, 1), shopDump(t, 600, 2)
 	var report map[string]any

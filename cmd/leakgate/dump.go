@@ -80,16 +80,16 @@ func (f *dumpFlags) run(c console, path string, do work) int {
 	return f.runIn(ctx, c, path, do)
 }
 
-// untilInterrupt returns a context that Ctrl-C and SIGTERM end. A command that
-// reads several dumps uses one context for all of them, so that no signal is
-// missed between two dumps.
+// untilInterrupt returns a context that is canceled by Ctrl-C or SIGTERM. A
+// command that reads several dumps uses one context for all of them, so that no
+// signal is missed between two dumps.
 func untilInterrupt() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-// runIn is run within a context of the command. When the user interrupts the
-// command, the work is abandoned: the program exits and the system reclaims its
-// memory.
+// runIn does the same as run, within a context of the command. When the user
+// interrupts the command, the work is abandoned: the program exits and the
+// system reclaims its memory.
 func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) int {
 	if err := f.tryPhases(); err != nil {
 		return f.exit(c, path, err)

@@ -62,7 +62,7 @@ func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut stri
 	return code, o.String(), e.String()
 }
 
-// findings are the parts of a report that these tests check.
+// findings holds the parts of a report that these tests check.
 type findings struct {
 	Dump       analysis.Dump
 	Classes    []analysis.Class
@@ -80,8 +80,8 @@ func (r *findings) row(class string) analysis.Class {
 	return analysis.Class{}
 }
 
-// analyzed returns the report of a dump whose analysis prints nothing on
-// stderr.
+// analyzed returns the report of a dump and requires that the analysis prints
+// nothing on stderr.
 func analyzed(t *testing.T, args ...string) findings {
 	t.Helper()
 	var r findings
@@ -89,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp returns the same for the command objects.
+// lookedUp does the same for the command objects.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects
@@ -125,7 +125,7 @@ func answered(t *testing.T, value any, args ...string) {
 }
 
 // refused checks that a command exits with this code, prints nothing on stdout
-// and these words on stderr.
+// and prints these words on stderr.
 func refused(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
 	got, out, errOut := ran(t, args...)

@@ -72,8 +72,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// Ctrl-C and SIGTERM while the writer of standard input pauses, and while a
-// FIFO has no writer: the program ends immediately.
+// The program ends immediately on Ctrl-C and SIGTERM, both while the writer of
+// standard input pauses and while a FIFO has no writer.
 func TestAnalyzeInterruptedWhileReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run("stdin/"+s.String(), func(t *testing.T) {
@@ -115,7 +115,8 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// The same for a signal and for a kill at any time during an analysis that
+// An analysis that takes seconds may be interrupted or killed at any time:
+// nothing incomplete is printed, and no temporary file remains.
 // takes seconds.
 func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	path := chainFile(t, 3_000_000)
@@ -157,8 +158,8 @@ func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	}
 }
 
-// Ctrl-C while nobody reads the output: the output is incomplete, and the
-// message says so.
+// If Ctrl-C is pressed while nobody reads the output, the output is incomplete,
+// and the message says so.
 func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}
@@ -190,9 +191,9 @@ func seriesVerbs(first, second string) map[string][]string {
 	}
 }
 
-// Ctrl-C while the first of several dumps arrives, while the second arrives,
-// and while the dump to search arrives: nothing is printed, no file remains,
-// and the program exits within a second.
+// If Ctrl-C is pressed while the first or the second of several dumps arrives,
+// or the dump to search, nothing is printed, no file remains, and the program
+// exits within a second.
 func TestSeriesInterruptedWhileReading(t *testing.T) {
 	for _, order := range []string{"first", "second"} {
 		first, second := "-", chainFile(t, 10)
@@ -227,7 +228,7 @@ func (j *job) interruptedSoon(t *testing.T) {
 	}
 }
 
-// Interrupts at various times during the reading of two large dumps.
+// The program is interrupted at various times while it reads two large dumps.
 func TestSeriesInterruptedAtAnyTime(t *testing.T) {
 	const objects = 800_000
 	parts := 2
@@ -289,14 +290,15 @@ func TestAnalyzeFIFO(t *testing.T) {
 	}
 }
 
-// A file without read permission, and a missing temporary directory.
+// One file has no read permission; in the other case, the temporary directory
+// is missing.
 func TestAnalyzeNotPermitted(t *testing.T) {
 	exe, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Root may read every file: in that case another user, who must be able to
-	// reach the program, runs it.
+	// Root may read every file, so another user runs the program in that case.
+	// This user must be able to reach the program.
 	dir, err := os.MkdirTemp("", "leakgate-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -337,8 +339,8 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 	}
 }
 
-// The reader of the output has exited: the program ends without a message, and
-// no file remains.
+// If the reader of the output has exited, the program ends without a message,
+// and no file remains.
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"),
 		recorded.Path(t, "hprof", "hprof-64.bin")

@@ -35,7 +35,7 @@ func (v *value) Set(text string) error {
 	return v.parse(text)
 }
 
-// invalid returns the error of a value of a flag or variable.
+// invalid returns the error for an invalid value of a flag or variable.
 func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }

@@ -53,7 +53,8 @@ allow_unjudged: true
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	// The limit includes the CPU time of the workload, which mostly waits.
+	// The limit includes the CPU time of the workload, although the workload
+	// mostly waits.
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	info, err := os.Stat(filepath.Join(dir, record.SamplesName))
 	if err != nil {

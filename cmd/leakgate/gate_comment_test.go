@@ -475,9 +475,9 @@ func poison(v any, name string) any {
 	return v
 }
 
-// The workflow that posts what the run of a fork has uploaded: no content of
-// the artifact can choose where the comment goes or what the comment does
-// there.
+// The workflow that posts what the run of a fork has uploaded is not controlled
+// by the artifact: no content of the artifact can choose where the comment goes
+// or what the comment does there.
 func TestCommentOfAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)

@@ -37,8 +37,8 @@ baseline: { store: "file:leak-baseline.json" }
 gate: {}
 `
 
-// The head build adds this to the app: in each loop two screens of the checkout
-// stay in a static list, each with its own picture of 48 KiB.
+// The head build adds this code to the app: in each loop two screens of the
+// checkout stay in a static list, each with its own picture of 48 KiB.
 const (
 	addedPerLoop = 2
 	addedPicture = 48 << 10
@@ -74,10 +74,11 @@ const (
 	mostOfObject = 96
 )
 
-// End to end with real processes and real heap dumps: three base runs with a
-// known leak; a head build with an additional leak, which fails and names the
-// leak, and passes once it is accepted; and a build without the additional
-// leak, which passes. The same dumps without their runs have the same verdicts.
+// This test runs end to end with real processes and real heap dumps: three base
+// runs with a known leak; a head build with an additional leak, which fails and
+// names the leak, and passes once the leak is accepted; and a build without the
+// additional leak, which passes. The same dumps without their runs have the
+// same verdicts.
 func TestGateOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -86,7 +87,8 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	g := &judged{running: hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
 	config := strings.NewReplacer("PACKAGE", g.running.Package(), "LEAKGATE", path).Replace(judging)
-	// LEAKGATE is also part of variable names, which must not be replaced.
+	// LEAKGATE is also a part of variable names, in which it must not be
+	// replaced.
 	config = strings.NewReplacer(path+"_RUN", "LEAKGATE_RUN", path+"_HOSTDEVICE", "LEAKGATE_HOSTDEVICE").Replace(config)
 	if err := os.WriteFile(filepath.Join(g.folder, "run.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type hub struct {
 	artifacts []hubArtifact
 	checks    []map[string]any
 	sarifs    []map[string]any
-	// seen has the method and path of each request.
+	// seen lists the method and the path of each request.
 	seen []string
 }
 
@@ -311,7 +311,7 @@ func (h *hub) route(r *http.Request, header http.Header, path string, in map[str
 	return 404, map[string]any{"message": "Not Found"}
 }
 
-// list returns the artifacts of a name, newest first.
+// list returns the artifacts with the given name, newest first.
 func (h *hub) list(name string) map[string]any {
 	all := []any{}
 	for i, a := range h.artifacts {

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// Command lines of somebody who does not know the commands yet: each results in
-// an error with advice, and none in a verdict.
+// These are command lines of somebody who does not know the commands yet. Each
+// results in an error with advice, and none in a verdict.
 func TestGateRejectsWrongCommandLines(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1, "WishActivity": 2})

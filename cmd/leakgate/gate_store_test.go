@@ -26,7 +26,7 @@ type commandLine func(args ...string) (code int, out, errOut string)
 // stored is a store with a command line that uses it.
 type stored struct {
 	address string
-	// name is its name in messages.
+	// name is the name of the store in messages.
 	name  string
 	typed commandLine
 	// other is a second user of the store, nil for the same user.
@@ -100,7 +100,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 			t.Errorf("verdict %s with %d base runs, want %s with %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
 		}
 	}
-	// The first use.
+	// This is the first use of the store.
 	assertVerdict(s.typed, h.worse, 0, comparison.Neutral, 0)
 	expect(s.typed, 0, ": 0 runs\nadd one with `leakgate baseline update --run DIR`", "baseline", "show")
 	expect(s.typed, 2, "no good run to pin", "baseline", "pin", "4.1")
@@ -317,7 +317,7 @@ func TestGateStoreArtifact(t *testing.T) {
 		}
 		byRuns.assertKept(t, h)
 
-		// Other faults of an artifact.
+		// These artifacts have other faults.
 		hub.down = false
 		good := hub.artifacts[0]
 		for name, a := range map[string]hubArtifact{

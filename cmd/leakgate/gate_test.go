@@ -74,8 +74,9 @@ func inFolder(t *testing.T) string {
 	return dir
 }
 
-// With heap dumps and no runs: base dumps are recorded, a change that leaks
-// fails, an accepted leak passes, and a change without a leak passes.
+// The gate works with heap dumps and no runs: base dumps are recorded, a change
+// that leaks fails, an accepted leak passes, and a change without a leak
+// passes.
 func TestGateByDumps(t *testing.T) {
 	dir := inFolder(t)
 	known := map[string]int{"CartActivity": 2}

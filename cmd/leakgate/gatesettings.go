@@ -32,8 +32,8 @@ type gateSettings struct {
 	match                           []string
 	// store is nil if no baseline is configured.
 	store *store.Store
-	// dir is the directory that a relative path in the address of the store
-	// starts from.
+	// dir is the directory to which a relative path in the address of the store
+	// refers.
 	dir      string
 	checkout string
 	// key is the key of the comment.

@@ -59,7 +59,7 @@ func series(t testing.TB, loops ...int) (dir string, paths []string) {
 	return dir, paths
 }
 
-// Text and JSON; -update rewrites the files.
+// The files contain the output as text and as JSON; -update rewrites them.
 func TestGrowthText(t *testing.T) {
 	dir, three := series(t, 5, 10, 15)
 	for name, args := range map[string][]string{
@@ -77,7 +77,7 @@ func TestGrowthText(t *testing.T) {
 	}
 }
 
-// The expected numbers, which are known from how the dumps are built.
+// The expected numbers follow from how the dumps are built.
 func TestGrowthCounts(t *testing.T) {
 	_, paths := series(t, 5, 15, 25)
 	var r analysis.Growth

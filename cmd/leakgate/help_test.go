@@ -134,7 +134,7 @@ func TestFlagsOfThePages(t *testing.T) {
 	}
 }
 
-// wrong are invalid command lines, grouped by mistake.
+// wrong holds invalid command lines, grouped by mistake.
 var wrong = map[string][][]string{
 	"commands": {
 		{"wach"}, {"frobnicate"}, {"wach", "--process", "com.shop"}, {"help", "wach"}, {"help", "watch", "com.shop"},

@@ -65,8 +65,8 @@ func (*hostilePhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 	return errors.ErrUnsupported
 }
 
-// An entire run on a hostile phone: no injected command is executed, every line
-// of every file is complete and bounded, and no text for people contains
+// In an entire run on a hostile phone, no injected command is executed, every
+// line of every file is complete and bounded, and no text for people contains
 // terminal control sequences.
 func TestRunOnAHostilePhone(t *testing.T) {
 	good := []string{

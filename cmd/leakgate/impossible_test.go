@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// lyingPhone is a simulated phone with 7.5 GB of memory. The function lie
-// computes its nth reading of the memory of a process.
+// lyingPhone is a simulated phone with 7.5 GB of memory. lie computes the nth
+// reading of the memory of a process.
 type lyingPhone struct {
 	hostilePhone
 	lie   func(n int, kb string) string

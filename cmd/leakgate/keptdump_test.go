@@ -72,8 +72,8 @@ func TestDamagedKeptDump(t *testing.T) {
 	if _, out, _ := typed(t, nil, "analyze", path, "--json"); !strings.Contains(out, `"truncated": true`) {
 		t.Errorf("%.500s", out)
 	}
-	// RFC 8878, 3.1.1: blocks of four bytes, 128 KiB of zeros each; 4 GB in 128
-	// kB.
+	// Each block takes four bytes and stands for 128 KiB of zeros (RFC 8878,
+	// 3.1.1), so 128 kB decompress to 4 GB.
 	blocks := bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 32<<10)
 	magic := []byte("\x28\xb5\x2f\xfd")
 	silent := slices.Concat(magic, []byte("\x00\x38"), blocks)

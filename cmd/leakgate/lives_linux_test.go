@@ -24,7 +24,7 @@ workload:
 duration: DURATION
 `
 
-// A life lives for 20 minutes of device time, which takes 20 seconds.
+// A life lasts 20 minutes of device time, which take 20 seconds of real time.
 const livesScale = 60
 
 func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload string) watching {
@@ -35,8 +35,8 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 }
 
 // A process grows until it dies of an OutOfMemoryError, each time too early for
-// a trend. The leak is still found: by the deaths, and by the growth that all
-// lives have in common.
+// a trend. The leak is still found, both by the deaths and by the growth that
+// all lives have in common.
 func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
@@ -81,7 +81,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		restarts   int
 		times, why string
 	}{
-		// Each life lives for two minutes of device time, with a few samples.
+		// Each life lasts two minutes of device time and has a few samples.
 		"two minutes": {20, "25m", 8, "restarted %d times", `longest life [0-9.]+ min, a trend needs 30 min`},
 		// Between two samples the process was killed several times.
 		"six seconds": {
@@ -114,8 +114,9 @@ func TestKilledEverySixSeconds(t *testing.T) {
 	}
 }
 
-// A process without a leak that its suite restarts every 20 minutes has no
-// leak; the verdict states how large a leak it could have missed.
+// If a suite restarts a process without a leak every 20 minutes, the verdict is
+// inconclusive and never a leak. It states how large a leak could have been
+// missed.
 func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

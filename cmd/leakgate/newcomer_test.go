@@ -91,7 +91,7 @@ var newcomers = []struct {
 	name string
 	// port prepares the situation and returns the port of the adb server.
 	port func(*testing.T) string
-	// noADB: there is no adb program.
+	// noADB reports whether there is no adb program.
 	noADB bool
 }{
 	{"no-adb", deadPort, true},

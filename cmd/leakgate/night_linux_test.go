@@ -86,10 +86,10 @@ func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 	}
 }
 
-// End to end with real parts: the real adb server, the real adbd, a real shell,
-// and four Java processes, three of which really leak; on a build where
-// everything may be read, and on a user build with a released app, where the
-// kernel refuses.
+// This test runs end to end with real parts: the real adb server, the real
+// adbd, a real shell, and four Java processes, three of which really leak. One
+// run is on a build where everything may be read; the other is on a user build
+// with a released app, where the kernel refuses.
 func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes more than two minutes")

@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Requests each object for which AOSP's ahat computed values, like a user, and
-// compares the values.
+// Each object for which AOSP's ahat computed values is requested as a user
+// would request it, and the values are compared.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
@@ -88,7 +88,7 @@ func TestObjectsKeys(t *testing.T) {
 	}
 }
 
-// MAT's DominatorTreeTest: what R dominates, and what it retains.
+// MAT's DominatorTreeTest states what R dominates, and what it retains.
 func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	const prefix = "org.eclipse.mat.tests.CreateSampleDump$DominatorTestData$"
 	graph, err := hproftest.ReadGraph(recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"))
@@ -127,8 +127,8 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	}
 }
 
-// The values that the MANIFEST states for single objects: the size they retain,
-// how much of that is native memory, and what dominates them.
+// The MANIFEST states these values for single objects: the size that they
+// retain, how much of this size is native memory, and what dominates them.
 func TestObjectsOfTheManifest(t *testing.T) {
 	type fact struct {
 		object           string
@@ -375,7 +375,8 @@ func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	return path, ids, append(carts, open, closed)
 }
 
-// Text and JSON of the objects of a class; -update rewrites the files.
+// The files contain the objects of a class as text and as JSON; -update
+// rewrites them.
 func TestObjectsOfClass(t *testing.T) {
 	t.Parallel()
 	path, ids, refs := cartDump(t)

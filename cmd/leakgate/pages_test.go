@@ -44,8 +44,8 @@ func readPages(t *testing.T) map[string]string {
 	return all
 }
 
-// TestPageCommands: every command line on a page has a verb and flags that
-// exist, and every verb is on some page.
+// TestPageCommands checks that every command line on a page has a verb and
+// flags that exist, and that every verb is on some page.
 func TestPageCommands(t *testing.T) {
 	line := regexp.MustCompile("(?m)(?:^ {4,}(?:- run: )?|\\| |&& |`)(?:go run \\./cmd/)?leakgate ([a-z]+)([^`|\n#]*)")
 	seen := map[string]bool{}
@@ -109,9 +109,9 @@ func TestReadmeConfig(t *testing.T) {
 	}
 }
 
-// TestPageLeak: each line of the leak trace on docs/analyze.md is in the output
-// of the program for the recorded dump, in the same order. Omitted lines are
-// shown as "...".
+// TestPageLeak checks that each line of the leak trace on docs/analyze.md is in
+// the output of the program for the recorded dump, in the same order. Omitted
+// lines are shown as "...".
 func TestPageLeak(t *testing.T) {
 	_, rest, ok := strings.Cut(readPages(t)["../../docs/analyze.md"], "```\nLeakyService: ")
 	sample, _, ended := strings.Cut(rest, "```")
@@ -166,8 +166,8 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestPageLinks: every relative link leads to a file, and its anchor to a
-// heading.
+// TestPageLinks checks that every relative link leads to a file, and its anchor
+// to a heading.
 func TestPageLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	all, checked := readPages(t), 0
@@ -196,7 +196,7 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// TestPageIndex: docs/README.md lists every page.
+// TestPageIndex checks that docs/README.md lists every page.
 func TestPageIndex(t *testing.T) {
 	all := readPages(t)
 	for page := range all {
@@ -207,8 +207,8 @@ func TestPageIndex(t *testing.T) {
 	}
 }
 
-// TestPageFiles: every complete file of a run on a page passes `leakgate config
-// verify`.
+// TestPageFiles checks that every complete file of a run on a page passes
+// `leakgate config verify`.
 func TestPageFiles(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\n.*?)```")
 	checked := map[string]int{}

@@ -270,7 +270,8 @@ func (d *document) deviceSaid(e dumpsys.DeviceError) {
 	d.Error = &parseError{Kind: string(e.Kind), Text: e.Text}
 }
 
-// refuse extracts the device's error message from a text that err rejects.
+// refuse records the device's error message in a text that the parser rejected
+// with err.
 func (d *document) refuse(text []byte, err error) {
 	d.values = struct {
 		Blocks []string `json:"blocks"`
@@ -306,7 +307,7 @@ func (d *document) meminfo(m dumpsys.Meminfo) {
 
 func (d *document) memory(m procfs.Memory) { d.set(m, m.Truncated, m.Warnings) }
 
-// readSmaps streams: the smaps of a large app has several MB.
+// readSmaps reads a stream, because the smaps of a large app has several MB.
 func readSmaps(r io.Reader) (*document, error) {
 	var first headWriter
 	m, err := procfs.ParseSmaps(io.TeeReader(r, &first))
@@ -418,7 +419,8 @@ type logMention struct {
 	dumpsys.Mention
 }
 
-// readLogcat streams: the log buffers of a phone have up to 64 MB.
+// readLogcat reads a stream, because the log buffers of a phone have up to 64
+// MB.
 func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	log, err := dumpsys.ScanLogcat(r, of.pid, of.process)
 	doc := newDocument()

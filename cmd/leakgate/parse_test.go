@@ -331,7 +331,8 @@ const testLog = `--------- beginning of main
 11-22 15:32:50.000    88    88 I chatty  : end
 `
 
-// TestParseLogcatOfOne: the flags select the process whose lines count.
+// TestParseLogcatOfOne checks that the flags select the process whose lines
+// count.
 func TestParseLogcatOfOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.txt")
 	if err := os.WriteFile(path, []byte(testLog), 0o600); err != nil {
@@ -438,8 +439,9 @@ func TestParseForPeople(t *testing.T) {
 }
 
 // TestParseOfTruncatedTexts truncates each recorded text at every line boundary
-// (of the large ones, at some) and at 300 random bytes: each value equals that
-// of the complete text, is absent, or the text is marked as truncated.
+// (large texts at some of them) and at 300 random bytes. It checks that each
+// value equals that of the complete text or is absent, or that the text is
+// marked as truncated.
 func TestParseOfTruncatedTexts(t *testing.T) {
 	mapping := regexp.MustCompile(`^[0-9a-f]+-[0-9a-f]+ [r-][w-]`)
 	for _, c := range []struct{ kind, file string }{

@@ -281,9 +281,9 @@ const stopGrace = 2 * time.Second
 // messageTimeout bounds the time for a message that may have no reader.
 const messageTimeout = 100 * time.Millisecond
 
-// interruptible returns a context that the first Ctrl-C ends, so that the run
-// is finished cleanly. The second Ctrl-C closes hurry, and soon afterwards the
-// program exits even if the run is not finished.
+// interruptible returns a context that is canceled by the first Ctrl-C, so that
+// the run is finished cleanly. The second Ctrl-C closes hurry, and soon
+// afterwards the program exits even if the run is not finished.
 func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals, done, now := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})

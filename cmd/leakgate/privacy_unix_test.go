@@ -30,12 +30,12 @@ const (
 )
 
 // A run with a leak whose dump is kept stripped leaves no file that other users
-// may read, no data about the host, and none of other apps.
+// may read, and no data about the host or about other apps.
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// there is the mode of a directory that exists before the run; 0 if
-		// there is no directory.
+		// there is the mode of the directory if it exists before the run,
+		// otherwise 0.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
 		"umask 022 in a directory that others may enter": {0o022, 0o755}} {

@@ -97,7 +97,7 @@ func (f *replayFlags) replay(c console, args []string) int {
 	return f.exit(result)
 }
 
-// judge reads and judges the input. It returns when ctx ends, even if a read
+// judge reads and judges the input. It returns when ctx is done, even if a read
 // blocks because the input is a terminal or a pipe to which nobody writes.
 func (f *replayFlags) judge(ctx context.Context, c console, files []string, policy detector.Policy) (record.Replay,
 	error) {

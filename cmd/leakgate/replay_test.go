@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// recording is a table of one process that grows by the given number of kB per
-// sample; with detail its native memory grows as well.
+// recording returns a table of one process that grows by the given number of kB
+// per sample; with detail its native memory grows as well.
 func recording(t *testing.T, name string, samples, growth int, detail bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -138,7 +138,7 @@ func TestReplayOfARun(t *testing.T) {
 	})
 }
 
-// replayed is the only process of a JSON result, which must have every
+// replayed returns the only process of a JSON result and requires every
 // documented key.
 func replayed(t *testing.T, out string) map[string]any {
 	t.Helper()

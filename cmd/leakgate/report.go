@@ -61,7 +61,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 }
 
 // finish rebuilds the record of a run that has ended. The analysis of its
-// artifacts continues until ctx ends.
+// artifacts continues until ctx is done.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err

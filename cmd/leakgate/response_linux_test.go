@@ -24,14 +24,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The users of a phone: the shell of a user build, and one app.
+// These are the users of a phone: the shell of a user build, and one app.
 const (
 	shellUser = 2000
 	appUser   = 10123
 )
 
-// The nightly run of the examples on the host device: as long as a verdict
-// needs, in little more than two minutes of real time.
+// The nightly run of the examples takes little more than two minutes of real
+// time on the host device. It lasts as long as a verdict requires.
 const (
 	nightScale    = 25
 	nightDuration = "55m"

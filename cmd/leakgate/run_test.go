@@ -345,7 +345,7 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	}
 }
 
-// The nightly example on a simulated phone, with monkey; a variable of the
+// The nightly example runs on a simulated phone, with monkey; a variable of the
 // example selects the app.
 func TestNightlyExampleWithMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -375,7 +375,7 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 }
 
 // The diagnosis settings of a file are applied: its custom steps, what is kept,
-// the names from the source. Flags take precedence.
+// and the names from the source. Flags take precedence.
 func TestRunDiagnoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))

@@ -53,7 +53,8 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// printableLines is Printable for text with several lines and tabs.
+// printableLines does the same as Printable for text that may have several
+// lines and tabs.
 func printableLines(lines string) string {
 	var b strings.Builder
 	for {
@@ -68,8 +69,8 @@ func printableLines(lines string) string {
 	}
 }
 
-// readable puts a sanitizer in front of a terminal. Output to a file or
-// a pipe is not changed.
+// readable puts a sanitizer in front of a terminal. Output to a file or a pipe
+// is not changed.
 func readable(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
 		return newSanitizer(f)

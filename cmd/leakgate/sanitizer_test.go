@@ -61,8 +61,8 @@ type errorWriter struct{}
 
 func (errorWriter) Write([]byte) (int, error) { return 0, errFull }
 
-// The program itself, as a child process: a hostile command line, environment
-// or file reaches the terminal only as text.
+// When the program itself runs as a child process, a hostile command line,
+// environment or file reaches the terminal only as text.
 func TestProgramPrintsNoTerminalCommands(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\u202e\u009b2J\u200b\U000e0041\xff\r"
 	calls := [][]string{

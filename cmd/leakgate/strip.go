@@ -134,8 +134,9 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn is strip with a context. When the user interrupts it, it removes the
-// partial copy. Only on standard output may the copy end in the middle.
+// stripIn does the same as strip, within a context. When the user interrupts
+// it, it removes the partial copy. Only on standard output may the copy end in
+// the middle.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)

@@ -41,7 +41,7 @@ func secret(t *testing.T) []byte {
 	return data
 }
 
-// only checks that a directory contains exactly these files.
+// only checks that a directory contains exactly the given files.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -65,7 +65,7 @@ func checkFile(t *testing.T, path string, want []byte) {
 	}
 }
 
-// A dump in every compression, to a file and to standard output.
+// A dump in any compression is stripped, to a file and to standard output.
 func TestStrip(t *testing.T) {
 	data := secret(t)
 	want, done := strippedOf(t, data)

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// An interrupt while the input arrives, and at any time during the copying:
-// afterwards either no file remains or the copy is complete.
+// After an interrupt while the input arrives, or at any time during the
+// copying, either no file remains or the copy is complete.
 func TestStripInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
@@ -65,8 +65,8 @@ func TestStripInterrupted(t *testing.T) {
 	t.Logf("%d of 12 programs were interrupted while they worked", interrupted)
 }
 
-// Nobody reads standard output: Ctrl-C ends the program, and the message says
-// that the output is incomplete.
+// If nobody reads standard output, Ctrl-C ends the program, and the message
+// says that the output is incomplete.
 func TestStripInterruptedWhileWriting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}

@@ -144,7 +144,7 @@ func (f *tripFlags) check(args []string) error {
 	return nil
 }
 
-// tripRunner is one trip.
+// tripRunner executes one trip.
 type tripRunner struct {
 	flags   *tripFlags
 	plan    *plan

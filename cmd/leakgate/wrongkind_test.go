@@ -83,8 +83,8 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 }
 
 // A file of the wrong kind causes an error that identifies the kind and names
-// the command that reads it: checked for each command that takes a file, and
-// each kind that it does not read.
+// the command that reads it. This is checked for each command that takes a file
+// and each kind that the command does not read.
 func TestWrongKindsOfFiles(t *testing.T) {
 	all := kinds(t)
 	dumps := []string{"dump", "compressed dump", "zstd", "truncated dump"}
@@ -93,7 +93,7 @@ func TestWrongKindsOfFiles(t *testing.T) {
 		name string
 		args func(path string) []string
 		own  []string
-		// vague are the messages of the dump reader for kinds without a
+		// vague holds the messages of the dump reader for kinds without a
 		// signature.
 		vague []string
 	}{
