@@ -117,7 +117,6 @@ func fifo(t *testing.T) string {
 
 // An analysis that takes seconds may be interrupted or killed at any time:
 // nothing incomplete is printed, and no temporary file remains.
-// takes seconds.
 func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	path := chainFile(t, 3_000_000)
 	r := rand.New(rand.NewPCG(1, 2))
