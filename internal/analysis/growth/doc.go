@@ -1,15 +1,15 @@
 // Package growth finds what grows in a series of heap dumps of one process,
 // taken between repetitions of a scenario. The method is that of LeakCanary 3's
-// ObjectGrowthDetector, which goes back to BLeak (Vilk and Berger, "BLeak:
+// ObjectGrowthDetector, which is based on BLeak (Vilk and Berger, "BLeak:
 // automatically debugging memory leaks in web applications", PLDI 2018).
 //
-// All objects with the same shortest path, described by classes and fields, are
-// one node of a tree. Objects have different addresses in each dump, but the
-// nodes are the same. A node with more objects in every dump than in the
-// previous one has grown, and the node above it holds what grows.
+// All objects with the same shortest path, described by classes and fields,
+// form one node of a tree. Objects have different addresses in each dump, but
+// the nodes remain the same. A node that has more objects in every dump than in
+// the previous one has grown, and the node above it holds what grows.
 //
-// Merge makes the tree of one dump, Add compares it with the remaining nodes of
-// the previous ones. Dumps are not kept, and of their trees only the nodes that
-// may still be growing are. Except for the references in Ignored, nothing in
-// the package is specific to Android.
+// Merge builds the tree of one dump; Add compares it with the remaining nodes
+// of the previous trees. Dumps are not kept; of each tree, only the nodes that
+// may still be growing are kept. Except for the references in Ignored, nothing
+// in the package is specific to Android.
 package growth

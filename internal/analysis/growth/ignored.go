@@ -2,10 +2,10 @@ package growth
 
 import "github.com/leakgate/leakgate/internal/analysis/trace"
 
-// Ignored are references of the runtime, a platform or a test library below
-// which something grows that is not a leak of the app. Each applies only to
-// builds that have it. They are ignored in addition to the references that
-// never explain what holds an object.
+// Ignored lists references of the runtime, a platform or a test library below
+// which objects accumulate that are not a leak of the app. Each entry applies
+// only to builds that have the reference. These references are ignored in
+// addition to those that never explain what holds an object.
 func Ignored(b trace.Build) (list []trace.Matcher) {
 	for _, m := range ignored {
 		if m.Applies(b) {

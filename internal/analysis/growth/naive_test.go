@@ -11,17 +11,17 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// naive merges paths like Shark: its nodes have lists of objects, there are two
-// queues, objects are visited when their node is taken, and paths are texts.
-// There is one difference: if all objects of a new batch are already in other
-// batches, naive makes no batch, while Shark makes one that ends up empty, and
-// that can affect the order of batches.
+// naive merges paths like Shark: its nodes contain lists of objects, there are
+// two queues, objects are visited when their node is taken from a queue, and
+// paths are texts. There is one difference: if all objects of a new batch are
+// already in other batches, naive creates no batch, while Shark creates one
+// that ends up empty, which can affect the order of batches.
 type naive struct {
 	loaded
 	nodes   map[string]*naiveNode
 	visited map[heap.Object]*naiveNode
-	// waits are the objects in queues; the value is true for an object that is
-	// only in the second queue.
+	// waits holds the objects in the queues; the value is true for an object
+	// that is only in the second queue.
 	waits     map[heap.Object]bool
 	high, low []naiveBatch
 	lasting   bool
@@ -31,7 +31,7 @@ type naive struct {
 
 type naiveNode struct {
 	path, class string
-	// name is the last part of the path; made is the number of nodes made
+	// name is the last part of the path; made is the number of nodes created
 	// before this one.
 	name         string
 	made         int
@@ -117,7 +117,7 @@ func (n *naive) pair(a, b *naiveNode) {
 	}
 }
 
-// join rewrites all paths: nodes that have a twin get the path of the twin.
+// join rewrites all paths: a node that has a twin gets the path of its twin.
 func (n *naive) join() {
 	old := slices.SortedFunc(maps.Values(n.nodes), func(a, b *naiveNode) int { return a.made - b.made })
 	into := map[*naiveNode]*naiveNode{}
@@ -145,7 +145,7 @@ func (n *naive) join() {
 	joined += len(n.twins)
 }
 
-// joined counts the twins of all tests.
+// joined is the number of twins in all tests.
 var joined int
 
 func (n *naive) node(parent *naiveNode, name, class string) *naiveNode {
@@ -165,7 +165,7 @@ func (n *naive) class(o heap.Object) string {
 	return n.graph.Class(o)
 }
 
-// naiveEdges are the edges of one batch. The objects of each edge are in the
+// naiveEdges holds the edges of one batch. The objects of each edge are in the
 // order in which any edge first led to them.
 type naiveEdges struct {
 	list []naiveEdge
@@ -178,8 +178,8 @@ type naiveEdge struct {
 	has  map[heap.Object]bool
 }
 
-// A node may have a batch in each queue, namely the node of the edges from
-// objects to their own class.
+// A node of edges from objects to their own class may have a batch in each
+// queue.
 func (s *naiveEdges) add(node *naiveNode, o heap.Object, low bool) {
 	i := slices.IndexFunc(s.list, func(e naiveEdge) bool { return e.node == node && e.low == low })
 	if i < 0 {
@@ -223,8 +223,8 @@ func (t *tree) path(names *names, n uint32) string {
 	return t.path(names, t.parents[n]) + "\n" + name
 }
 
-// lowRules makes references in fields of one name low and, in half of the
-// classes, references in fields of another name.
+// lowRules makes the references in fields with one name low and, in half of the
+// classes, also those in fields with another name.
 func lowRules() trace.Rules {
 	var rules trace.Rules
 	for i := range 4 {
@@ -238,8 +238,8 @@ func lowRules() trace.Rules {
 	return rules
 }
 
-// Each object has the node that Shark's algorithm assigns, and the places that
-// grow are those that a comparison of texts finds.
+// Each object must have the node that Shark's algorithm assigns, and the
+// growing places must be those that a comparison of texts finds.
 func TestSeriesAgainstShark(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -296,7 +296,7 @@ func checkNodes(t *testing.T, w *walk, n *naive) {
 }
 
 // checkBytes checks that a node retains at least the union of what its objects
-// dominate, and at most what is freed with them.
+// dominate, and at most what is freed when they are removed.
 func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 	t.Helper()
 	last := tree.bytes[len(tree.bytes)-1]
@@ -366,8 +366,8 @@ func count(n *naiveNode) int {
 	return len(n.objects)
 }
 
-// If two paths lead from one batch to an object, the one by which any object
-// was found first counts, even if only low-priority paths are left.
+// If two paths lead from one batch to an object, the path by which the search
+// first found any object counts, even if only low-priority paths remain.
 func TestFirstWay(t *testing.T) {
 	h := hproftest.Java(1)
 	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")

@@ -7,14 +7,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// The kinds of steps of a path.
+// These are the kinds of steps of a path.
 const (
 	KindRoot     = "gc_root"
 	KindStatic   = "static_field"
 	KindInstance = "instance_field"
 	KindEntry    = "array_entry"
 	KindLocal    = "local"
-	// KindFinalizer is the kind of objects that wait for their finalizer.
+	// KindFinalizer is the kind of a path to objects that wait for their
+	// finalizer.
 	KindFinalizer = "finalizer"
 )
 
@@ -23,16 +24,17 @@ var kinds = map[trace.EdgeKind]string{
 	trace.ElementEdge: KindEntry, trace.ItemEdge: KindEntry, trace.ValueEdge: KindEntry, trace.NamedEdge: KindEntry,
 }
 
-// edge is the key by which references of different objects are equal.
+// edge is the key that is equal for the same reference of different objects.
 type edge struct {
 	kind, owner, name string
 	// low references are followed last, so their paths are separate; inner
-	// references lead into a collection whose elements were visited before.
+	// references lead into a collection whose elements have already been
+	// visited.
 	low, inner bool
 }
 
-// names numbers the edges and classes of all dumps of a series. Where 0 means
-// none, the numbers begin with 1.
+// names numbers the edges and classes of all dumps of a series. Numbers start
+// at 1 where 0 means none.
 type names struct {
 	edges      map[edge]uint32
 	classes    map[string]uint32
@@ -50,7 +52,7 @@ func newNames() *names {
 func (n *names) edge(e edge) uint32 {
 	id, ok := n.edges[e]
 	if !ok {
-		// The text is cloned, because a substring would keep all texts of a
+		// The text is cloned, because a substring would keep all texts of the
 		// dump in memory.
 		e.owner, e.name = strings.Clone(e.owner), strings.Clone(e.name)
 		id = uint32(len(n.edgeList))

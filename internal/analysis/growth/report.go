@@ -10,56 +10,59 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/android"
 )
 
-// Place is a place that holds what grows: the objects of one path.
+// Place is a place that holds what grows: the objects that have one path.
 type Place struct {
-	// Path goes from the GC root to the place, which is the last step; it is
-	// empty if GC roots grow.
+	// Path leads from the GC root to the place, which is the last step; it is
+	// empty if the number of GC roots grows.
 	Path []PathEdge `json:"path"`
-	// Key is stable from build to build: a hash of the references on the path,
-	// without what compilers and runtimes number in their names.
+	// Key stays the same from build to build: it is a hash of the references on
+	// the path, excluding the numbers that compilers and runtimes add to their
+	// names.
 	Key string `json:"key"`
 	// GrowthBytes is a lower bound of the growth from the first dump to the
-	// last: the larger of two bounds. The first is what the place retains,
-	// which excludes what something else also holds; the second is what its
-	// children retain, which excludes what only several of them hold together.
+	// last: the larger of two bounds. The first is the growth of what the place
+	// retains, which excludes what something else also holds; the second is the
+	// growth of what its children retain, which excludes what only several of
+	// them hold together.
 	GrowthBytes int64 `json:"growth_bytes"`
-	// RetainedBytes has, for each dump, what the objects of the place retain
+	// RetainedBytes is, for each dump, what the objects of the place retain
 	// together, Java and native; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	// CreditedBytes is RetainedBytes of the last dump, minus what other places
-	// in the list retain below. The sum over the list counts nothing twice.
+	// in the list retain below this place. The sum over the list counts nothing
+	// twice.
 	CreditedBytes int64 `json:"credited_bytes"`
-	// Delta is the number of objects by which its children grew from the first
-	// dump to the last; PerLoop is the growth per repetition.
+	// Delta is the number of objects by which the place's children grew from
+	// the first dump to the last; PerLoop is this growth per loop.
 	Delta   int64   `json:"objects_delta"`
 	PerLoop float64 `json:"objects_per_loop"`
-	// Increments are the numbers of objects by which its children grew from
-	// each dump to the next. Slowing is true if the last increment is clearly
-	// less than the first, as when something fills up.
+	// Increments are the numbers of objects by which the place's children grew
+	// from each dump to the next. Slowing is true if the last increment is
+	// clearly smaller than the first, as for a cache that fills up.
 	Increments []int64 `json:"increments"`
 	Slowing    bool    `json:"slowing,omitempty"`
-	// Larger is true if the objects of the place grow in size, not in number.
-	// Stepwise is true if the size does not grow in every dump, as for a buffer
-	// that doubles.
+	// Larger is true if the objects of the place grow in size but not in
+	// number. Stepwise is true if the size does not grow in every dump, as for
+	// a buffer that doubles.
 	Larger   bool `json:"larger,omitempty"`
 	Stepwise bool `json:"stepwise,omitempty"`
-	// Children are what grows, largest first; Omitted is the number of children
-	// that are not listed.
+	// Children lists what grows, largest first; Omitted is the number of
+	// children that are not listed.
 	Children        []Child `json:"children"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
 // PathEdge is one reference of a path, and its target objects.
 type PathEdge struct {
-	// Kind is one of the constants.
+	// Kind is one of the constants for kinds of steps.
 	Kind string `json:"kind"`
 	// Owner is the class that declares the field, or the class of the array or
-	// collection; "" for a GC root. Name is the field, "[x]" for elements, or
-	// the kind of root.
+	// collection; it is "" for a GC root. Name is the name of the field, "[x]"
+	// for elements, or the kind of root.
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
-	// Class is the class of the objects; for class objects, "class " and the
-	// name.
+	// Class is the class of the objects; for class objects, it is "class "
+	// followed by the name.
 	Class string `json:"class"`
 	// Linked is true if the objects reference each other, as in a list or a
 	// tree.
@@ -71,14 +74,15 @@ type PathEdge struct {
 // Child is a group of objects that grows in number.
 type Child struct {
 	PathEdge
-	// RetainedBytes has, for each dump, what the objects retain together; Delta
-	// is the last value minus the first.
+	// RetainedBytes is, for each dump, what the objects retain together;
+	// RetainedDelta is the last value minus the first. Delta is the same
+	// difference for the number of objects.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
-	// Children are the growing objects that they hold, down to four levels, or
-	// to the first class that does not belong to a library. Omitted is the
-	// number of children that are not listed.
+	// Children lists the growing objects that the objects of this child hold,
+	// down to four levels, or to the first class that does not belong to a
+	// library. Omitted is the number of children that are not listed.
 	Children        []Child `json:"children,omitempty"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
@@ -90,7 +94,7 @@ const (
 	levels     = 4
 	branches   = 3
 	mostLevels = 12
-	// mostChildren bounds the children of a place.
+	// mostChildren is the maximum number of children reported for a place.
 	mostChildren = 100
 )
 
@@ -125,17 +129,17 @@ func (s *Series) Places(top int) (list []Place, found int) {
 	return list, len(nodes)
 }
 
-// reading makes places from the remaining nodes of a tree.
+// reading creates places from the remaining nodes of a tree.
 type reading struct {
 	*tree
 	names *names
-	// grown are, for each node, the children that grew.
+	// grown holds, for each node, the children that grew.
 	grown [][]uint32
 	loops int64
 }
 
-// findGrown finds the children. The internals of a collection grow with its
-// elements, and are omitted if the elements grow.
+// findGrown finds the children that grew. The internals of a collection grow
+// with its elements, and are omitted if the elements grow.
 func (r *reading) findGrown() {
 	for _, inside := range []bool{false, true} {
 		for n := 1; n < r.len(); n++ {
@@ -210,8 +214,8 @@ func (r *reading) increments(n uint32) []int64 {
 	return list
 }
 
-// slowing reports whether the last of some increments is less than four fifths
-// of the first, by more than a random difference.
+// slowing reports whether the last of several increments is less than four
+// fifths of the first, by more than a random difference.
 func slowing(increments []int64) bool {
 	if len(increments) < 2 {
 		return false
@@ -221,7 +225,7 @@ func slowing(increments []int64) bool {
 }
 
 // Explained returns the growth in bytes of all places together. A place below
-// another place is counted only as a part of that place.
+// another place is counted only as part of that place.
 func (s *Series) Explained() (sum int64) {
 	if s.dumps < 2 {
 		return 0
@@ -250,9 +254,9 @@ func (r *reading) step(n uint32) PathEdge {
 	}
 }
 
-// children returns what grows in a node, and what grows below: at most most
-// children, and the number of the rest. own is true if a class that does not
-// belong to a library was found above.
+// children returns the growing children of a node and what grows below them: at
+// most most children, and the number of the others. own is true if a class that
+// does not belong to a library was found above.
 func (r *reading) children(n uint32, level, most int, own bool) (list []Child, rest int) {
 	nodes := slices.Clone(r.grown[n])
 	slices.SortFunc(nodes, func(a, b uint32) int {

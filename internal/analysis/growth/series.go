@@ -17,13 +17,13 @@ type Series struct {
 	most   int
 }
 
-// NewSeries starts a series of dumps between which a scenario was repeated
-// loops times, at least once.
+// NewSeries starts a series of dumps between which a scenario was repeated the
+// given number of times, which is at least 1.
 func NewSeries(loops int) *Series {
 	return &Series{least: uint32(max(loops, 1)), names: newNames(), most: mostNodes}
 }
 
-// Tree has the merged shortest paths of one dump, and its graph. The caller
+// Tree holds the merged shortest paths of one dump, and its graph. The caller
 // must call Close.
 type Tree struct{ walk *walk }
 
@@ -38,15 +38,15 @@ func (t *Tree) Objects() (n int64) {
 	return n
 }
 
-// Full reports whether there were too many different paths, so that the
-// remaining objects were counted with those that lead to them.
+// Full reports whether there were too many different paths. If so, the
+// remaining objects were counted together with the objects that lead to them.
 func (t *Tree) Full() bool { return t.walk.full }
 
 // Close releases the memory of the graph. It may be called twice.
 func (t *Tree) Close() { t.walk.close() }
 
-// Merge visits all objects that are reachable from the roots. The reader is not
-// needed afterwards.
+// Merge visits all objects that are reachable from the roots and returns their
+// tree. The reader is not needed afterwards.
 func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tree, error) {
 	w, err := merge(ctx, g, r, s.names, s.most)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tr
 	return &Tree{w}, nil
 }
 
-// Add compares a dump with the previous ones. The graph is not needed
-// afterwards.
+// Add compares a dump with the previous dumps of the series. The graph is not
+// needed afterwards.
 func (s *Series) Add(ctx context.Context, t *Tree) error {
 	w := t.walk
 	if s.before != nil {

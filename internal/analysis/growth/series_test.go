@@ -15,12 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// classOf is the path to the static fields of a class of an app: by the list of
-// its class loader, as in HotSpot.
+// classOf is the path to the static fields of a class of an app: through the
+// list of its class loader, as in HotSpot.
 const classOf = "THREAD_OBJECT java.lang.Thread > contextClassLoader dalvik.system.PathClassLoader > classes " +
 	"java.util.ArrayList > [x] class "
 
-// objects makes some objects of a class with one field.
+// objects creates the given number of objects of a class with one field.
 func objects(h *hproftest.Heap, class string, n int, held func(int) hproftest.Ref) (list []hproftest.Ref) {
 	c := h.Declare(class, nil, "object held")
 	for i := range n {
@@ -33,7 +33,7 @@ func objects(h *hproftest.Heap, class string, n int, held func(int) hproftest.Re
 	return list
 }
 
-// Heaps with known answers.
+// These heaps have known results.
 func TestPlaces(t *testing.T) {
 	times := func(per int) func(int) int { return func(dump int) int { return 3 + per*dump } }
 	buffer := func(h *hproftest.Heap) func(int) hproftest.Ref {
@@ -78,8 +78,8 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "head", head)
 		}, classOf + "a.Log\n  head* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
-		// The jobs of coroutines are in such a ring: if the ends were separate,
-		// each would lead to half of the jobs.
+		// The jobs of coroutines are in such a ring: if its ends were separate
+		// nodes, each would lead to half of the jobs.
 		"ring linked in both directions": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object prev", "object value")
 			ring := h.New(h.Declare("a.Ring", nil, "object next", "object prev"), nil)
@@ -107,7 +107,8 @@ func TestPlaces(t *testing.T) {
 				h.New(h.Declare("a.Two", nil, "object first", "object second"),
 					hproftest.Fields{"first": heads[0], "second": heads[1]}))
 		}, classOf + "a.Log > lists a.Two\n  second* a.Node [3 13 23]\n"},
-		// The tree leans to one side, then to the other.
+		// The tree leans to one side in one dump, and to the other side in the
+		// next.
 		"rotating tree": {4, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Branch", nil, "object left", "object right")
 			side := []string{"left", "right"}[d%2]
@@ -150,8 +151,8 @@ func TestPlaces(t *testing.T) {
 				h.SetStatic(c, "all", h.ArrayList(items...).Ref)
 			}
 		}, classOf + "a.Cache\n  all java.util.ArrayList [0 1]\n    [x] a.Item [0 2]\n"},
-		// The list of classes grows, and is on the path to what grows in a
-		// class.
+		// The list of classes grows, and is on the path to what grows in one of
+		// the classes.
 		"one more class per dump": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), nil)...).Ref)
 			for i := range d {
@@ -217,8 +218,8 @@ func doubled(list []hproftest.Ref) (pairs []hproftest.Ref) {
 }
 
 // The expected bytes of this series are calculated by hand. Each item has a
-// reference of 4 bytes and holds an array; a large array is held only by all
-// items together.
+// reference of 4 bytes and holds an array; only all items together hold the
+// large array.
 func TestBytes(t *testing.T) {
 	const own, array, shared = 8, 100, 5000
 	places := grown(t, 2, 3, func(h *hproftest.Heap, d int) {
@@ -229,7 +230,7 @@ func TestBytes(t *testing.T) {
 			}
 			return h.Bytes(make([]byte, array))
 		})
-		// No element is null: the array is as long as the number of items.
+		// No element is null: the length of the array is the number of items.
 		h.Hold("a.Cache", "all", h.Objects(h.Class("a.Item"), items...))
 	})
 	if len(places) != 1 || len(places[0].Children) != 1 {
@@ -251,8 +252,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// If one place is below another, both retain its bytes, but only the lower
-// place is credited with them.
+// If one place is below another, both retain the bytes of the lower place, but
+// only the lower place is credited with them.
 func TestCredited(t *testing.T) {
 	places := grown(t, 1, 3, func(h *hproftest.Heap, d int) {
 		inner := h.ArrayList(objects(h, "a.Inner", 5+d, nil)...)
@@ -273,8 +274,8 @@ func TestCredited(t *testing.T) {
 	}
 }
 
-// Very deep structures, such as long lists, make few nodes, and all of their
-// objects count.
+// Very deep structures, such as long lists, result in few nodes, and all of
+// their objects are counted.
 func TestDeepStructures(t *testing.T) {
 	const n = 20_000
 	h := hproftest.Java(1)
@@ -301,8 +302,8 @@ func TestDeepStructures(t *testing.T) {
 	}
 }
 
-// Beyond the node limit, an object is counted with the objects that lead to it;
-// no object is missing.
+// If the node limit is exceeded, an object is counted with the objects that
+// lead to it; no object is missing.
 func TestTooManyPaths(t *testing.T) {
 	free, bound := NewSeries(1), NewSeries(1)
 	bound.most = 40
@@ -315,8 +316,8 @@ func TestTooManyPaths(t *testing.T) {
 	}
 }
 
-// All objects share a few tables: ten thousand more objects cause no allocation
-// per object.
+// All objects share a few tables: ten thousand additional objects cause no
+// allocation per object.
 func TestFewAllocations(t *testing.T) {
 	allocations := func(n int) uint64 {
 		h := hproftest.Java(1)
@@ -335,8 +336,8 @@ func TestFewAllocations(t *testing.T) {
 	}
 }
 
-// A series that is interrupted ends with the context's error, and leaves the
-// graph as it was.
+// A series that is interrupted returns the context's error, and leaves the
+// graph unchanged.
 func TestInterrupted(t *testing.T) {
 	l := load(t, randomHeap(1, 1), trace.Rules{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -353,7 +354,7 @@ func TestInterrupted(t *testing.T) {
 	l.add(t, s)
 }
 
-// A damaged dump may or may not have places, but the sums are consistent.
+// A damaged dump may or may not have places, but the sums must be consistent.
 func TestDamagedDumps(t *testing.T) {
 	for seed := range uint64(20) {
 		s := NewSeries(1)

@@ -8,25 +8,25 @@ import (
 // top is the node above all GC roots. It has no objects.
 const top = 0
 
-// tree has the merged shortest paths of a dump. Nodes are numbered so that each
-// comes after its parent.
+// tree holds the merged shortest paths of a dump. Nodes are numbered in such a
+// way that each comes after its parent.
 type tree struct {
 	parents, edges, classes []uint32
-	// linked are nodes whose objects reference each other; inner are nodes
-	// inside a collection, or below one.
+	// linked marks nodes whose objects reference each other; inner marks nodes
+	// inside a collection, and nodes below such a node.
 	linked, inner []bool
-	// counts and bytes have, for each dump of the series so far, the number of
-	// objects of each node and what they retain. own is the size of the objects
-	// themselves.
+	// counts and bytes hold, for each dump of the series so far, the number of
+	// objects of each node and the bytes that they retain. own is the size of
+	// the objects themselves.
 	counts [][]uint32
 	bytes  [][]int64
 	own    [][]int64
-	// grew marks the nodes that have grown in each dump. credited is what a
-	// reported node retains in the last dump, minus what other reported nodes
-	// retain below it. Both are nil for the first dump.
+	// grew marks the nodes that have grown in each dump. credited is the number
+	// of bytes that a reported node retains in the last dump, minus those that
+	// other reported nodes below it retain. Both are nil for the first dump.
 	grew []bool
-	// swelled marks the nodes whose objects have grown in size in each dump,
-	// without growing in number.
+	// swelled marks the nodes whose objects have grown in size in each dump but
+	// not in number.
 	swelled  []bool
 	credited []int64
 	// index is an open-addressing hash table that finds nodes by parent, edge
@@ -46,7 +46,8 @@ func (t *tree) len() int { return len(t.parents) }
 
 type nodeKey struct{ parent, edge, class uint32 }
 
-// slot returns the position in the index where a node is, or would be.
+// slot returns the position of a node in the index, or the position where it
+// would be added.
 func (t *tree) slot(k nodeKey) uint64 {
 	mask := uint64(len(t.index) - 1)
 	for at := maphash.Comparable(t.seed, k) & mask; ; at = (at + 1) & mask {
@@ -79,10 +80,10 @@ func (t *tree) rehash() {
 	}
 }
 
-// last returns the counts of the latest dump.
+// last returns the number of objects of each node in the latest dump.
 func (t *tree) last() []uint32 { return t.counts[len(t.counts)-1] }
 
-// holders returns which nodes hold something that grows: the parents of nodes
+// holders marks the nodes that hold something that grows: the parents of nodes
 // that grew.
 func (t *tree) holders() []bool {
 	list := make([]bool, t.len())
@@ -94,10 +95,10 @@ func (t *tree) holders() []bool {
 	return list
 }
 
-// reported returns which nodes to report: those that hold what grows, and have
-// not grown themselves. Growth below a node that grew is a consequence of it,
-// and is not reported. The internals of a collection are another view of its
-// elements, and are reported only if the elements do not grow.
+// reported marks the nodes to report: those that hold what grows and have not
+// grown themselves. Growth below a node that grew is a consequence of that
+// node's growth, and is not reported. The internals of a collection are another
+// view of its elements, and are reported only if the elements do not grow.
 //
 // Shark omits everything below a node that holds what grows
 // (ObjectGrowthDetector.kt: "Parent already growing"), which hides the static
@@ -121,9 +122,9 @@ func (t *tree) reported() []bool {
 	return list
 }
 
-// compare takes over the series of the previous tree, and finds which nodes
-// grew again in this dump, by least or more. A new node counts as 0 objects
-// before.
+// compare takes over the history of the nodes from the previous tree, and finds
+// the nodes that grew again in this dump, by least objects or more. A new node
+// counts as having had 0 objects before.
 func (t *tree) compare(before *tree, least uint32) {
 	dumps := len(before.counts)
 	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1),
@@ -153,10 +154,10 @@ func (t *tree) compare(before *tree, least uint32) {
 	t.counts, t.bytes, t.own = append(series, counts), sizes, own
 }
 
-// These constants are the growth in size that a node needs to be reported if it
-// does not grow in number: buffers and tables change by a few hundred bytes all
-// the time. A node that grows in steps, like a buffer that doubles, needs more
-// growth than one that grows in each dump.
+// These constants are the growth in size from which a node is reported that
+// does not grow in number: the size of buffers and tables changes by a few
+// hundred bytes all the time. A node that grows in steps, like a buffer that
+// doubles, must grow more than one that grows in each dump.
 const (
 	leastSwell  = 16 << 10
 	leastStride = 64 << 10
@@ -164,7 +165,7 @@ const (
 
 // swell finds the nodes that grow in size and never shrink. It needs the
 // retained sizes. Nodes below a node that grew, or below a reported place, are
-// reported as part of that.
+// reported as part of it.
 func (t *tree) swell() {
 	if t.swelled == nil {
 		return
@@ -180,7 +181,8 @@ func (t *tree) swell() {
 	}
 }
 
-// large reports whether a node has grown enough in size to be reported.
+// large reports whether the growth of a node in size is large enough to be
+// reported.
 func (t *tree) large(n uint32) bool {
 	if !t.swelled[n] {
 		return false
@@ -191,7 +193,7 @@ func (t *tree) large(n uint32) bool {
 	return rise(t.own, n) >= leastSwell
 }
 
-// stepwise reports whether a node did not grow in size in each dump.
+// stepwise reports whether the size of a node did not grow in every dump.
 func (t *tree) stepwise(n uint32) bool {
 	for d := 1; d < len(t.own); d++ {
 		if t.own[d][n] <= t.own[d-1][n] {
@@ -201,8 +203,8 @@ func (t *tree) stepwise(n uint32) bool {
 	return false
 }
 
-// prune drops the nodes that have not grown and are not on the path to one that
-// has: they can no longer be reported.
+// prune removes the nodes that have not grown and are not on the path to one
+// that has: they can no longer be reported.
 func (t *tree) prune() *tree {
 	keep := slices.Clone(t.grew)
 	for n, swelled := range t.swelled {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// deepest is the depth down to which paths are distinguished. Below,
-	// repeating structures are counted where they first occurred: a list of two
-	// alternating classes is as deep as it is long.
+	// deepest is the depth down to which paths are distinguished. Below this
+	// depth, repeating structures are counted where they first occurred,
+	// because a list of two alternating classes is as deep as it is long.
 	deepest = 256
-	// window is the distance, in nodes, within which a repetition of a
+	// window is the maximum distance, in nodes, at which a repetition of a
 	// structure is recognized.
 	window = 64
-	// mostNodes bounds the memory of a tree, at about 100 bytes per node
+	// mostNodes bounds the memory of a tree; a node takes about 100 bytes,
 	// including the comparison. Real heaps have some ten thousand nodes.
 	mostNodes = 1 << 21
 	// checkInterval is the number of objects visited between two checks of the
@@ -33,50 +33,51 @@ func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
 func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
 
 // walk merges the paths of one dump. It goes breadth first, not from object to
-// object but from batch to batch. A batch has the objects of one node that were
-// reached together, from the objects of one other batch.
+// object but from batch to batch. A batch consists of the objects of one node
+// that were reached together, from the objects of one other batch.
 type walk struct {
 	*tree
 	graph  *heap.Graph
 	reader *trace.Reader
 	names  *names
 
-	// places has the key of the batch in which a pending object is, or 0 if the
-	// object is not pending; for an object in visited, it has the node.
+	// places holds, for a pending object, the key of its batch; for an object
+	// in visited, its node; and 0 for any other object.
 	places  []uint32
 	visited bits
-	// high is visited first, and low whenever high is empty; lasting is true
-	// once high was empty (Shark: toVisitQueue and toVisitLastQueue).
+	// high is the queue that is visited first; low is visited whenever high is
+	// empty. lasting is true once high was empty (Shark: toVisitQueue and
+	// toVisitLastQueue).
 	high, low line
 	lasting   bool
-	// now is the node being visited, and from the object.
+	// now is the node being visited; from is the object being visited.
 	now  uint32
 	from heap.Object
 
-	// depths are the distances of nodes from the top.
+	// depths holds the distance of each node from the top.
 	depths []uint16
 	counts []uint32
-	// twins maps a node to the earlier node it is merged into.
+	// twins maps a node to the earlier node into which it is merged.
 	twins map[uint32]uint32
-	// most bounds the number of nodes. full is true if there were more nodes,
-	// wide if there were more batches than keys.
+	// most is the maximum number of nodes. full is true if there were more
+	// nodes than that; wide is true if there were more batches than keys.
 	most       int
 	full, wide bool
 	known      known
 }
 
-// line is a queue of batches. The key of a batch identifies its line; within
-// one line, the batch with the lower key comes first.
+// line is a queue of batches. The key of a batch identifies its line; within a
+// line, the batch with the lower key comes first.
 type line struct {
-	// order has the objects of all batches, concatenated, up to tail. The
-	// objects of the pending batches begin at next, and those of the batches
-	// being made begin at base.
+	// order holds the objects of all batches, concatenated, up to tail. The
+	// objects of the pending batches start at next, and those of the batches
+	// being created start at base.
 	order            []uint32
 	next, base, tail int64
 	batches          []batch
 	taken            int
-	// first is the key of the first batch being made, and made is the key of
-	// the last one. opened are the keys of the latest batch of each node.
+	// first is the key of the first batch being created, and made is the key of
+	// the last one. opened holds the key of the latest batch of each node.
 	first, made uint32
 	opened      []uint32
 	// unsorted and ends are buffers used by end.
@@ -109,7 +110,7 @@ func (l *line) pop() (objects []uint32, node, key uint32) {
 	return objects, b.node, key
 }
 
-// begin starts to make batches.
+// begin prepares to create batches.
 func (l *line) begin() { l.base, l.first = l.tail, l.made+1 }
 
 // end sorts the objects of the new batches. An object may have moved to the
@@ -146,7 +147,7 @@ func (l *line) end(places []uint32) {
 
 var errTooLarge = errors.New("there are more paths than can be numbered")
 
-// merge makes the tree of a dump, with about most nodes at most.
+// merge builds the tree of a dump, with about most nodes at most.
 func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most int) (w *walk, err error) {
 	w = &walk{
 		tree: newTree(), graph: g, reader: r, names: n, visited: newBits(g.Objects), known: newKnown(g),
@@ -179,8 +180,8 @@ func (w *walk) close() {
 	w.graph.Release(&w.low.order)
 }
 
-// roots are distinguished by kind and class, while Shark distinguishes only
-// kinds: a class is a static holder of its own.
+// Roots are distinguished by kind and class, while Shark distinguishes them
+// only by kind, because a class is a holder with static fields of its own.
 func (w *walk) roots() {
 	w.high.begin()
 	w.low.begin()
@@ -213,8 +214,8 @@ func (w *walk) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 			w.from = heap.Object(o)
-			// An object in the second line may have been reached by a better
-			// path meanwhile.
+			// A better path may have reached an object in the second line in
+			// the meantime.
 			if w.visited.has(w.from) || w.places[o] != key {
 				continue
 			}
@@ -240,10 +241,11 @@ func (w *walk) visit(e trace.Edge) {
 	}
 }
 
-// pair records that objects of the current node reference those of another
-// node, if both nodes are of one class and in fields of one holder: a list with
-// both ends held. Which of its objects are reached from which end is random, so
-// neither node may gain as many objects as were added.
+// pair records that objects of the current node reference objects of another
+// node, if both nodes have the same class and are reached by fields of the same
+// holder, such as a list that is held at both ends. Which of its objects are
+// reached from which end is random, so neither node reliably grows by the
+// number of added objects.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
 	if a == b || w.parents[a] != w.parents[b] || w.inner[a] != w.inner[b] || !w.isField(a) || !w.isField(b) {
@@ -263,8 +265,8 @@ func (w *walk) isField(n uint32) bool {
 	return kind == KindInstance || kind == KindStatic
 }
 
-// join merges the nodes of each pair, and the nodes below them that the same
-// references lead to.
+// join merges the nodes of each pair, and the nodes below them to which the
+// same references lead.
 func (w *walk) join() {
 	if len(w.twins) == 0 {
 		return
@@ -294,8 +296,8 @@ func (w *walk) join() {
 	w.tree, w.counts, w.depths, w.twins = t, counts, nil, nil
 }
 
-// waits reports whether an object was visited, or was already pending before
-// this batch in the same line or a better one.
+// waits reports whether an object was visited, or was pending in the same line
+// or a better one before this batch was created.
 func (w *walk) waits(o heap.Object, low bool) bool {
 	key := w.places[o]
 	switch {
@@ -340,10 +342,10 @@ func (w *walk) meet(o heap.Object, node uint32, low bool) {
 }
 
 // child returns the node of a reference's target. If an object of the same
-// class leads to the target, both are counted in one node: a list, a tree, the
-// chained entries of a table. Which of them the table or the root references,
-// and how deep the rest is, changes from dump to dump. Shark merges only the
-// elements of a list after the first one.
+// class leads to the target, both are counted in one node: a list, a tree, or
+// the chained entries of a table. Which of these objects the table or the root
+// references, and how deep the others are, changes from dump to dump. Shark
+// merges only the elements of a list after the first one.
 func (w *walk) child(e trace.Edge) uint32 {
 	class := w.class(e.To)
 	if w.classes[w.now] == class {
@@ -359,8 +361,8 @@ func (w *walk) child(e trace.Edge) uint32 {
 	return w.node(nodeKey{w.now, via, class})
 }
 
-// repeated finds the node, on the path to the current one, to which the same
-// edge led before; top if there is none.
+// repeated returns the node, on the path to the current one, to which the same
+// edge led before, or top if there is none.
 func (w *walk) repeated(edge, class uint32) uint32 {
 	n := w.now
 	for range window {
@@ -375,8 +377,8 @@ func (w *walk) repeated(edge, class uint32) uint32 {
 	return top
 }
 
-// node finds or makes a node. If there are too many nodes, the current one
-// takes the new objects.
+// node finds or creates a node. If there are too many nodes, it returns the
+// current one for the new objects.
 func (w *walk) node(k nodeKey) uint32 {
 	if n := w.find(k); n != 0 {
 		return n
@@ -391,16 +393,16 @@ func (w *walk) node(k nodeKey) uint32 {
 	return n
 }
 
-// known has the numbers of the edges and classes of one dump, by their position
-// in it.
+// known holds the numbers of the edges and classes of one dump, by their
+// position in it.
 type known struct {
-	// fields are indexed by the class of the object and the position of the
+	// fields is indexed by the class of the object and the position of the
 	// field, items and locals by the class alone, statics by the class object
 	// and the position.
 	fields        [][]uint32
 	items, locals []uint32
 	statics       map[heap.Object][]uint32
-	// classes are indexed by class; objects are the numbers of class objects.
+	// classes is indexed by class; objects holds the numbers of class objects.
 	classes []uint32
 	objects map[heap.Object]uint32
 }
@@ -413,14 +415,14 @@ func newKnown(g *heap.Graph) known {
 	}
 }
 
-// edge numbers the edge of a reference of the current object.
+// edge returns the number of the edge for a reference of the current object.
 func (w *walk) edge(e trace.Edge) uint32 {
 	class := w.graph.ClassNumber(w.from)
 	var slot *uint32
 	switch {
 	case e.Name != "" && e.Kind == trace.FieldEdge:
-		// Such a field does not belong to the object itself, and there are few
-		// of them.
+		// Such a field does not belong to the object itself; there are few such
+		// fields.
 		return w.newEdge(e)
 	case e.Kind == trace.FieldEdge:
 		slot = place(&w.known.fields[class], int(e.Place))
@@ -450,7 +452,8 @@ func place(list *[]uint32, i int) *uint32 {
 	return &(*list)[i]
 }
 
-// class numbers the class of an object; of a class object, the class itself.
+// class returns the number of an object's class; for a class object, it returns
+// the number of the class that the object represents.
 func (w *walk) class(o heap.Object) uint32 {
 	if w.graph.IsClass(o) {
 		id := w.known.objects[o]

@@ -7,33 +7,34 @@ import (
 )
 
 // weigh computes a lower bound of what the objects of each node retain
-// together. It is the larger of two sizes: the union of the dominator subtrees
-// of its objects, and the cost of the group. weigh walks the dominator tree
-// from the top down, and keeps track of the nodes above the current object.
+// together: the larger of the size of the union of the dominator subtrees of
+// these objects, and the cost of these objects as a group. It walks the
+// dominator tree from the top down, and keeps track of the nodes above the
+// current object.
 type weigh struct {
 	*walk
 	reported []bool
 	bytes    []int64
 	credited []int64
 	met      bits
-	// stack are the objects to visit; path are the objects above the current
-	// one that have nodes.
+	// stack holds the objects to visit; path holds those objects above the
+	// current one that have nodes.
 	stack []uint32
 	path  []above
-	// within is, for each node, the number of its objects on the path; owners
-	// are the reported nodes on the path.
+	// within holds, for each node, the number of its objects on the path;
+	// owners holds the reported nodes on the path.
 	within []uint32
 	owners []uint32
 }
 
-// above is an object on the path: its subtree is complete when the stack is
-// back at this height.
+// above is an object on the path: its subtree is complete when the stack has
+// this height again.
 type above struct {
 	node   uint32
 	height int
 }
 
-// weigh adds the bytes of the nodes to their tree.
+// weigh adds the retained bytes of the nodes to their tree.
 func (w *walk) weigh(ctx context.Context) error {
 	n := w.len()
 	x := &weigh{

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// loaded is a heap read back from its dump.
+// loaded is a heap that was written into a dump and read back.
 type loaded struct {
 	graph  *heap.Graph
 	reader *trace.Reader
@@ -59,8 +59,8 @@ func (l loaded) add(t testing.TB, s *Series) *Tree {
 	return tree
 }
 
-// grown returns the places of a series of heaps; a function makes each heap,
-// given the number of the dump from 0.
+// grown returns the places of a series of heaps. The given function creates
+// each heap; its argument is the index of the dump, from 0.
 func grown(t testing.TB, loops, dumps int, build func(h *hproftest.Heap, dump int)) []Place {
 	t.Helper()
 	s := NewSeries(loops)
@@ -81,8 +81,8 @@ func placesOf(s *Series) []Place {
 	return list
 }
 
-// formatPlaces formats places as lines: path, children with their counts, what
-// grows below.
+// formatPlaces formats places as lines: the path, the children with their
+// counts, and what grows below the children.
 func formatPlaces(places []Place) string {
 	var b strings.Builder
 	for _, p := range places {

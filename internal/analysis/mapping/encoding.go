@@ -2,7 +2,7 @@ package mapping
 
 import "encoding/binary"
 
-// kind is the type of a field, as far as a dump contains it.
+// kind is the type of a field, as precisely as a dump records it.
 type kind byte
 
 const (
@@ -11,14 +11,15 @@ const (
 	firstPrimitive
 )
 
-// primitives are the names of the primitive types in Java, and in descriptors.
+// primitives lists the primitive types, by their names in Java and in
+// descriptors.
 var primitives = []struct {
 	name   string
 	letter byte
 }{{"boolean", 'Z'}, {"byte", 'B'}, {"char", 'C'}, {"short", 'S'}, {"int", 'I'}, {"long", 'J'}, {"float", 'F'},
 	{"double", 'D'}}
 
-// kindOf returns the kind of a type written as in Java.
+// kindOf returns the kind of a type in Java's notation.
 func kindOf(name []byte) kind {
 	for i, p := range primitives {
 		if p.name == string(name) {
@@ -28,7 +29,7 @@ func kindOf(name []byte) kind {
 	return object
 }
 
-// kindOfDescriptor returns the kind of a type written as in class files.
+// kindOfDescriptor returns the kind of a type in the notation of class files.
 func kindOfDescriptor(text string) kind {
 	for i, p := range primitives {
 		if len(text) == 1 && text[0] == p.letter {
@@ -38,7 +39,7 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is a line of a field. Its names are numbers.
+// field is the line of a field. Its names are stored as numbers.
 type field struct {
 	renamed, name uint32
 	kind          kind
@@ -59,12 +60,12 @@ func decodeField(b []byte) (field, []byte) {
 	return f, b
 }
 
-// method is a line of a method. Its names are numbers.
+// method is the line of a method. Its names are stored as numbers.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines
 	// signature is a hash of the type, the name and the arguments, which
-	// distinguishes methods of one name.
+	// distinguishes methods with the same name.
 	signature   uint32
 	synthesized bool
 }
@@ -129,7 +130,7 @@ func decodeLines(b []byte) (lines, []byte) {
 	return lines{int32(from), int32(from + more), true}, b
 }
 
-// decodeNumber reads numbers encoded by this package, which are always valid.
+// decodeNumber decodes a number encoded by this package, which is always valid.
 func decodeNumber(b []byte) (uint32, []byte) {
 	n, size := binary.Uvarint(b)
 	return uint32(n), b[size:]

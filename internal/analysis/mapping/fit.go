@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// Fit has the counts that show how well a mapping and a dump belong together.
+// Fit holds the counts that show how well a mapping and a dump belong together.
 // Classes that the mapping does not rename are not counted, nor are those of
 // the platform.
 type Fit struct {
-	// Renamed is the number of classes to which the mapping gives another name
-	// in the build; Found is the number of those in the dump. A dump has only
-	// the classes that were loaded.
+	// Renamed is the number of classes that have another name in the build
+	// according to the mapping; Found is the number of those that are in the
+	// dump. A dump contains only the classes that were loaded.
 	Renamed, Found int
 	// Short is the number of names in the dump that look obfuscated; Unknown is
-	// the number of those that the mapping lacks. Examples are a few unknown
-	// names.
+	// the number of those that are missing from the mapping. Examples holds a
+	// few of the missing names.
 	Short, Unknown int
 	Examples       []string
 	// Fields is the number of fields passed to AddFields; Missing is the number
-	// of those that the dump's classes lack.
+	// of those that the dump's classes do not have.
 	Fields, Missing int
 
 	id string
 }
 
-// Thresholds for a doubt. WebView, the services of Google Play and SDKs load
-// their own obfuscated classes into a process, so many unknown names are needed
-// for a doubt, or only unknown names. A class has all the fields that its
-// mapping names, so a few missing ones are enough.
+// These are the thresholds for a mismatch. WebView, Google Play services and
+// SDKs load their own obfuscated classes into a process, so a mismatch requires
+// many unknown names, or only unknown names. A class has all the fields that
+// its mapping names, so a few missing ones are sufficient.
 const (
 	fewClasses = 10
 	fewFields  = 3
-	// missingShare determines how many missing fields lead to a doubt: more
-	// than 1/missingShare of the fields.
+	// missingShare determines how many missing fields are a mismatch: more than
+	// 1/missingShare of the fields.
 	missingShare = 10
 	maxExamples  = 5
 )
 
 // Fit compares the mapping with the names of the classes in a dump. Each name
-// counts once, arrays as their elements.
+// counts once; an array counts as the class of its elements.
 func (m *Mapping) Fit(classes []string) Fit {
 	f := Fit{id: m.ID}
 	for i := range m.classes {
@@ -116,8 +116,9 @@ func (f Fit) called() string {
 }
 
 // Belongs checks the source file of a stack frame of the dump: R8 can write the
-// ID of the mapping there, as in "r8-map-id-7fe8b95". The error means that the
-// ID is that of another mapping; it is nil if the name contains no ID.
+// ID of the mapping there, as in "r8-map-id-7fe8b95". It returns an error if
+// the ID is that of another mapping, and nil if the IDs are equal or the name
+// contains no ID.
 func (m *Mapping) Belongs(source string) error {
 	id, ok := strings.CutPrefix(source, "r8-map-id-")
 	if !ok || m.ID == "" || id == m.ID || id == m.Hash {
@@ -129,7 +130,7 @@ func (m *Mapping) Belongs(source string) error {
 
 // Obfuscated returns nil if the class names are those of an unobfuscated build;
 // for an obfuscated build, it returns an error that asks for a mapping. classes
-// are all names of a dump; classes of the platform do not count.
+// holds all class names of a dump; classes of the platform are not counted.
 func Obfuscated(classes []string) error {
 	var all int
 	var found []string
@@ -147,16 +148,16 @@ func Obfuscated(classes []string) error {
 		len(found), all, strings.Join(examples(found), ", "))
 }
 
-// An app's own code has hardly any class with a name of one or two letters; in
-// a shrunk build most are. Libraries that are shipped obfuscated are in
-// between.
+// An app's own code contains hardly any classes with a name of one or two
+// letters; in a shrunk build most names are like that. Libraries that are
+// shipped obfuscated are in between.
 const (
 	fewShort   = 4
 	shortShare = 8
 )
 
-// examples returns a few names, the same ones for the same classes in any
-// order.
+// examples returns a few names; the order of the classes does not affect which
+// ones.
 func examples(names []string) []string {
 	slices.SortFunc(names, func(a, b string) int {
 		if len(a) != len(b) {
@@ -167,8 +168,8 @@ func examples(names []string) []string {
 	return names[:min(len(names), maxExamples)]
 }
 
-// MayBeRenamed reports whether a build may rename a class. The class must not
-// be an array.
+// MayBeRenamed reports whether a build may rename the given class, which must
+// not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
 // apps yields, once, each class that does not belong to the platform.
@@ -184,7 +185,7 @@ func apps(classes []string) map[string]bool {
 	return names
 }
 
-// platforms are the packages of Android and of JVMs, of WebView, and of
+// platforms lists the packages of Android and of JVMs, of WebView, and of
 // Google's libraries, which are obfuscated even in unobfuscated apps.
 var platforms = []string{
 	"android.", "com.android.", "dalvik.", "libcore.", "java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.",
@@ -192,11 +193,12 @@ var platforms = []string{
 	"org.json.", "org.apache.", "org.ccil.", "com.google.android.", "com.google.firebase.", "WV.", "j$.",
 }
 
-// shipped are the packages of libraries in nearly every app. Classes of these
-// packages are evidence about the app only if they are renamed.
+// shipped lists the packages of libraries that are in nearly every app. Classes
+// of these packages are evidence about the app only if they are renamed.
 var shipped = []string{"androidx.", "android.support.", "kotlin.", "kotlinx."}
 
-// platform reports whether a class is one that no build of an app renames.
+// platform reports whether a class belongs to the platform, so that no build of
+// an app renames it.
 func platform(name string) bool {
 	if kindOf([]byte(name)) != object || strings.HasPrefix(name, "[") || strings.ContainsRune(name, '/') {
 		return true

@@ -125,8 +125,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestObfuscatedDumps lists the classes of the recorded dumps: one is from an
-// obfuscated build.
+// TestObfuscatedDumps checks the class names in the recorded dumps, one of
+// which is from an obfuscated build.
 func TestObfuscatedDumps(t *testing.T) {
 	files, err := os.ReadDir(recorded.Path(t, "hprof"))
 	if err != nil {

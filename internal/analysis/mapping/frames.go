@@ -5,37 +5,38 @@ import (
 	"strings"
 )
 
-// Frame is a frame of a stack trace, with the names of the source.
+// Frame is a frame of a stack trace, with the names in the source.
 type Frame struct {
 	Class, Method string
 	// Source is the name of the source file: from the mapping, or otherwise
-	// derived from the class's name like in R8's retrace. It is empty for a
-	// class that is not in the mapping: then the name in the dump is right.
+	// derived from the class's name as in R8's retrace. It is empty for a class
+	// that is missing from the mapping: then the name in the dump is correct.
 	Source string
-	// Line is the line in the source, or the original line if the mapping lacks
-	// it.
+	// Line is the line in the source, or the original line if the mapping does
+	// not contain that.
 	Line int32
-	// Alternative numbers the possible answers of an ambiguous question from 0.
-	// Frames of one answer are adjacent, and only one of the answers is true.
+	// Alternative numbers the possible answers to an ambiguous question, from
+	// 0. Frames of one answer are adjacent; only one of the answers is true.
 	Alternative int32
 }
 
-// maxFrames bounds the frames of one answer. A range of more than maxSpread
-// lines is one alternative without a line, instead of one per line.
+// maxFrames is the maximum number of frames in one answer. A range of more than
+// maxSpread lines becomes one alternative without a line, instead of one per
+// line.
 const (
 	maxFrames = 256
 	maxSpread = 64
 )
 
 // Frame returns the frames of the source for one frame of the obfuscated build,
-// innermost inlined ones first. line is the line number in the dump, 0 or less
-// if the dump has none. The answers are those of R8's retrace: for an ambiguous
-// frame, all possibilities, one alternative after the other; for a frame of a
-// compiler-generated method, no frames. A class or a method that the mapping
-// lacks keeps its name.
+// innermost inlined ones first. line is the line number in the dump; it is 0 or
+// less if the dump has none. The answers are those of R8's retrace: for an
+// ambiguous frame, all possibilities, one alternative after the other; for a
+// frame of a compiler-generated method, no frames. A class or a method that is
+// missing from the mapping keeps its name.
 //
 // A heap dump's traces are not exceptions, so R8's rewriteFrame, which changes
-// traces of some exceptions, never applies.
+// the traces of some exceptions, never applies.
 func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	c := m.renamed(class)
 	if c == nil {
@@ -53,8 +54,8 @@ func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	return t.frames
 }
 
-// methods returns the mapping's lines for the methods that have a name in the
-// build.
+// methods returns the mapping's lines for the methods with the given name in
+// the build.
 func (m *Mapping) methods(c *class, name string) (entries []method) {
 	renamed := m.names.find(name)
 	if renamed == 0 {
@@ -72,20 +73,21 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 		}
 		entries = append(entries, e)
 	}
-	// A compiler-generated method is compiler-generated as a whole, regardless
-	// of the line that the comment follows (doc/retrace.md).
+	// A compiler-generated method is compiler-generated as a whole, whichever
+	// of its lines the comment follows (doc/retrace.md).
 	for i := range entries {
 		entries[i].synthesized = slices.Contains(made, entries[i].signature)
 	}
 	return entries
 }
 
-// inlined reports whether a method on a line of a mapping was inlined into the
-// method on the next line: both have the same lines of the build.
+// inlined reports whether the method on a line of a mapping was inlined into
+// the method on the next line: both lines have the same range of lines in the
+// build.
 func inlined(e, into method) bool { return e.obfuscated.known && e.obfuscated == into.obfuscated }
 
-// outermost returns the index of the line of the method into which the one at i
-// was inlined.
+// outermost returns the index of the line of the method into which the method
+// on line i was inlined.
 func outermost(entries []method, i int) int {
 	for i+1 < len(entries) && inlined(entries[i], entries[i+1]) {
 		i++
@@ -94,7 +96,7 @@ func outermost(entries []method, i int) int {
 }
 
 // partition returns the lines of each method separately, if several methods
-// have one name. They are distinguished by the signature of the outermost
+// have the same name. They are distinguished by the signature of the outermost
 // method; if the first signature is also the last one, all lines belong to one
 // method, as in retrace.
 func partition(entries []method) (parts [][]method) {
@@ -114,12 +116,12 @@ func partition(entries []method) (parts [][]method) {
 	return append(parts, entries[begin:])
 }
 
-// retrace is one request and its answer.
+// retrace is one request and its answers.
 type retrace struct {
 	*Mapping
 	class *class
 	line  int32
-	// answers are, for each possible method, the lines of the mapping that
+	// answers holds, for each possible method, the lines of the mapping that
 	// apply.
 	answers []answer
 	// ambiguous is true if there is more than one answer.
@@ -135,9 +137,9 @@ type answer struct {
 }
 
 // narrow finds the entries that apply to the line: those whose range contains
-// it, or otherwise those without a range. If there is no line, it takes the
-// entries for line 0, then the first entry without a range, and finally the
-// method without lines.
+// it or, if there are none, those without a range. If the frame has no line, it
+// selects the entries for line 0, otherwise the first entry without a range,
+// otherwise the method without line numbers.
 func (t *retrace) narrow(parts [][]method) {
 	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
 	if len(t.answers) == 0 && t.line > 0 {
@@ -157,8 +159,8 @@ func (t *retrace) pick(parts [][]method, choose func([]method) []method) {
 	}
 }
 
-// onLine returns the first entry whose range contains the line and those after
-// it with the same range: the frames that were inlined there.
+// onLine returns the first entry whose range contains the line and the entries
+// after it with the same range: the frames that were inlined there.
 func onLine(part []method, line int32) []method {
 	general := -1
 	for i, e := range part {
@@ -184,13 +186,13 @@ func withoutRange(part []method) (entries []method) {
 	return entries
 }
 
-// bare returns the method without its line numbers.
+// bare returns the entry of the method without line numbers.
 func bare(part []method) []method {
 	last := part[len(part)-1]
 	return []method{{name: last.name, holder: last.holder}}
 }
 
-// ambiguous reports whether the entries of one method have more than one
+// ambiguous reports whether the entries of one method result in more than one
 // answer.
 func ambiguous(entries []method) bool {
 	for i, e := range entries {
@@ -220,8 +222,8 @@ func (t *retrace) collect() {
 	}
 }
 
-// alternatives adds one stack of inlined frames, for each possible line of the
-// innermost one.
+// alternatives adds one stack of inlined frames for each possible line of the
+// innermost frame.
 func (t *retrace) alternatives(stack []method, synthesized bool) {
 	first := stack[0]
 	if !t.ambiguous || !spread(first) || first.original.span() > maxSpread {
@@ -258,7 +260,7 @@ func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	t.count++
 }
 
-// known reports whether the last frames duplicate an earlier answer.
+// known reports whether the frames added last duplicate an earlier answer.
 func (t *retrace) known(last []Frame) bool {
 	before := t.frames[:len(t.frames)-len(last)]
 	for begin := 0; begin < len(before); {
@@ -309,7 +311,8 @@ func (t *retrace) lineOf(e method) int32 {
 	return e.original.from + (line - e.obfuscated.from)
 }
 
-// frame returns the frame of a method of the class, or of holder if it is set.
+// frame returns the frame of a method of the class, or of holder if holder is
+// set.
 func (t *retrace) frame(holder uint32, method string, line int32) Frame {
 	if holder == 0 {
 		holder = t.class.original
@@ -318,7 +321,8 @@ func (t *retrace) frame(holder uint32, method string, line int32) Frame {
 	return Frame{Class: name, Method: method, Source: t.source(name), Line: line}
 }
 
-// source returns the source file of a class by its name in the source.
+// source returns the source file of the class with the given name in the
+// source.
 func (m *Mapping) source(class string) string {
 	for c := m.original(class); c != nil; c = m.at(c.next) {
 		if c.source != 0 {
@@ -328,7 +332,7 @@ func (m *Mapping) source(class string) string {
 	return inferred(class)
 }
 
-// inferred derives the name of a file from that of the outermost class. The
+// inferred derives the name of a file from the name of the outermost class. The
 // names of Kotlin classes for a file's functions end in Kt.
 func inferred(class string) string {
 	simple := class[strings.LastIndexByte(class, '.')+1:]

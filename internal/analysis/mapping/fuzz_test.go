@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzRead reads arbitrary text. A mapping translates words of its text only to
-// words of its text, and its memory is bounded by the size of the text.
+// FuzzRead reads arbitrary text. A mapping must translate words of its text
+// only to words of its text, and its memory must be bounded by the size of the
+// text.
 func FuzzRead(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add([]byte(wild(seed)))
@@ -53,8 +54,8 @@ func checkBounds(t *testing.T, m *Mapping, data []byte) {
 		t.Errorf("got %d classes, %d fields, %d methods and %d warnings from %d lines", m.Classes, m.Fields, m.Methods,
 			len(m.Warnings), lines)
 	}
-	// The names cannot be longer than the text: each is in it, possibly as an
-	// escape, which is longer than the decoded name.
+	// The names cannot be longer than the text: each name is in the text,
+	// possibly as an escape, which is longer than the decoded name.
 	if m.names.text.Len() > len(data) {
 		t.Errorf("names take %d bytes, but the text has only %d", m.names.text.Len(), len(data))
 	}
@@ -92,8 +93,7 @@ func checkFrames(t *testing.T, m *Mapping, data []byte, class, name string) {
 	}
 }
 
-// questions are the first words of a text; they are few enough to try all
-// pairs.
+// questions returns the first words of a text, few enough to try all pairs.
 func questions(text string) []string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n\r:(),\"{}", c) })
 	return append(words[:min(len(words), 24)], "", "a", "[]")

@@ -10,7 +10,8 @@ import (
 // minor one.
 type version int
 
-// The versions in which R8's doc/retrace.md and R8 itself added each feature.
+// These are the versions in which R8's doc/retrace.md and R8 itself added each
+// feature.
 const (
 	sinceSynthesized       version = 10
 	sinceOutline           version = 20
@@ -20,8 +21,8 @@ const (
 
 func (v version) String() string { return strconv.Itoa(int(v)/10) + "." + strconv.Itoa(int(v)%10) }
 
-// parseVersion reads "2.2". As in R8, "none", "experimental" and other words
-// mean a text without a version.
+// parseVersion parses a version such as "2.2". As in R8, "none", "experimental"
+// and other words mean that the text has no version.
 func parseVersion(text string) version {
 	before, behind, _ := strings.Cut(text, ".")
 	major, err := strconv.Atoi(before)
@@ -32,7 +33,8 @@ func parseVersion(text string) version {
 	return version(10*major + minor)
 }
 
-// comment reads a line after its #, which is a line of R8's header or metadata.
+// comment reads the text after the # of a line: a line of R8's header, or
+// metadata.
 func (r *reading) comment(text []byte) {
 	if len(text) > 0 && text[0] == '{' {
 		r.information(text)
@@ -58,8 +60,8 @@ func (r *reading) comment(text []byte) {
 
 const maxHeader = 1 << 10
 
-// set keeps the first value, because some files are several concatenated
-// mappings.
+// set stores a value unless there is one already, because some files consist of
+// several concatenated mappings.
 func (r *reading) set(to *string, value []byte) {
 	r.header = true
 	if *to == "" {
@@ -67,9 +69,9 @@ func (r *reading) set(to *string, value []byte) {
 	}
 }
 
-// information reads a comment in braces. It belongs to the line above it. If it
-// is from a later version than the text declares, it is an ordinary comment
-// (doc/retrace.md).
+// information reads a comment in braces, which belongs to the line above it. If
+// a later version than the text declares introduced this kind of comment, it is
+// ignored like an ordinary comment (doc/retrace.md).
 func (r *reading) information(text []byte) {
 	var i info
 	if !i.parse(text) {
@@ -118,7 +120,7 @@ func isFile(text []byte) bool {
 	return len(text) > 0 && len(text) <= maxHeader
 }
 
-// info is the useful part of a line of metadata. Its bytes are part of the
+// info is the useful part of a line of metadata. It shares the bytes of the
 // line.
 type info struct {
 	id, file, version, signature []byte
@@ -181,8 +183,8 @@ func token(text []byte) (value, rest []byte, ok bool) {
 	return text[:end], trim(text[end:]), true
 }
 
-// unescaped decodes the escapes of JSON. Few lines have an escape: names with
-// letters beyond ASCII may have one, and R8 never escapes $.
+// unescaped decodes the escapes of JSON. Few lines contain an escape: names
+// with letters beyond ASCII may, and R8 never escapes $.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text
@@ -194,8 +196,8 @@ func unescaped(text []byte) []byte {
 	return text
 }
 
-// anyValue reads a value of any kind. A nested value is skipped, and returned
-// as empty.
+// anyValue reads a value of any kind. A nested value is skipped, and the result
+// is then empty.
 func anyValue(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
 		return token(text)

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// lines is a range of lines. Its zero value means that there is no range.
+// lines is a range of line numbers. Its zero value means that there is no
+// range.
 type lines struct {
 	from, to int32
 	known    bool
@@ -13,15 +14,17 @@ type lines struct {
 
 func (l lines) has(line int32) bool { return l.known && l.from <= line && line <= l.to }
 
-// span returns the number of lines.
+// span returns the number of lines in the range.
 func (l lines) span() int64 { return int64(l.to) - int64(l.from) + 1 }
 
-// member is a line of a field or of a method. Its bytes are part of the line.
+// member is the line of a field or of a method. It shares the bytes of the
+// line.
 type member struct {
-	// obfuscated and original are ranges of lines; fields have no ranges.
+	// obfuscated and original are ranges of line numbers; fields have no
+	// ranges.
 	obfuscated, original lines
 	kind                 []byte
-	// holder is the class that the name belongs to, if this is not the class
+	// holder is the class to which the name belongs, if this is not the class
 	// above.
 	holder, name, renamed []byte
 	// signature is the type, the name and the arguments of a method.
@@ -44,7 +47,7 @@ func parseClass(line []byte) (original, renamed []byte, ok bool) {
 
 // parseMember parses "type name -> a" and "1:3:type
 // a.Holder.name(arguments):5:7 -> a". Each range may be missing, and the second
-// may be a single number.
+// range may be a single number.
 func parseMember(line []byte) (m member, ok bool) {
 	at := bytes.Index(line, arrow)
 	if at < 0 {
@@ -103,7 +106,8 @@ func parseLines(text []byte) (l lines, rest []byte, ok bool) {
 	return ordered(l), trim(rest), true
 }
 
-// parseOriginal reads "", ":5" or ":5:7", and nothing may follow.
+// parseOriginal parses "", ":5" or ":5:7"; it does not allow any text
+// afterwards.
 func parseOriginal(text []byte) (l lines, ok bool) {
 	if len(text) == 0 {
 		return l, true
@@ -139,8 +143,9 @@ func parseNumber(text []byte) (n int32, rest []byte, ok bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isName reports whether text can be a name of a class or a member. Obfuscators
-// use letters of all alphabets, but not the separators of a line.
+// isName reports whether text can be the name of a class or a member.
+// Obfuscators use letters of all alphabets, but not the separators that
+// structure a line.
 func isName(text []byte) bool {
 	for _, c := range text {
 		if notName[c] {
@@ -150,7 +155,7 @@ func isName(text []byte) bool {
 	return len(text) > 0
 }
 
-// notName has the characters that no name contains. <init> contains brackets.
+// notName marks the characters that no name contains. <init> contains brackets.
 var notName = func() (table [256]bool) {
 	for c := range 0x21 {
 		table[c] = true

@@ -3,20 +3,21 @@ package mapping
 import "strings"
 
 // Mapping translates the names of an obfuscated build to those of the source.
-// It does not change after it was read, so it is safe for concurrent use.
+// It does not change after it has been read, so it is safe for concurrent use.
 type Mapping struct {
-	// ID is R8's name of the mapping: its "pg_map_id", or the hash of its
-	// content if there is no "pg_map_id". Hash is that hash, SHA-256 in
-	// hexadecimal digits. Both are empty if the mapping lacks them, as with
+	// ID is R8's identifier of the mapping: its "pg_map_id" or, if there is
+	// none, the hash of its content. Hash is that hash: SHA-256 in hexadecimal
+	// digits. Both are empty if the mapping does not contain them, as with
 	// ProGuard.
 	ID, Hash string
-	// Compiler is the program that wrote the mapping, and Version its version,
-	// as in "R8" and "8.5.35". Both are empty if the mapping lacks them.
+	// Compiler is the program that wrote the mapping, and Version is its
+	// version, for example "R8" and "8.5.35". Both are empty if the mapping
+	// does not contain them.
 	Compiler, Version string
-	// Classes, Fields and Methods count the parsed lines of each kind.
+	// Classes, Fields and Methods are the numbers of parsed lines of each kind.
 	Classes, Fields, Methods int
-	// Warnings describe what could not be parsed: one for each kind of problem,
-	// with the first line and the count.
+	// Warnings describes what could not be parsed: one warning for each kind of
+	// problem, with the first line and the count.
 	Warnings []error
 
 	names   *names
@@ -41,9 +42,9 @@ type class struct {
 	methods uint32
 }
 
-// Class returns the name in the source for a class as named in a dump. It also
-// accepts an array of the class, as in "a.b[]". A name that the mapping lacks
-// is returned unchanged.
+// Class returns the source name of a class, given its name in a dump. It also
+// accepts an array of the class, such as "a.b[]". A name that is missing from
+// the mapping is returned unchanged.
 func (m *Mapping) Class(name string) string {
 	element := strings.TrimRight(name, "[]")
 	c := m.renamed(element)
@@ -62,10 +63,10 @@ func (m *Mapping) Class(name string) string {
 	return original + name[len(element):]
 }
 
-// Field returns the name in the source for a field. class is the source's name
-// of the class that declares the field, and name is the field's name in the
-// dump. The name is returned unchanged if the mapping lacks it, or if fields of
-// several types share it and have several names in the source: FieldOfType
+// Field returns the source name of a field. class is the source name of the
+// class that declares the field, and name is the field's name in the dump. The
+// name is returned unchanged if it is missing from the mapping, or if fields of
+// several types share it and have different names in the source: FieldOfType
 // distinguishes those.
 func (m *Mapping) Field(class, name string) string { return m.field(class, name, anyKind) }
 
@@ -101,8 +102,9 @@ func (m *Mapping) field(class, name string, wanted kind) string {
 	return m.names.name(found)
 }
 
-// Synthesized reports whether a class is compiler-generated, so that the source
-// lacks it. The class is given by its source name in the mapping.
+// Synthesized reports whether a class is compiler-generated and therefore
+// missing from the source. The class is given by its source name in the
+// mapping.
 func (m *Mapping) Synthesized(originalClass string) bool {
 	for c := m.original(originalClass); c != nil; c = m.at(c.next) {
 		if c.synthesized {
@@ -112,12 +114,12 @@ func (m *Mapping) Synthesized(originalClass string) bool {
 	return false
 }
 
-// renamed returns the class with a name in the obfuscated build, or nil if
-// there is none.
+// renamed returns the class with the given name in the obfuscated build, or nil
+// if there is none.
 func (m *Mapping) renamed(name string) *class { return m.at(m.byRenamed[m.names.find(name)]) }
 
-// original returns the first class with a name in the source, or nil if there
-// is none.
+// original returns the first class with the given name in the source, or nil if
+// there is none.
 func (m *Mapping) original(name string) *class { return m.at(m.byOriginal[m.names.find(name)]) }
 
 func (m *Mapping) at(i uint32) *class {
@@ -127,9 +129,9 @@ func (m *Mapping) at(i uint32) *class {
 	return &m.classes[i-1]
 }
 
-// index indexes the classes by name. If two classes have one name in the build,
-// it keeps the first; if several have one name in the source, it keeps all of
-// them in order.
+// index indexes the classes by name. If two classes have the same name in the
+// build, it keeps the first; if several have the same name in the source, it
+// keeps all of them in order.
 func (m *Mapping) index() {
 	m.byRenamed, m.byOriginal = make([]uint32, m.names.len()), make([]uint32, m.names.len())
 	for i := len(m.classes) - 1; i >= 0; i-- {

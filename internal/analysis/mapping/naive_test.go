@@ -53,7 +53,7 @@ func readNaively(text string) *naive {
 	return n
 }
 
-// span is a range with its ends in order.
+// span is a range of lines, lower end first.
 func span(from, to string) string {
 	if from == "" {
 		return "none"
@@ -115,7 +115,8 @@ func checkNaive(t *testing.T, m *Mapping, text string) {
 	}
 }
 
-// TestNaive reads random, irregular mappings with both readers.
+// TestNaive reads random, irregular mappings with both readers and compares the
+// results.
 func TestNaive(t *testing.T) {
 	for seed := range uint64(300) {
 		text := wild(seed)
@@ -123,7 +124,8 @@ func TestNaive(t *testing.T) {
 	}
 }
 
-// model is a mapping before it is written, with everything that a compiler has.
+// model is a mapping before it is written, with everything that a compiler
+// knows.
 type model struct {
 	*rand.Rand
 	text    strings.Builder
@@ -199,7 +201,7 @@ func (m *model) class(i int, renamed string) {
 	}
 }
 
-// method writes a method of several ranges, with other methods inlined into
+// method writes a method with several ranges, and other methods inlined into
 // each range.
 func (m *model) method(original, renamed string, j int) {
 	line := 1
@@ -270,8 +272,8 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // TestSame reads a mapping twice and compares all answers, from several
-// goroutines. The hashes have different seeds each time, but the answers are
-// the same.
+// goroutines. The hashes have different seeds each time, but the answers must
+// be the same.
 func TestSame(t *testing.T) {
 	for seed := range uint64(40) {
 		a, b := mustRead(t, wild(seed)), mustRead(t, wild(seed))

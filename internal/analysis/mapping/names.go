@@ -10,7 +10,7 @@ import (
 // names.
 type names struct {
 	text strings.Builder
-	// ends has the end of each name in text; a name begins at the end of the
+	// ends holds the end of each name in text; a name begins at the end of the
 	// previous one.
 	ends []uint32
 	// table is an open-addressing hash table of numbers; 0 marks an empty slot.
@@ -26,8 +26,8 @@ func newNames() *names {
 
 func (n *names) len() int { return len(n.ends) }
 
-// name returns the name with a number. The name is a part of the text, not a
-// copy.
+// name returns the name with the given number. The result is a part of the
+// text, not a copy.
 func (n *names) name(id uint32) string {
 	if id == 0 {
 		return ""
@@ -45,7 +45,7 @@ func (n *names) find(name string) uint32 {
 	}
 }
 
-// add returns the number of a name; it stores a name that is new.
+// add returns the number of a name, and stores the name if it is new.
 func (n *names) add(name []byte) uint32 {
 	at := maphash.Bytes(n.seed, name)
 	for ; ; at++ {

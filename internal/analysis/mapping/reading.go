@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Limits of a mapping. The largest known app writes a third of a gigabyte,
-// 200,000 classes and millions of names.
+// These are the limits of a mapping. The largest known app writes a mapping of
+// a third of a gigabyte, with 200,000 classes and millions of names.
 const (
 	maxLine    = 256 << 10
 	maxText    = 1 << 30
@@ -21,16 +21,16 @@ const (
 	maxNames   = 32 << 20
 )
 
-// caps bound one mapping; tests have smaller ones.
+// caps holds the limits for one mapping; tests use lower ones.
 type caps struct {
 	line, text     int
 	classes, names int
 }
 
 // Read reads a mapping.txt to its end. Lines that cannot be parsed, or that are
-// longer than 256 KiB, are reported in Warnings. It returns an error, with the
-// line, for a text without a single line of a mapping, for more than a
-// gigabyte, 4 million classes or 32 million names, and for an error of r.
+// longer than 256 KiB, are reported in Warnings. It returns an error, including
+// the line, for a text without a single line of a mapping; for more than a
+// gigabyte, 4 million classes or 32 million names; and if r fails.
 func Read(r io.Reader) (*Mapping, error) {
 	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
 }
@@ -48,7 +48,7 @@ func read(r io.Reader, c caps) (*Mapping, error) {
 	return text.Mapping, nil
 }
 
-// reading is a mapping while it is read.
+// reading is the state of reading a mapping.
 type reading struct {
 	*Mapping
 	most caps
@@ -62,7 +62,7 @@ type reading struct {
 	// or 0 if there is no such line.
 	version version
 	header  bool
-	// open is true if there is a class above, whose members are gathered here.
+	// open is true if there is a class above; its members are collected here.
 	open            bool
 	current         class
 	fields, methods []byte
@@ -109,8 +109,8 @@ func (r *reading) lines() error {
 
 var mark = []byte("\xef\xbb\xbf")
 
-// next returns the next line without its end; a line that is too long is
-// returned as empty. The error is io.EOF after the last line.
+// next returns the next line without its line ending; a line that is too long
+// is returned as empty. The error is io.EOF after the last line.
 func (r *reading) next() ([]byte, error) {
 	r.number++
 	line, err := r.in.ReadSlice('\n')
@@ -143,7 +143,7 @@ func (r *reading) next() ([]byte, error) {
 
 var newline = []byte("\n")
 
-// line reads one line that is not empty. The line of a class ends in a colon;
+// line parses one line that is not empty. The line of a class ends in a colon;
 // as in ProGuard's MappingReader, members need not be indented.
 func (r *reading) line(line []byte) {
 	switch {
@@ -202,7 +202,8 @@ func (r *reading) member(line []byte) {
 	r.methods = appendMethod(r.methods, encoded)
 }
 
-// meaningless counts a line without a meaning, and ignores comments below it.
+// meaningless counts a line that cannot be parsed; comments below it are
+// ignored.
 func (r *reading) meaningless(line []byte) {
 	r.doubt(noMeaning, line)
 	r.subject = ofNothing
@@ -230,8 +231,8 @@ func (r *reading) close() {
 	r.fields, r.methods = r.fields[:0], r.methods[:0]
 }
 
-// finish ends the reading. The mapping of a build that renames nothing has no
-// classes, but names its compiler.
+// finish completes the reading. The mapping of a build that renames nothing has
+// no classes, but names its compiler.
 func (r *reading) finish() error {
 	r.close()
 	if r.Classes == 0 && !r.header {
@@ -263,7 +264,7 @@ func (r *reading) reason() error {
 	return errors.New("only comments")
 }
 
-// The kinds of problems, each of which is one warning.
+// These are the kinds of problems; each kind leads to one warning.
 const (
 	noMeaning = iota
 	longLine
@@ -274,7 +275,8 @@ const (
 	doubts
 )
 
-// doubt counts one kind of problem, with its first line.
+// doubt counts the problems of one kind, and holds the first line with that
+// problem.
 type doubt struct {
 	count, line int
 	text        string
@@ -325,7 +327,7 @@ func (r *reading) warn() {
 
 const maxQuoted = 80
 
-// quoted returns the beginning of a line for use in a message.
+// quoted returns the beginning of a line, for use in a message.
 func quoted(line []byte) string {
 	return text.Quote(string(line[:min(len(line), 4*maxQuoted)]), maxQuoted)
 }

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestDoubts checks that lines that cannot be parsed are counted, and that
+// TestDoubts checks that lines that cannot be parsed are counted and that
 // reading continues.
 func TestDoubts(t *testing.T) {
 	m := mustRead(t, strings.Join([]string{
@@ -69,7 +69,7 @@ func TestNoMapping(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, m, err)
 		}
 	}
-	// A build that renames nothing has a header and no class.
+	// The mapping of a build that renames nothing has a header and no class.
 	m := mustRead(t, "# compiler: R8\n# pg_map_hash: SHA-256 abc\n")
 	if m.ID != "abc" || m.Class("a.B") != "a.B" || m.Field("a.B", "c") != "c" ||
 		printed(m.Frame("a.B", "c", -3)) != "a.B,c,,-3" {
@@ -77,7 +77,7 @@ func TestNoMapping(t *testing.T) {
 	}
 }
 
-// TestReaders uses readers that return the text in pieces, or that fail.
+// TestReaders uses readers that return the text in pieces or fail.
 func TestReaders(t *testing.T) {
 	text := wild(3)
 	m, err := Read(iotest.OneByteReader(strings.NewReader(text)))
@@ -92,8 +92,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestCaps checks the bound of each thing that a hostile text could contain
-// without limit.
+// TestCaps checks the limit of everything that a hostile text could contain in
+// unlimited numbers.
 func TestCaps(t *testing.T) {
 	most := caps{line: 64, text: 1000, classes: 3, names: 9}
 	for text, want := range map[string]string{
@@ -125,7 +125,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestManyAnswers checks the bound of the answer to a hostile question.
+// TestManyAnswers checks the limit on the answers to a hostile question.
 func TestManyAnswers(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("A -> a:\n")
@@ -143,7 +143,8 @@ func TestManyAnswers(t *testing.T) {
 	}
 }
 
-// TestFieldOfType distinguishes fields of one name by their types in a dump.
+// TestFieldOfType checks that fields with the same name are distinguished by
+// their types in a dump.
 func TestFieldOfType(t *testing.T) {
 	m := mustRead(t, `# {"id":"com.android.tools.r8.mapping","version":"2.2"}
 A -> a:
@@ -178,8 +179,8 @@ A -> a2:
 	}
 }
 
-// TestVersions checks that metadata are ignored if the text's version lacks
-// them.
+// TestVersions checks that metadata is ignored if the version that the text
+// declares does not include it.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{
 		"": false, "none": false, "experimental": false, "0.9": false, "1.0": true, "2.2": true, "99.9": true,
@@ -202,7 +203,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// bulk writes a mapping of an app of a given size, in the form that R8 writes.
+// bulk writes the mapping of an app of a given size, as R8 would write it.
 func bulk(size int) string {
 	var b strings.Builder
 	b.Grow(size + 1<<10)
@@ -229,8 +230,9 @@ func bulk(size int) string {
 	return b.String()
 }
 
-// TestMemory checks that a mapping takes only a part of the size of its text,
-// and a bounded multiple of it for hostile texts of many classes and names.
+// TestMemory checks that a mapping takes less memory than its text, and a
+// bounded multiple of the text's size for hostile texts with many classes and
+// names.
 func TestMemory(t *testing.T) {
 	var classes, names strings.Builder
 	for i := range 300_000 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// printed returns an answer in the form of testdata/retrace.txt.
+// printed formats an answer as in testdata/retrace.txt.
 func printed(frames []Frame) string {
 	var answers []string
 	for i, f := range frames {
@@ -30,7 +30,7 @@ func mustRead(t testing.TB, text string) *Mapping {
 	return m
 }
 
-// TestRecorded compares with recorded answers of R8's retrace.
+// TestRecorded compares the answers with recorded answers of R8's retrace.
 func TestRecorded(t *testing.T) {
 	data, err := os.ReadFile("testdata/retrace.txt")
 	if err != nil {
@@ -54,7 +54,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// ask answers "field class name" and "frame class method line".
+// ask answers questions of the forms "field class name" and "frame class method
+// line".
 func ask(t testing.TB, m *Mapping, question string) string {
 	t.Helper()
 	words := strings.Fields(question)
@@ -68,7 +69,7 @@ func ask(t testing.TB, m *Mapping, question string) string {
 	return printed(m.Frame(words[1], words[2], line))
 }
 
-// TestDocumented has the examples of R8's doc/retrace.md and of the tests of
+// TestDocumented checks the examples of R8's doc/retrace.md and of the tests of
 // its retrace (src/test/java/com/android/tools/r8/retrace/stacktraces), with
 // their documented answers; for reversed ranges, the answer is that of retrace
 // 8.5.35.

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// wild writes mappings that no compiler writes. They have few names and few
-// lines, which therefore collide: overloads, ranges that overlap, are reversed
-// or have no end, misplaced comments. Their meaning was recorded from R8's
-// retrace; see TestRecorded.
+// wild writes mappings that no compiler writes. They contain few names and few
+// line numbers, which therefore collide: overloads, ranges that overlap, are
+// reversed or have no end, misplaced comments. Their meaning was recorded from
+// R8's retrace; see TestRecorded.
 func wild(seed uint64) string {
 	w := &wildWriter{Rand: rand.New(rand.NewPCG(seed, 1))}
 	w.line(`# {"id":"com.android.tools.r8.mapping","version":"%s"}`, w.one("2.2", "2.2", "2.2", "1.0", "2.0"))
@@ -28,7 +28,8 @@ func (w *wildWriter) line(format string, args ...any) { fmt.Fprintf(w, format+"\
 
 func (w *wildWriter) one(words ...string) string { return words[w.IntN(len(words))] }
 
-// wildClasses are the classes of the source, by their names in the build.
+// wildClasses lists the source names of the classes, in the order of their
+// names in the build.
 var wildClasses = []string{"app.Main", "app.Main$Inner", "app.UtilKt", "lib.Odd$", "lib.deep.Thing"}
 
 func (w *wildWriter) class(i int) {
@@ -47,14 +48,14 @@ func (w *wildWriter) class(i int) {
 	}
 }
 
-// wildMethods are methods and their names in the build.
+// wildMethods lists methods and their names in the build.
 var wildMethods = [][2]string{
 	{"x()", "a"}, {"x(int)", "a"}, {"y(int,java.lang.String[])", "a"}, {"<init>(long)", "b"},
 	{"lib.deep.Thing.x(char)", "a"}, {"gone.Away.y(short)", "b"},
 }
 
-// methods writes the lines of one range: the outermost method and what was
-// inlined.
+// methods writes the lines of one range: the outermost method and the methods
+// inlined into it.
 func (w *wildWriter) methods() {
 	outermost := wildMethods[w.IntN(len(wildMethods))]
 	span := ""
@@ -83,7 +84,7 @@ func (w *wildWriter) span() string {
 
 func (w *wildWriter) least(numbers ...int) int { return max(numbers[w.IntN(len(numbers))], 0) }
 
-// wildQuestions are all questions about a wild mapping.
+// wildQuestions returns all questions about a wild mapping.
 func wildQuestions() (all []string) {
 	for class := range len(wildClasses) {
 		for _, member := range []string{"a", "b", "c"} {
