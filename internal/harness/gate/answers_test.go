@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// Incomplete evidence is not a pass, even if checks have judged.
+// Incomplete evidence is not a pass, even if checks have produced a verdict.
 func TestUndecidedIsNotAPass(t *testing.T) {
 	head := observed(9)
 	head.Processes[0].Heap, head.Processes[0].Checked = Timeline{Exposure: []float64{1}, Settled: true}, true
@@ -22,7 +22,8 @@ func TestUndecidedIsNotAPass(t *testing.T) {
 	}
 }
 
-// A local run is not a run of the base branch: earlier growth is only reported.
+// A local run is not a run of the base branch: growth that existed before is
+// only reported.
 func TestCreepOfABranch(t *testing.T) {
 	list, now := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12), leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
 	for branch, want := range map[string]int{"main": 1, "": 1, "wish": 0} {
@@ -35,8 +36,8 @@ func TestCreepOfABranch(t *testing.T) {
 	}
 }
 
-// The sentence names what fails; for a limit it has the number that exceeds the
-// limit.
+// The sentence names what fails; for a limit, it also contains the number that
+// exceeds the limit.
 func TestWordsOfReasons(t *testing.T) {
 	expired := check.Exception{Key: "12345678", Reason: "r", Owner: "o", Until: day.AddDate(0, 0, -1)}
 	c := judge(runs(3), observed(9), func(in *Input) { in.Accepted = []check.Exception{expired} })
@@ -50,7 +51,7 @@ func TestWordsOfReasons(t *testing.T) {
 	}
 }
 
-// Adding a run reports the result.
+// Adding a run returns a result.
 func TestAdded(t *testing.T) {
 	b := filled(t, 10, 1)
 	for _, c := range []struct {

@@ -18,13 +18,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// BaselineSchema names the format of a baseline (docs/formats/baseline.md).
+// BaselineSchema is the name of the format of a baseline
+// (docs/formats/baseline.md).
 const BaselineSchema = "leakgate.baseline/1"
 
-// Window is the default number of good runs of one subject in a baseline.
+// Window is the default number of good runs that a baseline keeps for each
+// subject.
 const Window = 10
 
-// Bounds of a baseline, which may be untrusted.
+// These are the bounds of a baseline, which may be untrusted.
 const (
 	maxBaseline  = 16 << 20
 	maxRuns      = 2000
@@ -38,18 +40,20 @@ const (
 	maxClassSet  = 4 << 20
 )
 
-// Baseline holds the earlier runs that a run is compared with.
+// Baseline holds the earlier runs with which a run is compared.
 type Baseline struct {
-	// Runs are those of the base branch, the newest first.
+	// Runs holds the runs of the base branch, newest first.
 	Runs []Observation
-	// Pinned are runs of a release; PinnedName is the name of the release.
+	// Pinned holds the runs of a release; PinnedName is the name of the
+	// release.
 	Pinned     []Observation
 	PinnedName string
-	// Seen has the first run that showed each place.
+	// Seen holds the first run that showed each place.
 	Seen []FirstSighting
 }
 
-// FirstSighting is a place of a process and the first run that showed it.
+// FirstSighting is a place of a process together with the first run that showed
+// it.
 type FirstSighting struct {
 	App     string    `json:"app"`
 	Process string    `json:"process"`
@@ -59,8 +63,8 @@ type FirstSighting struct {
 	Time    time.Time `json:"time"`
 }
 
-// Add adds a run. For each subject it keeps the newest good runs, up to the
-// window, and the failed runs since then, up to the same number.
+// Add adds a run. For each subject, the baseline keeps the newest good runs, up
+// to the window, and at most as many failed runs that are newer.
 func (b *Baseline) Add(o Observation, window int) Added {
 	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
@@ -80,15 +84,15 @@ func (b *Baseline) Add(o Observation, window int) Added {
 // Added is the result of adding a run to a baseline.
 type Added int
 
-// The results of adding a run: the run is new, it was already there, or the
-// baseline is full of newer runs.
+// These are the results of adding a run: the run is new, it was already there,
+// or the baseline is full of newer runs.
 const (
 	Appended Added = iota
 	Replaced
 	TooOld
 )
 
-// same reports whether two observations are of the same run and device.
+// same reports whether two observations belong to the same run and device.
 func same(a, b Observation) bool {
 	return a.Started.Equal(b.Started) && a.Commit == b.Commit && a.Subject == b.Subject && a.Twin == b.Twin
 }
@@ -107,8 +111,7 @@ func (b *Baseline) trim(window int) {
 	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
 }
 
-// sightings returns the places that a run shows, and the measures that grow in
-// it.
+// sightings returns the places and the growing measures that a run shows.
 func sightings(o Observation) (out []FirstSighting) {
 	for _, p := range o.Processes {
 		for i := range p.Places {
@@ -125,7 +128,7 @@ func sightings(o Observation) (out []FirstSighting) {
 	return out
 }
 
-// see adds sightings; for each place the earliest sighting is kept.
+// see adds sightings; for each place, the earliest sighting is kept.
 func (b *Baseline) see(list []FirstSighting) {
 	at := map[[4]string]int{}
 	id := func(s FirstSighting) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
@@ -144,13 +147,13 @@ func (b *Baseline) see(list []FirstSighting) {
 		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process),
 			strings.Compare(x.Type, y.Type), strings.Compare(x.Key, y.Key))
 	})
-	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be needed
+	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest sightings are the least likely to be needed
 		slices.SortStableFunc(b.Seen, func(x, y FirstSighting) int { return y.Time.Compare(x.Time) })
 		b.Seen = b.Seen[:maxSeen]
 	}
 }
 
-// FirstSeen returns when each place of an app was first seen.
+// FirstSeen returns the first sighting of each place of an app.
 func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	out := map[SeenKey]comparison.Sighting{}
 	for _, s := range b.Seen {
@@ -161,16 +164,16 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	return out
 }
 
-// Pin stores the current good runs as the runs of a release, under a name, and
-// returns their number.
+// Pin stores the current good runs as the runs of the release with the given
+// name, and returns their number.
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
 	b.Pinned = slices.DeleteFunc(slices.Clone(b.Runs), func(o Observation) bool { return o.Failed })
 	return len(b.Pinned)
 }
 
-// Merge adds the contents of another baseline, such as one with a run that was
-// recorded at the same time.
+// Merge adds the contents of another baseline, for example one that contains a
+// run recorded at the same time.
 func (b *Baseline) Merge(o *Baseline, window int) {
 	for _, run := range o.Runs {
 		if !slices.ContainsFunc(b.Runs, func(x Observation) bool { return same(x, run) }) {
@@ -188,8 +191,8 @@ func (b *Baseline) Merge(o *Baseline, window int) {
 	}
 }
 
-// baselineFile is the written form. The description of a place is stored once
-// for all runs.
+// baselineFile is the written form of a baseline. The description of a place is
+// stored once for all runs.
 type baselineFile struct {
 	Schema     string                 `json:"schema"`
 	Runs       []Observation          `json:"runs"`
@@ -199,16 +202,16 @@ type baselineFile struct {
 	Seen       []FirstSighting        `json:"first_seen"`
 }
 
-// Encode returns the baseline as JSON, one run per line, so that a diff of two
-// baselines shows what changed. It returns an error for a baseline that
-// ReadBaseline would reject.
+// Encode returns the baseline as JSON with one run per line, so that a diff of
+// two baselines shows what changed. It returns an error if ReadBaseline would
+// reject the baseline.
 func (b *Baseline) Encode() ([]byte, error) {
 	f := baselineFile{
 		Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{},
 		Seen: append([]FirstSighting{}, b.Seen...),
 	}
 	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
-	if err := f.check(); err != nil { // it could not be read again
+	if err := f.check(); err != nil { // ReadBaseline would reject it
 		return nil, fmt.Errorf("encode baseline: %w", err)
 	}
 	out, err := f.lines()
@@ -221,7 +224,7 @@ func (b *Baseline) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// lines returns the file with one entry per line.
+// lines returns the JSON text with one entry per line.
 func (f *baselineFile) lines() ([]byte, error) {
 	var out bytes.Buffer
 	var failed error
@@ -259,9 +262,9 @@ func (f *baselineFile) lines() ([]byte, error) {
 	return out.Bytes(), failed
 }
 
-// strip moves the descriptions of places into the table; the newest name of a
-// key is kept. The loaded classes are kept only for the newest run of each
-// subject, which shows what names are in use.
+// strip moves the descriptions of places into the table, in which the newest
+// name of a key is kept. Loaded classes are kept only for the newest run of
+// each subject; they show which names are in use.
 func (f *baselineFile) strip(runs []Observation) []Observation {
 	type id struct {
 		subject Testbed
@@ -300,8 +303,8 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 	return out
 }
 
-// ReadBaseline parses the output of Encode. It may be untrusted: an impossible
-// baseline is an error.
+// ReadBaseline parses the output of Encode. The input may be untrusted: an
+// impossible baseline is an error.
 func ReadBaseline(raw []byte) (*Baseline, error) {
 	if len(raw) > maxBaseline {
 		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))
@@ -341,7 +344,7 @@ func (f *baselineFile) attach(runs []Observation) {
 	}
 }
 
-// check rejects contents that no valid baseline has.
+// check rejects contents that cannot occur in a valid baseline.
 func (f *baselineFile) check() error {
 	if len(f.Runs) > maxRuns || len(f.Pinned) > maxRuns || len(f.Seen) > maxSeen {
 		return errors.New("it has too many runs")

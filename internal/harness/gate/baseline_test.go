@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// filled is a baseline of some runs with many leaks.
+// filled returns a baseline of some runs with many leaks.
 func filled(t testing.TB, n, leaks int) *Baseline {
 	t.Helper()
 	b := &Baseline{}
@@ -40,8 +40,8 @@ func encoded(t testing.TB, b *Baseline) []byte {
 	return raw
 }
 
-// A baseline that was read leads to the same verdicts as the written one, and
-// is written unchanged.
+// A baseline leads to the same verdicts after it is written and read, and is
+// then written unchanged.
 func TestBaselineRoundTrip(t *testing.T) {
 	b := filled(t, 4, 3)
 	b.Add(func() Observation { o := observed(7, leak("new", "N", kB, 1, 2, 3)); o.Failed = true; return o }(), Window)
@@ -63,7 +63,7 @@ func TestBaselineRoundTrip(t *testing.T) {
 	if len(again.Pinned) != 4 || again.PinnedName != "4.1" {
 		t.Errorf("%d pinned as %q", len(again.Pinned), again.PinnedName)
 	}
-	// A moved leak is found by its entry in the table.
+	// A moved leak is found by its entry in the table of places.
 	moved := observed(20, leak("elsewhere", "com.shop.Screen1", 100*kB, 1, 2, 3, 4))
 	if row := rowOf(t, judge(again.Runs, moved), "elsewhere"); row.Status != comparison.Moved {
 		t.Errorf("%+v", row)
@@ -71,7 +71,7 @@ func TestBaselineRoundTrip(t *testing.T) {
 }
 
 // Ten runs of 60 leaks and 3,000 classes take at most 200 kB, because the file
-// may be in git.
+// may be stored in git.
 func TestBaselineSize(t *testing.T) {
 	if n := len(encoded(t, filled(t, 30, 60))); n > 200_000 {
 		t.Errorf("%d bytes", n)
@@ -103,7 +103,7 @@ func TestBaselineWindow(t *testing.T) {
 	if good != Window || len(b.Runs) != 2*Window {
 		t.Errorf("%d good of %d", good, len(b.Runs))
 	}
-	// Another device has its own window; a run that is added twice counts once.
+	// Each device has its own window. A run that is added twice counts once.
 	o := observed(60)
 	o.Subject.API = 21
 	b.Add(o, Window)
@@ -111,14 +111,15 @@ func TestBaselineWindow(t *testing.T) {
 	if len(b.Runs) != 2*Window+1 {
 		t.Errorf("%d runs", len(b.Runs))
 	}
-	// The time when a leak was first seen is kept beyond the window.
+	// The time at which a leak was first seen is kept even after its run has
+	// left the window.
 	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", TypeLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).
 		Commit {
 		t.Errorf("%+v", s)
 	}
 }
 
-// If two jobs each add a run, neither run is lost, whatever the order.
+// If two jobs each add a run, neither run is lost, whatever their order.
 func TestMerge(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -176,9 +177,9 @@ func TestReadDamagedBaseline(t *testing.T) {
 	}
 }
 
-// Any baseline that can be read is written and read again unchanged, and can
-// judge any run: each number of the result is finite, and a run that is in the
-// base is not worse than the base.
+// Any baseline that can be read is written and read again unchanged, and any
+// run can be judged with it: every number in the result is finite, and a run
+// that is in the base is not worse than the base.
 func FuzzReadBaseline(f *testing.F) {
 	f.Add(encoded(f, filled(f, 2, 2)))
 	small := &Baseline{}

@@ -2,9 +2,9 @@ package gate
 
 import "math"
 
-// upperTail returns the probability that a binomial number of n trials with
-// success probability p is k or more. It is exact except for rounding: the
-// terms are added up, the largest first.
+// upperTail returns the probability of at least k successes in n trials with
+// success probability p. It is exact apart from rounding: the terms are added
+// up, the largest first.
 func upperTail(k, n int64, p float64) float64 {
 	switch {
 	case k <= 0:
@@ -17,8 +17,8 @@ func upperTail(k, n int64, p float64) float64 {
 	if float64(k) < float64(n)*p { // the other tail has fewer terms that matter
 		return max(0, 1-lowerTail(k-1, n, p))
 	}
-	// Each term is the previous one times (n-i)/(i+1) * p/(1-p): the terms fall
-	// from here on.
+	// Each term is the previous one times (n-i)/(i+1) * p/(1-p), so the terms
+	// decrease from here on.
 	term := math.Exp(logTerm(k, n, p))
 	sum := term
 	for i := k; i < n && term > sum*1e-17; i++ {
@@ -28,7 +28,7 @@ func upperTail(k, n int64, p float64) float64 {
 	return min(sum, 1)
 }
 
-// lowerTail returns the probability of k or fewer.
+// lowerTail returns the probability of at most k successes.
 func lowerTail(k, n int64, p float64) float64 {
 	switch {
 	case k < 0:
@@ -39,7 +39,7 @@ func lowerTail(k, n int64, p float64) float64 {
 	return upperTail(n-k, n, 1-p)
 }
 
-// logTerm returns the logarithm of the probability of exactly k.
+// logTerm returns the logarithm of the probability of exactly k successes.
 func logTerm(k, n int64, p float64) float64 {
 	choose := lgamma(n+1) - lgamma(k+1) - lgamma(n-k+1)
 	return choose + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// exactTail adds up the binomial terms with rational numbers.
+// exactTail adds up the binomial terms as rational numbers.
 func exactTail(k, n int64, num, den int64) float64 {
 	p, q := big.NewRat(num, den), big.NewRat(den-num, den)
 	sum := new(big.Rat)
@@ -36,7 +36,7 @@ func TestUpperTail(t *testing.T) {
 			t.Fatalf("P(X >= %d), n %d, p %d/%d: %g, want %g", k, n, num, den, got, want)
 		}
 	}
-	// Far tails keep their magnitude, where 1 minus the rest would be 0.
+	// Far tails keep their magnitude, where 1 minus the other terms would be 0.
 	if got, want := upperTail(39, 40, 0.125), exactTail(39, 40, 1, 8); math.Abs(got/want-1) > 1e-9 {
 		t.Errorf("%g, want %g", got, want)
 	}

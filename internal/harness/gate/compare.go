@@ -16,44 +16,44 @@ import (
 )
 
 const (
-	// fewestBase is the number of base runs that are needed before anything
-	// except a new leak can fail. One or two runs do not show how much runs
-	// differ.
+	// fewestBase is the number of base runs below which only a new leak can
+	// fail. One or two runs do not show how much runs differ.
 	fewestBase = 3
-	// alpha is the probability of reporting an unchanged count as grown, shared
-	// over the leaks of a comparison (Bonferroni).
+	// alpha is the probability of reporting an unchanged count as grown,
+	// divided among the leaks of a comparison (Bonferroni).
 	alpha = 0.001
-	// factor is how many times the value of every base run a count or a size
+	// factor is the ratio to the value of every base run that a count or a size
 	// must exceed.
 	factor = 1.25
-	// floorBytes is the minimum difference, over all objects of a leak, that
-	// counts as heavier.
+	// floorBytes is the minimum difference in bytes, for all objects of a leak
+	// together, that counts as heavier.
 	floorBytes = 512 << 10
-	// staticBytes is what a leak that does not grow must retain to be new.
+	// staticBytes is the minimum number of bytes that a leak must retain to
+	// count as new if it does not grow.
 	staticBytes = 1 << 20
-	// scriptStep is the number of additional objects per loop that cause a
-	// failure if every base run left the same number.
+	// scriptStep is the minimum number of additional objects per loop that is a
+	// failure if all base runs left the same number.
 	scriptStep = 0.5
-	// A leak counts as new again if it is missing in this many of the newest
+	// A leak counts as new again if it is missing in this number of the newest
 	// base runs.
 	returned = 3
 )
 
-// pair is one process in the judged run and in the base.
+// pair is one process in the judged run (head) and in the base runs.
 type pair struct {
 	in   *Input
 	obs  *Observation
 	head *Observed
 	base []baseRun
 	// loads reports whether any base run has loaded a class; headLoads reports
-	// the same for head.
+	// whether head has.
 	loads, headLoads func(string) bool
-	// absent is the number of base runs if none of them has the process.
+	// absent is the number of base runs if the process is in none of them.
 	absent int
 	// pinned pairs the process with the same process in the runs of the pinned
-	// release; it is nil within such a pair.
+	// release. Within such a pair it is nil.
 	pinned *pair
-	// compared is the number of leaks that share alpha.
+	// compared is the number of leaks among which alpha is divided.
 	compared int
 	rows     []row
 }
@@ -61,7 +61,8 @@ type pair struct {
 // row is a row of the comparison.
 type row struct {
 	comparison.Row
-	// proved: the leak has more objects at every mark, or was found by a check.
+	// proved means that the leak has more objects at every mark, or that a
+	// check found it.
 	proved bool
 }
 
@@ -71,7 +72,8 @@ type baseRun struct {
 	of *Observation
 }
 
-// newPair pairs a process with the same one in the base runs, the newest first.
+// newPair pairs a process of the run with the same process in the base runs,
+// which are ordered newest first.
 func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *pair {
 	p := &pair{in: in, obs: obs, head: head}
 	var sets []ClassSet
@@ -88,8 +90,9 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 	return p
 }
 
-// countRuns counts the runs among n observations, because the devices of one
-// run do not show how much runs differ.
+// countRuns returns the number of distinct runs among n observations.
+// Observations of several devices in one run count once, because they do not
+// show how much runs differ.
 func countRuns(n int, of func(i int) *Observation) int {
 	type run struct {
 		started int64
@@ -107,11 +110,11 @@ func runsOf(list []baseRun) int {
 	return countRuns(len(list), func(i int) *Observation { return list[i].of })
 }
 
-// uncompared reports whether there are too few base runs to count anything
+// uncompared reports whether there are too few base runs for anything to count
 // against the process.
 func (p *pair) uncompared() bool { return len(p.base) == 0 && p.absent < fewestBase }
 
-// compare builds the rows of the process.
+// compare returns the rows of the process.
 func (p *pair) compare() []row {
 	met := map[string]bool{}
 	from := p.movedFrom()
@@ -126,8 +129,8 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
 			met[place.Type+source] = true
 		}
-		// Native memory varies by itself; if there is no more of it than in the
-		// base, a row is not useful.
+		// Native memory varies by itself, so it has a row only if there is more
+		// of it than in the base.
 		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics ||
 			r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
@@ -139,7 +142,7 @@ func (p *pair) compare() []row {
 	return p.rows
 }
 
-// comparable reports whether the leaks of the dumps can be found again in the
+// comparable reports whether the leaks in the dumps can be found again in the
 // base.
 func (p *pair) comparable() bool {
 	return sourceNames(p.head.Names) &&
@@ -148,10 +151,10 @@ func (p *pair) comparable() bool {
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries returns the base runs that have counted this kind of place in the
-// same unit, with the names of the source, and often enough: a run with fewer
-// dumps than a verdict needs may lack a leak. Checks that found nothing take no
-// dump.
+// withSeries returns the base runs that are comparable for this kind of place:
+// they counted it in the same unit, with the source names, and often enough. A
+// run with fewer dumps than a verdict needs may lack a leak. Checks that find
+// nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
@@ -162,8 +165,8 @@ func (p *pair) withSeries(what string) []baseRun {
 	})
 }
 
-// compares reports whether anything in the process is compared with a base run:
-// its leaks, or the memory trend.
+// compares reports whether anything in the process, its leaks or its memory
+// trend, is compared with a base run.
 func (p *pair) compares() bool {
 	if p.head.Trend.decided() && slices.ContainsFunc(p.base, func(b baseRun) bool { return b.Trend.decided() }) {
 		return true
@@ -175,7 +178,7 @@ func (p *pair) compares() bool {
 	return p.absent >= fewestBase || counted && p.comparable() && len(p.withSeries(TypeLeak)) > 0
 }
 
-// place compares one place of head with the base.
+// place returns the row for one place in head, compared with the base.
 func (p *pair) place(h *Place, movedFrom string) row {
 	key := h.Key
 	if movedFrom != "" && h.Type == TypeLeak {
@@ -197,7 +200,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
 	named := h
-	if r.Status == comparison.Wider { // accepting one class does not accept another class at the same place
+	if r.Status == comparison.Wider { // accepting one class does not accept other classes at the same place
 		named = c.widening()
 	}
 	p.accept(&r, named)
@@ -212,7 +215,7 @@ func (p *pair) unit(s Timeline) string {
 	return cmp.Or(p.obs.Unit, UnitLoop)
 }
 
-// describe returns what is known of a place without a base.
+// describe returns a row with what is known about a place without a base.
 func (p *pair) describe(h *Place) comparison.Row {
 	r := comparison.Row{
 		Device: p.obs.Device, Process: p.head.Process, Type: h.Type, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy,
@@ -235,17 +238,17 @@ type contrast struct {
 	base   []baseRun
 	series Timeline
 
-	// has are the base runs that have the place.
+	// has lists the base runs that contain the place.
 	has []baseRun
-	// rates are the measures of the base runs that have a measure. ratedRuns is
-	// the number of runs with a measure, and sized the number of runs with a
-	// size.
+	// rates lists the measures of the base runs for which a measure is known.
+	// ratedRuns is the number of runs with a measure, and sized the number of
+	// runs with a size.
 	rates            []measure
 	ratedRuns, sized int
 	rate             measure
 	rated            bool
-	// common is the exposure after which the sizes are compared; each are the
-	// sizes in the base runs, the largest first.
+	// common is the exposure at which the sizes are compared; each lists the
+	// sizes in the base runs, largest first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -280,7 +283,7 @@ func (c *contrast) measure() {
 	slices.SortFunc(c.each, func(a, b float64) int { return cmp.Compare(b, a) })
 }
 
-// newest returns the place in the newest base run that has it.
+// newest returns the place in the newest base run that contains it.
 func (c *contrast) newest() *Place {
 	if len(c.has) == 0 {
 		return nil
@@ -288,7 +291,7 @@ func (c *contrast) newest() *Place {
 	return c.has[0].place(c.head.Type, c.key)
 }
 
-// fill sets the numbers of a row.
+// fill sets the numbers in a row.
 func (c *contrast) fill(row *comparison.Row) {
 	if c.rated {
 		row.PerLoop.Head = new(rounded(c.rate.rate()))
@@ -325,7 +328,7 @@ func pooled(list []measure) (added int64, loops float64) {
 	return added, loops
 }
 
-// mostClasses bounds the classes of a row.
+// mostClasses is the maximum number of classes in a row.
 const mostClasses = 20
 
 func classCounts(base, head *Place) []comparison.ClassCounts {
@@ -361,7 +364,8 @@ func classCounts(base, head *Place) []comparison.ClassCounts {
 	return out[:min(len(out), mostClasses)]
 }
 
-// status returns how the place compares with the base, and why.
+// status returns the result of comparing the place with the base, and the
+// reason for it.
 func (c *contrast) status(moved bool) (comparison.Status, string) {
 	switch {
 	case c.absent >= fewestBase:
@@ -401,8 +405,8 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 }
 
 // missingLately returns how many of the newest base runs lack a place that all
-// earlier runs have: the leak was fixed, and head has it again. It returns 0 if
-// that cannot be determined.
+// earlier runs contain. In that case the leak was fixed and has returned in
+// head. It returns 0 if this cannot be determined.
 func (c *contrast) missingLately() int {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -415,7 +419,7 @@ func (c *contrast) missingLately() int {
 }
 
 // unseen returns the status of a place that is in no base run, or in none of
-// the newest; where names these runs.
+// the newest ones; where names these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -445,22 +449,22 @@ func noneOf(n int) string {
 	return fmt.Sprintf("none of %d base runs", n)
 }
 
-// widened finds a class whose objects accumulate and that no base run has at
-// this place.
+// widened returns a class whose objects accumulate and that is not at this
+// place in any base run.
 func (c *contrast) widened() (string, bool) {
 	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
 		counts := c.head.Classes[class]
 		in := &Place{Counts: counts}
 		last, _ := in.last()
-		// A leak that a check finds is proved by the check.
+		// A leak that a check finds is proved by that check.
 		if !in.accumulates(c.series) && (len(c.head.Checks) == 0 || last == 0) {
 			continue
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
 			place := b.place(c.head.Type, c.key)
-			// A place without classes, such as that of a report of LeakCanary,
-			// hides which classes it has.
+			// A place without classes, for example from a LeakCanary report,
+			// does not show which classes it contains.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
 		if !known && c.loads(class) {
@@ -473,8 +477,8 @@ func (c *contrast) widened() (string, bool) {
 	return strings.Join(added, " or "), len(added) > c.renamed()
 }
 
-// widening returns the place with only those classes that no base run has
-// there.
+// widening returns the place with only those classes that are not there in any
+// base run.
 func (c *contrast) widening() *Place {
 	out := *c.head
 	out.Classes = maps.Clone(out.Classes)
@@ -486,9 +490,9 @@ func (c *contrast) widening() *Place {
 	return &out
 }
 
-// renamed returns how many classes of this place may have another name now: the
-// base has them, and head has not loaded them. Each of them excuses one class
-// that the base has not loaded.
+// renamed returns how many classes of this place may have a new name in head:
+// those that the base has at this place and that head has not loaded. Each of
+// them excuses one class that the base has not loaded.
 func (c *contrast) renamed() (n int) {
 	for old := range c.newest().Classes {
 		if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
@@ -498,18 +502,19 @@ func (c *contrast) renamed() (n int) {
 	return n
 }
 
-// replaced reports whether the class that leaks may be a class of the base
-// under another name.
+// replaced reports whether the leaking class may be a class of the base under a
+// new name.
 func (c *contrast) replaced() bool {
 	before, now := c.newest(), c.head
 	return c.pair.head.Loaded != "" && len(before.Classes) > 0 && len(now.Classes) > 0 &&
 		before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
 }
 
-// grown reports whether each loop leaves more objects than in the base runs. By
-// the exact conditional test of two Poisson rates (Przyborowski and Wilenski,
-// Biometrika 31, 1940) there must be more, and by a quarter more than in every
-// base run; or by half an object if all base runs left the same number.
+// grown reports whether each loop leaves more objects than in the base runs.
+// There must be more by the exact conditional test of two Poisson rates
+// (Przyborowski and Wilenski, Biometrika 31, 1940), and also a quarter more
+// than in every base run. If all base runs left the same number, half an object
+// more is enough.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -537,7 +542,7 @@ func (c *contrast) grown() (string, bool) {
 		return "", false
 	}
 	added, loops := pooled(c.rates)
-	if added < 0 { // objects come and go: a run that lost some could just as well have gained some
+	if added < 0 { // objects come and go: a run that lost some might just as well have gained some
 		added = 0
 		for _, m := range c.rates {
 			added += max(m.added, -m.added)
@@ -550,10 +555,10 @@ func (c *contrast) grown() (string, bool) {
 	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
 }
 
-// shifted reports whether other places have lost half as many objects of the
-// same classes as this place has gained: these are the same objects, held by
-// something else. In an app in use, the queue of a pool holds what the pool has
-// not processed yet.
+// shifted reports whether other places have lost at least half as many objects
+// of the same classes as this place has gained. These are probably the same
+// objects, held by another reference. In an app in use, for example, the queue
+// of a pool holds objects that the pool has not processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {
 		return false
@@ -593,7 +598,8 @@ func number(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// heavier reports whether one object retains more than in every base run.
+// heavier reports whether one object retains more memory than in every base
+// run.
 func (c *contrast) heavier() (string, bool) {
 	if c.sized < fewestBase || !c.eachOK || c.head.Type != TypeLeak {
 		return "", false
@@ -630,7 +636,7 @@ func (c *contrast) shrunk() (string, bool) {
 	return rates, p < alpha/float64(max(c.compared, 1))
 }
 
-// uncertainty returns why a known place could not be judged.
+// uncertainty returns the reason why a known place could not be judged.
 func (c *contrast) uncertainty() string {
 	switch {
 	case !c.rated:
@@ -644,7 +650,7 @@ func (c *contrast) uncertainty() string {
 
 func count(n int, one, many string) string { return text.Count(n, one, many) }
 
-// evidence describes what shows the place in head.
+// evidence describes the measurements that show the place in head.
 func (c *contrast) evidence() string {
 	h, s := c.head, c.series
 	switch {
@@ -670,8 +676,8 @@ func (c *contrast) evidence() string {
 	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.Exposure), settled)
 }
 
-// movedFrom finds leaks of head that are leaks of the base and are now held by
-// something else. It returns the keys in the base by the keys in head.
+// movedFrom finds leaks of the base that are held by another reference in head.
+// It returns a map from the keys in head to the keys in the base.
 func (p *pair) movedFrom() map[string]string {
 	out := map[string]string{}
 	bases := p.withSeries(TypeLeak)
@@ -689,8 +695,8 @@ func (p *pair) movedFrom() map[string]string {
 		all = append(all, b.Heap)
 	}
 	common := commonExposure(all...)
-	// For each missing leak, the newest run that has it is used; a rare leak
-	// may only be in an older run.
+	// For each missing leak, use the newest run that contains it: a rare leak
+	// may be only in an older run.
 	var gone, added []analysis.SummaryLeak
 	seen := map[string]bool{}
 	for _, b := range bases {
@@ -712,7 +718,7 @@ func (p *pair) movedFrom() map[string]string {
 	return out
 }
 
-// summary returns a leak after the given number of loops.
+// summary returns the row of a leak after the given number of loops.
 func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
 	l := analysis.SummaryLeak{
@@ -730,7 +736,7 @@ func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	return l
 }
 
-// gone adds the places that most base runs have and head does not have.
+// gone adds rows for the places that are in most base runs but not in head.
 func (p *pair) gone(met map[string]bool) {
 	if len(p.head.Heap.Exposure) == 0 || !p.comparable() {
 		return
@@ -745,7 +751,7 @@ func (p *pair) gone(met map[string]bool) {
 			}
 			times[id]++
 			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
-				continue // add it once: when the count reaches half of the runs
+				continue // add the row only once: when the count reaches half of the runs
 			}
 			c := &contrast{
 				pair: p,
@@ -756,7 +762,7 @@ func (p *pair) gone(met map[string]bool) {
 			}
 			c.measure()
 			if c.missingLately() > 0 {
-				continue // the base has lost it, not this run
+				continue // the leak disappeared in the base, not in this run
 			}
 			r := p.describe(c.head)
 			r.Class, r.Unit = l.leaking(), p.unit(c.series)
@@ -768,7 +774,7 @@ func (p *pair) gone(met map[string]bool) {
 	}
 }
 
-// sight adds to a row when its place was first seen.
+// sight adds the first sighting of a place to its row.
 func (p *pair) sight(row *comparison.Row, key string) {
 	if row.Status == comparison.New || row.Status == comparison.Present {
 		return
@@ -778,8 +784,9 @@ func (p *pair) sight(row *comparison.Row, key string) {
 	}
 }
 
-// accept marks a row that matches an entry of the accepted leaks. A new class
-// held by a reference that is accepted by its key counts as another leak.
+// accept marks a row that matches an entry of the accepted leaks. If the entry
+// accepts a reference by its key, a new class held by that reference counts as
+// another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
 	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
 		return
@@ -810,7 +817,7 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep also compares the leaks that the base runs have with the pinned
+// creep also compares the leaks that the base runs contain with the pinned
 // release.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
@@ -829,7 +836,7 @@ func (p *pair) creep(row *comparison.Row, c *contrast) {
 	}
 }
 
-// measures adds what grows with each loop of a trip.
+// measures adds rows for everything that grows with each loop of a trip.
 func (p *pair) measures() {
 	for i := range p.head.Measures {
 		m := &p.head.Measures[i]
@@ -861,8 +868,8 @@ func (m *Measure) evidence() string {
 		number(*m.Upper))
 }
 
-// measureStatus compares the growth of a measure with its growth in the base
-// runs.
+// measureStatus returns the result of comparing the growth of a measure with
+// its growth in the base runs.
 func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, string) {
 	most, grew, known, tripped := math.Inf(-1), 0, 0, 0
 	for _, b := range p.base {
@@ -897,7 +904,8 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	return comparison.Known, ""
 }
 
-// trend adds the growth of the process over time if it is a leak.
+// trend adds a row for the growth of the process over time if this growth is a
+// leak.
 func (p *pair) trend() {
 	t := p.head.Trend
 	if t == nil || t.Gate != "leak" || p.head.Explained {

@@ -20,8 +20,8 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 	return func(in *Input) { in.Rules = []Rule{rule} }
 }
 
-// A baseline that contains only the run itself counts as empty, not as a
-// baseline of another kind.
+// A baseline that contains only the run itself counts as empty. Its runs are
+// not reported as runs of another kind.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
 	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
@@ -58,8 +58,8 @@ func TestCreepOfAnotherSubject(t *testing.T) {
 	}
 }
 
-// Objects counted per life, or per event, are not compared with objects counted
-// per loop.
+// Numbers of objects per life, or per event, are not compared with numbers of
+// objects per loop.
 func TestOtherUnits(t *testing.T) {
 	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
 	lives.Processes[0].Heap.SeparateLives = true
@@ -73,7 +73,7 @@ func TestOtherUnits(t *testing.T) {
 	}
 }
 
-// An unmeasured rate of the base is not zero.
+// A rate that was not measured in the base does not count as zero.
 func TestUnknownBaseRates(t *testing.T) {
 	var trips, trends []Observation
 	for n := range 3 {
@@ -94,7 +94,7 @@ func TestUnknownBaseRates(t *testing.T) {
 	}
 }
 
-// A rule that requires leaks fails if there are none.
+// A rule that requires a minimum number of leaks fails if there are none.
 func TestRuleAsksForLeaks(t *testing.T) {
 	for rule, fails := range map[string]bool{
 		"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false,
@@ -115,8 +115,8 @@ func TestLimitsOfMeasures(t *testing.T) {
 	}
 }
 
-// If the base branch has already lost a leak, the run is not the reason that it
-// is gone.
+// If a leak had already disappeared from the base branch, the run is not
+// reported as its fix.
 func TestGoneBefore(t *testing.T) {
 	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
 	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))
@@ -127,8 +127,8 @@ func TestGoneBefore(t *testing.T) {
 	}
 }
 
-// An entry that accepts a class does not accept another one held by the same
-// reference.
+// An entry that accepts one class does not accept another class held by the
+// same reference.
 func TestAcceptedClassAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
 	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
@@ -192,7 +192,7 @@ func TestDevicesOfOneModelAreOneRun(t *testing.T) {
 	}
 }
 
-// A published comparison has no serial number.
+// A published comparison contains no serial number.
 func TestPublishedWithoutSerial(t *testing.T) {
 	x, y := observed(9), observed(9)
 	x.Device, y.Device, y.Subject.Model = "serial-1", "serial-2", "Pixel 9"
@@ -219,8 +219,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// A run that could not be judged does not refute a failed run, and the reason
-// why it could not be judged is stated even if no rule fails because of it.
+// A run that could not be judged does not refute a failed run. The reason why
+// it could not be judged is stated even if no rule fails because of it.
 func TestConfirmUnjudged(t *testing.T) {
 	wish, list := leak("wish", "WishScreen", kB, 1, 2, 3), leak("list", "ListScreen", kB, 3, 6, 9)
 	few := judge(runs(3), observed(9, leak("wish", "WishScreen", kB, 1, 2)))
@@ -231,7 +231,7 @@ func TestConfirmUnjudged(t *testing.T) {
 		c.Text != "only one of two runs fails: not confirmed" {
 		t.Errorf("%s %q", c.Verdict, c.Text)
 	}
-	// Whether another process was judged does not matter.
+	// It does not matter whether another process was judged.
 	beside := func(o Observation) Observation {
 		o.Processes = append(o.Processes,
 			Observed{
@@ -257,7 +257,7 @@ func TestConfirmUnjudged(t *testing.T) {
 	}
 }
 
-// A process that none of three base runs has is judged by its deaths, too.
+// If a process is in none of three base runs, its deaths are judged as well.
 func TestDeathsOfNewProcess(t *testing.T) {
 	head := observed(9)
 	head.Processes = append(head.Processes, Observed{Process: "com.shop:new", Deaths: map[string]int{"crash": 2}})
@@ -270,7 +270,7 @@ func TestDeathsOfNewProcess(t *testing.T) {
 }
 
 // If a check finds objects of another class held by a known reference, the
-// check proves the leak by itself.
+// check alone proves the leak.
 func TestWiderByCheck(t *testing.T) {
 	checked := func(p Place) Observation {
 		p.Checks = []string{"opening the list"}
@@ -294,7 +294,7 @@ func TestWiderByCheck(t *testing.T) {
 	}
 }
 
-// Reading a baseline with the maximum number of sightings is fast.
+// A baseline with the maximum number of sightings is read quickly.
 func TestManySightings(t *testing.T) {
 	b := &Baseline{}
 	for i := range maxSeen {

@@ -17,8 +17,8 @@ const kB = 1 << 10
 
 var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// leak returns a place whose objects are of one class and retain the given
-// number of bytes each.
+// leak returns a place with objects of one class, each of which retains the
+// given number of bytes.
 func leak(key, class string, each int64, counts ...int64) Place {
 	p := Place{
 		Type: TypeLeak, Key: key,
@@ -44,7 +44,7 @@ func and(p Place, class string, each int64, counts ...int64) Place {
 	return p
 }
 
-// observed returns a run with dumps after each loop.
+// observed returns a run that took a dump after each loop.
 func observed(n int, places ...Place) Observation {
 	dumps := 4
 	if len(places) > 0 {
@@ -79,7 +79,7 @@ func judge(base []Observation, head Observation, more ...func(*Input)) *comparis
 	return Compare(in)
 }
 
-// rowOf returns the row of a key.
+// rowOf returns the row with the given key.
 func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
 	t.Helper()
 	for _, r := range c.Leaks {
@@ -91,7 +91,8 @@ func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
 	return comparison.Row{}
 }
 
-// The status of one leak, and whether it fails.
+// This table contains cases of one leak, with its status and whether it fails
+// the gate.
 func TestStatus(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	old := leak("k", "ListScreen", 100*kB, 12)
@@ -262,8 +263,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A leak whose objects are now held by something else is the same leak, and its
-// growth is still detected.
+// A leak whose objects are held by another reference than before is the same
+// leak, and its growth is still detected.
 func TestMovedLeak(t *testing.T) {
 	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
 	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
@@ -279,8 +280,8 @@ func TestMovedLeak(t *testing.T) {
 	if row := rowOf(t, heavy, "map"); row.Status != comparison.Heavier || row.MovedFrom != "list" || !row.Fails {
 		t.Errorf("%+v", row)
 	}
-	// If the objects are held by another reference, and are of another class
-	// that the base has never loaded, the report shows both.
+	// If the objects are held by another reference than before, and the base
+	// has never loaded their class, the report shows the old and the new leak.
 	renamed := leak("map", "BasketScreen", 100*kB, 2, 4, 6, 8)
 	renamed.KeyText = []string{"Holder.list", "BasketScreen"}
 	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved ||
@@ -294,8 +295,8 @@ func TestMovedLeak(t *testing.T) {
 	}
 }
 
-// In an app in use, the same objects may be held differently in one run: that
-// is not growth. In dumps of an idle app it is growth.
+// In an app in use, different references may hold the same objects in one run:
+// this is not growth. In dumps of an idle app it is growth.
 func TestShifted(t *testing.T) {
 	in := func(n int, settled bool, a, b []int64) Observation {
 		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))
@@ -426,7 +427,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// other returns base runs of another workload.
+// other returns base runs with another workload.
 func other(workload string) []Observation {
 	out := runs(3)
 	for i := range out {
@@ -435,8 +436,8 @@ func other(workload string) []Observation {
 	return out
 }
 
-// A leak in a process that no base run has counts against the run if there are
-// enough base runs.
+// A leak in a process that is in no base run counts against the run if there
+// are enough base runs.
 func TestNewProcess(t *testing.T) {
 	head := observed(20)
 	head.Processes = append(head.Processes,
@@ -514,8 +515,8 @@ func TestTrends(t *testing.T) {
 	}
 }
 
-// tripped is a run of a trip in which native memory grows by the given number
-// of kB per loop; 0 for no growth.
+// tripped returns a run of a trip in which native memory grows by the given
+// number of kB per loop; 0 means no growth.
 func tripped(n int, rate float64) Observation {
 	o := observed(n)
 	o.Processes[0].Heap = Timeline{}
@@ -632,7 +633,8 @@ func TestRulesOfProcesses(t *testing.T) {
 	}
 }
 
-// A leak that grows a little with each change is compared with a release.
+// A leak that grows a little with each change is compared with a pinned
+// release.
 func TestCreep(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	now := leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
@@ -647,7 +649,7 @@ func TestCreep(t *testing.T) {
 	}
 }
 
-// Runs of another subject are not compared, and the result states why.
+// Runs of another subject are not compared, and the result states the reason.
 func TestSubjects(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	other := runs(3)
@@ -677,7 +679,7 @@ func TestSubjects(t *testing.T) {
 }
 
 // A leak that is in both of two runs of one build is confirmed; a leak that is
-// in only one of them is not.
+// in only one of them is not confirmed.
 func TestConfirm(t *testing.T) {
 	list, wish := leak("list", "ListScreen", kB, 3, 6, 9), leak("wish", "WishScreen", kB, 1, 2, 3)
 	first, again := judge(runs(3), observed(9, list, wish)), judge(runs(3), observed(10, wish))
@@ -698,7 +700,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// The verdict depends only on what was observed: not on the order of runs,
+// The verdict depends only on what was observed, and not on the order of runs,
 // processes or leaks.
 func TestOrderDoesNotMatter(t *testing.T) {
 	base := runs(4, leak("a", "A", kB, 1, 2, 3, 4), leak("b", "B", kB, 2, 4, 6, 8))
@@ -712,8 +714,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The reason of a rule about deaths names the counted reasons if there is more
-// than one, or if the reason differs from the subject of the rule.
+// The reason for a violated rule about deaths names the counted reasons of
+// death if there are several, or if the only one differs from the subject of
+// the rule.
 func TestTextOfDeaths(t *testing.T) {
 	of := func(by map[string]int) Observation {
 		o := observed(9)
@@ -742,9 +745,10 @@ func TestTextOfDeaths(t *testing.T) {
 	}
 }
 
-// The sum of an app's processes fails the gate like a trend, if base runs have
-// the sum and none of the processes leaks by itself. The sum is not a process:
-// it need not be judged or present, and limits of a process do not apply.
+// The sum of an app's processes fails the gate like a trend does, if base runs
+// contain the sum and none of the processes leaks by itself. The sum is not a
+// process: it need not be judged or present, and limits for processes do not
+// apply to it.
 func TestTogether(t *testing.T) {
 	with := func(o Observation, verdict string, explained bool) Observation {
 		o = trending(o, "pass", 1)

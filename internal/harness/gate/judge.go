@@ -14,33 +14,34 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Input is everything that a verdict depends on.
+// Input contains everything on which a verdict depends.
 type Input struct {
 	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
-	// Configured reports whether there is a baseline, which may still be empty.
-	// Without a baseline every proved leak counts.
+	// Configured reports whether a baseline is configured; it may still be
+	// empty. Without a baseline, every proved leak counts.
 	Configured bool
-	// Base holds the runs of the baseline; Pinned holds the runs of a release
-	// that is also compared.
+	// Base contains the runs of the baseline. Pinned contains the runs of a
+	// release with which the run is also compared.
 	Base       []Observation
 	Pinned     []Observation
 	PinnedName string
-	// Window is the number of good runs that are compared; 0 means the default.
+	// Window is the number of good runs to compare with; 0 means the default.
 	Window int
-	// Match lists the optional parts of a subject that must be equal.
+	// Match lists the optional parts of a subject that must match.
 	Match     []string
 	FirstSeen map[SeenKey]comparison.Sighting
 	Accepted  []check.Exception
 	Now       time.Time
 	Rules     []Rule
-	// Informational: rules are reported and never fail. Strict: a process that
-	// could not be judged causes exit code 5. AllowUnjudged: a run in which
-	// nothing could be judged has exit code 0.
+	// If Informational is set, violated rules are reported but never fail the
+	// gate. If Strict is set, a process that could not be judged causes exit
+	// code 5. If AllowUnjudged is set, a run in which nothing could be judged
+	// has exit code 0.
 	Informational, Strict, AllowUnjudged bool
-	// Missing describes evidence that should exist and does not.
+	// Missing describes evidence that should exist but does not.
 	Missing []string
-	// Unjudged lists the devices without a verdict, and why.
+	// Unjudged lists the devices without a verdict and the reasons.
 	Unjudged []string
 	// RunExit is the exit code of the run itself.
 	RunExit int
@@ -49,28 +50,28 @@ type Input struct {
 	Head   comparison.Head
 	Store  string
 	Behind *int
-	// Traces are the traces of the leaks of head.
+	// Traces holds the leak traces of head.
 	Traces   map[TraceKey]Trace
 	Warnings []string
 }
 
-// SeenKey is a place of a process of the subject.
+// SeenKey identifies a place of a process of the subject.
 type SeenKey struct{ Process, What, Key string }
 
-// TraceKey is a leak of a process on a device.
+// TraceKey identifies a leak of a process on a device.
 type TraceKey struct{ Device, Process, Key string }
 
-// Trace is the path to a leak.
+// Trace is the path from a GC root to a leak.
 type Trace struct {
 	Lines    []string
 	HeldBy   string
 	Suspects []comparison.Suspect
 }
 
-// mostRows bounds the leaks of a comparison.
+// mostRows is the maximum number of leaks in a comparison.
 const mostRows = 5000
 
-// Compare judges a run.
+// Compare judges a run and returns the result.
 func Compare(in Input) *comparison.Comparison {
 	j := &judgement{in: &in, out: &comparison.Comparison{
 		Schema: comparison.Schema, Tool: in.Tool, Informational: in.Informational, Head: in.Head,
@@ -95,16 +96,16 @@ func Compare(in Input) *comparison.Comparison {
 type judgement struct {
 	in  *Input
 	out *comparison.Comparison
-	// compared reports whether some process has base runs; unjudged reports
-	// that some process has no verdict.
+	// compared reports whether any process has base runs; unjudged reports
+	// whether any process has no verdict.
 	compared, unjudged bool
 	// lacking lists the processes and devices that have no verdict although
 	// they were present for a long time.
 	lacking []string
 	pairs   []*pair
 	rows    []row
-	// incomparable is why runs of the baseline are not compared; unmatched
-	// lists the devices for which they are not.
+	// incomparable is the reason why runs of the baseline are not compared;
+	// unmatched lists the devices to which it applies.
 	incomparable string
 	unmatched    []string
 }
@@ -130,7 +131,7 @@ func (j *judgement) observe(head *Observation) {
 	j.missingProcesses(head, base)
 }
 
-// baseOf returns the runs that a run is compared with, the newest first: the
+// baseOf returns the runs with which a run is compared, newest first: the
 // newest good runs, and the failed runs since then, whose leaks are excused.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
@@ -155,8 +156,8 @@ func baseOf(all []Observation, head *Observation, match []string, window int) []
 	return out
 }
 
-// describeBase sets what the run is compared with, and why it is not compared
-// if the baseline has only runs of other subjects.
+// describeBase records what the run is compared with. If the baseline contains
+// only runs of other subjects, it records why the run is not compared.
 func (j *judgement) describeBase(head *Observation, base []Observation) {
 	b := &j.out.Base
 	if len(base) > b.Runs {
@@ -184,7 +185,7 @@ func (j *judgement) describeBase(head *Observation, base []Observation) {
 		return
 	}
 	on := ""
-	if len(j.in.Heads) > 1 { // the serial of a device is not published
+	if len(j.in.Heads) > 1 { // the serial number of a device is not published
 		on = " on " + cmp.Or(head.Subject.Model, "a device")
 	}
 	j.incomparable = "different " + strings.Join(closest, ", different ")
@@ -200,8 +201,8 @@ func (j *judgement) warn(format string, args ...any) {
 	j.out.Warnings = append(j.out.Warnings, fmt.Sprintf(format, args...))
 }
 
-// missingProcesses warns of processes that every base run has and the run does
-// not.
+// missingProcesses adds a warning for each process that is in every base run
+// but not in the run.
 func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 	if len(base) == 0 {
 		return
@@ -248,8 +249,8 @@ func (j *judgement) process(p *pair) {
 	j.out.Processes = append(j.out.Processes, row)
 }
 
-// checkNames warns of heap dumps whose leaks cannot be found again because the
-// names in them are not those of the source.
+// checkNames adds a warning for heap dumps whose leaks cannot be found again
+// because their names are not the source names.
 func (j *judgement) checkNames(p *pair) {
 	other := 0
 	for _, b := range p.base {
@@ -274,7 +275,8 @@ func (o *Observed) judged() bool {
 	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend.decided()
 }
 
-// expiredRule names the rule that every acceptance has an expiry date.
+// expiredRule is the name of the rule that every acceptance must have an expiry
+// date in the future.
 const expiredRule = "accepted: until"
 
 // apply adds a reason for each violated rule.
@@ -304,9 +306,9 @@ func (j *judgement) apply() {
 
 func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.Reasons, r) }
 
-// applyGate applies a rule to the verdicts of the run on its processes. A
-// verdict that base runs have as well is excused. If there is a baseline, leaks
-// that dumps show have their own rules; without a baseline they decide the
+// applyGate applies a rule to the run's verdicts on its processes. A verdict
+// that base runs share is excused. If there is a baseline, separate rules apply
+// to leaks that dumps show; without a baseline, such leaks determine the
 // verdict on the process.
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
@@ -326,8 +328,8 @@ func (j *judgement) applyGate(r *Rule) {
 	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
 }
 
-// excused reports whether base runs have such a verdict as well, or whether
-// there are too few base runs.
+// excused reports whether base runs have the same verdict, or whether there are
+// too few base runs.
 func (j *judgement) excused(r *Rule, p *pair) bool {
 	if !j.in.Configured {
 		return false
@@ -343,7 +345,7 @@ func (j *judgement) excused(r *Rule, p *pair) bool {
 	})
 }
 
-// failTrend marks the row of a trend as a reason for failing.
+// failTrend marks the row of a trend as a reason for the failure.
 func (j *judgement) failTrend(p *pair) {
 	for i := range j.rows {
 		if row := &j.rows[i]; row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device {
@@ -352,8 +354,8 @@ func (j *judgement) failTrend(p *pair) {
 	}
 }
 
-// applyDeaths counts the deaths of processes. As many as in a base run are
-// excused.
+// applyDeaths counts the deaths of processes. Up to as many deaths as in a base
+// run are excused.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
 		n := deaths(p.head.Deaths, r.subject)
@@ -386,16 +388,16 @@ func (j *judgement) applyDeaths(r *Rule) {
 // them.
 const SurvivedANR = "survived_anr"
 
-// summed are the reasons that a rule about one subject counts together. An
-// uncaught OutOfMemoryError is both a crash, from the user's point of view, and
-// a death caused by memory.
+// summed maps the subject of a rule to the reasons that are counted together.
+// An uncaught OutOfMemoryError is both a crash, from the user's point of view,
+// and a death caused by memory.
 var summed = map[string][]string{
 	"memory": {"memory", "out_of_memory", "memory_limiter", "anomaly", "low_memory"},
 	"crash":  {"crash", "out_of_memory"},
 	"anr":    {"anr", SurvivedANR},
 }
 
-// deaths counts the deaths that a rule is about.
+// deaths returns the number of deaths to which a rule applies.
 func deaths(by map[string]int, subject string) int {
 	n := 0
 	for reason, count := range by {
@@ -406,7 +408,7 @@ func deaths(by map[string]int, subject string) int {
 	return n
 }
 
-// counts reports whether a rule about a subject counts a reason.
+// counts reports whether a rule with the given subject counts a reason.
 func counts(subject, reason string) bool {
 	if subject == "any" {
 		return reason != SurvivedANR
@@ -417,8 +419,8 @@ func counts(subject, reason string) bool {
 	return subject == reason
 }
 
-// reasonsCounted returns the reasons of the counted deaths; nil if the only
-// reason is the subject itself.
+// reasonsCounted returns the reasons of the counted deaths. It returns nil if
+// the only reason is the subject itself.
 func reasonsCounted(by map[string]int, subject string) map[string]int {
 	out := map[string]int{}
 	for reason, n := range by {
@@ -432,12 +434,12 @@ func reasonsCounted(by map[string]int, subject string) map[string]int {
 	return out
 }
 
-// applySlope applies a limit to the growth over time. Unknown growth does not
-// violate a rule.
+// applySlope applies a limit to the growth over time. If the growth is unknown,
+// the rule is not violated.
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if t == nil || p.head.WholeApp { // the limit applies to a process
+		if t == nil || p.head.WholeApp { // the limit applies only to processes
 			continue
 		}
 		value := map[string]*float64{"rate": t.Rate, "lower95": t.Lower, "upper95": t.Upper}[r.subject]
@@ -473,7 +475,7 @@ func (j *judgement) applyRows(r *Rule) {
 	})
 }
 
-// onBaseBranch reports whether the run is on the base branch, as far as
+// onBaseBranch reports whether the run belongs to the base branch, if the
 // branches are known.
 func (j *judgement) onBaseBranch() bool {
 	head, base := j.in.Head.Branch, j.out.Base.Branch
@@ -486,7 +488,8 @@ func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
-// failLimits fails the leaks to which each loop adds more than the rule allows.
+// failLimits marks as failing the leaks to which each loop adds more than the
+// rule allows.
 func (j *judgement) failLimits(r *Rule) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -505,7 +508,7 @@ func (j *judgement) failLimits(r *Rule) {
 	}
 }
 
-// amount returns what each loop adds to a row, in objects or bytes.
+// amount returns the number of objects or bytes that each loop adds to a row.
 func amount(row *row, of string) float64 {
 	n := *row.PerLoop.Head
 	if of == "bytes" {
@@ -517,8 +520,8 @@ func amount(row *row, of string) float64 {
 	return n
 }
 
-// failCounted fails the rows of a kind if their number violates the rule. A
-// leak that occurs on several devices counts once.
+// failCounted marks the rows of a kind as failing if their number violates the
+// rule. A leak that occurs on several devices counts once.
 func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	found := map[SeenKey]bool{}
 	for i := range j.rows {
@@ -581,7 +584,7 @@ func (j *judgement) conclude() {
 	out.Warnings = append(out.Warnings, j.in.Missing...)
 }
 
-// decide sets the verdict from the present reasons.
+// decide sets the verdict from the current reasons.
 func (j *judgement) decide() {
 	out, in := j.out, j.in
 	fails := len(out.Reasons) > 0
@@ -622,7 +625,7 @@ func (j *judgement) list() {
 	j.out.LeaksOmitted = max(len(j.rows)-mostRows, 0)
 }
 
-// boolean compares two conditions: false is less than true.
+// boolean compares two conditions; false sorts before true.
 func boolean(a, b bool) int {
 	switch {
 	case a == b:
@@ -633,7 +636,7 @@ func boolean(a, b bool) int {
 	return -1
 }
 
-// sentence returns the text of the verdict.
+// sentence returns the verdict as a sentence.
 func (j *judgement) sentence() string {
 	out, in := j.out, j.in
 	known := 0
@@ -688,7 +691,8 @@ func (j *judgement) sentence() string {
 	return strings.Join(parts, "; ")
 }
 
-// unjudgedWhy returns what the first process lacks for a verdict.
+// unjudgedWhy returns what is missing for a verdict on the first process
+// without one.
 func (j *judgement) unjudgedWhy() string {
 	for _, p := range j.pairs {
 		s := p.head.Heap
@@ -707,7 +711,7 @@ func (j *judgement) unjudgedWhy() string {
 	return ""
 }
 
-// uncompared returns why there was nothing to compare with.
+// uncompared returns the reason why there was nothing to compare with.
 func (j *judgement) uncompared() string {
 	switch {
 	case j.incomparable == "" && j.out.Base.Others > 0:
@@ -723,7 +727,7 @@ func (j *judgement) uncompared() string {
 	return "there is no base run to compare with yet"
 }
 
-// failing counts the failures by status.
+// failing returns the number of failures with each status.
 func (j *judgement) failing() string {
 	count := map[comparison.Status]int{}
 	rest, expired, crept := len(j.out.Reasons), 0, 0
@@ -731,7 +735,7 @@ func (j *judgement) failing() string {
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.Type != TypeTrend {
-			if !seen[row.Process+row.Key] { // otherwise several devices have this leak
+			if !seen[row.Process+row.Key] { // otherwise, several devices show this leak
 				count[row.Status]++
 				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
 					count[row.Status]--
@@ -776,7 +780,7 @@ func (j *judgement) failing() string {
 	return strings.Join(parts, ", ")
 }
 
-// present counts the leaks of a run without a base.
+// present returns the number of leaks in a run without a base.
 func (j *judgement) present() string {
 	n, trends := 0, 0
 	for i := range j.rows {
@@ -800,8 +804,8 @@ func (j *judgement) present() string {
 }
 
 // Confirm compares a failed run with its repetition. The result fails only for
-// what both runs show. If the first run could not judge a process, it does not
-// refute what the repetition shows about this process.
+// findings in both runs. If the first run could not judge a process, it does
+// not refute the repetition's findings about this process.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
 	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {
@@ -844,7 +848,7 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	return &out
 }
 
-// judgedIn reports whether a process could be judged in a run, on some device.
+// judgedIn reports whether a process could be judged on any device of a run.
 func judgedIn(c *comparison.Comparison, process string) bool {
 	return slices.ContainsFunc(c.Processes,
 		func(p comparison.ProcessRow) bool { return p.Process == process && p.Judged })

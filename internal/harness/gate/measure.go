@@ -6,17 +6,16 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// measure is the number of objects that each loop of one run leaked at one
-// place.
+// measure describes how many objects each loop of one run leaked at one place.
 type measure struct {
-	// added is how many more objects there are at the end than at the first
-	// moment; exposure is the number of loops between them.
+	// added is the difference between the numbers of objects at the last and
+	// the first moment; exposure is the number of loops between these moments.
 	added    int64
 	exposure float64
-	// steady is the rate without the interval that added the most, so that
-	// neither one burst nor objects in flight at the last moment can raise it.
+	// steady is the rate without the interval that added the most, so neither a
+	// single burst nor objects in flight at the last moment can raise it.
 	steady float64
-	// even: every interval added the same number of objects per loop.
+	// even means that every interval added the same number of objects per loop.
 	even bool
 }
 
@@ -28,8 +27,8 @@ func (m measure) rate() float64 {
 	return float64(m.added) / m.exposure
 }
 
-// measured returns the measure of a place in a series. It accepts a missing
-// place (nil). ok is false if the series has fewer than two moments.
+// measured returns the measure of a place in a series. A nil place means that
+// the place is missing. ok is false if the series has fewer than two moments.
 func measured(p *Place, s Timeline) (m measure, ok bool) {
 	m.exposure = s.exposure()
 	if m.exposure == 0 {
@@ -55,8 +54,8 @@ func measured(p *Place, s Timeline) (m measure, ok bool) {
 	return m, true
 }
 
-// intervals returns how many objects each interval added, and how many loops it
-// had. Each life counts as an interval of one loop.
+// intervals returns the number of objects that each interval added, and the
+// number of loops in it. Each life counts as an interval of one loop.
 func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 	if s.SeparateLives {
 		loops = make([]float64, len(counts))
@@ -71,16 +70,18 @@ func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 	return added, loops
 }
 
-// enough reports whether a series has as many dumps as a proof of a leak needs.
+// enough reports whether a series has as many dumps as are needed to prove a
+// leak.
 func (s Timeline) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
 
-// accumulates reports whether there are more objects at every moment, with
-// enough moments.
+// accumulates reports whether there are enough moments, with more objects at
+// each than at the one before.
 func (p *Place) accumulates(s Timeline) bool {
 	return !s.SeparateLives && ledger.Proves(p.Counts, s.Settled)
 }
 
-// stays reports whether the objects exist at all moments, with enough moments.
+// stays reports whether there are enough moments and the objects exist at all
+// of them.
 func (p *Place) stays(s Timeline) bool {
 	for _, n := range p.Counts {
 		if n <= 0 {
@@ -90,9 +91,10 @@ func (p *Place) stays(s Timeline) bool {
 	return s.enough()
 }
 
-// each returns what one object retains after at most the given number of loops,
-// and whether it is known. Runs of different length are compared after the same
-// number of loops, because what one object retains may grow.
+// each returns how much memory one object retains after at most the given
+// number of loops, and reports whether this is known. Runs of different lengths
+// are compared after the same number of loops, because an object may retain
+// more and more memory.
 func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -105,8 +107,8 @@ func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 	return bytes, known
 }
 
-// instances returns how many objects there are after at most the given number
-// of loops.
+// instances returns the number of objects after at most the given number of
+// loops.
 func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -117,7 +119,7 @@ func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	return count, bytes
 }
 
-// commonExposure returns the exposure that all of the given series reach.
+// commonExposure returns the exposure that all given series reach.
 func commonExposure(series ...Timeline) float64 {
 	least := math.Inf(1)
 	for _, s := range series {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// loaded sets which classes of the app a run has loaded.
+// loaded sets the classes of the app that a run has loaded.
 func loaded(o Observation, classes ...string) Observation {
 	o.Processes[0].Loaded = NewClassSet(classes)
 	return o
@@ -18,9 +18,9 @@ func named(o Observation, names string) Observation {
 	return o
 }
 
-// A class of the base that head no longer has may have another name in head. It
-// excuses exactly one class that the base does not have, and the report shows
-// the excused class.
+// If head no longer contains a class of the base, the class may have a new name
+// in head. It excuses exactly one class that the base does not contain, and the
+// report shows the excused class.
 func TestRenamedClass(t *testing.T) {
 	list := leak("k", "ListScreen", 10, 3, 6, 9)
 	catalog := leak("k", "CatalogScreen", 10, 3, 6, 9)
@@ -66,8 +66,8 @@ func TestRenamedClass(t *testing.T) {
 	}
 }
 
-// Base runs with other names are not compared, and do not prevent a comparison
-// with the base runs that have the names of the source.
+// Base runs with other names are not compared. They do not prevent a comparison
+// with the base runs that have source names.
 func TestObfuscatedBase(t *testing.T) {
 	list, other := leak("k", "ListScreen", 10, 3, 6, 9), leak("a", "a", 10, 3, 6, 9)
 	strange := named(observed(4, other), "obfuscated")
@@ -82,7 +82,7 @@ func TestObfuscatedBase(t *testing.T) {
 		t.Errorf("%s: %+v, %q", c.Verdict, c.Leaks, c.Warnings)
 	}
 	// A pinned release is often obfuscated: different names do not mean that a
-	// leak was added gradually.
+	// leak has grown gradually.
 	c = judge(runs(3, list), observed(9, list),
 		func(in *Input) { in.Pinned, in.PinnedName = []Observation{strange}, "4.1" })
 	if c.Verdict != comparison.Pass || c.Leaks[0].Pinned != "" {

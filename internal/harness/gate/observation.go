@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// Observation is what one run on one device shows, as far as other runs can be
-// compared with it.
+// Observation is what one run on one device shows, to the extent that it can be
+// compared with other runs.
 type Observation struct {
-	// Device is the serial of the device, which is not stored in a baseline.
+	// Device is the serial number of the device, which is not stored in a
+	// baseline.
 	Device  string  `json:"-"`
 	Subject Testbed `json:"subject"`
-	// Twin numbers the devices of one run that have the same subject, from 0.
+	// Twin numbers the devices of one run that share a subject, starting at 0.
 	Twin   int    `json:"twin,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`
@@ -24,15 +25,15 @@ type Observation struct {
 	PullRequest int       `json:"pull_request,omitempty"`
 	Started     time.Time `json:"started"`
 	Tool        string    `json:"tool,omitempty"`
-	// Failed runs violated a rule when they were added: they only excuse the
-	// leaks that they show.
+	// Failed means that the run violated a rule when it was added: it only
+	// excuses the leaks that it shows.
 	Failed bool `json:"failed,omitempty"`
 	// Unit is the unit of exposure: UnitLoop or UnitEvent.
 	Unit      string     `json:"unit"`
 	Processes []Observed `json:"processes"`
 }
 
-// The units of exposure.
+// These are the units of exposure.
 const (
 	UnitLoop  = "loop"
 	UnitEvent = "event"
@@ -40,11 +41,12 @@ const (
 	UnitRun   = "run"
 )
 
-// Testbed is what makes two runs comparable.
+// Testbed describes what must match for two runs to be comparable.
 type Testbed struct {
 	App     string `json:"app"`
 	Variant string `json:"variant,omitempty"`
-	// Test names the suite or test; "" for a workload that identifies itself.
+	// Test is the name of the suite or test; "" for a workload that identifies
+	// itself.
 	Test string `json:"test,omitempty"`
 	// Workload is the digest of the workload; Marks is the digest of the marks
 	// that it sets.
@@ -55,7 +57,8 @@ type Testbed struct {
 	ABI      string `json:"abi,omitempty"`
 }
 
-// The parts of a subject that a configuration may exclude from the comparison.
+// These are the parts of a subject that a configuration may exclude from the
+// comparison.
 const (
 	MatchVariant = "variant"
 	MatchAPI     = "api"
@@ -63,11 +66,11 @@ const (
 	MatchModel   = "model"
 )
 
-// MatchAll returns all parts, which are compared unless a configuration says
-// otherwise.
+// MatchAll returns all optional parts; they are compared unless a configuration
+// says otherwise.
 func MatchAll() []string { return []string{MatchVariant, MatchAPI, MatchABI, MatchModel} }
 
-// narrowed returns the subject with only the optional parts that must match.
+// narrowed returns the subject without the optional parts that need not match.
 func (s Testbed) narrowed(match []string) Testbed {
 	if !slices.Contains(match, MatchVariant) {
 		s.Variant = ""
@@ -84,8 +87,8 @@ func (s Testbed) narrowed(match []string) Testbed {
 	return s
 }
 
-// Differences names the parts in which two subjects differ, among those that
-// must match.
+// Differences returns the names of the parts in which two subjects differ,
+// among those that must match.
 func (s Testbed) Differences(o Testbed, match []string) []string {
 	a, b := s.narrowed(match), o.narrowed(match)
 	var out []string
@@ -111,53 +114,54 @@ type Observed struct {
 	// Names is the origin of the names in the heap dumps: source, mapping,
 	// obfuscated or other_mapping.
 	Names string `json:"names,omitempty"`
-	// Heap holds its heap dumps; Snapshots holds the times at which threads,
-	// native memory and graphics were counted.
+	// Heap contains the heap dumps of the process. Snapshots contains the times
+	// at which threads, native memory and graphics were counted.
 	Heap      Timeline `json:"heap"`
 	Snapshots Timeline `json:"snapshots"`
-	// Reachable is the reachable heap in bytes at each dump.
+	// Reachable is the size of the reachable heap in bytes at each dump.
 	Reachable []int64 `json:"reachable_bytes,omitempty"`
 	Places    []Place `json:"leaks"`
-	// Undecided is why there may be leaks that are not in Places.
+	// Undecided is the reason why there may be leaks that are not in Places.
 	Undecided string `json:"undecided,omitempty"`
-	// Loaded has the classes of the app that were loaded.
+	// Loaded contains the classes of the app that were loaded.
 	Loaded ClassSet `json:"loaded,omitempty"`
-	// Measures are those of a trip, which repeats a scenario; nil if there was
-	// none.
+	// Measures are the measures of a trip, which repeats a scenario; nil if
+	// there was no trip.
 	Measures []Measure `json:"measures,omitempty"`
-	// Trend is the verdict on its memory over time; nil if there is none.
+	// Trend is the verdict on the memory of the process over time; nil if there
+	// is none.
 	Trend *TrendVerdict `json:"trend,omitempty"`
 	// Deaths counts the deaths of the process by reason: memory, crash,
 	// native_crash, anr, kill, exit, reboot, unknown.
 	Deaths map[string]int `json:"deaths,omitempty"`
-	// Checked reports whether checks of specs have judged the process.
+	// Checked reports whether checks of specs have produced a verdict on the
+	// process.
 	Checked bool `json:"checked,omitempty"`
-	// Gate and Reason are the verdict of the run on the process.
+	// Gate and Reason are the run's verdict on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Together marks an entry for all processes of an app together, whose
-	// Process is not a process name. Explained reports whether one of them
-	// leaks by itself; in that case the sum is only used as a base for later
-	// runs.
+	// Process is not the name of a process. Explained reports whether one of
+	// these processes leaks by itself. If so, the sum is only used as a base
+	// for later runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
-	// Unjudged is why the run itself has no verdict on the process; "" if it
-	// has one. It is not part of a baseline.
+	// Unjudged is the reason why the run itself has no verdict on the process;
+	// "" if it has one. It is not part of a baseline.
 	Unjudged string `json:"-"`
 }
 
-// Timeline has the times at which something was counted.
+// Timeline describes the moments at which something was counted.
 type Timeline struct {
-	// Exposure is the exposure at each time: how many loops were done, or
-	// events sent.
+	// Exposure is the number of loops done, or events sent, before each moment.
 	Exposure []float64 `json:"exposure"`
-	// Settled reports whether the app was idle before each time.
+	// Settled reports whether the app was idle before each moment.
 	Settled bool `json:"settled,omitempty"`
-	// Lives: each moment belongs to a different life of the process.
+	// Lives means that each moment belongs to a different life of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 
-// exposure returns how many loops lie between the first moment and the last.
+// exposure returns the number of loops between the first and the last moment.
 func (s Timeline) exposure() float64 {
 	switch n := len(s.Exposure); {
 	case s.SeparateLives:
@@ -169,55 +173,56 @@ func (s Timeline) exposure() float64 {
 	}
 }
 
-// The kinds of places.
+// These are the kinds of places.
 const (
 	TypeLeak     = "leak"
 	TypeThreads  = "threads"
 	TypeNative   = "native"
 	TypeGraphics = "graphics"
 	TypeTrend    = "trend"
-	// TypeMeasure is a number that a trip has read after its loops.
+	// TypeMeasure is the type of a number that a trip reads after its loops.
 	TypeMeasure = "measure"
 )
 
-// Measure is a number that was read after every few loops of a trip: threads,
-// files, memory of a kind, or the objects of a place that grows.
+// Measure is a number that was read after every few loops of a trip: of
+// threads, of files, of memory of one kind, or of the objects at a place that
+// grows.
 type Measure struct {
-	// Key identifies it, such as "native_heap" or the key of a place; Name is
-	// its name in reports.
+	// Key identifies the measure, such as "native_heap" or the key of a place.
+	// Name is its name in reports.
 	Key  string `json:"key"`
 	Name string `json:"name"`
-	// Unit is kB or count.
+	// Unit is "kB" or "count".
 	Unit string `json:"unit"`
-	// PerLoop is the rate; Lower and Upper are its bounds with 95 % confidence;
-	// nil if unknown.
+	// PerLoop is the growth rate. Lower and Upper are the bounds of its 95 %
+	// confidence interval; nil if unknown.
 	PerLoop *float64 `json:"per_loop"`
 	Lower   *float64 `json:"lower"`
 	Upper   *float64 `json:"upper"`
-	// Grows reports whether the trip has proved its growth.
+	// Grows reports whether the trip has proved that the measure grows.
 	Grows bool `json:"grows"`
 }
 
-// Place is a place at which objects of a process leak, or another thing that
-// grows, counted at each moment of its series.
+// Place is a place at which objects of a process leak, or anything else that
+// grows. It is counted at each moment of its series.
 type Place struct {
 	Type string `json:"type"`
-	// Key is the same in every build.
+	// Key is the same for every build.
 	Key string `json:"key"`
 	Description
 	Counts []int64 `json:"counts"`
 	Bytes  []int64 `json:"bytes"`
-	// Classes counts the objects of each class at each moment.
+	// Classes holds the number of objects of each class at each moment.
 	Classes map[string][]int64 `json:"classes,omitempty"`
-	// Checks names the specs in which the leak was found, if specs were checked
-	// one by one.
+	// Checks contains the names of the specs in which the leak was found, if
+	// specs were checked one by one.
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Description is how a place is described in reports.
+// Description describes a place in reports.
 type Description struct {
-	// Class is the class of most of the objects; HeldBy is the reference that
-	// holds them.
+	// Class is the class of most objects; HeldBy is the reference that holds
+	// them.
 	Class        string   `json:"class,omitempty"`
 	HeldBy       string   `json:"held_by,omitempty"`
 	KeyText      []string `json:"key_text,omitempty"`
@@ -225,8 +230,8 @@ type Description struct {
 	Library      bool     `json:"library,omitempty"`
 }
 
-// last returns how many objects there are at the end, and how much these
-// objects retain.
+// last returns the number of objects at the last moment and the memory that
+// they retain.
 func (p *Place) last() (count, bytes int64) {
 	if n := len(p.Counts); n > 0 {
 		count = p.Counts[n-1]
@@ -237,7 +242,7 @@ func (p *Place) last() (count, bytes int64) {
 	return count, bytes
 }
 
-// leaking returns the class of most of the objects at the end.
+// leaking returns the class of most objects at the last moment.
 func (p *Place) leaking() string {
 	class, most := p.Class, int64(0)
 	for name, counts := range p.Classes {
@@ -253,11 +258,11 @@ func (p *Place) leaking() string {
 
 // TrendVerdict is the verdict on the memory of a process over time.
 type TrendVerdict struct {
-	// Gate is leak, pass, settled or inconclusive.
+	// Gate is "leak", "pass", "settled" or "inconclusive".
 	Gate string `json:"gate"`
 	Kind string `json:"kind,omitempty"`
-	// Rate is in MB per hour; Lower and Upper are its bounds with 95 %
-	// confidence; nil if unknown.
+	// Rate is in MB per hour. Lower and Upper are the bounds of its 95 %
+	// confidence interval; nil if unknown.
 	Rate  *float64 `json:"rate_mb_per_h"`
 	Lower *float64 `json:"lower_mb_per_h"`
 	Upper *float64 `json:"upper_mb_per_h"`
@@ -266,12 +271,12 @@ type TrendVerdict struct {
 // decided reports whether there is a verdict.
 func (t *TrendVerdict) decided() bool { return t != nil && t.Gate != "" && t.Gate != "inconclusive" }
 
-// ClassSet is a set of class names. It stores 32 bits of each name, as base64
-// of the sorted hashes, so that a baseline stays small. One name in a million
-// is mistaken for a member.
+// ClassSet is a set of class names. It stores a 32-bit hash of each name, as
+// base64 of the sorted hashes, which keeps a baseline small. One name in a
+// million is mistaken for a member.
 type ClassSet string
 
-// NewClassSet returns the set of some names.
+// NewClassSet returns a set of the given names.
 func NewClassSet(names []string) ClassSet {
 	hashes := make([]uint32, len(names))
 	for i, name := range names {
@@ -293,7 +298,7 @@ func has(sets ...ClassSet) func(string) bool {
 	for _, s := range sets {
 		raw, err := base64.StdEncoding.DecodeString(string(s))
 		if err != nil {
-			continue // rejected when it was read
+			continue // invalid sets are rejected when they are read
 		}
 		for ; len(raw) >= 4; raw = raw[4:] {
 			members[binary.BigEndian.Uint32(raw)] = true
@@ -308,7 +313,7 @@ func hash(name string) uint32 {
 	return h.Sum32()
 }
 
-// find returns the process of an observation by name.
+// find returns the process with the given name; nil if there is none.
 func (o *Observation) find(process string) *Observed {
 	for i := range o.Processes {
 		if o.Processes[i].Process == process {
@@ -318,7 +323,7 @@ func (o *Observation) find(process string) *Observed {
 	return nil
 }
 
-// place returns a place of a process by its kind and key.
+// place returns the place with the given kind and key; nil if there is none.
 func (o *Observed) place(what, key string) *Place {
 	if o == nil {
 		return nil
@@ -331,7 +336,7 @@ func (o *Observed) place(what, key string) *Place {
 	return nil
 }
 
-// series returns the series in which a kind of place was counted.
+// series returns the series in which places of a kind were counted.
 func (o *Observed) series(what string) Timeline {
 	if what == TypeLeak {
 		return o.Heap
@@ -339,7 +344,7 @@ func (o *Observed) series(what string) Timeline {
 	return o.Snapshots
 }
 
-// newer orders observations, the newest first.
+// newer orders observations, newest first.
 func newer(a, b Observation) int {
 	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Commit, b.Commit))
 }

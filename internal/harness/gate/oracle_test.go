@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// TestStatusOracle decides on random observations according to
-// docs/formats/gate.md, in fractions and without any of the tested code, and
-// requires the same statuses from Compare.
+// TestStatusOracle determines the statuses of random observations from
+// docs/formats/gate.md, using fractions and none of the tested code, and checks
+// that Compare returns the same statuses.
 func TestStatusOracle(t *testing.T) {
 	trials := 5000
 	if recorded.Long() {
@@ -110,23 +110,23 @@ func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 	return base, observe(50, true)
 }
 
-// habit is how a leak behaves in all runs.
+// habit describes how a leak behaves in all runs.
 type habit struct {
 	key, class, other string
-	// rate is how many objects a loop leaves in the base and in head; first is
-	// how many there are at the first mark; each is how much one of them
-	// retains.
+	// rate is the number of objects that a loop leaves in the base and in head,
+	// first is the number of objects at the first mark, and each is the memory
+	// that one of them retains.
 	rate, first, each [2]int64
-	// noise is in how many of a hundred intervals there is one more object;
-	// absent is in how many of a hundred base runs the leak is missing.
+	// noise is the percentage of intervals with one additional object; absent
+	// is the percentage of base runs in which the leak is missing.
 	noise  [2]int
 	absent int
-	// burst: the last interval of head adds many objects. limit: the objects of
-	// head together are 512 KB heavier, or slightly less. swells: an object
-	// retains more the longer a run is.
+	// burst means that the last interval of head adds many objects. limit means
+	// that the objects of head together are 512 KB heavier, or slightly less.
+	// swells means that an object retains more, the longer a run is.
 	burst, limit, swells bool
-	// wider is how many objects of another class a loop leaves, in the base and
-	// in head.
+	// wider is the number of objects of another class that a loop leaves in the
+	// base and in head.
 	wider [2]int64
 }
 
@@ -144,7 +144,7 @@ func newHabit(random *rand.Rand, i int) habit {
 	return h
 }
 
-// place returns the leak in one run; false if the run does not have it.
+// place returns the leak in one run, and false if the run does not contain it.
 func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	side := 0
 	if head {
@@ -172,7 +172,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 		each = h.each[0] + 512<<10/(n+m)
 	}
 	p := leak(h.key, h.class, each, counts...)
-	p.KeyText = []string{h.key, h.class, "field"} // no two differ in only one line
+	p.KeyText = []string{h.key, h.class, "field"} // no two cases differ in only one line
 	if m > 0 {
 		p = and(p, h.other, each, others...)
 	}
@@ -184,7 +184,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	return p, n+m > 0
 }
 
-// statusByTheDocs returns the status, according to docs/formats/gate.md, of a
+// statusByTheDocs returns the status that docs/formats/gate.md specifies for a
 // leak that did not move.
 func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.Status {
 	heap := head.Processes[0].Heap
@@ -200,8 +200,8 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 			with = append(with, b)
 		}
 	}
-	// A leak that all base runs except the newest three have is new when it
-	// comes back.
+	// A leak that is in all base runs except the newest three is new when it
+	// returns.
 	back := len(base)-len(with) >= 3 && len(with) > 0
 	for i, b := range base {
 		back = back && (in(b, p.Key) != nil) == (i < len(with))
@@ -238,11 +238,12 @@ func in(o Observation, key string) *Place {
 	return nil
 }
 
-// enoughDumps requires three dumps of an idle app, or five of an app in use.
+// enoughDumps requires three dumps of an idle app, or five dumps of an app in
+// use.
 func enoughDumps(m Timeline) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
-// risesAtEveryMark requires the same number of dumps; in an app in use, each
-// interval must also add at least half of its share.
+// risesAtEveryMark requires as many dumps as enoughDumps. In an app in use,
+// each interval must also add at least half of its share.
 func risesAtEveryMark(counts []int64, m Timeline) bool {
 	if !enoughDumps(m) {
 		return false
@@ -256,8 +257,8 @@ func risesAtEveryMark(counts []int64, m Timeline) bool {
 	return true
 }
 
-// rateOf returns how many objects each loop leaves, in total and in each
-// interval between two marks.
+// rateOf returns the number of objects that each loop leaves, for the whole run
+// and for each interval between two marks.
 func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
 	at := o.Processes[0].Heap.Exposure
 	counts := make([]int64, len(at))
@@ -288,7 +289,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 			script = script && r.Cmp(first) == 0
 		}
 	}
-	// Growth from zero: even a small number of base runs is enough.
+	// For growth from zero, even a small number of base runs is enough.
 	if script && first.Sign() == 0 && head.Unit == UnitLoop && risesAtEveryMark(p.Counts, head.Processes[0].Heap) {
 		return true
 	}
@@ -296,7 +297,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 		return false
 	}
 	rate, intervals, n, l := rateOf(head, p)
-	// The rate without the interval that added most per loop.
+	// This is the rate without the interval that added most per loop.
 	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {
@@ -316,7 +317,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 	return tail(n, n+added, l, loops).Cmp(big.NewRat(1, 1000*int64(len(head.Processes[0].Places)))) < 0
 }
 
-// tail returns the probability that k or more of n objects fall into l of
+// tail returns the probability that at least k of n objects fall into l of
 // l+rest loops by chance.
 func tail(k, n, l, rest int64) *big.Rat {
 	sum := new(big.Int)
@@ -330,8 +331,8 @@ func tail(k, n, l, rest int64) *big.Rat {
 	return new(big.Rat).SetFrac(sum, power(l+rest, n))
 }
 
-// heavierByTheDocs compares what one object retains after the same number of
-// loops in all runs.
+// heavierByTheDocs compares the memory that one object retains after the same
+// number of loops in all runs.
 func heavierByTheDocs(with []Observation, head Observation, p *Place) bool {
 	if len(with) < 3 {
 		return false

@@ -11,22 +11,23 @@ import (
 // appModel generates runs of one build of an app that leaks in several ways.
 type appModel struct {
 	random *rand.Rand
-	// monkey visits screens at random; a script visits each equally often in
-	// every loop.
+	// monkey means that screens are visited at random; a script visits each
+	// screen equally often in every loop.
 	monkey bool
-	// list is how many screens of the list leak per loop; each is how many
-	// bytes one retains; wish is how many screens of a new kind leak per loop.
+	// list is the number of list screens that leak per loop, each is the number
+	// of bytes that one of them retains, and wish is the number of screens of a
+	// new kind that leak per loop.
 	list, wish int
 	each       int64
 }
 
-// times returns how many times something happens in a loop in which a script
-// does it n times.
+// times returns how many times something happens in a loop if a script does it
+// n times.
 func (w *appModel) times(n int) int64 {
 	if !w.monkey {
 		return int64(n)
 	}
-	// Knuth's method, for the small numbers of a loop.
+	// This is Knuth's method, which suits the small numbers of a loop.
 	limit, p, k := math.Exp(-float64(n)), 1.0, int64(0)
 	for p *= w.random.Float64(); p > limit; p *= w.random.Float64() {
 		k++
@@ -44,7 +45,7 @@ func (w *appModel) run(n, dumps int) Observation {
 			l, b, s = l+w.times(w.list), b+w.times(2), s+w.times(w.wish)
 		}
 		list, bus, wish = append(list, l), append(bus, b), append(wish, s)
-		flight = append(flight, w.random.Int64N(12)) // has not settled
+		flight = append(flight, w.random.Int64N(12)) // the app has not settled
 		cache = append(cache, min(int64(d+1)*5, 16))
 	}
 	o := observed(n, leak("list", "ListScreen", 1, list...), leak("bus", "CartScreen", 37*kB, bus...),
@@ -67,7 +68,7 @@ func (w *appModel) run(n, dumps int) Observation {
 
 // For an unchanged build, at most 1 in 100 comparisons fails, whatever the
 // number of base runs, even if the judged run is one and a half times as long.
-// A change that leaks is found.
+// A change that leaks is detected.
 func TestPower(t *testing.T) {
 	const comparisons = 1000
 	same := appModel{list: 3, each: 124 * kB}
@@ -76,7 +77,7 @@ func TestPower(t *testing.T) {
 		monkey      bool
 		head        appModel
 		base, dumps int
-		least, most int // of the comparisons that fail
+		least, most int // bounds of the comparisons that fail
 		status      comparison.Status
 		key         string
 		longer      int

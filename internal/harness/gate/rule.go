@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Rule is a condition that must hold, such as "new == 0" of leak.per_loop.
+// Rule is a condition that must hold, such as "new == 0" for leak.per_loop.
 type Rule struct {
-	// Path is the key of the configuration; Text is the rule as it was written.
+	// Path is the key in the configuration; Text is the rule as it was written.
 	Path, Text string
 
 	subject string
@@ -34,12 +34,12 @@ const (
 	RuleCreep   = "leak.creep"
 )
 
-// RulePaths returns all paths, in the order of a configuration.
+// RulePaths returns all paths in the order of a configuration.
 func RulePaths() []string {
 	return []string{RuleGate, RuleDeaths, RuleSlope, RulePerLoop, RuleHeavier, RuleWider, RuleNative, RuleCreep}
 }
 
-// DefaultRules returns the rules that apply if a configuration has none.
+// DefaultRules returns the rules that apply if a configuration contains none.
 func DefaultRules() []Rule {
 	var out []Rule
 	for _, r := range [][2]string{
@@ -48,14 +48,14 @@ func DefaultRules() []Rule {
 	} {
 		rule, err := ParseRule(r[0], r[1])
 		if err != nil {
-			panic(err) // a constant, checked by a test
+			panic(err) // the rules are constants, and a test checks them
 		}
 		out = append(out, rule)
 	}
 	return out
 }
 
-// subjects are the allowed subjects of the rules of a path; "" stands for a
+// subjects maps a path to the allowed subjects of its rules; "" stands for a
 // rule that begins with its operator.
 var subjects = map[string][]string{
 	RuleGate: {""}, RuleHeavier: {""}, RuleWider: {""}, RuleCreep: {""},
@@ -65,13 +65,14 @@ var subjects = map[string][]string{
 	RuleNative:  {"grown"}, // two counts cannot show whether something is new
 }
 
-// operators are ordered so that no operator is a prefix of a later one.
+// operators lists the operators in such an order that none is a prefix of a
+// later one.
 var operators = []string{"==", "!=", "<=", ">=", "<", ">"}
 
-// gates are the words allowed in process.gate.
+// gates lists the words that are allowed in process.gate.
 var gates = []string{"leak", "pass", "settled", "inconclusive"}
 
-// ParseRule parses a rule of a path: [SUBJECT] OPERATOR VALUE.
+// ParseRule parses a rule for a path: [SUBJECT] OPERATOR VALUE.
 func ParseRule(path, written string) (Rule, error) {
 	known, ok := subjects[path]
 	if !ok {
@@ -113,7 +114,7 @@ func example(path string) string {
 	}[path]
 }
 
-// value parses what the rule compares with.
+// value parses the value with which the rule compares.
 func (r *Rule) value(word string) error {
 	if r.Path == RuleGate {
 		if !slices.Contains(gates, word) || r.op != "==" && r.op != "!=" {
@@ -139,7 +140,7 @@ func (r *Rule) value(word string) error {
 	return nil
 }
 
-// scaleOf returns the factor of a unit in a rule.
+// scaleOf returns the factor for a unit in a rule.
 func scaleOf(r *Rule, unit string) (float64, bool) {
 	if unit == "" {
 		return 1, true
@@ -182,7 +183,7 @@ func (r *Rule) holds(n float64) bool {
 	}
 }
 
-// allows reports whether the rule holds for the word of a gate.
+// allows reports whether the rule holds for a verdict in process.gate.
 func (r *Rule) allows(gate string) bool { return (gate == r.word) == (r.op == "==") }
 
 // String returns the rule as it is printed in a reason.
