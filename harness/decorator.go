@@ -16,7 +16,7 @@ import (
 )
 
 // Decorator decorates Describe, Context, When, It, DescribeTable and Entry. It
-// does not change names or labels.
+// does not change the names or labels of nodes.
 type Decorator []any
 
 // CheckOption selects what a check examines.
@@ -41,33 +41,32 @@ func newCheckSettings(opts []CheckOption) *checkSettings {
 	return s
 }
 
-// Heap dumps the heap after the body even if no object counts grew. It finds
-// leaks of objects that dumpsys does not count. It takes one heap dump for each
-// spec.
+// Heap dumps the heap after the body even if no object counts grew. This also
+// finds leaks of objects that dumpsys does not count. It costs one heap dump
+// per spec.
 func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
 
-// Trend judges the memory of the spec, which must last for at least 30 minutes:
-// a shorter spec is inconclusive.
+// Trend judges the memory growth within the spec, which must last for at least
+// 30 minutes; a shorter spec is inconclusive.
 func Trend() CheckOption { return checkOption(func(s *checkSettings) { s.trend = true }) }
 
-// Live fails a spec in which a process was LEAKING at any time, by its samples
-// within the spec.
+// Live fails a spec if its samples show that a process was LEAKING at any time.
 func Live() CheckOption { return checkOption(func(s *checkSettings) { s.live = true }) }
 
-// Of limits the check to some of the watched processes, by names or patterns;
-// by default all are checked.
+// Of limits the check to those watched processes whose names match the given
+// names or patterns. By default all are checked.
 func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }
 
-// Check checks for objects that each spec leaks.
+// Check checks which objects each spec leaks.
 //
 // Activities, Views, ViewRootImpl and AppContexts are counted right before the
 // body and right after it, before any teardown. If the counts grew, the app is
 // left alone until it has settled, the objects are counted again, and the heap
-// is dumped. The spec fails if the dump has objects that should be gone, are
-// still held, and were not in the previous dump. Objects that are open and in
-// use do not fail the spec.
+// is dumped. The spec fails if the dump contains objects that should be gone,
+// are still held, and were not in the previous dump. Objects that are open and
+// in use do not fail the spec.
 func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	s := newCheckSettings(opts)
 	s.location = caller()
@@ -76,9 +75,9 @@ func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	return d
 }
 
-// Known accepts a leak in the specs that it decorates until the end of a day;
-// other leaks still fail. Reason and owner are in every report. After that day
-// the spec fails, whether or not the leak still exists.
+// Known accepts a leak in the specs that it decorates until the end of the
+// given day; other leaks still fail. The reason and the owner appear in every
+// report. After that day the spec fails, whether or not the leak still exists.
 func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
 	e := monitor.Exception{Reason: reason, Owner: owner, Until: time.Time(until)}
 	id(&e)
@@ -88,7 +87,8 @@ func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
 	return l.around(func(_ context.Context, spec *spec) { spec.accept(e) })
 }
 
-// Skip does not check the specs that it decorates, and reports the reason.
+// Skip excludes the specs that it decorates from checking, and reports the
+// reason.
 func (l *Leaks) Skip(reason string) Decorator {
 	if strings.TrimSpace(reason) == "" {
 		panic(fmt.Sprintf("harness.Skip at %s: write a reason", caller()))
@@ -96,18 +96,18 @@ func (l *Leaks) Skip(reason string) Decorator {
 	return l.around(func(_ context.Context, spec *spec) { spec.skipped = reason })
 }
 
-// Identity names a leak.
+// Identity identifies a leak.
 type Identity func(*monitor.Exception)
 
-// Key names a leak by its key, or by at least the first 8 characters of the
-// key, which reports show.
+// Key identifies a leak by its key, or by at least the first 8 characters of
+// the key. Reports show the key.
 func Key(key string) Identity { return func(e *monitor.Exception) { e.Key = key } }
 
-// Class names leaks by the class of the leaking objects, with or without its
-// package.
+// Class identifies leaks by the class of the leaking objects, with or without
+// its package.
 func Class(name string) Identity { return func(e *monitor.Exception) { e.Class = name } }
 
-// Held names leaks by a reference on their path from the GC root, such as
+// Held identifies leaks by a reference on their path from the GC root, such as
 // "ScreenTracker.sScreens".
 func Held(reference string) Identity { return func(e *monitor.Exception) { e.Held = reference } }
 
@@ -133,8 +133,8 @@ func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 	}, at)}
 }
 
-// learn records the locations of nodes with a check, so that their specs are
-// prepared outside of their timeouts. It omits table entries: their specs are
+// learn records the locations of nodes with a check, so that their specs can be
+// prepared outside of their timeouts. It skips table entries: their specs are
 // prepared in their first node.
 func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
 	for _, a := range args {
@@ -150,8 +150,8 @@ func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args 
 	return text, args, nil
 }
 
-// expectedCheck returns the check that a spec will probably have, nil if none
-// is known.
+// expectedCheck returns the check that a spec will probably have, or nil if
+// none is known.
 func (l *Leaks) expectedCheck(r ginkgo.SpecReport) *checkSettings {
 	if l.settings.every != nil {
 		return l.settings.every
@@ -164,7 +164,7 @@ func (l *Leaks) expectedCheck(r ginkgo.SpecReport) *checkSettings {
 	return nil
 }
 
-// caller returns FILE:LINE of the first function outside of this package.
+// caller returns the location FILE:LINE from which this package was called.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -179,9 +179,9 @@ func caller() string {
 	}
 }
 
-// withoutHost returns a location for the record of a run, which must not
-// contain directories of this computer: relative to the directory of the
-// package, where Go runs its tests.
+// withoutHost converts a location for the record of a run, which must not
+// contain directories of this computer. The result is relative to the directory
+// of the package, where Go runs its tests.
 func withoutHost(location string) string {
 	dir, err := os.Getwd()
 	if err != nil {

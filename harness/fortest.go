@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ForTest is [Watch] and [Leaks.Check] for one test of go test. It starts
-// immediately and counts objects. When the test is over, it fails the test if
-// the test left anything behind. Cleanups registered after ForTest run before
+// ForTest is [Watch] and [Leaks.Check] for a single test of go test. It starts
+// immediately and counts objects. When the test is over, ForTest fails it if it
+// left anything behind. Cleanups that were registered after ForTest run before
 // the check: register ForTest last, or call it after the app is set up.
 //
 // The Expect of Gomega and the matchers of this package work without Ginkgo.
@@ -70,7 +70,7 @@ func splitOptions(t testing.TB, opts []any) (watch []Option, check []CheckOption
 	return watch, check
 }
 
-// endTest checks a test that is over, and ends the run of the test.
+// endTest checks a test that is over, and ends the test's run.
 func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 	t.Helper()
 	s.stopBackground()

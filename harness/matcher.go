@@ -19,9 +19,9 @@ import (
 type matcher[T any] struct {
 	// match reports whether the value matches, and describes the value.
 	match func(T) (ok bool, words string, err error)
-	// want is the expectation, as in "to be leaking".
+	// want describes the expectation, as in "to be leaking".
 	want string
-	// final reports whether the result cannot change any more; if final is nil,
+	// final reports whether the result can no longer change. If final is nil,
 	// the result can always change.
 	final func(T) bool
 	words string
@@ -39,12 +39,12 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 	return ok, err
 }
 
-// askTime is the real-time limit of a function for a matcher that is not
-// polled.
+// askTime is the real-time limit for a function that is called by a matcher
+// that is not polled.
 const askTime = 30 * time.Second
 
-// valueOf returns the value to match; if it is a function, the result of the
-// function.
+// valueOf returns the value to match. If the value is a function, valueOf
+// returns the result of the function.
 func valueOf[T any](actual any) (T, error) {
 	var none T
 	switch a := actual.(type) {
@@ -87,9 +87,9 @@ func HaveState(want detector.State) types.GomegaMatcher {
 	}}
 }
 
-// HaveSlopeBelow matches a process whose memory certainly grows more slowly
-// than the given rate in MB/h: the upper end of the 95 % interval is below the
-// rate. It is an error if the rate of the process is still unknown.
+// HaveSlopeBelow matches a process whose memory grows more slowly than the
+// given rate in MB/h: the upper end of the 95 % interval is below the rate. If
+// the rate of the process is still unknown, matching fails with an error.
 func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
 	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
@@ -102,7 +102,8 @@ func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 }
 
 // HaveGrowingObjects matches a trip that leaks objects, threads, files or
-// memory with every repetition. It is an error if the trip could not be judged.
+// memory in every repetition. If the trip could not be judged, matching fails
+// with an error.
 func HaveGrowingObjects() types.GomegaMatcher {
 	return &matcher[*Trip]{
 		want: "to grow with every repetition", match: func(t *Trip) (bool, string, error) {
@@ -123,7 +124,7 @@ func tripText(t *Trip) string {
 	return screen(strings.TrimSpace(b.String()))
 }
 
-// HaveLeaks matches a heap dump in which objects of the app leak.
+// HaveLeaks matches a heap dump that contains leaked objects of the app.
 func HaveLeaks() types.GomegaMatcher {
 	return &matcher[*Dump]{
 		want: "to have leaks", final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
@@ -149,7 +150,7 @@ func HaveLeaks() types.GomegaMatcher {
 		}}
 }
 
-// check returns why there is nothing to judge, nil otherwise.
+// check returns the reason why there is nothing to judge, or nil.
 func (d *Dump) check() error {
 	if d == nil || d.Report == nil {
 		return errors.New("judge a heap dump: it is nil; see the error of Dump")
@@ -157,7 +158,8 @@ func (d *Dump) check() error {
 	return nil
 }
 
-// traceOf returns the trace of a leak on separate lines, "" if none exists.
+// traceOf returns the trace of a leak on separate lines, or "" if there is no
+// trace.
 func traceOf(d *Dump, key string) string {
 	for i := range d.Report.Leaks {
 		if d.Report.Leaks[i].Key == key {

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/hub"
 )
 
-// Option is an option of [Watch] or [ForTest]. A YAML file overrides it,
+// Option is an option of [Watch] or [ForTest]. A YAML file overrides options,
 // LEAKGATE_ variables override the file, and flags override everything.
 type Option interface{ apply(*settings) }
 
@@ -23,62 +23,62 @@ type settings struct {
 	every *checkSettings
 }
 
-// Config names a YAML file of leakgate for devices, sampling, detection and
-// diagnostics. The processes in the file override those in the code. Workload
-// and duration may be missing, and are ignored if they are present: the suite
-// is the workload.
+// Config sets the path of a leakgate YAML file for devices, sampling, detection
+// and diagnostics. The processes in the file override those in the code.
+// Workload and duration may be missing and are ignored if present, because the
+// suite is the workload.
 func Config(path string) Option { return option(func(s *settings) { s.Config = path }) }
 
-// Processes adds processes, by names or patterns such as com.shop:*. A pattern
-// that matches no process fails the suite.
+// Processes adds processes to watch, by names or patterns such as com.shop:*. A
+// pattern that matches no process fails the suite.
 func Processes(patterns ...string) Option {
 	return option(func(s *settings) { s.Options.Processes = append(s.Options.Processes, patterns...) })
 }
 
-// Devices chooses some of the attached devices by their serials. If it chooses
-// several, each spec uses one of them.
+// Devices chooses attached devices by their serials. If several are chosen,
+// each spec uses one of them.
 func Devices(serials ...string) Option {
 	return option(func(s *settings) { s.Options.Devices = append(s.Options.Devices, serials...) })
 }
 
 // Artifacts sets the directory in which run directories are created. The
-// default is the directory of Ginkgo's reports if one is set, otherwise
+// default is the directory of Ginkgo's reports if it is set, otherwise
 // leakgate-runs in the directory of the package.
 func Artifacts(dir string) Option { return option(func(s *settings) { s.Artifacts = dir }) }
 
-// Accepted names the reviewed file of leaks that are accepted until a date.
-// Accepted leaks fail neither specs nor the suite; an expired entry fails the
-// suite.
+// Accepted sets the path of the reviewed file of leaks that are accepted until
+// a date. Accepted leaks fail neither specs nor the suite; an expired entry
+// fails the suite.
 func Accepted(path string) Option { return option(func(s *settings) { s.Accepted = path }) }
 
-// EverySpec checks each spec of the suite, decorated or not.
+// EverySpec checks each spec of the suite, whether decorated or not.
 func EverySpec(opts ...CheckOption) Option {
 	return option(func(s *settings) { s.every = newCheckSettings(opts) })
 }
 
 // Strict fails a spec whose check is inconclusive, for example because the heap
-// of the app cannot be dumped, or no process was read.
+// of the app cannot be dumped, or because no process was read.
 func Strict() Option { return option(func(s *settings) { s.Strict = true }) }
 
 // Observe reports everything and never fails a spec or the suite.
 func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 
-// Wait waits for devices that another run or suite on this computer uses,
-// instead of failing.
+// Wait makes the suite wait for devices that another run or suite on this
+// computer uses. By default it fails.
 func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 
-// StandIn allows a simulated phone whose time runs faster than real time, such
-// as the phone of `leakgate demo --serve`.
+// StandIn allows a simulated phone that runs faster than real time, such as the
+// phone of `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
-// flags are the flags of a test binary, after -- on the command line of ginkgo
-// or after -args on that of go test.
+// flags are the flags of a test binary. They follow -- on the command line of
+// ginkgo, or -args on that of go test.
 var flags struct {
 	config, devices, artifacts, accepted string
 	strict, observe, wait, standIn       optionalBool
 }
 
-// optionalBool is a flag that has no effect unless it is given.
+// optionalBool is a boolean flag that has no effect unless it is given.
 type optionalBool struct{ set, value bool }
 
 func (b *optionalBool) String() string   { return "" }
@@ -119,8 +119,8 @@ func declareFlags(to *flag.FlagSet) {
 	}
 }
 
-// addFlags adds the values of flags, which override all other settings. It must
-// be called after the flags are parsed.
+// addFlags adds the values of flags, which override all other settings. Call it
+// after the flags have been parsed.
 func (s *settings) addFlags() {
 	for value, text := range map[*string]string{
 		&s.Config: flags.config, &s.Artifacts: flags.artifacts, &s.Accepted: flags.accepted,

@@ -23,8 +23,8 @@ import (
 type ProcessState struct {
 	Device, Process string
 	PID             int
-	// State is the present state, Worst the worst state so far, and Gate the
-	// verdict if the run ended now.
+	// State is the present state, Worst is the worst state so far, and Gate is
+	// the verdict if the run ended now.
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind
@@ -45,7 +45,7 @@ type ProcessState struct {
 // Slope is the slope of a memory series with its 95 % interval.
 type Slope struct{ MBPerHour, Low, High float64 }
 
-// GomegaString returns the state for the text of a failure.
+// GomegaString returns the state as text for a failure message.
 func (s ProcessState) GomegaString() string {
 	rate := "no rate yet"
 	if s.Slope != nil {
@@ -56,7 +56,7 @@ func (s ProcessState) GomegaString() string {
 
 // Process returns a function that returns the state of a process, for Gomega's
 // Eventually, Consistently and the matchers of this package. The function
-// returns an error if the process is not being read, because the process is not
+// returns an error if there is no current reading, because the process is not
 // running, the device does not respond, or the latest reading is older than
 // three intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
@@ -105,11 +105,11 @@ func (l *Leaks) state(name string, rows []hub.Standing) (ProcessState, error) {
 	return s, nil
 }
 
-// Snapshot holds the resources of a process at one point in time.
+// Snapshot holds the amounts of resources that a process uses at one time.
 type Snapshot = monitor.ProcessSnapshot
 
-// Snapshot counts the resources of a process now: objects, threads, open files,
-// memory. It starts the watch if necessary.
+// Snapshot counts the resources that a process uses now: objects, threads, open
+// files, memory. It starts the watch if necessary.
 func (l *Leaks) Snapshot(ctx context.Context, process string) (*Snapshot, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -122,26 +122,26 @@ func (l *Leaks) Snapshot(ctx context.Context, process string) (*Snapshot, error)
 	return &s, nil
 }
 
-// Dump is a heap dump of a process, analyzed.
+// Dump is an analyzed heap dump of a process.
 type Dump struct {
 	Device, Process string
 	// Folder is the directory of the dump and its analysis.
 	Folder string
-	// Leaks are the leaks in the dump, Report is the entire analysis.
+	// Leaks are the leaks in the dump; Report is the entire analysis.
 	Leaks  []record.DumpLeak
 	Report *analysis.Report
 }
 
-// GomegaString returns the dump for the text of a failure.
+// GomegaString returns the dump as text for a failure message.
 func (d *Dump) GomegaString() string {
 	return fmt.Sprintf("the heap dump of %s in %s", d.Process, d.Folder)
 }
 
-// maxReport bounds an analysis that is read, in bytes.
+// maxReport bounds the size of an analysis that is read, in bytes.
 const maxReport = 512 << 20
 
-// Dump dumps the heap of a process and analyzes it. The dump is part of the
-// run.
+// Dump dumps the heap of a process and analyzes it. The dump becomes part of
+// the run.
 func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	return out, err
 }
 
-// noHeap returns why a diagnosis has no heap dump.
+// noHeap returns the reason why a diagnosis has no heap dump.
 func noHeap(d record.Diagnosis) error {
 	for _, step := range d.Steps {
 		if step.Step == "heap" && len(step.Reasons) > 0 {

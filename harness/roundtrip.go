@@ -12,8 +12,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// Trip is the result of a repeated scenario: what each repetition adds to a
-// process.
+// Trip is the result of a repeated scenario: it shows what each repetition adds
+// to a process.
 type Trip = record.Trip
 
 // TripOption is an option of [Leaks.RoundTrip].
@@ -22,10 +22,10 @@ type TripOption func(*tripSettings)
 // tripSettings are the options of one round trip.
 type tripSettings struct{ trip.Options }
 
-// Loops is the maximum number of loops after the warm-up; 10 by default.
+// Loops sets the maximum number of loops after the warm-up. The default is 10.
 func Loops(n int) TripOption { return func(o *tripSettings) { o.Loops = n } }
 
-// Warmup is the number of loops before the first reading; 2 by default.
+// Warmup sets the number of loops before the first reading. The default is 2.
 func Warmup(n int) TripOption { return func(o *tripSettings) { o.WarmUp = &n } }
 
 // NoDumps judges by counts and memory only, without heap dumps.
@@ -33,13 +33,13 @@ func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
 
 // RoundTrip repeats a loop that should leave nothing behind, and returns what
 // each repetition adds to a process: objects, threads, open files, memory by
-// kind, and the places in heap dumps that grow. After a warm-up the loop runs
-// in pairs; after each pair the process is read once it has settled. The trip
+// kind, and the places in heap dumps that grow. After a warm-up, the loop runs
+// in pairs. After each pair, the process is read once it has settled. The trip
 // ends early when nothing grows any more.
 //
-// The process must live as long as the trip: if it restarts or ends, RoundTrip
-// returns an error that names the loop and the reason. The result can be used
-// with Gomega:
+// The process must live as long as the trip. If it restarts or ends, RoundTrip
+// returns an error that contains the number of the loop and the reason. The
+// result can be used with Gomega:
 //
 //	Expect(leaks.RoundTrip(ctx, "com.shop", loop)).NotTo(harness.HaveGrowingObjects())
 func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip,
@@ -82,7 +82,7 @@ func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context
 // tripEntry is a trip as a report entry.
 type tripEntry struct{ Trip }
 
-// String returns the trip for the console.
+// String returns the trip as text for the console.
 func (t tripEntry) String() string { return tripText(&t.Trip) }
 
 // remoteRun is the run of the suite, which may be in another process.

@@ -24,28 +24,29 @@ type spec struct {
 	mu      sync.Mutex
 	entered map[*int]bool
 	check   checkSettings
-	// number is the number of the open check, 0 if there is none. wanted is set
-	// if the spec should have a check.
+	// number is the number of the open check, or 0 if there is none. wanted is
+	// set if the spec should be checked.
 	number  int
 	wanted  bool
 	strict  bool
 	skipped string
 	known   []monitor.Exception
-	// problem is why the spec is not checked, or only partly checked.
+	// problem is the reason why the spec is not checked or only partly checked.
 	problem error
-	// bodyNext is set if the setup of the present attempt is over.
+	// bodyNext is set if the setup of the present attempt is complete.
 	bodyNext bool
-	// collected is the number of bodies after which the check has collected.
+	// collected is the number of bodies after which the check has collected
+	// findings.
 	collected int
-	// tests are the instrumented tests that ran within the spec.
+	// tests are the checks of the instrumented tests that ran within the spec.
 	tests []record.Check
-	// background ends with the spec.
+	// background is the context of background stress. It ends with the spec.
 	background []*Background
 	serial     *string
 	serialSet  bool
 }
 
-// enter reports whether a decorator runs for the first time.
+// enter reports whether a decorator runs for the first time in this spec.
 func (s *spec) enter(decorator *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +76,8 @@ func (l *Leaks) current() *spec {
 	return l.spec
 }
 
-// beforeSpec waits for the turn of the spec. It runs outside of the timeouts of
-// the spec, and before all of its nodes.
+// beforeSpec waits until it is the spec's turn. It runs before all nodes of the
+// spec and outside of their timeouts.
 func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if suite.DryRun || report.State.Is(types.SpecStatePending|types.SpecStateSkipped) {
@@ -89,8 +90,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.expectedCheck(report)
 	if expected != nil {
-		// A turn is the use of a device, if the devices are already known. An
-		// error is reported by the decorator.
+		// A turn is the use of a device, if the devices are already known. The
+		// decorator reports an error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()
@@ -222,7 +223,7 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	}
 }
 
-// beforeBody counts objects right before the body, so that objects created by a
+// beforeBody counts objects right before the body, so objects created by a
 // BeforeEach are included.
 func (l *Leaks) beforeBody(ctx ginkgo.SpecContext) {
 	s := l.current()
@@ -267,7 +268,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		return
 	}
 	s.stopBackground() // the app must settle
-	s.bodyNext = false // this applies to the next attempt
+	s.bodyNext = false // for the next attempt
 	if s.number == 0 || !s.wanted {
 		return
 	}
@@ -289,8 +290,8 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	}
 }
 
-// afterSpec judges the spec once all its attempts are over, so a retry cannot
-// hide a leak.
+// afterSpec judges the spec once all its attempts are over; a retry therefore
+// cannot hide a leak.
 func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.mu.Lock()
 	s := l.spec
@@ -310,8 +311,8 @@ func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.judge(s, l.closeCheck(ctx, s, report), report)
 }
 
-// drop discards a check that was prepared for a spec that turned out to have no
-// check.
+// drop discards a check that was prepared for a spec that turned out not to
+// need one.
 func (l *Leaks) drop(ctx context.Context, s *spec) {
 	if s.number == 0 {
 		return
@@ -321,7 +322,7 @@ func (l *Leaks) drop(ctx context.Context, s *spec) {
 	}
 }
 
-// closeCheck returns the result of the check of a spec.
+// closeCheck closes the check of a spec and returns its result.
 func (l *Leaks) closeCheck(ctx context.Context, s *spec, report ginkgo.SpecReport) record.Check {
 	outcome, stack := outcomeOf(report)
 	return l.closeWith(ctx, s, outcome, stack)

@@ -17,10 +17,10 @@ import (
 )
 
 // Background is stress on the app while a spec or container is running. Stress
-// that is started in an It ends with its context. If it is started in a
-// BeforeEach, it ends with the body of the spec; in a BeforeAll or BeforeSuite,
-// with the container or the suite, because Ginkgo ends the context of such a
-// node with the node.
+// that is started in an It ends with the context of the It. If it is started in
+// a BeforeEach, it ends with the body of the spec. If it is started in a
+// BeforeAll or BeforeSuite, it ends with the container or the suite, because
+// Ginkgo ends the context of such a node with the node.
 type Background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -29,10 +29,10 @@ type Background struct {
 	asked  bool
 }
 
-// Wait waits until the stress has ended. It returns an error if a command ends
-// with a nonzero exit code or the device is lost. It returns no error if the
-// stress ends because its context ends. Crashes and ANRs that monkey reports
-// are findings of the check and of the run.
+// Wait waits until the stress has ended. It returns an error if a command
+// returned a nonzero exit code or the device was lost. It returns no error if
+// the stress ended because its context was done. Crashes and ANRs that monkey
+// reports are findings of the check and of the run.
 func (b *Background) Wait() error {
 	<-b.done
 	b.mu.Lock()
@@ -60,25 +60,25 @@ func (b *Background) end(err error) {
 // MonkeyOption is an option of [Leaks.Monkey].
 type MonkeyOption func(*monitor.Monkey)
 
-// Events is the number of events that monkey sends; by default it continues
-// until its context ends.
+// Events sets the number of events that monkey sends. By default it continues
+// until its context is done.
 func Events(n int) MonkeyOption { return func(m *monitor.Monkey) { m.Events = n } }
 
-// Throttle is the time between two events; 300 ms by default.
+// Throttle sets the time between two events. The default is 300 ms.
 func Throttle(d time.Duration) MonkeyOption { return func(m *monitor.Monkey) { m.Throttle = d } }
 
-// Seed makes monkey send the same events again; by default the seed is random
-// and is recorded.
+// Seed makes monkey send the same events again. By default the seed is random;
+// it is recorded.
 func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } }
 
 const (
 	defaultThrottle = 300 * time.Millisecond
-	// manyEvents is a number of events that takes longer than any suite
-	// (Monkey.java mCount is an int).
+	// manyEvents is a number of events that takes longer than any suite (in
+	// Monkey.java, mCount is an int).
 	manyEvents = 1<<31 - 1
 )
 
-// Monkey sends random events to a package in the background, until ctx ends.
+// Monkey sends random events to a package in the background, until ctx is done.
 func (l *Leaks) Monkey(ctx context.Context, pkg string, opts ...MonkeyOption) *Background {
 	m := monitor.Monkey{Package: pkg, Seed: rand.Int64N(1 << 31), Throttle: defaultThrottle, Events: manyEvents}
 	for _, o := range opts {
@@ -88,8 +88,8 @@ func (l *Leaks) Monkey(ctx context.Context, pkg string, opts ...MonkeyOption) *B
 }
 
 // Exec runs a command on the device that the spec drives, such as "input tap
-// 540 1200", and returns its output. A nonzero exit code is an error with the
-// first line of the output. Exec starts the watch if necessary.
+// 540 1200", and returns its output. If the exit code is not zero, Exec returns
+// an error with the first line of the output. It starts the watch if necessary.
 func (l *Leaks) Exec(ctx context.Context, command string) (string, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *Leaks) Exec(ctx context.Context, command string) (string, error) {
 	return out.Output, err
 }
 
-// Shell runs a command on the device in the background, until ctx ends.
+// Shell runs a command on the device in the background, until ctx is done.
 func (l *Leaks) Shell(ctx context.Context, command string) *Background {
 	return l.background(ctx, hub.StressRequest{Shell: command})
 }
@@ -135,12 +135,13 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 	return b
 }
 
-// outlivingNodes are the types of nodes whose context ends before the objects
-// that the nodes set up are cleaned up.
+// outlivingNodes are the types of nodes whose context ends before the things
+// that they set up are cleaned up.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 
-// node returns the type of the running node, invalid outside of Ginkgo.
+// node returns the type of the running node, or the invalid type outside of
+// Ginkgo.
 func (l *Leaks) node() types.NodeType {
 	if !l.inGinkgo {
 		return types.NodeTypeInvalid
@@ -173,7 +174,7 @@ func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, 
 type InstrumentOption func(*monitor.Instrument)
 
 // Classes runs only the tests of the given classes, or single tests given as
-// CLASS#METHOD; by default all tests run.
+// CLASS#METHOD. By default all tests run.
 func Classes(names ...string) InstrumentOption {
 	return func(i *monitor.Instrument) {
 		list := i.Arguments["class"]
@@ -187,13 +188,13 @@ func Classes(names ...string) InstrumentOption {
 	}
 }
 
-// Arg is an argument of the runner, like -e KEY VALUE.
+// Arg sets an argument of the runner, like -e KEY VALUE.
 func Arg(key, value string) InstrumentOption {
 	return func(i *monitor.Instrument) { i.Arguments[key] = value }
 }
 
-// DelayAfterTest is the device time that the runner waits after each test
-// (delay_msec), in which the test is checked.
+// DelayAfterTest sets the device time for which the runner waits after each
+// test (delay_msec). The test is checked during that time.
 func DelayAfterTest(d time.Duration) InstrumentOption {
 	return func(i *monitor.Instrument) { i.Delay = d }
 }
@@ -201,16 +202,16 @@ func DelayAfterTest(d time.Duration) InstrumentOption {
 // Instrumentation is the result of a run of instrumented tests.
 type Instrumentation struct {
 	Component string
-	// Tests are the tests in the order in which they ran, with their outcomes
+	// Tests lists the tests in the order in which they ran, with their outcomes
 	// and the verdicts of their checks.
 	Tests []record.Check
 }
 
 // Instrument runs instrumented tests in Kotlin or Java with am instrument, and
-// checks for objects that each test leaks. Each test is a window of the run and
-// a test case of its junit.xml; a leaking test is named and fails the spec that
-// called Instrument. Instrument returns an error if tests failed or could not
-// run.
+// checks which objects each test leaks. Each test is a window of the run and a
+// test case of its junit.xml. A leaking test fails the spec that called
+// Instrument, and the failure names it. Instrument returns an error if tests
+// failed or could not run.
 func (l *Leaks) Instrument(ctx context.Context, component string, opts ...InstrumentOption) (*Instrumentation, error) {
 	i := monitor.Instrument{Component: component, Arguments: map[string]string{}}
 	for _, o := range opts {

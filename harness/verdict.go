@@ -16,18 +16,18 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// SpecEntry is the value of the report entry that each checked spec has.
-// Ginkgo's JSON report contains the value unchanged, the JUnit report contains
-// it as a property of the test case, and the console shows it as text.
+// SpecEntry is the value of the report entry of each checked spec. Ginkgo's
+// JSON report contains the value unchanged, the JUnit report contains it as a
+// property of the test case, and the console shows it as text.
 type SpecEntry struct {
 	record.Check
-	// Expired are the exceptions that have expired.
+	// Expired lists the exceptions that have expired.
 	Expired []string `json:"expired,omitempty"`
 	// Run is the run directory.
 	Run string `json:"run,omitempty"`
 }
 
-// String returns the entry for the console.
+// String returns the entry as text for the console.
 func (e SpecEntry) String() string {
 	lines := []string{string(e.Verdict) + ": " + e.Text}
 	switch e.Verdict {
@@ -53,11 +53,11 @@ func (e SpecEntry) String() string {
 const entryName = "leakgate"
 
 // judge adds the entry of a spec, and fails the spec if it leaks. If a spec has
-// already failed for another reason, Ginkgo would not show a second failure:
-// the leak is then in the entry, and in the verdict on the suite.
+// already failed for another reason, Ginkgo does not show a second failure. The
+// leak is then shown in the entry and in the verdict on the suite.
 func (l *Leaks) judge(s *spec, c record.Check, report ginkgo.SpecReport) {
 	e := SpecEntry{Check: c, Run: l.Dir()}
-	e.Stack, e.Location = "", s.check.location // Ginkgo's report has the failure itself
+	e.Stack, e.Location = "", s.check.location // Ginkgo's report contains the failure itself
 	for _, known := range s.known {
 		if known.Expired(time.Now()) {
 			e.Expired = append(e.Expired, known.String())
@@ -107,8 +107,8 @@ func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	return types.ReportEntryVisibilityFailureOrVerbose
 }
 
-// locationOf returns a location as FILE:LINE in Ginkgo's form; a location
-// without a line means that the library itself is the location.
+// locationOf converts a location FILE:LINE to Ginkgo's form. If it contains no
+// line, the location of the library itself is returned.
 func locationOf(location string) types.CodeLocation {
 	at := strings.LastIndexByte(location, ':')
 	line := 0
@@ -156,8 +156,8 @@ func (l *Leaks) failure(e SpecEntry) string {
 	return strings.Join(lines, "\n")
 }
 
-// keyShown is the length of the prefix of a key by which reports identify a
-// leak.
+// keyShown is the length of the prefix of a key that identifies a leak in
+// reports.
 const keyShown = 8
 
 // screen truncates a text to one screen.
@@ -175,7 +175,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// reportSuite reports the verdict on the suite, and fails it if necessary.
+// reportSuite reports the verdict on the suite and, if necessary, fails the
+// suite.
 func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	var lines []string
 	if v.Started {
@@ -205,9 +206,9 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	ginkgo.AddReportEntry(entryName, summary, types.ReportEntryVisibilityAlways)
 }
 
-// unopened are the specs whose check could not be opened, for example while a
-// device was disconnected: the run has no record of them. Entries of other
-// processes arrive as JSON.
+// unopened returns the specs whose check could not be opened, for example while
+// a device was disconnected. The run contains no record of them. Entries of
+// other processes arrive as JSON.
 func unopened(report ginkgo.Report) []string {
 	var out []string
 	for _, s := range report.SpecReports {

@@ -21,12 +21,13 @@ import (
 )
 
 // Leaks is the watch of one suite. All processes of the suite share it: the
-// first owns the devices and the run, and the others call it.
+// first process owns the devices and the run, and the others send it their
+// requests.
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks are the checks of decorators, by the locations that identify the
-	// decorators; nodes are the checks of decorated nodes, by FILE:LINE.
+	// checks holds the checks of decorators by the code locations that identify
+	// the decorators; nodes holds the checks of decorated nodes by FILE:LINE.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
 	decorators int
@@ -43,7 +44,7 @@ type Leaks struct {
 	devices string
 }
 
-// watcher is a hub in this process or in another one.
+// watcher is the hub, in this process or in another one.
 type watcher interface {
 	Start(ctx context.Context, again bool) error
 	Dir() string
@@ -62,7 +63,8 @@ type watcher interface {
 	Stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error)
 }
 
-// watches counts the watches of a test binary: a suite may watch several apps.
+// watches is the number of watches in a test binary, because a suite may watch
+// several apps.
 var watches atomic.Int64
 
 // Watch watches a process, or all processes that match a pattern such as
@@ -70,8 +72,9 @@ var watches atomic.Int64
 // the test package: it registers report nodes in addition to the suite's own
 // BeforeSuite and AfterSuite.
 //
-// The first checked spec, or [Leaks.Start], needs the device. Without a device
-// the suite fails. In a dry run, and if no spec runs, nothing is started.
+// The device is needed as soon as the first checked spec or [Leaks.Start] runs.
+// Without a device, the suite fails. Nothing is started in a dry run, or if no
+// spec runs.
 func Watch(process string, opts ...Option) *Leaks {
 	declareFlags(flag.CommandLine)
 	l := newLeaks(process, opts)
@@ -91,8 +94,8 @@ func Watch(process string, opts ...Option) *Leaks {
 const (
 	// maxWait is the real time for which a spec waits for its device.
 	maxWait = 12 * time.Hour
-	// collectTime is the real time within which a check must count, settle and
-	// dump.
+	// collectTime is the real time within which a check must count objects, let
+	// the app settle and dump the heap.
 	collectTime = 15 * time.Minute
 	// finishTime is the real time within which the run must end, including
 	// pending analyses.
@@ -124,7 +127,7 @@ func (l *Leaks) Start(ctx context.Context) error {
 	return err
 }
 
-// Dir returns the run directory, "" before the watch has started.
+// Dir returns the run directory, or "" before the watch has started.
 func (l *Leaks) Dir() string {
 	h, err := l.watcher()
 	if err != nil {
@@ -133,9 +136,9 @@ func (l *Leaks) Dir() string {
 	return h.Dir()
 }
 
-// Device returns the serial of the device that the running spec drives, "" if
-// the watch has not started. With several devices, ANDROID_SERIAL has the same
-// value.
+// Device returns the serial of the device that the running spec drives, or ""
+// if the watch has not started. With several devices, ANDROID_SERIAL is set to
+// the same value.
 func (l *Leaks) Device() string {
 	if s := l.current(); s != nil && s.turn != nil {
 		return s.turn.Serial()
@@ -190,7 +193,7 @@ func (l *Leaks) name(parallelHost string) string {
 }
 
 // reportFolder returns the directory of Ginkgo's reports, which --output-dir
-// chooses.
+// sets.
 func reportFolder() string {
 	_, reporter := ginkgo.GinkgoConfiguration()
 	for _, file := range []string{reporter.JSONReport, reporter.JUnitReport, reporter.TeamcityReport} {
@@ -234,12 +237,12 @@ func (l *Leaks) serve(parallelHost string) error {
 	return nil
 }
 
-// interrupted is Ginkgo's reason for a suite that the user has stopped
-// (internal/interrupt_handler InterruptCauseSignal).
+// interrupted is the reason that Ginkgo reports for a suite that the user has
+// stopped (internal/interrupt_handler InterruptCauseSignal).
 const interruptedReason = "Interrupted by User"
 
-// skippedReason is Ginkgo's reason for a suite that was skipped by its
-// BeforeSuite.
+// skippedReason is the reason that Ginkgo reports for a suite that was skipped
+// by its BeforeSuite.
 const skippedReason = "Suite skipped in BeforeSuite"
 
 // afterSuite ends the run and judges the suite as a whole. It runs in the first
@@ -266,8 +269,8 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.reportSuite(v, owner.Dir(), err)
 }
 
-// mustRun reports whether a suite that checks nothing must fail. It must in CI,
-// where nobody would read a message about it.
+// mustRun reports whether a suite that checks nothing must fail. This is the
+// case in CI, where nobody would read a message about it.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")
 	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")

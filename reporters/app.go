@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// together writes the result for all processes of an app: in full if their sum
-// leaks although none of them leaks by itself, otherwise in one line.
+// together writes the result for all processes of an app together: in full if
+// their sum leaks although none of them leaks by itself, otherwise in one line.
 func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	who := AllProcesses(a)
 	if several {
@@ -36,8 +36,8 @@ func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	}
 }
 
-// appGrowth writes which processes and which kinds of memory account for the
-// growth of an app.
+// appGrowth writes which processes and which kinds of memory caused the growth
+// of an app.
 func (out *page) appGrowth(a record.AppVerdict) {
 	if held := growthHolders(a); held != "" {
 		out.line("  held by  %s", held)
@@ -47,7 +47,7 @@ func (out *page) appGrowth(a record.AppVerdict) {
 	}
 }
 
-// AllProcesses returns the name for all processes of an app: "all processes of
+// AllProcesses returns a name for all processes of an app: "all processes of
 // com.shop together".
 func AllProcesses(a record.AppVerdict) string {
 	who := name(a.App)
@@ -71,8 +71,8 @@ func rateText(a record.AppVerdict) string {
 	return fmt.Sprintf(", %+.1f MB/h (95 %%: %+.1f to %+.1f)", *a.Rate, a.RateInterval[0], a.RateInterval[1])
 }
 
-// growthHolders returns, for example, "com.shop 52 % (+200.1 MB),
-// com.shop:remote 48 % (+180.0 MB)".
+// growthHolders returns the share of each process in the growth, for example
+// "com.shop 52 % (+200.1 MB), com.shop:remote 48 % (+180.0 MB)".
 func growthHolders(a record.AppVerdict) string {
 	var parts []string
 	for _, p := range firstOf(a.ByProcess) {

@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownFrames bounds the lines of a stack.
+// shownFrames bounds the printed lines of a stack.
 const shownFrames = 8
 
-// app prints the app that the dump is from.
+// app prints which app the dump is from.
 func (out *page) app(m *android.Metadata) {
 	if m == nil {
 		return
@@ -110,7 +110,7 @@ func (out *page) components(c *android.Components) {
 	}
 }
 
-// stateCounts lists counts in the order of the given names.
+// stateCounts lists the counts of states in the order of the given names.
 func stateCounts(counts map[string]int64) string {
 	var list []string
 	for name, n := range counts {
@@ -141,8 +141,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is the smallest number of objects waiting for their finalizer
-// that shows that finalization does not keep up.
+// manyWaiting is the minimum number of objects waiting for their finalizer from
+// which it is concluded that finalization does not keep up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {
@@ -185,7 +185,8 @@ func (out *page) limits(e *android.Exhaustion) {
 	}
 }
 
-// reachableOf returns how many of several copies are still in use, if not all.
+// reachableOf returns text about how many of several copies are still in use,
+// or "" if all are.
 func reachableOf(d android.DuplicateBitmap) string {
 	if d.Reachable == d.Copies {
 		return ""

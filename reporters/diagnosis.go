@@ -12,14 +12,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteDiagnosis writes what was collected of one process, and its findings.
+// WriteDiagnosis writes what was collected from one process, and the findings.
 func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
 	var out page
 	out.diagnosis(d, false)
 	return out.writeTo(w)
 }
 
-// diagnosis writes what was collected and its findings. A snapshot, which only
+// diagnosis writes what was collected and the findings. A snapshot, which only
 // serves for comparison, takes one line. Other diagnoses end with their
 // summary, whose last line is the end of the leak trace if there is one.
 func (out *page) diagnosis(d record.Diagnosis, several bool) {
@@ -45,8 +45,8 @@ func (out *page) diagnosis(d record.Diagnosis, several bool) {
 // keyEnd is the end of the line before the trace of a leak.
 var keyEnd = regexp.MustCompile(`, key ([0-9a-f]+)$`)
 
-// summary returns the lines of a diagnosis. A trace that is printed already, of
-// the same leak in an earlier diagnosis, is replaced by one line.
+// summary returns the lines of a diagnosis. If the trace of the same leak was
+// already printed for an earlier diagnosis, one line replaces it.
 func (out *page) summary(lines []string) []string {
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") })
 	if at < 1 {
@@ -66,7 +66,7 @@ func (out *page) summary(lines []string) []string {
 	return lines
 }
 
-// diagnosisWhen returns the reason for a diagnosis, and its time.
+// diagnosisWhen returns the reason for a diagnosis and its time.
 func diagnosisWhen(d record.Diagnosis) string {
 	at := text.Span(d.T)
 	switch d.Trigger {

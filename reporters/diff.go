@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteDiff writes what changed between two dumps: at most top leaks and top
-// suspects.
+// WriteDiff writes what changed between two dumps. It prints at most top leaks
+// and top suspects.
 func WriteDiff(w io.Writer, d *analysis.Diff, top int) error {
 	var out page
 	for _, mismatch := range d.Mismatches {
@@ -88,7 +88,7 @@ func heldBy(line string) string {
 	return "held by " + line
 }
 
-// leakClasses writes the classes of a leak if there are several.
+// leakClasses writes the classes of a leak's objects if there are several.
 func (out *page) leakClasses(l *analysis.LeakChange) {
 	if len(l.Classes) < 2 {
 		return
@@ -98,7 +98,7 @@ func (out *page) leakClasses(l *analysis.LeakChange) {
 	}
 }
 
-// below writes a line about the entry above it.
+// below writes a line about the entry above.
 func (out *page) below(words string) { out.line("%58s  %s", "", shownName(words)) }
 
 // pathChanges draws the paths as a tree.
@@ -123,14 +123,14 @@ func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 		above = p.Steps
 		for _, s := range p.Below {
 			if i+1 < len(paths) && slices.Contains(paths[i+1].Steps, s) {
-				continue // it is the next path
+				continue // printed as the next path
 			}
 			out.step(&s, strings.Repeat(" ", len(p.Steps))+"· ")
 		}
 	}
 }
 
-// byStep sorts a path after the path that it branches from; of two branches,
+// byStep sorts a path after the path that it branches from. Of two branches,
 // the one that changed more comes first.
 func byStep(a, b analysis.PathChange) int {
 	for i, s := range a.Steps[:min(len(a.Steps), len(b.Steps))] {

@@ -93,10 +93,11 @@ const (
 	// pools: Binder has 16, and coroutines have one per core and up to 64 that
 	// wait.
 	manyAlike = 20
-	// shownGroups bounds the groups of threads in one line.
+	// shownGroups bounds the groups of threads listed in one line.
 	shownGroups = 3
 	// worthSlots (in bytes) and worthSlotsShare (a divisor of the heap size)
-	// are the smallest amounts of unused slots in collections that get a line.
+	// determine how much memory unused slots in collections must take to get a
+	// line.
 	worthSlots      = 256 << 10
 	worthSlotsShare = 50
 )
@@ -129,7 +130,7 @@ const (
 	manyRows = 12
 )
 
-// first returns how many of the rows are printed.
+// first returns how many of the rows to print.
 func (out *page) first(n int) int {
 	if out.rows > 0 {
 		return min(n, out.rows)
@@ -137,8 +138,8 @@ func (out *page) first(n int) int {
 	return n
 }
 
-// ownHeap returns the name of the heap that the app filled, "" if there is only
-// one heap.
+// ownHeap returns the name of the heap that the app filled, or "" if there is
+// only one heap.
 func ownHeap(d *analysis.Dump) string {
 	if len(d.Heaps) > 1 && slices.ContainsFunc(d.Heaps, func(h analysis.Heap) bool { return h.Name == "app" }) {
 		return "app"
@@ -172,7 +173,8 @@ func (out *page) classes(d *analysis.Dump, classes []analysis.Class) {
 	}
 }
 
-// dominators draws the tree; each level is indented by two more columns.
+// dominators draws the dominator tree; each level is indented by two more
+// columns.
 func (out *page) dominators(r *analysis.Report) {
 	if len(r.Dominators) == 0 {
 		return
@@ -191,8 +193,8 @@ func (out *page) dominators(r *analysis.Report) {
 	}
 }
 
-// branch is the position of a dominator in the tree: below a top that retains
-// the given bytes, out of all reachable bytes.
+// branch is the position of a dominator in the tree: below a top-level
+// dominator that retains the given bytes, out of all reachable bytes.
 type branch struct {
 	whole, top int64
 	depth      int
@@ -201,9 +203,9 @@ type branch struct {
 	left *int
 }
 
-// wide is a divisor of the bytes of the top. If an object has nothing large
-// below it, but retains at least this share in many small objects, they are
-// printed.
+// wide is a divisor of the bytes of the top. If no single object below an
+// object is large, but many small ones together retain at least this share,
+// they are printed.
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {

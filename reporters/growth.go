@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteGrowth writes what grew in every dump of a series.
+// WriteGrowth writes what grew from each dump of a series to the next.
 func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	var out page
 	for i, d := range r.Dumps {
@@ -61,8 +61,8 @@ func (out *page) accounting(r *analysis.Growth) {
 		text.Size(a.Explained), text.Size(a.Unexplained))
 }
 
-// increments returns how many more objects each dump contains than the dump
-// before it.
+// increments returns how many more objects each dump contains than the previous
+// one.
 func increments(list []int64) string {
 	texts := make([]string, len(list))
 	for i, n := range list {
@@ -71,7 +71,7 @@ func increments(list []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// date returns when a dump was taken.
+// date returns the time when a dump was taken.
 func date(t *time.Time) string {
 	if t == nil {
 		return "no date"
@@ -79,7 +79,8 @@ func date(t *time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// shownStart and shownEnd bound the printed steps of a path.
+// shownStart and shownEnd are the numbers of steps printed from the start and
+// the end of a path.
 const (
 	shownStart = 4
 	shownEnd   = 12
@@ -121,8 +122,8 @@ func (out *page) place(p *growth.Place, number int) {
 	}
 }
 
-// holder names a place in a few words: the last field on the path to it and the
-// field's class. Fields of the app are preferred.
+// holder names a place in a few words: the last field on the path to the place,
+// and the field's class. Fields of the app are preferred.
 func holder(p *growth.Place) string {
 	if len(p.Path) == 0 {
 		return "GC roots"
@@ -203,7 +204,8 @@ func (out *page) grown(list []growth.Child, indent string) {
 	}
 }
 
-// counted formats the counts of a series; for a long series, only its ends.
+// counted formats the counts of a series. For a long series, only its first and
+// last counts are shown.
 func counted(list []int64) string {
 	const most = 6
 	var texts []string

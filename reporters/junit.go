@@ -17,11 +17,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// JUnitName is the name of the file in a run directory that contains its
+// JUnitName is the name of the file in a run directory that contains the
 // verdicts for CI servers.
 const JUnitName = "junit.xml"
 
-// The bounds of junit.xml.
+// The size limits of junit.xml.
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
@@ -32,9 +32,10 @@ const (
 )
 
 // WriteJUnit writes a run as JUnit XML, in the form that Jenkins, GitLab and
-// GitHub's report actions read: a case for each declared pattern of processes,
-// for the workload, and for each check of a test or spec. The names contain no
-// number that changes from run to run. A leak is a failure of type "leak".
+// GitHub's report actions read. It contains a case for each declared pattern of
+// processes, for the workload, and for each check of a test or spec. The names
+// contain no number that changes from run to run. A leak is a failure of type
+// "leak".
 func WriteJUnit(w io.Writer, run record.Run) error {
 	j := junit{left: maxJUnitTexts}
 	suite := junitSuite{
@@ -131,7 +132,7 @@ func (s *junitSuite) count() {
 
 // junit writes the cases of one run.
 type junit struct {
-	left int // bytes of texts
+	left int // total bytes of all texts
 }
 
 // result builds the result of a case from a message and further lines.
@@ -158,7 +159,7 @@ func (j *junit) text(lines ...string) string {
 	return b.String()
 }
 
-// junitSeconds formats a time for JUnit. A record may hold any number.
+// junitSeconds formats a time for JUnit. A record may contain any number.
 func junitSeconds(s float64) string {
 	if math.IsNaN(s) || math.IsInf(s, 0) || s < 0 {
 		s = 0
@@ -166,8 +167,8 @@ func junitSeconds(s float64) string {
 	return strconv.FormatFloat(s, 'f', 3, 64)
 }
 
-// classesOfDevices returns the classes of devices if a run has several, because
-// a test ran on each.
+// classesOfDevices returns a class for each device if a run used several,
+// because a test ran on each of them.
 func classesOfDevices(devices []record.Device) map[string]string {
 	out := map[string]string{}
 	for _, d := range devices {
@@ -186,7 +187,7 @@ func classesOfDevices(devices []record.Device) map[string]string {
 // patterns returns the cases of the configured process patterns.
 func (j *junit) patterns(run record.Run) []junitCase {
 	patterns := run.Patterns
-	if len(patterns) == 0 { // from an earlier version
+	if len(patterns) == 0 { // written by an earlier version
 		for _, p := range run.Processes {
 			if !slices.Contains(patterns, p.Process) {
 				patterns = append(patterns, p.Process)
@@ -248,8 +249,8 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 	return c
 }
 
-// apps returns the cases of apps whose processes were added up, one for each
-// app name.
+// apps returns the cases of apps whose processes were judged together, one for
+// each app name.
 func (j *junit) apps(run record.Run) []junitCase {
 	var names []string
 	for _, a := range run.Apps {
@@ -264,8 +265,8 @@ func (j *junit) apps(run record.Run) []junitCase {
 	return out
 }
 
-// app is a case that fails if the processes of an app leak together and none
-// leaks by itself.
+// app returns a case that fails if the processes of an app leak together and
+// none leaks by itself.
 func (j *junit) app(app string, run record.Run) junitCase {
 	c := junitCase{
 		Class: "leakgate.processes", Name: text.Head("all processes of "+app+" together do not leak", maxJUnitName),
@@ -305,8 +306,8 @@ func (j *junit) app(app string, run record.Run) junitCase {
 	return c
 }
 
-// matchesPattern reports whether a pattern of a plan selects a process
-// (capture.Pattern).
+// matchesPattern reports whether a pattern of a plan selects a process (see
+// capture.Pattern).
 func matchesPattern(pattern, name string) bool {
 	if head, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, head)
@@ -337,7 +338,7 @@ func (j *junit) workload(w record.Workload) junitCase {
 	return c
 }
 
-// check is the case of one test or spec.
+// check returns the case of one test or spec.
 func (j *junit) check(c record.Check, device string) junitCase {
 	out := junitCase{Time: junitSeconds(c.Ended - c.T)}
 	out.Class, out.Name = namesOfCheck(c)
@@ -369,7 +370,7 @@ func (j *junit) check(c record.Check, device string) junitCase {
 	return out
 }
 
-// namesOfCheck returns the class and the name of a check; for a test, its name
+// namesOfCheck returns the class and the name of a check. The name of a test
 // contains both.
 func namesOfCheck(c record.Check) (class, name string) {
 	if c.Type != record.CheckTest {
@@ -390,8 +391,8 @@ var outcomeText = map[string]string{
 	record.OutcomeUnfinished: "the test did not end",
 }
 
-// ownFailure returns the message of a test that itself failed; it is reported
-// before its leak.
+// ownFailure returns the message of a test that itself failed. This failure is
+// reported before a leak.
 func ownFailure(c record.Check, leaks bool) string {
 	message := cmp.Or(firstLine(c.Stack), outcomeText[c.Outcome])
 	if leaks {
@@ -408,7 +409,7 @@ func ownText(c record.Check, leaks bool) []string {
 	return lines
 }
 
-// leakLines returns what leaks, and what holds it.
+// leakLines returns lines that describe what leaks and what holds it.
 func leakLines(c record.Check) []string {
 	lines := []string{c.Text}
 	if c.Location != "" {

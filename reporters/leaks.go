@@ -12,17 +12,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLeaks bounds the printed leak traces, shownSuspects the printed places
-// where memory accumulates; on request all are printed.
+// shownLeaks bounds the printed leak traces, and shownSuspects the printed
+// places where memory accumulates. On request, all of them are printed.
 const (
 	shownLeaks    = 5
 	shownSuspects = 2
 )
 
-// leaks writes the leaks of a dump: first a line for each, then their traces,
-// in the format that Android developers know from LeakCanary. Then it writes
-// objects that should be gone and are not held, and places where memory
-// accumulates.
+// leaks writes the leaks of a dump: first a line for each leak, then their
+// traces, in the format that Android developers know from LeakCanary. After
+// that, it writes objects that should be gone and are not held, and places
+// where memory accumulates.
 func (out *page) leaks(r *analysis.Report, all bool) {
 	app, library := split(r.Leaks)
 	out.blank()
@@ -67,7 +67,7 @@ func noLeaks(r *analysis.Report) string {
 	return "none found in the readable part: " + strings.Join(r.Undecided, "; ")
 }
 
-// verdict prints the last line: the result in one sentence.
+// verdict prints the last line, which contains the result in one sentence.
 func (out *page) verdict(r *analysis.Report) {
 	app, library := split(r.Leaks)
 	out.blank()
@@ -86,7 +86,8 @@ func (out *page) verdict(r *analysis.Report) {
 	out.line("verdict: no leak of the app found%s", known)
 }
 
-// howMany returns the number of causes and the number of leaked objects.
+// howMany returns the number of causes and the number of leaked objects as
+// text.
 func howMany(leaks []analysis.Leak) string {
 	n := 0
 	for i := range leaks {
@@ -98,7 +99,7 @@ func howMany(leaks []analysis.Leak) string {
 	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-// leaked returns the bytes that the app's leaks retain together.
+// leaked returns the size that the app's leaks retain together.
 func leaked(r *analysis.Report) string {
 	if r.LeakedIsBound {
 		return "at least " + text.Size(r.LeakedBytes)
@@ -109,7 +110,7 @@ func leaked(r *analysis.Report) string {
 // indexed bounds the number of leaks that get a line in the index.
 const indexed = 100
 
-// index writes a line for each leak, the worst first.
+// index writes a line for each leak, the one that retains most first.
 func (out *page) index(leaks []analysis.Leak) {
 	if len(leaks) == 1 {
 		return
@@ -160,7 +161,8 @@ func (out *page) leak(l *analysis.Leak) {
 	out.related(l.Consequences, l.ConsequenceCount)
 }
 
-// sharedBy describes the memory that stays until other leaks are fixed as well.
+// sharedBy describes the memory that is not freed until other leaks are fixed
+// as well.
 func sharedBy(l *analysis.Leak) string {
 	if l.SharedBytes == 0 {
 		return ""
@@ -176,7 +178,7 @@ func printOf(l *analysis.Leak) string {
 	return "fingerprint " + shortID(l.Fingerprint) + ", "
 }
 
-// classesOf prints the classes of the objects, if there are several.
+// classesOf prints the classes of the leaked objects if there are several.
 func (out *page) classesOf(l *analysis.Leak) {
 	if len(l.Classes) < 2 {
 		return
@@ -189,7 +191,7 @@ func (out *page) classesOf(l *analysis.Leak) {
 	}
 }
 
-// partsOf returns the largest part of the retained memory.
+// partsOf describes what makes up most of the retained memory.
 func partsOf(l *analysis.Leak, instances int) string {
 	if len(l.Parts) == 0 {
 		return ""
@@ -221,7 +223,8 @@ func leakHeadline(l *analysis.Leak) string {
 }
 
 // lookFirst returns the index of the first suspect reference that the app's own
-// code sets, or else of the first suspect reference, or -1.
+// code sets. If there is none, it returns the index of the first suspect
+// reference, or -1 if no reference is suspect.
 func lookFirst(l *analysis.Leak) int {
 	first := -1
 	for i, e := range l.Trace {
@@ -240,7 +243,7 @@ func lookFirst(l *analysis.Leak) int {
 	return first
 }
 
-// joined returns a reference after its owner.
+// joined returns a reference, preceded by its owner.
 func joined(e analysis.TraceElement) string {
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		return "." + e.Reference
@@ -282,8 +285,9 @@ func (out *page) trace(l *analysis.Leak, place *analysis.Accumulation) {
 	}
 }
 
-// label prints what an inspector says about an object: advice of more than one
-// line only once, then its first sentence.
+// label prints what an inspector reports about an object. Advice of more than
+// one line is printed in full only once; after that, only its first sentence is
+// printed.
 func (out *page) label(indent, s string) {
 	if text.Columns(indent+s) > width {
 		if out.advised[s] {
@@ -306,7 +310,8 @@ func statusText(e analysis.TraceElement) string {
 	return fmt.Sprintf("%s (%s)", e.Leaking, sentence(e.Reason))
 }
 
-// reference prints the line of the reference, underlined if it is suspect.
+// reference prints the line of a reference, underlined if the reference is
+// suspect.
 func (out *page) reference(e analysis.TraceElement, look bool) {
 	static := ""
 	if e.Kind == "static_field" {
@@ -466,7 +471,7 @@ func (out *page) beside(indent string, list []analysis.ClassSum) {
 // longestSentence is the number of characters shown of a reason or a label.
 const longestSentence = 500
 
-// sentence returns a text of an inspector in a line, truncated.
+// sentence returns a text of an inspector on one line, truncated if necessary.
 func sentence(s string) string { return text.Head(s, longestSentence) }
 
 func places(n int) string {
@@ -476,7 +481,7 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// WriteLeak writes one leak with its trace; for a suspect, it writes the place
+// WriteLeak writes one leak with its trace. For a suspect, it writes the place
 // where memory accumulates.
 func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	var out page

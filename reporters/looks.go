@@ -12,22 +12,25 @@ import (
 )
 
 const (
-	// stepLooks is the number of consecutive firing looks that bring a process
-	// to LEAKING. Further firing looks add no information and share a line.
+	// stepLooks is the number of consecutive firing looks after which a process
+	// is LEAKING. Further firing looks add no information and share a line.
 	stepLooks = 3
-	// maxLookLines bounds the looks of one process that are printed in words.
+	// maxLookLines bounds the number of looks of one process that are printed
+	// in words.
 	maxLookLines = 60
 )
 
-// lookLine is one line: a look, or several further firing looks.
+// lookLine is the content of one line: a single look, or several further firing
+// looks.
 type lookLine struct {
 	first, last record.ReplayLook
 	count       int
 }
 
-// looks writes the looks of one process. For each series it writes their number
-// and the main reasons why they show no leak, then in time order the looks that
-// fire and the looks that no longer fire.
+// looks writes the looks of one process. For each series, it writes how many
+// looks there are and the most frequent reasons why they show no leak. Then it
+// writes, in time order, the looks that fire and the looks that end a row of
+// firing looks.
 func (out *page) looks(looks []record.ReplayLook) {
 	var series []string
 	of := map[string][]record.ReplayLook{}
@@ -61,8 +64,8 @@ func (l *lookLine) write(out *page) {
 	out.line("  look     %-8s %-5s %s", at, fires, l.first.Text)
 }
 
-// lookLines returns the looks of one series that fire, and the looks that no
-// longer fire.
+// lookLines returns the lines of one series: the looks that fire, and each look
+// that ends a row of firing looks.
 func lookLines(looks []record.ReplayLook) []*lookLine {
 	var out []*lookLine
 	row := 0
@@ -107,8 +110,8 @@ func lookCounts(looks []record.ReplayLook) string {
 	return line
 }
 
-// lookReason returns the reason in a look's text, which follows the numbers, or
-// else the window.
+// lookReason returns the reason in a look's text, which follows the numbers. If
+// there is none, it returns the window.
 func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]

@@ -20,8 +20,8 @@ func WriteObjects(w io.Writer, list *analysis.Objects) error {
 	return out.writeTo(w)
 }
 
-// selection prints which objects of a class are shown, and the number of all of
-// them.
+// selection prints which objects of a class are shown and how many there are in
+// total.
 func (out *page) selection(list *analysis.Objects) {
 	s := list.Selection
 	if s == nil {

@@ -12,12 +12,13 @@ import (
 // page is a text report, built line by line.
 type page struct {
 	text strings.Builder
-	// rows bounds the tables of a report; 0 means unlimited.
+	// rows bounds the number of rows in each table of a report; 0 means
+	// unlimited.
 	rows int
-	// advised are the long texts of inspectors that are printed already.
+	// advised holds the long inspector texts that were already printed.
 	advised map[string]bool
-	// traced has the keys of the leaks of diagnoses whose traces are printed
-	// already.
+	// traced holds the keys of the leaks whose traces were already printed for
+	// a diagnosis.
 	traced map[string]bool
 }
 
@@ -27,17 +28,17 @@ func (out *page) line(format string, args ...any) {
 	out.text.WriteByte('\n')
 }
 
-// width is the number of columns of a line that is wrapped.
+// width is the maximum width of a wrapped line, in columns.
 const width = 100
 
-// wrapped adds a text in lines of at most width columns where its words allow
-// it. The lines after the first are aligned with it.
+// wrapped adds a text in lines of at most width columns, as far as the lengths
+// of its words allow. Continuation lines are aligned with the first line.
 func (out *page) wrapped(label, s string) {
 	out.fill(label, strings.Repeat(" ", text.Columns(label)), s)
 }
 
-// fill adds a text in lines of at most width columns where its words allow it:
-// the first line after head, the others after indent.
+// fill adds a text in lines of at most width columns, as far as the lengths of
+// its words allow. The first line follows head, the others follow indent.
 func (out *page) fill(head, indent, s string) {
 	words := strings.Split(text.Printable(s), " ")
 	line := head + words[0]
@@ -61,7 +62,7 @@ func (out *page) warnings(list []string) {
 	}
 }
 
-// more prints how many rows of a list were omitted.
+// more prints how many rows of a list were omitted, if any.
 func (out *page) more(n int) {
 	if n > 0 {
 		out.line("%s more", text.Grouped(int64(n)))
@@ -73,7 +74,7 @@ func (out *page) writeTo(w io.Writer) error {
 	return err
 }
 
-// shownLines bounds every list in a text report.
+// shownLines bounds the length of every list in a text report.
 const shownLines = 10
 
 // firstOf returns the part of a list that is printed.
@@ -86,8 +87,8 @@ var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 // longestName bounds a name from a dump within a line, in columns.
 const longestName = 240
 
-// shownName returns a name from a dump for a line; a long name is shortened to
-// its end.
+// shownName returns a name from a dump for use within a line. Only the end of a
+// long name is kept.
 func shownName(name string) string { return text.TailColumns(name, longestName) }
 
 // objects returns the number and the class of objects as text.
@@ -98,7 +99,8 @@ func objects(n int, class string) string {
 	return text.Grouped(int64(n)) + " x " + className(class)
 }
 
-// className returns a class for a line, without the address of a lambda.
+// className returns a class name for use within a line, without the address of
+// a lambda.
 func className(class string) string {
 	return shownName(hiddenClass.ReplaceAllString(class, ""))
 }
@@ -115,8 +117,9 @@ func simpleName(class string) string {
 func shortID(identity string) string { return identity[:min(8, len(identity))] }
 
 // maxName bounds a name in a line of a text report, in characters. An Android
-// process name has at most 255.
+// process name has at most 255 characters.
 const maxName = 255
 
-// name returns the name of a process or device for a line of a text report.
+// name returns the name of a process or device for use in a line of a text
+// report.
 func name(of string) string { return text.Head(of, maxName) }

@@ -38,14 +38,14 @@ func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 	return out.writeTo(w)
 }
 
-// pathTree prints a tree up to a number of lines.
+// pathTree prints a tree up to a maximum number of lines.
 type pathTree struct {
 	out  *page
 	left int
 	more int64
 }
 
-// deepestIndent is the largest indent of a line.
+// deepestIndent is the largest indentation of a line.
 const deepestIndent = 60
 
 func (t *pathTree) branch(x *analysis.Branch, depth int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteReplay writes the verdicts on recordings: a table, then the evidence of
+// WriteReplay writes the verdicts on recordings: a table, then the evidence for
 // each process, with the looks if requested.
 func WriteReplay(w io.Writer, r record.Replay) error {
 	var out page
@@ -43,8 +43,8 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 }
 
 const (
-	// nameColumns is the width of the names in the table; longName bounds a
-	// name above its evidence, in columns.
+	// nameColumns is the width of the names in the table, and longName bounds a
+	// name above the evidence, both in columns.
 	nameColumns = 32
 	longName    = 64
 	// maxSteps bounds the printed transitions of one process.
@@ -54,8 +54,9 @@ const (
 var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
 	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "DETECTS", "GREW MB")
 
-// replayNames returns a distinct name for each process: it contains the user
-// and the device, and the file or pid if the same name occurs more than once.
+// replayNames returns a distinct name for each process. It contains the user
+// and the device, and also the file or the pid if the same name occurs more
+// than once.
 func replayNames(processes []record.ReplayProcess) []string {
 	type place struct {
 		name, file string
@@ -104,7 +105,7 @@ func replayLine(p record.ReplayProcess, name string) string {
 		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
 }
 
-// appNames returns the name of an app in the table of processes.
+// appNames returns the name of each app in the table of processes.
 func appNames(a record.ReplayApp, r record.Replay) string {
 	who := a.App
 	if a.User != 0 {
@@ -124,7 +125,7 @@ func appAsProcess(a record.ReplayApp) record.ReplayProcess {
 	return record.ReplayProcess{File: a.File, Process: a.Verdict(), Base: a.Base, Looks: a.Looks}
 }
 
-// replayedApp writes the evidence of an app, in full if only the sum leaks.
+// replayedApp writes the evidence for an app, in full if only the sum leaks.
 func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 	p, who := appAsProcess(a), appNames(a, r)
 	switch {
@@ -144,7 +145,7 @@ func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 	}
 }
 
-// replayed writes the evidence of one process, and its looks if there are any.
+// replayed writes the evidence for one process, and its looks if there are any.
 func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 	out.blank()
 	because := whyBesideLives(p.Process)

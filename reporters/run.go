@@ -153,8 +153,8 @@ func samplesWords(p record.Process) string {
 		text.Span(p.Duration))
 }
 
-// densityWords explains the number of samples of a process whose state changed,
-// and with it the time between two samples.
+// densityWords explains the number of samples of a process if its state
+// changed, because the time between two samples changed with it.
 func densityWords(list []record.Transition) string {
 	reached := detector.Normal
 	for _, t := range list {
@@ -169,7 +169,7 @@ func densityWords(list []record.Transition) string {
 	return ""
 }
 
-// shownFaults bounds the printed faults; the latest are printed.
+// shownFaults bounds the number of printed faults; the latest ones are printed.
 const shownFaults = 5
 
 // faults writes the crashes and ANRs that the workload reported.
@@ -184,7 +184,7 @@ func (out *page) faults(p record.Process) {
 }
 
 // deaths writes how many times the process ended, the reasons, and the evidence
-// of the latest end.
+// for the latest end.
 func (out *page) deaths(p record.Process) {
 	if len(p.Deaths) == 0 {
 		return
@@ -197,7 +197,7 @@ func (out *page) deaths(p record.Process) {
 	}
 }
 
-// incidentLines returns the crashes, ANRs and deaths caused by memory of a
+// incidentLines describes the crashes, ANRs and deaths caused by memory of a
 // process, one line for each kind.
 func incidentLines(p record.Process) []string {
 	var out []string
@@ -219,7 +219,8 @@ func incidentLines(p record.Process) []string {
 	return out
 }
 
-// isLatestDeath reports whether an incident is one death, the latest.
+// isLatestDeath reports whether an incident consists of a single death, which
+// is the latest one.
 func isLatestDeath(f record.Incident, deaths []record.Death) bool {
 	if f.Count != 1 || len(deaths) == 0 {
 		return false
@@ -245,7 +246,7 @@ func (out *page) objectCounts(counts []record.ObjectCount) {
 	}
 }
 
-// shownAtMarks bounds the printed leaks of one series of dumps.
+// shownAtMarks bounds the number of printed leaks of one series of dumps.
 const shownAtMarks = 10
 
 // atMarks writes the result of the heap dumps at marks for one life.
@@ -302,9 +303,9 @@ func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 }
 
 const (
-	// shownWindows bounds the printed leaks of windows.
+	// shownWindows bounds the number of printed leaks in windows.
 	shownWindows = 20
-	// shownNameOfWindow bounds the characters of the name of a window.
+	// shownNameOfWindow bounds the printed name of a window, in characters.
 	shownNameOfWindow = 100
 )
 
@@ -333,10 +334,10 @@ func (out *page) windows(r record.Run) {
 	out.more(len(leaks) - shownWindows)
 }
 
-// shownMissing bounds the printed missing heap dumps.
+// shownMissing bounds the number of printed missing heap dumps.
 const shownMissing = 20
 
-// missing writes which heap dumps should exist but do not.
+// missing writes which heap dumps should have been taken but were not.
 func (out *page) missing(r record.Run) {
 	for _, m := range r.MissingEvidence[:min(len(r.MissingEvidence), shownMissing)] {
 		who := ""
@@ -350,7 +351,7 @@ func (out *page) missing(r record.Run) {
 	}
 }
 
-// shownUnjudged bounds the printed processes without a verdict.
+// shownUnjudged bounds the number of printed processes without a verdict.
 const shownUnjudged = 20
 
 // unjudged writes which processes and devices have no verdict.
@@ -390,8 +391,8 @@ func gapsText(p record.Process) string {
 }
 
 // sharesText returns, for example, "Java Heap 85 % (+300.1 MB/h), Native Heap
-// 15 % (...)". The growth in MB is not shown: its span differs from that of the
-// trend above.
+// 15 % (...)". It does not contain the growth in MB, because its span differs
+// from that of the trend above.
 func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
 	for i, s := range shares {
@@ -401,7 +402,7 @@ func sharesText(shares []record.Share) string {
 }
 
 // unseenBelow returns the detection limit, unless a leak was found or the
-// reason of the verdict already says what cannot be ruled out.
+// reason of the verdict already states which leaks cannot be ruled out.
 func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil || p.Gate != detector.Pass && p.Gate != detector.Inconclusive ||
 		strings.Contains(p.Reason, "cannot be ruled out") {
@@ -411,7 +412,7 @@ func unseenBelow(p record.Process) string {
 }
 
 // Headline returns the verdict on a process in a few words, under the policy
-// with that name; the text is Printable.
+// with the given name. The text is Printable.
 func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {
@@ -434,7 +435,7 @@ func lifeWords(p record.Process) string {
 		ends += n
 	}
 	switch {
-	// a life may start and end between two samples
+	// A life may start and end between two samples.
 	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1):
 		return "restarted at least " + times(p.Restarts) + why
 	case p.Restarts > 0 && ends > p.Restarts: // the last life ended without a restart
@@ -448,7 +449,7 @@ func lifeWords(p record.Process) string {
 }
 
 // whyBesideLives returns the reason of a verdict without the restarts at its
-// beginning, which the headline already mentions.
+// beginning, because the headline already mentions them.
 func whyBesideLives(p record.Process) string {
 	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {
 		return p.Reason
@@ -478,8 +479,8 @@ func verdictWords(p record.Process, policy string) string {
 	return "INCONCLUSIVE" + states(p, policy)
 }
 
-// states returns the worst live state if there was a suspicion, and the state
-// at the end if it differs.
+// states returns the worst live state if there was a suspicion, and also the
+// state at the end if that differs.
 func states(p record.Process, policy string) string {
 	if p.Worst == detector.Normal {
 		return ""
@@ -491,8 +492,9 @@ func states(p record.Process, policy string) string {
 	return text
 }
 
-// leakProof returns what proved a leak that did not reach LEAKING, with its
-// states. A leak that was too slow for an alarm is proved by the entire run.
+// leakProof describes what proved a leak that did not reach LEAKING, with the
+// states of the process. A leak that was too slow for an alarm is proved by the
+// entire run.
 func leakProof(p record.Process) string {
 	switch {
 	case p.Worst == detector.Leaking:
@@ -505,9 +507,9 @@ func leakProof(p record.Process) string {
 	return ", proved at the end, without an alarm during the run" + states(p, "")
 }
 
-// DescribeState returns the description of a state for users while a run
-// continues, under the policy with that name. Under policy robust LEAKING is
-// provisional, because only the end of a run decides.
+// DescribeState describes a state for users while a run continues, under the
+// policy with the given name. Under policy robust, LEAKING is provisional,
+// because the verdict is reached only at the end of a run.
 func DescribeState(state detector.State, policy string) string {
 	if state == detector.Leaking && policy == detector.PolicyRobust {
 		return state.String() + " (provisional)"
@@ -515,7 +517,7 @@ func DescribeState(state detector.State, policy string) string {
 	return state.String()
 }
 
-// DescribeKind describes a kind of leak.
+// DescribeKind returns a description of a kind of leak.
 func DescribeKind(kind detector.LeakKind) string {
 	switch kind {
 	case detector.None:

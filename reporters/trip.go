@@ -28,7 +28,7 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	for i := range t.Measures {
 		m := &t.Measures[i]
 		switch {
-		case m.Grows && m.Name != "heap": // its places are printed above
+		case m.Grows && m.Name != "heap": // the places where it grows are printed above
 			out.tripLine("  %s %s per loop%s: %s", name(m.Name), rateOf(m, m.PerLoop), intervalOf(m), valuesOf(m))
 		case m.Verdict == record.VerdictInconclusive && (m.PerLoop != nil || m.Name == "heap"):
 			out.tripLine("  %s%s%s inconclusive: %s", name(m.Name), doubtfulRate(m), intervalOf(m), m.Text)
@@ -60,8 +60,8 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	return out.writeTo(w)
 }
 
-// stopText returns why a finished trip stopped; for other trips the verdict
-// states it.
+// stopText returns why a completed trip stopped. For other trips, the verdict
+// states the reason.
 func stopText(t *record.Trip) string {
 	if t.Stopped != record.TripStoppedQuiet && t.Stopped != record.TripStoppedLoops {
 		return ""
@@ -89,7 +89,7 @@ func (out *page) tripLine(format string, args ...any) {
 	out.line("%s", now)
 }
 
-// constant reports whether a count is the same in all readings; it then needs
+// constant reports whether a count is the same in all readings. It then needs
 // no row of its own.
 func constant(m *record.TripMeasure) bool {
 	if m.Unit != record.UnitCount || m.Verdict != record.VerdictPass || len(m.Values) == 0 {
@@ -103,7 +103,7 @@ func constant(m *record.TripMeasure) bool {
 	return true
 }
 
-// shownTripSteps is the number of last steps of a path that are printed.
+// shownTripSteps is the number of steps printed from the end of a path.
 const shownTripSteps = 4
 
 func (out *page) growing(f *record.Finding) {
@@ -130,7 +130,7 @@ func (out *page) tripRow(m *record.TripMeasure) {
 	out.line("%s", text.Row(strings.TrimRight(row, " "), tripWidth))
 }
 
-// doubtfulRate returns the rate of a measure without a decision.
+// doubtfulRate returns the rate of a measure that could not be decided.
 func doubtfulRate(m *record.TripMeasure) string {
 	if m.Name == "heap" {
 		return ""
@@ -149,7 +149,7 @@ func rateOf(m *record.TripMeasure, v *float64) string {
 	return fmt.Sprintf("%+.3g", *v)
 }
 
-// maxRate bounds the printed rate in kB per loop.
+// maxRate bounds the printed rate, in kB per loop.
 const maxRate = 1 << 40
 
 func intervalOf(m *record.TripMeasure) string {
@@ -159,7 +159,8 @@ func intervalOf(m *record.TripMeasure) string {
 	return fmt.Sprintf(" (95 %%: %s to %s)", rateOf(m, &m.Interval[0]), rateOf(m, &m.Interval[1]))
 }
 
-// shownValues bounds the printed readings, half from each end.
+// shownValues bounds the number of printed readings, half of them from each
+// end.
 const shownValues = 8
 
 func valuesOf(m *record.TripMeasure) string {

@@ -1,7 +1,7 @@
-// Package fleet chooses the devices of a run and locks them, so that no other
-// run on this host uses them or the run directory at the same time. Leases are
-// locks of the operating system (flock), so the leases of a killed program are
-// released.
+// Package fleet chooses the devices of a run. It locks them and the run
+// directory, so no other run on this host uses them at the same time. Leases
+// are locks of the operating system (flock), so the leases of a killed program
+// are released.
 package fleet
 
 import (
@@ -21,23 +21,23 @@ import (
 
 // DeviceChoice selects the devices of a run.
 type DeviceChoice struct {
-	// Serials names the devices. If it is empty, the device in ANDROID_SERIAL
-	// is used. If that is not set either, all devices that are attached and
-	// ready are used, or with Single the only one.
+	// Serials lists the serials of the devices. If it is empty, the device in
+	// ANDROID_SERIAL is used. If that is not set either, all devices that are
+	// attached and ready are used; with Single, there must be only one.
 	Serials []string
 	Single  bool
-	// MinAPI skips devices with an older Android. Require is the minimum number
-	// of devices; 1 if zero.
+	// MinAPI skips devices with a lower API level. Require is the minimum
+	// number of devices; zero means 1.
 	MinAPI, Require int
-	// StandIn allows simulated phones whose time runs faster, according to
-	// their property leakgate.time_scale. Without it, and without
-	// LEAKGATE_STAND_IN=1, they are rejected, because the property would
+	// StandIn allows simulated phones that run faster than real time, according
+	// to their property leakgate.time_scale. Without it, and without
+	// LEAKGATE_STAND_IN=1, such phones are rejected, because the property would
 	// determine how long the run lasts.
 	StandIn bool
-	// Client is the adb server; nil for the server that the environment names,
-	// which is started if it is not running.
+	// Client is the adb server to use. If it is nil, the server that the
+	// environment specifies is used, and started if it is not running.
 	Client *adb.Client
-	// Getenv reads the environment; os.Getenv if nil.
+	// Getenv reads the environment; nil means os.Getenv.
 	Getenv func(string) string
 }
 
@@ -160,8 +160,8 @@ func (f *Fleet) describe(ctx context.Context, serial string) (monitor.Device, er
 	return monitor.Device{Device: dev, Facts: facts}, err
 }
 
-// facts reads the properties of a device. It rejects a device whose time runs
-// faster, unless that is allowed.
+// facts reads the properties of a device. It rejects a device that runs faster
+// than real time, unless that is allowed.
 func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, error) {
 	facts, err := capture.ReadFacts(ctx, dev)
 	if err != nil || facts.TimeScale == 1 || f.standIn {
@@ -176,24 +176,23 @@ func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, e
 // Devices returns the devices that were chosen.
 func (f *Fleet) Devices() []monitor.Device { return f.devices }
 
-// Skipped returns which attached devices are not ready, and why.
+// Skipped returns the attached devices that are not ready, and the reasons.
 func (f *Fleet) Skipped() []string { return f.skipped }
 
-// InUseError is the error for a device or a run directory that another run
-// uses.
+// InUseError is returned if another run uses a device or the run directory.
 type InUseError struct {
-	// Directory is true if the resource in use is the run directory.
+	// Directory reports whether the resource in use is the run directory.
 	Directory bool
 	text      string
 }
 
-// Error returns one printable line that names the other user.
+// Error returns one printable line that names the run that uses the resource.
 func (e InUseError) Error() string { return e.text }
 
-// DirectoryError is the error for a run directory that cannot be used.
+// DirectoryError is returned if a directory cannot be used.
 type DirectoryError struct {
-	// Leases is true if the error concerns the directory of the leases, which
-	// LEAKGATE_LEASES names.
+	// Leases reports whether the directory is that of the leases, which
+	// LEAKGATE_LEASES names, and not the run directory.
 	Leases bool
 	error
 }
@@ -203,8 +202,8 @@ func (e DirectoryError) Unwrap() error { return e.error }
 
 // Hold locks the devices and the run directory until Close. Other runs see the
 // given name. If another run uses one of them, Hold returns an InUseError. If
-// waiting is not nil, it is called once with that error, and Hold waits for the
-// other run to end instead.
+// waiting is not nil, Hold instead calls it once with that error and waits for
+// the other run to end.
 func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
 	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
 	if err != nil {
@@ -240,8 +239,8 @@ func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseEr
 	return f.refresh(ctx)
 }
 
-// refresh reads the devices again: their clocks have advanced since they were
-// read.
+// refresh reads the devices again, because their clocks have advanced since
+// they were read.
 func (f *Fleet) refresh(ctx context.Context) error {
 	for i, d := range f.devices {
 		facts, err := f.facts(ctx, d)

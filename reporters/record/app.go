@@ -10,12 +10,12 @@ type AppVerdict struct {
 	User   int    `json:"user"`
 	// App is the package: the part of the process names before the colon.
 	App string `json:"app"`
-	// Processes lists the first 50 processes that were added up.
+	// Processes lists the first 50 processes whose memory was added up.
 	Processes []string `json:"processes"`
-	// Leaking lists the processes that leak by themselves; in this case the sum
-	// provides no additional result.
+	// Leaking lists the processes that leak by themselves. If there are any,
+	// the sum provides no additional result.
 	Leaking []string `json:"leaking_processes"`
-	// Samples counts the sums; Restarts is the number of times that all
+	// Samples is the number of sums. Restarts is the number of times that all
 	// processes had ended.
 	Samples  int `json:"samples"`
 	Details  int `json:"breakdowns"`
@@ -35,8 +35,8 @@ type AppVerdict struct {
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
 	Growth          float64           `json:"growth_mb"`
-	// ByProcess is the increase of the mean of each process over the time of
-	// the growth, the largest first.
+	// ByProcess lists the increase of each process's mean over the time of the
+	// growth, the largest first.
 	ByProcess   []ProcessGrowth `json:"growth_by_process"`
 	Shares      []Share         `json:"shares"`
 	Jumps       []Jump          `json:"jumps"`
@@ -51,11 +51,11 @@ type ProcessGrowth struct {
 	Process string  `json:"process"`
 	Growth  float64 `json:"growth_mb"`
 	// Share is the process's part of the growth of all processes that grew,
-	// from 0 to 1; 0 for a process that did not grow.
+	// from 0 to 1. It is 0 for a process that did not grow.
 	Share float64 `json:"share"`
 }
 
-// Leaks reports whether the sum leaks while no process leaks by itself.
+// Leaks reports whether the sum leaks although no process leaks by itself.
 func (a AppVerdict) Leaks() bool { return a.Gate == detector.Leak && len(a.Leaking) == 0 }
 
 // SetVerdict copies the verdict on a series from a process.
@@ -65,7 +65,7 @@ func (a *AppVerdict) SetVerdict(p Process) {
 		p.Shares
 }
 
-// Verdict returns the verdict on an app as a Process.
+// Verdict returns the verdict on an app in the form of a Process.
 func (a AppVerdict) Verdict() Process {
 	return Process{
 		Device: a.Device, User: a.User, Process: a.App, Samples: a.Samples, Details: a.Details, Restarts: a.Restarts,

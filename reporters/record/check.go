@@ -1,6 +1,6 @@
 package record
 
-// Check is the result of one check of a run: of one spec of a suite, or of one
+// Check is the result of one check in a run: of one spec of a suite, or of one
 // test of an instrumentation.
 type Check struct {
 	// Name is the full text of the spec, or CLASS#METHOD of the test.
@@ -8,26 +8,26 @@ type Check struct {
 	// Type is spec or test.
 	Type   string `json:"type"`
 	Device string `json:"device"`
-	// Window is the number of the check's window, 0 if none was opened.
+	// Window is the number of the check's window, or 0 if none was opened.
 	Window int `json:"window"`
 	// T and Ended are seconds since the start of the run, on the device's
 	// clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
-	// Location is FILE:LINE of the check in the source of the suite, "" if
+	// Location is FILE:LINE of the check in the source of the suite, or "" if
 	// unknown.
 	Location string `json:"location,omitempty"`
 	// Outcome is how the spec or test itself ended: passed, failed, ignored,
-	// assumption_failed, crashed or unfinished; "" if unknown. Stack is the
-	// reason.
+	// assumption_failed, crashed or unfinished; it is "" if unknown. Stack is
+	// the reason.
 	Outcome string `json:"outcome,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	// Verdict is one of the Verdict values; Text explains it in one line.
 	Verdict   CheckVerdict     `json:"verdict"`
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
-	// Readings is the number of readings of the device. Duration is the real
-	// time in seconds that they took, including all heap dumps and their
+	// Readings is the number of times that the device was read. Duration is the
+	// real time that this took, in seconds, including all heap dumps and their
 	// analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
@@ -52,8 +52,8 @@ const (
 // CheckVerdict is the result of a check for leaks.
 type CheckVerdict string
 
-// The verdicts: a new leak was found; all leaks are covered by exceptions;
-// evidence is missing; no process was readable; none of these.
+// The verdicts, in this order: a new leak was found; all leaks are covered by
+// exceptions; evidence is missing; no process was readable; none of these.
 const (
 	VerdictLeak         CheckVerdict = "leak"
 	VerdictKnown        CheckVerdict = "known"
@@ -61,34 +61,34 @@ const (
 	VerdictNotChecked   CheckVerdict = "not_checked"
 	VerdictPass         CheckVerdict = "pass"
 	// VerdictSkipped is the verdict on a check that its suite excludes from
-	// judging.
+	// judgment.
 	VerdictSkipped CheckVerdict = "skipped"
 )
 
-// CheckedProcess is one process in a check.
+// CheckedProcess is the result of a check for one process.
 type CheckedProcess struct {
 	User    int          `json:"user"`
 	Process string       `json:"process"`
 	PID     int          `json:"pid"`
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// Before and After count its objects before and after the body, by the
+	// Before and After are the object counts before and after the body, by the
 	// names of dumpsys meminfo. They are nil if unknown, for example before the
 	// start of the process.
 	Before map[string]int64 `json:"objects_before"`
 	After  map[string]int64 `json:"objects_after"`
 	// Settled reports whether the app was idle before the last count.
 	Settled bool `json:"settled,omitempty"`
-	// Folder contains the heap dump, relative to the run directory; "" if none
-	// was taken.
+	// Folder contains the heap dump and is relative to the run directory. It is
+	// "" if no dump was taken.
 	Folder string `json:"folder,omitempty"`
-	// Leaks are the leaks in the heap dump that grew since the previous dump.
+	// Leaks lists the leaks in the heap dump that grew since the previous dump.
 	Leaks []CheckedLeak `json:"leaks"`
-	// Older are leaks that existed before the check but were not found by an
-	// earlier check.
+	// Older lists the leaks that existed before the check but were not found by
+	// an earlier check.
 	Older []CheckedLeak `json:"older_leaks,omitempty"`
-	// Deaths are the ends of its lives during the check; Faults are the crashes
-	// and ANRs that a workload reported.
+	// Deaths lists how lives of the process ended during the check. Faults
+	// lists the crashes and ANRs that a workload reported.
 	Deaths []Death `json:"deaths,omitempty"`
 	Faults []Death `json:"faults,omitempty"`
 }
@@ -96,10 +96,10 @@ type CheckedProcess struct {
 // CheckedLeak is a leak that grew during a check.
 type CheckedLeak struct {
 	DumpLeak
-	// New is the increase in the number of its objects.
+	// New is the increase in the number of leaked objects.
 	New int64 `json:"new"`
-	// Known is the reason, owner and date of the exception that covers the
-	// leak; "" if there is none.
+	// Known contains the reason, owner and date of the exception that covers
+	// the leak. It is "" if there is none.
 	Known string `json:"known,omitempty"`
 	// Trace is the path from the GC root, one reference per line.
 	Trace []string `json:"trace,omitempty"`

@@ -3,8 +3,8 @@ package record
 import "github.com/leakgate/leakgate/detector"
 
 // CountsAtMarks is what one life of a process left behind in the loops of a
-// suite: counts of its objects, threads and files at marks whose texts differ
-// only in their numbers.
+// suite. It contains the counts of objects, threads and files at marks whose
+// texts differ only in their numbers.
 type CountsAtMarks struct {
 	PID int `json:"pid"`
 	// Marks is the text of the marks, with # in place of each number.
@@ -19,12 +19,12 @@ type CountsAtMarks struct {
 	Reason string            `json:"reason"`
 	// Rising reports whether a count grows, but not provably in every loop.
 	Rising bool `json:"rising"`
-	// Readings are the latest 500 readings.
+	// Readings lists the latest 500 readings.
 	Readings []CountReading `json:"readings"`
 	Counts   []CountSeries  `json:"counts"`
 }
 
-// CountReading is one reading of a CountsAtMarks.
+// CountReading is the time and the mark of one reading of a CountsAtMarks.
 type CountReading struct {
 	T    float64 `json:"t_s"`
 	Mark string  `json:"mark"`
@@ -33,7 +33,8 @@ type CountReading struct {
 	Collected bool `json:"collected"`
 }
 
-// CountSeries is one count over the readings of a CountsAtMarks.
+// CountSeries holds the values of one count over the readings of a
+// CountsAtMarks.
 type CountSeries struct {
 	// Name is threads, files, or a name of dumpsys meminfo, such as
 	// "Activities".
@@ -41,6 +42,7 @@ type CountSeries struct {
 	// Gate is leak, pass or inconclusive; it is "" for a count that is shown
 	// but not judged.
 	Gate detector.Gate `json:"gate,omitempty"`
-	// Values has a number for each reading; nil where it could not be read.
+	// Values contains one number for each reading, or nil if it could not be
+	// read.
 	Values []*int64 `json:"values"`
 }

@@ -5,7 +5,7 @@ import "github.com/leakgate/leakgate/detector"
 // DiagnosisSchema names the format of diagnosis.json (docs/formats/run.md).
 const DiagnosisSchema = "leakgate.diagnosis/1"
 
-// Diagnosis is what was collected from one process at one time, and the
+// Diagnosis is what was collected from one process at one time, with the
 // findings.
 type Diagnosis struct {
 	// Schema is set in diagnosis.json only.
@@ -14,10 +14,10 @@ type Diagnosis struct {
 	User    int    `json:"user"`
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
-	// T is when it began, in seconds since the start of the run on the device's
-	// clock; 0 for a diagnosis on demand.
+	// T is when the diagnosis began, in seconds since the start of the run on
+	// the device's clock. It is 0 for a diagnosis on demand.
 	T float64 `json:"t_s"`
-	// Duration is the real time in seconds until everything was on the host;
+	// Duration is the real time, in seconds, until everything was on the host.
 	// Analysis is the duration of the analysis on the host.
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
@@ -25,12 +25,12 @@ type Diagnosis struct {
 	// demand; Mark is the text of the mark.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
-	// Kind is the kind of the leak, None if it was not decided; Recipe is what
-	// was to be collected.
+	// Kind is the kind of the leak, or None if it was not determined. Recipe
+	// defines what was to be collected.
 	Kind   detector.LeakKind `json:"kind"`
 	Recipe string            `json:"recipe"`
-	// Folder contains the artifacts; it is relative to the run directory and
-	// uses slashes.
+	// Folder contains the artifacts. The path is relative to the run directory
+	// and uses slashes.
 	Folder string `json:"folder"`
 	// Outcome is complete, degraded (some steps used a fallback or are
 	// incomplete), nothing, or interrupted.
@@ -45,55 +45,58 @@ type Diagnosis struct {
 	Warnings []string    `json:"warnings"`
 	// Settled reports whether the app was idle before its heap was dumped.
 	Settled bool `json:"settled,omitempty"`
-	// Leaks are the leaks in the heap dump, at most 100, sorted by retained
-	// size; nil if no dump was analyzed. LeaksOmitted counts the others.
+	// Leaks lists the leaks in the heap dump, at most 100, sorted by retained
+	// size. It is nil if no dump was analyzed. LeaksOmitted is the number of
+	// the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
 	// Undecided is the reason why there may be leaks that are not in the list,
-	// or "".
+	// or "" if there is no such reason.
 	Undecided string `json:"leaks_undecided,omitempty"`
 	// Marks is the number of marks on the device when the diagnosis was
 	// requested, including the mark of this diagnosis. It is the number of
-	// loops that the process had done.
+	// loops that the process had completed.
 	Marks int `json:"marks,omitempty"`
-	// Age is how long the process had run at that time, in seconds of device
-	// time. Memory is its latest sample before then, in MB, as measured by its
-	// source. Both are nil if unknown.
+	// Age is how long the process had been running at that time, in seconds of
+	// device time. Memory is its latest sample before then, in MB, as measured
+	// by its source. Both are nil if unknown.
 	Age    *float64 `json:"process_age_s,omitempty"`
 	Memory *float64 `json:"memory_mb,omitempty"`
-	// Heap describes the entire heap dump; nil if no dump was analyzed.
+	// Heap describes the entire heap dump. It is nil if no dump was analyzed.
 	Heap *HeapDump `json:"heap,omitempty"`
 }
 
 // HeapDump describes a heap dump that was analyzed.
 type HeapDump struct {
 	// Summary is the file in the folder that is used to compare the dump with
-	// other dumps, or "".
+	// other dumps, or "" if there is none.
 	Summary string `json:"summary"`
 	Objects int64  `json:"objects"`
-	// ReachableBytes is the size of the Java objects; ReachableNative is the
-	// native memory that Java objects have registered.
+	// ReachableBytes is the size of the reachable Java objects. ReachableNative
+	// is the native memory that these objects have registered.
 	ReachableBytes  int64 `json:"reachable_bytes"`
 	ReachableNative int64 `json:"reachable_native_bytes"`
-	// Names is the source of its class names: source, mapping, obfuscated or
+	// Names is the source of the class names: source, mapping, obfuscated or
 	// other_mapping.
 	Names string `json:"names"`
-	// Mapping is the mapping that was used to read the dump, or nil.
+	// Mapping is the mapping that was used to read the dump, or nil if none was
+	// used.
 	Mapping *Mapping `json:"mapping,omitempty"`
 }
 
 // Mapping describes the mapping of an obfuscated build and how well it matches
 // a dump.
 type Mapping struct {
-	// ID is R8's ID of the mapping, "" for a mapping by ProGuard; SHA256 is the
-	// hash of its file.
+	// ID is R8's ID of the mapping, or "" for a mapping by ProGuard. SHA256 is
+	// the hash of the mapping's file.
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Classes counts the classes that the mapping renames, and Found those that
-	// exist in the dump. Unknown counts the classes of the dump whose names
-	// look obfuscated and that are not in the mapping. Fields counts the fields
-	// that the mapping has in the classes found, and Missing those that are not
-	// in the dump.
+	// Classes is the number of classes that the mapping renames, and Found is
+	// the number of those that exist in the dump. Unknown is the number of
+	// classes in the dump whose names look obfuscated and are not in the
+	// mapping. Fields is the number of fields that the mapping contains for the
+	// classes found, and Missing is the number of those that are not in the
+	// dump.
 	Classes int `json:"classes"`
 	Found   int `json:"found_classes"`
 	Unknown int `json:"unknown_names"`
@@ -101,16 +104,17 @@ type Mapping struct {
 	Missing int `json:"missing_fields"`
 }
 
-// Collected is one step of a diagnosis.
+// Collected is the result of one step of a diagnosis.
 type Collected struct {
 	Step string `json:"step"`
 	// Outcome is complete, fallback, skipped or failed.
 	Outcome string `json:"outcome"`
-	// File is the artifact in the folder, or ""; its size is in bytes.
+	// File is the artifact in the folder, or "" if there is none. Its size is
+	// in bytes.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	// Purpose is what the step shows, Note is what the method used does not
-	// show, and Reasons are why no better method was used.
+	// show, and Reasons explain why no better method was used.
 	Purpose  string   `json:"purpose,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Reasons  []string `json:"reasons,omitempty"`
@@ -123,14 +127,14 @@ type Finding struct {
 	// native_kind, library, mapping, meminfo, threads or graphics.
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Count is the number of objects, mappings, threads or buffers now;
-	// CountDelta is the increase, null if there is no earlier value.
+	// Count is the present number of objects, mappings, threads or buffers.
+	// CountDelta is the increase, or null if there is no earlier value.
 	Count      *int64 `json:"count"`
 	CountDelta *int64 `json:"count_delta"`
-	// Bytes is their size now; BytesDelta is the increase.
+	// Bytes is the present size of these. BytesDelta is the increase.
 	Bytes      *int64 `json:"bytes"`
 	BytesDelta *int64 `json:"bytes_delta"`
-	// Share is the part of the total growth of its kind, from 0 to 1.
+	// Share is the part of the total growth of the finding's kind, from 0 to 1.
 	Share       *float64 `json:"share"`
 	Fingerprint string   `json:"fingerprint,omitempty"`
 	Key         string   `json:"key,omitempty"`

@@ -34,7 +34,8 @@ type HeaderDevice struct {
 	API    int    `json:"api"`
 	// StartedUp is the device's clock (seconds since boot) when the run began.
 	StartedUp float64 `json:"started_up_s"`
-	// TimeScale is device seconds per real second; 1 for a real phone.
+	// TimeScale is the number of device seconds per real second. It is 1 for a
+	// real phone.
 	TimeScale float64 `json:"time_scale"`
 	// ABI is the first ABI that the device supports; Fingerprint is the
 	// fingerprint of its Android build; HeapLimit is the growth limit of a Java
@@ -43,21 +44,21 @@ type HeaderDevice struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// MemTotal is the memory of the device in kB; a value of a process that
-	// exceeds it is a read error. 0 if unknown.
+	// MemTotal is the memory of the device in kB, or 0 if unknown. A value of a
+	// process that exceeds it is a read error.
 	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 
-// decodeHeader decodes the first line of samples.ndjson. An unknown, missing or
-// duplicate key is a warning; for a missing key the default of the policy is
-// used.
+// decodeHeader decodes the first line of samples.ndjson. It returns a warning
+// for an unknown, missing or duplicate key. For a missing key, the default of
+// the policy is used.
 func decodeHeader(line []byte) (Header, error) {
 	var head struct {
 		Schema string
 		Plan   struct{ Policy json.RawMessage }
 	}
 	var wrongForm *json.UnmarshalTypeError
-	// A value of the wrong type is reported with its key below.
+	// A value of the wrong type is reported below, with its key.
 	if err := json.Unmarshal(line, &head); err != nil && !errors.As(err, &wrongForm) {
 		return Header{}, err
 	}
@@ -94,15 +95,16 @@ func decodeHeader(line []byte) (Header, error) {
 // versions may have a time scale below 1.
 const maxTimeScale = 10000.0
 
-// keys decodes JSON objects that must have exactly the keys of their structs.
+// keys decodes JSON objects that must contain exactly the keys of their
+// structs.
 type keys struct {
 	problems []string
 	more     int
 }
 
 const (
-	// maxProblems bounds the number of reported keys, maxQuoted the quoted part
-	// of a key.
+	// maxProblems bounds the number of reported keys, and maxQuoted the length
+	// of the quoted part of a key.
 	maxProblems, maxQuoted = 20, 60
 )
 
@@ -227,8 +229,8 @@ func (m *members) take(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// members returns the members of an object in their order. If a key is
-// duplicate, the last value counts.
+// members returns the members of an object in their order. If a key occurs more
+// than once, its last value is used.
 func (k *keys) members(path string, raw []byte) (members, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := in.Token(); err != nil || open != json.Delim('{') {

@@ -1,25 +1,26 @@
 package record
 
-// Headroom is how close a process was to the limits that kill it when it was
-// read. Unknown values are null, and Reasons explain why.
+// Headroom is how close a process was to the limits that kill it, at the time
+// of a reading. Unknown values are null, and Reasons explain why.
 type Headroom struct {
 	Files     *int64 `json:"files"`
 	FileLimit *int64 `json:"file_limit"`
 	Threads   *int64 `json:"threads"`
-	// ThreadLimit is the smallest of the known limits on threads, and
+	// ThreadLimit is the smallest known limit on the number of threads, and
 	// ThreadLimitBy is the name of that limit.
 	ThreadLimit   *int64 `json:"thread_limit"`
 	ThreadLimitBy string `json:"thread_limit_by,omitempty"`
-	// Virtual is the used address space in bytes; it has no limit in a 64-bit
+	// Virtual is the used address space in bytes. It is not limited in a 64-bit
 	// process.
 	Virtual      *int64 `json:"virtual_bytes"`
 	VirtualLimit *int64 `json:"virtual_limit_bytes"`
-	// Bits is 32 or 64, 0 if unknown.
+	// Bits is 32 or 64, or 0 if unknown.
 	Bits int `json:"bits"`
-	// Anonymous is the sum of RssAnon and VmSwap in bytes; AnonymousLimit is
+	// Anonymous is the sum of RssAnon and VmSwap in bytes. AnonymousLimit is
 	// the maximum that the memory limiter of Android 17 allows.
-	// AnonymousAssumed reports whether the device does not show its limits, so
-	// the limit is the value that Android recommends for the device's RAM.
+	// AnonymousAssumed reports whether the device does not show its limits; in
+	// that case the limit is the value that Android recommends for the device's
+	// RAM.
 	Anonymous        *int64 `json:"anonymous_bytes"`
 	AnonymousLimit   *int64 `json:"anonymous_limit_bytes"`
 	AnonymousAssumed bool   `json:"anonymous_limit_assumed,omitempty"`
@@ -27,8 +28,8 @@ type Headroom struct {
 	// latest breakdown.
 	JavaHeap  *int64 `json:"java_heap_bytes"`
 	JavaLimit *int64 `json:"java_limit_bytes"`
-	// JavaGarbage is the largest number of bytes in JavaHeap that a garbage
-	// collection could free.
+	// JavaGarbage is an upper bound on the number of bytes in JavaHeap that a
+	// garbage collection could free.
 	JavaGarbage *int64   `json:"java_garbage_bytes"`
 	Reasons     []string `json:"reasons,omitempty"`
 }
@@ -41,11 +42,12 @@ type LimitWarning struct {
 	Resource string `json:"resource"`
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
-	// TimeLeft is the time in seconds until the limit is reached at the present
-	// growth rate, null if there is no steady growth.
+	// TimeLeft is the time, in seconds, until the limit is reached at the
+	// present growth rate. It is null if there is no steady growth.
 	TimeLeft *float64 `json:"time_left_s"`
 	Urgent   bool     `json:"urgent"`
-	// Assumed reports whether the device does not show its limit.
+	// Assumed reports whether the limit is assumed because the device does not
+	// show it.
 	Assumed bool   `json:"assumed,omitempty"`
 	Text    string `json:"text"`
 }
@@ -56,13 +58,13 @@ type Standing struct {
 	Resource string `json:"resource"`
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
-	// Share is the used part of the limit; for a Java heap, only what is left
+	// Share is the used part of the limit. For a Java heap, only what remains
 	// after garbage collections counts. Rate is the growth of the use per hour.
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`
-	// Exceeded reports whether the use exceeded the limit, so that it cannot be
-	// the real limit.
+	// Exceeded reports whether the use exceeded the limit, which means that
+	// this cannot be the real limit.
 	Exceeded bool `json:"exceeded,omitempty"`
 	// Assumed has the same meaning as in LimitWarning.
 	Assumed bool `json:"assumed,omitempty"`

@@ -28,7 +28,7 @@ func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
 
-// reasonWords are the texts for a reason of a death in reports, singular and
+// reasonWords maps the reason of a death to its text in reports, singular and
 // plural.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},
@@ -40,9 +40,9 @@ var reasonWords = map[string][2]string{
 	"unknown": {"for an unknown reason", "for unknown reasons"},
 }
 
-// DescribeDeaths describes the ends of a process by reason, the most frequent
-// first, such as "22 OutOfMemoryErrors, 8 crashes". If there are none, it
-// returns "".
+// DescribeDeaths describes how often the lives of a process ended for each
+// reason, the most frequent first, such as "22 OutOfMemoryErrors, 8 crashes".
+// If there are none, it returns "".
 func DescribeDeaths(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

@@ -16,7 +16,7 @@ import (
 // findings of all diagnoses as a table.
 const leaksName = "leaks.csv"
 
-// maxRows is the largest number of findings in leaks.csv.
+// maxRows is the maximum number of findings in leaks.csv.
 const maxRows = 1000
 
 var leaksHeading = []string{
@@ -24,9 +24,9 @@ var leaksHeading = []string{
 	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
 }
 
-// WriteLeaks writes leaks.csv into dir atomically: the first 1,000 findings of
-// a run. A cell that a spreadsheet would interpret as a formula begins with an
-// apostrophe (OWASP, CSV Injection).
+// WriteLeaks writes leaks.csv into dir atomically. It contains the first 1,000
+// findings of a run. A cell that a spreadsheet would interpret as a formula is
+// prefixed with an apostrophe (OWASP, CSV Injection).
 func WriteLeaks(dir string, r Run) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)

@@ -9,16 +9,16 @@ import (
 // Sample is one reading of one process. A value that the source does not
 // provide is nil.
 type Sample struct {
-	// T counts seconds from the start of the run on the device's own clock; Up
-	// is that clock itself, seconds since boot.
+	// T is the number of seconds since the start of the run on the device's own
+	// clock. Up is the reading of that clock, in seconds since boot.
 	T       float64 `json:"t_s"`
 	Up      float64 `json:"up_s"`
 	Device  string  `json:"device"`
 	User    int     `json:"user"`
 	Process string  `json:"process"`
 	PID     int     `json:"pid"`
-	// Start is field 22 of /proc/PID/stat in clock ticks; together with the pid
-	// it identifies the process.
+	// Start is field 22 of /proc/PID/stat, in clock ticks. Together with the
+	// pid it identifies the process.
 	Start uint64 `json:"start"`
 	// Source is smaps_rollup, su, run_as, smaps, status or dumpsys.
 	Source    string     `json:"source"`
@@ -29,7 +29,8 @@ type Sample struct {
 	Threads   *int64     `json:"threads"`
 	CostMS    float64    `json:"cost_ms"`
 	Breakdown *Breakdown `json:"breakdown,omitempty"`
-	// Warnings lists what could not be read in an otherwise good breakdown.
+	// Warnings lists what could not be read in a breakdown that is otherwise
+	// good.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -55,9 +56,9 @@ type Breakdown struct {
 	OtherMtrack  *int64 `json:"other_mtrack_kb"`
 	GfxDev       *int64 `json:"gfx_dev_kb"`
 	OtherDev     *int64 `json:"other_dev_kb"`
-	// Objects contains the counts in the section Objects of dumpsys meminfo:
-	// Activities, Views, ViewRootImpl, AppContexts and so on; nil if there was
-	// no such section.
+	// Objects contains the counts in the Objects section of dumpsys meminfo:
+	// Activities, Views, ViewRootImpl, AppContexts and so on. It is nil if
+	// there was no such section.
 	Objects map[string]int64 `json:"objects,omitempty"`
 }
 
@@ -66,12 +67,12 @@ type Event struct {
 	T      float64 `json:"t_s"`
 	Up     float64 `json:"up_s"`
 	Device string  `json:"device"`
-	// Event is one of the words of docs/formats/run.md.
+	// Event is one of the event words in docs/formats/run.md.
 	Event   string `json:"event"`
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Start and Source are the values of the process from now on; Reasons
+	// Start and Source are the values of the process from now on. Reasons
 	// explain why no better source is used.
 	Start   uint64            `json:"start,omitempty"`
 	Source  string            `json:"source,omitempty"`
@@ -80,9 +81,9 @@ type Event struct {
 	To      *detector.State   `json:"to,omitempty"`
 	Kind    detector.LeakKind `json:"kind,omitempty"`
 	Text    string            `json:"text,omitempty"`
-	// Build is the build of an app.
+	// Build is the installed build of an app.
 	Build *AppBuild `json:"build,omitempty"`
-	// Similar are names of processes that resemble the watched ones.
+	// Similar lists names of running processes that resemble the watched names.
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing, or at which a
 	// garbage collection was forced. Unreadable reports whether the dump was
@@ -97,8 +98,8 @@ type Event struct {
 	// are the related lines of the device's log.
 	Reason string   `json:"reason,omitempty"`
 	Lines  []string `json:"lines,omitempty"`
-	// EndedUp is the device's clock when the process that died was last seen;
-	// nil if the device has rebooted since.
+	// EndedUp is the reading of the device's clock when the process that died
+	// was last seen. It is nil if the device has rebooted since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
 	// Duration is the length in seconds of the activity that ends here.
 	Duration float64 `json:"duration_s,omitempty"`
@@ -112,8 +113,8 @@ type Event struct {
 	Headroom *Headroom `json:"headroom,omitempty"`
 	// Ended is the time on the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Diagnosis is what was collected and, after the analysis, its findings.
-	// Again reports whether it could not finish and will be retried.
+	// Diagnosis is what was collected and, after the analysis, the findings.
+	// Again reports whether the diagnosis was interrupted and will be retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`
 	// Check is the result of a check that ends here.

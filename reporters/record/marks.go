@@ -8,34 +8,34 @@ type DumpLeak struct {
 	// holds it.
 	Key  string `json:"key"`
 	Name string `json:"name"`
-	// Library leaks are those of the platform or of a library.
+	// Library reports whether this is a leak of the platform or of a library.
 	Library bool `json:"library,omitempty"`
-	// Count is the number of leaking objects; Bytes is their retained size.
+	// Count is the number of leaked objects; Bytes is their retained size.
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
-	// Classes are the classes of the objects, the most frequent first and at
+	// Classes lists the classes of the objects, the most frequent first, at
 	// most 10.
 	Classes []ClassCount `json:"classes"`
 }
 
-// ClassCount is a class and the number of its leaking objects.
+// ClassCount is a class and the number of its leaked objects.
 type ClassCount struct {
 	Class string `json:"class"`
 	Count int64  `json:"count"`
 }
 
-// MarkSeries is the combined result of the heap dumps of one life of a process
-// that were taken at marks.
+// MarkSeries is the combined result of the heap dumps that were taken at marks
+// in one life of a process.
 type MarkSeries struct {
 	PID int `json:"pid"`
 	// Gate is leak, pass or inconclusive, and Reason explains it.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports whether a leak grows but is not proved.
+	// Rising reports whether a leak grows but has not been proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
-	// Leaks are sorted by their bytes in the last dump, at most 100;
-	// LeaksOmitted counts the others.
+	// Leaks lists at most 100 leaks, sorted by their bytes in the last dump.
+	// LeaksOmitted is the number of the others.
 	Leaks        []LeakSeries `json:"leaks"`
 	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
 }
@@ -49,13 +49,13 @@ type MarkDump struct {
 	Folder  string `json:"folder"`
 }
 
-// LeakSeries is one leak over the dumps of a MarkSeries.
+// LeakSeries describes one leak over the dumps of a MarkSeries.
 type LeakSeries struct {
 	DumpLeak
-	// Proved reports whether the leak has more objects at every mark.
+	// Proved reports whether the number of leaked objects grows at every mark.
 	Proved bool `json:"proved"`
-	// Counts and AllBytes have a number for each dump: 0 if the dump does not
-	// contain the leak.
+	// Counts and AllBytes contain one number for each dump: 0 if the dump does
+	// not contain the leak.
 	Counts   []int64 `json:"counts_at_marks"`
 	AllBytes []int64 `json:"bytes_at_marks"`
 }
@@ -66,7 +66,7 @@ type MissingEvidence struct {
 	User    int     `json:"user"`
 	Process string  `json:"process"`
 	T       float64 `json:"t_s"`
-	// Mark is the mark of the dump, "" for a dump at the end of the run.
+	// Mark is the mark of the dump, or "" for a dump at the end of the run.
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
 	// Unreadable reports whether the dump was taken but could not be analyzed.

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Plan is the task of a run. It makes it possible to judge the lines again
+// Plan describes what a run is to do. With it, the lines can be judged again
 // without the program that wrote them.
 type Plan struct {
 	Tool string `json:"tool"`
@@ -31,14 +31,14 @@ type Plan struct {
 	// unlimited.
 	Duration        float64 `json:"duration_s,omitempty"`
 	LongestDuration float64 `json:"longest_duration_s,omitempty"`
-	// MustSee is the rate in MB/h of the slowest leak that a pass must rule
-	// out; 0 if no rate is required.
+	// MustSee is the rate, in MB/h, of the slowest leak that a pass must rule
+	// out; 0 if no leak has to be ruled out.
 	MustSee float64 `json:"must_see_mb_per_h,omitempty"`
 	// Processes are the patterns that select the watched processes.
 	Processes []string `json:"processes"`
-	// Workload is the load on the app; null if there is none.
+	// Workload is the load on the app, or null if there is none.
 	Workload *PlannedWorkload `json:"workload"`
-	// Build is the tested build; nil if unknown.
+	// Build is the tested build, or nil if unknown.
 	Build *Revision `json:"build,omitempty"`
 }
 
@@ -69,7 +69,7 @@ const (
 	AssertLive Assert = "live"
 )
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It only accepts these
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts only these
 // two words.
 func (a *Assert) UnmarshalText(text []byte) error {
 	switch v := Assert(text); v {
@@ -97,8 +97,8 @@ func (p *Plan) DetectorPolicy() detector.Policy {
 	}
 }
 
-// duration converts seconds to a time; a value above the maximum of a policy
-// becomes the largest time.
+// duration converts seconds to a duration. A value above the maximum of a
+// policy becomes the longest duration.
 func duration(seconds float64) time.Duration {
 	if math.Abs(seconds) > 1e9 {
 		return math.MaxInt64

@@ -13,27 +13,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxLine bounds one line of samples.ndjson.
+// maxLine bounds the length of one line of samples.ndjson.
 const maxLine = 1 << 20
 
 // Lines contains the functions that are called with the lines of
-// samples.ndjson; each may be nil.
+// samples.ndjson. Each of them may be nil.
 type Lines struct {
 	// Header is called with the first line.
 	Header func(Header) error
 	Sample func(Sample) error
 	Event  func(Event) error
 	// Damaged is called with the number of a line that cannot be read, or that
-	// Sample or Event rejected, and with the reason; then reading continues. If
+	// Sample or Event rejected, and with the reason. Reading then continues. If
 	// Damaged is nil, such a line is an error.
 	Damaged func(line int, why error)
 }
 
 // ReadSamples reads samples.ndjson. If the last line is incomplete because the
 // run was killed, it is skipped and reported in the returned warnings. Any
-// other unreadable line is passed to Damaged; without that function it is an
-// error that contains its number. Blank lines are skipped. The functions are
-// called in the order of the lines, by the calling goroutine.
+// other unreadable line is passed to Damaged. If Damaged is nil, ReadSamples
+// returns an error that contains the number of the line. Blank lines are
+// skipped. The functions are called in the order of the lines, by the calling
+// goroutine.
 func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	r, err := text.NewLineReader(in, maxLine)
 	if err != nil {
@@ -74,18 +75,18 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	return nil, nil
 }
 
-// batch is a group of lines that are passed from the file to the caller.
+// batch is a group of lines that is passed from the file to the caller.
 type batch struct {
 	text    []byte
 	lines   []line
 	decoded chan struct{}
-	// end is the reason why the reader stopped after this batch, nil if it did
-	// not stop.
+	// end is the reason why the reader stopped after this batch, or nil if it
+	// did not stop.
 	end error
 }
 
-// line is the position of a line in its batch, and its content: a sample, an
-// event, or nothing if the line is blank.
+// line is the position of a line in its batch, and the line's content: a
+// sample, an event, or nothing if the line is blank.
 type line struct {
 	number, begin, end int
 	sample             *Sample

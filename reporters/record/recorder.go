@@ -11,13 +11,13 @@ import (
 )
 
 // Recorder appends to samples.ndjson of one run directory. Every line is
-// written to the file before the call returns, so a killed run loses no earlier
-// line. It is safe for concurrent use.
+// written to the file before the call returns, so no earlier line is lost if
+// the run is killed. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	path string
 	f    *os.File
-	// file identifies f; it is compared with the file at the path.
+	// file describes f; it is compared with the file at the path.
 	file os.FileInfo
 	// size is the total length of the complete lines, in bytes.
 	size int64
@@ -26,12 +26,13 @@ type Recorder struct {
 	err  error
 }
 
-// SamplesName is the file of a run directory that Recorder writes.
+// SamplesName is the name of the file in a run directory that Recorder writes.
 const SamplesName = "samples.ndjson"
 
 // CreateRecorder creates the run directory dir if it does not exist and begins
-// its samples.ndjson, which is created with its first line. A directory that
-// already holds a run is an error: nothing is ever overwritten.
+// its samples.ndjson, which is created together with its first line. If the
+// directory already contains a run, CreateRecorder returns an error: nothing is
+// ever overwritten.
 func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
@@ -62,7 +63,7 @@ func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	return r, nil
 }
 
-// writeNew writes a file that is complete as soon as it exists, and never
+// writeNew writes a file that is complete as soon as it exists. It never
 // replaces another file: unlike a rename, a link fails if the name exists.
 func writeNew(path string, content []byte) error {
 	if _, err := os.Lstat(path); err == nil {
@@ -74,7 +75,7 @@ func writeNew(path string, content []byte) error {
 	}
 	err := os.Link(whole, path)
 	if err != nil && !errors.Is(err, os.ErrExist) {
-		// This file system has no links, for example FAT.
+		// This file system, for example FAT, does not support links.
 		return os.Rename(whole, path)
 	}
 	return errors.Join(err, os.Remove(whole))
@@ -87,8 +88,8 @@ func (r *Recorder) AppendSample(s Sample) error { return r.write(s) }
 func (r *Recorder) AppendEvent(e Event) error { return r.write(e) }
 
 // Check returns an error that wraps os.ErrNotExist if the path no longer leads
-// to the file: CI cleaners or a second checkout may delete or move the
-// directory of a run that is in progress. From then on only the last line is
+// to the file. CI cleaners or a second checkout may delete or move the
+// directory of a run that is in progress. From then on, only the last line is
 // appended.
 func (r *Recorder) Check() error {
 	now, err := os.Stat(r.path)
@@ -104,8 +105,8 @@ func (r *Recorder) Check() error {
 	return r.err
 }
 
-// write keeps the first error. A line that did not fit on the disk is removed,
-// so that the file contains only complete lines.
+// write keeps the first error. If a line did not fit on the disk, it is
+// removed, so that the file contains only complete lines.
 func (r *Recorder) write(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +131,8 @@ func (r *Recorder) write(v any) error {
 	return r.err
 }
 
-// AppendLast appends the last line, even after a line that did not fit: there
-// may be space again, and the file contains only complete lines.
+// AppendLast appends the last line, even after a line that did not fit: space
+// may have become available, and the file contains only complete lines.
 func (r *Recorder) AppendLast(e Event) error {
 	r.mu.Lock()
 	failed := r.err
@@ -146,7 +147,7 @@ func (r *Recorder) AppendLast(e Event) error {
 	return err
 }
 
-// Close closes the file. It returns the first error of any append.
+// Close closes the file. It returns the first error of all appends.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,17 +7,18 @@ const ReplaySchema = "leakgate.replay/1"
 type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
-	// Bases are the recordings that all others were compared with. Base is set
-	// if there is exactly one, otherwise it is empty.
+	// Bases lists the recordings that all others were compared with. Base is
+	// set if there is exactly one; otherwise it is empty.
 	Base  string   `json:"base,omitempty"`
 	Bases []string `json:"bases,omitempty"`
-	// Processes are the processes of all recordings, in the order of their
+	// Processes lists the processes of all recordings, in the order of their
 	// first rows.
 	Processes []ReplayProcess `json:"processes"`
-	// Apps are the apps of all recordings that ever had two processes at the
-	// same time.
+	// Apps lists the apps of all recordings that had two processes at the same
+	// time.
 	Apps []ReplayApp `json:"apps"`
-	// Warnings lists the parts of the recordings that belong to no process.
+	// Warnings lists the parts of the recordings that cannot be attributed to a
+	// process.
 	Warnings []string `json:"warnings"`
 }
 
@@ -26,18 +27,18 @@ type Replay struct {
 type ReplayProcess struct {
 	File string `json:"file"`
 	Process
-	// Bases are the recordings that the process was compared with, empty if it
-	// was judged alone. Base is set if there is exactly one, otherwise it is
-	// nil.
+	// Bases lists the recordings that the process was compared with. It is
+	// empty if the process was judged alone. Base is set if there is exactly
+	// one; otherwise it is nil.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
 	// Unjudged explains why there is no verdict on the process and what a
-	// verdict requires at least. It is "" if there is a verdict or if it does
-	// not matter that there is none.
+	// verdict requires at least. It is "" if there is a verdict or if no
+	// verdict is needed.
 	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is the number of marks on its time axis.
 	Marks int `json:"marks"`
-	// Looks are only present on request.
+	// Looks are present only on request.
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 

@@ -17,15 +17,16 @@ import (
 // RunSchema names the format of run.json (docs/formats/run.md).
 const RunSchema = "leakgate.run/1"
 
-// Run is run.json: the record of one run. Times are seconds from the start of
-// the run on the device's own clock, sizes are MB of 1,048,576 bytes.
+// Run is the content of run.json: the record of one run. Times are seconds
+// since the start of the run on the device's own clock, sizes are MB of
+// 1,048,576 bytes.
 type Run struct {
 	Schema  string    `json:"schema"`
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	// Stopped is the reason why the run ended: duration, workload, finished,
-	// interrupted, devices or disk; killed if it did not finish.
+	// interrupted, devices or disk. It is killed if the run did not finish.
 	Stopped string `json:"stopped"`
 	// StopReason is the reason given by a program that finished the run.
 	StopReason  string `json:"stop_reason,omitempty"`
@@ -36,17 +37,17 @@ type Run struct {
 	ExtendedReason string  `json:"extended_reason,omitempty"`
 	ExitCode       int     `json:"exit_code"`
 	Policy         string  `json:"policy"`
-	// Patterns select the processes, as they were declared.
+	// Patterns are the declared patterns that select the processes.
 	Patterns []string  `json:"patterns"`
 	Workload *Workload `json:"workload"`
-	// Build is the source and variant of the tested build; nil if unknown.
+	// Build is the source and variant of the tested build, or nil if unknown.
 	Build *Revision `json:"build"`
-	// Overhead is the resource use of leakgate itself; nil if it was not
+	// Overhead is the resource use of leakgate itself, or nil if it was not
 	// recorded.
 	Overhead  *Overhead `json:"overhead"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
-	// Apps are the apps that ever had two or more processes at the same time.
+	// Apps lists the apps that had two or more processes at the same time.
 	Apps []AppVerdict `json:"apps"`
 	// Windows are sorted by their end on each device.
 	Windows []JudgedWindow `json:"windows"`
@@ -62,11 +63,11 @@ type Run struct {
 	Warnings []string   `json:"warnings"`
 }
 
-// Unjudged is a process, or an entire device, without any verdict.
+// Unjudged is a process, or an entire device, without a verdict.
 type Unjudged struct {
 	Device string `json:"device"`
 	User   int    `json:"user"`
-	// Process is "" for the entire device.
+	// Process is "" if the entire device has no verdict.
 	Process string `json:"process"`
 	// Text describes what happened, why it is not evidence, and what a verdict
 	// requires at least.
@@ -84,10 +85,11 @@ const (
 	StoppedKilled      = "killed"
 )
 
-// The values of Run.ExitCode; if several apply, the first in this list is used.
+// The values of Run.ExitCode. If several apply, the first one in this list is
+// used.
 const (
-	// ExitUnwritten is also used for usage and configuration errors: the run
-	// directory cannot be written.
+	// ExitUnwritten means that the run directory cannot be written. It is also
+	// used for usage and configuration errors.
 	ExitUnwritten   = 2
 	ExitInterrupted = 130
 	ExitLeak        = 1
@@ -97,20 +99,20 @@ const (
 	ExitUnread   = 6
 	ExitWorkload = 4
 	// ExitInconclusive means that there is no verdict on the run, on a device
-	// or on a process that was present for long; that a heap dump is missing;
-	// or, with strict, that a process is inconclusive.
+	// or on a process that was present for a long time; that a heap dump is
+	// missing; or, with strict, that a process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
 
-// Round rounds a number of a record to the given number of decimals.
+// Round rounds a number of a record to the given number of decimal places.
 func Round(x float64, decimals int) float64 {
 	p := math.Pow(10, float64(decimals))
 	return math.Round(x*p) / p
 }
 
-// Interruption is a command whose connection the device has dropped, so that
-// its result is unknown.
+// Interruption is a command that lost its connection to the device, so its
+// result is unknown.
 type Interruption struct {
 	Device string `json:"device"`
 	// T is seconds since the start of the run, on the device's clock.
@@ -120,26 +122,26 @@ type Interruption struct {
 // Workload is the load on the app.
 type Workload struct {
 	Kind string `json:"kind"`
-	// Seed is the seed of monkey, with which a run can be repeated.
+	// Seed is the seed of monkey. A run can be repeated with it.
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
-	// Digest is the SHA-256 of the workload, in hexadecimal digits: two runs
-	// with the same digest have run the same workload. It does not include the
-	// seed and the number of events of monkey.
+	// Digest is the SHA-256 of the workload, in hexadecimal. Two runs with the
+	// same digest have run the same workload. The seed and the number of events
+	// of monkey are not part of it.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	// Repeats is the number of times that the workload was started again
-	// because a suspicion extended the run. Pass is how long the first pass
-	// took, in seconds of device time.
+	// because a suspicion extended the run. Pass is the duration of the first
+	// pass, in seconds of device time.
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	// LeftRunning lists the processes on the host that the workload started and
-	// that were still running after its end, as "NAME (pid N)", at most 20;
-	// only on Linux.
+	// that were still running after it ended, as "NAME (pid N)", at most 20. It
+	// is available only on Linux.
 	LeftRunning []string `json:"left_running,omitempty"`
-	// Interrupted lists the devices that dropped the connection of the
-	// workload's command.
+	// Interrupted lists the devices whose connection to the workload's command
+	// was lost.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
 
@@ -148,7 +150,7 @@ type Revision struct {
 	Variant string `json:"variant,omitempty"`
 	Commit  string `json:"commit,omitempty"`
 	Branch  string `json:"branch,omitempty"`
-	// PullRequest is its number, 0 if there is none.
+	// PullRequest is the number of the pull request, or 0 if there is none.
 	PullRequest int `json:"pull_request,omitempty"`
 	// Modified reports whether files differed from the commit.
 	Modified bool `json:"modified,omitempty"`
@@ -169,18 +171,18 @@ type Device struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// Builds are the builds of the watched apps.
+	// Builds lists the builds of the watched apps.
 	Builds []AppBuild `json:"builds,omitempty"`
-	// Marks counts the marks on the device. MarksDigest is the SHA-256 of their
-	// distinct texts, sorted and without numbers, in hexadecimal digits: two
+	// Marks is the number of marks on the device. MarksDigest is the SHA-256 of
+	// their distinct texts, sorted and without numbers, in hexadecimal. Two
 	// runs with the same digest have set the same marks, though not necessarily
 	// the same number of times.
 	Marks int `json:"marks"`
-	// MarksSkipped is the number of marks that followed each other too fast to
-	// be recorded.
+	// MarksSkipped is the number of marks that were not recorded because they
+	// followed each other too fast.
 	MarksSkipped int `json:"marks_skipped,omitempty"`
-	// WorkloadEnded is the time in seconds from which on the run continued
-	// without a workload on the device; nil if this did not happen or is
+	// WorkloadEnded is the time, in seconds, from which on the run continued
+	// without a workload on the device. It is nil if this did not happen or is
 	// unknown.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
 	MarksDigest   string   `json:"marks_digest,omitempty"`
@@ -194,13 +196,13 @@ type AppBuild struct {
 	// VersionCode and Debuggable are nil if the device does not report them.
 	VersionCode *int64 `json:"version_code"`
 	Debuggable  *bool  `json:"debuggable"`
-	// APK is the SHA-256 of the app's base APK, in hexadecimal digits; "" if
-	// the device does not report it.
+	// APK is the SHA-256 of the app's base APK, in hexadecimal, or "" if the
+	// device does not report it.
 	APK string `json:"apk_sha256,omitempty"`
 }
 
-// Usage is the cost of watching one device up to a time. CPU values are in
-// percent of one core, null if they could not be read.
+// Usage is the cost of watching one device up to a certain time. CPU values are
+// in percent of one core, and null if they could not be read.
 type Usage struct {
 	Fast   Cost `json:"fast"`
 	Detail Cost `json:"detail"`
@@ -212,13 +214,13 @@ type Usage struct {
 	// CostSystemServer is the part of SystemServer that is caused by watching
 	// the device.
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
-	// DetailPeriod is the present time between two breakdowns in seconds. It is
-	// longer than configured if sampling was reduced; Thinned is the number of
-	// reductions so far.
+	// DetailPeriod is the present time between two breakdowns, in seconds. It
+	// is longer than configured if sampling was reduced. Thinned is the number
+	// of reductions so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
-	// Apps are the watched processes; in run.json these values are stored with
-	// the processes.
+	// Apps lists the watched processes. In run.json these values are stored
+	// with the processes.
 	Apps []AppUsage `json:"apps,omitempty"`
 }
 
@@ -259,21 +261,21 @@ type Process struct {
 	Restarts int      `json:"restarts"`
 	Samples  int      `json:"samples"`
 	Details  int      `json:"breakdowns"`
-	// Missed counts the short gaps in the series, Gaps the longer ones. Missing
-	// is the total time of all of them, in seconds.
+	// Missed is the number of short gaps in the series, and Gaps the number of
+	// longer ones. Missing is the total duration of all gaps, in seconds.
 	Missed  int     `json:"missed"`
 	Gaps    int     `json:"gaps"`
 	Missing float64 `json:"missing_s"`
-	// Paused is the time in seconds in which the process was not sampled,
+	// Paused is the time, in seconds, for which the process was not sampled
 	// because its heap was being dumped.
 	Paused float64 `json:"paused_s"`
-	// Flat is how long memory that grew was flat at the end, 0 if it was not
-	// flat. If an inconclusive process was flat for half of the run, it counts
-	// as judged, although not as settled.
+	// Flat is how long memory that had grown was flat at the end, or 0 if it
+	// was not flat. If an inconclusive process was flat for half of the run, it
+	// counts as judged, although not as settled.
 	Flat float64 `json:"flat_s,omitempty"`
-	// Alive is how long it was present. LongestStretch is the longest time with
-	// samples that is not interrupted by a restart, a long gap or a change of
-	// the source. Both are in seconds.
+	// Alive is how long the process was present. LongestStretch is the longest
+	// time with samples that is not interrupted by a restart, a long gap or a
+	// change of the source. Both are in seconds.
 	Alive          float64 `json:"alive_s"`
 	LongestStretch float64 `json:"longest_stretch_s"`
 	// CPU and CostCPU have the same meaning as in AppUsage.
@@ -284,8 +286,8 @@ type Process struct {
 	State    detector.State `json:"state"`
 	Worst    detector.State `json:"worst"`
 	Gate     detector.Gate  `json:"gate"`
-	// TrendGate is the verdict on the trend alone. Gate is equal to it unless
-	// heap dumps at marks prove a leak.
+	// TrendGate is the verdict on the trend alone. Gate is the same unless heap
+	// dumps at marks prove a leak.
 	TrendGate       detector.Gate     `json:"trend_gate,omitempty"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
@@ -303,29 +305,30 @@ type Process struct {
 	Evidence            []Evidence   `json:"evidence"`
 	Transitions         []Transition `json:"transitions"`
 	// Headroom is how close the process is to its limits, HeadroomReasons
-	// explains why some values are unknown, and Limits contains the warnings.
+	// explains why some values are unknown, and Limits lists the warnings.
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	// Deaths are the latest 100 ends of lives; DeathsByReason counts all ends.
+	// Deaths lists the latest 100 ends of lives. DeathsByReason holds the
+	// number of all ends by reason.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
-	// Faults are the latest 100 crashes and ANRs that the workload reported;
-	// FaultCount counts all of them.
+	// Faults lists the latest 100 crashes and ANRs that the workload reported.
+	// FaultCount is their total number.
 	Faults     []Death `json:"faults"`
 	FaultCount int     `json:"fault_count"`
-	// Findings are its crashes, ANRs and deaths caused by memory, by kind, from
-	// both deaths and faults. A fault that killed the process and the death
-	// itself count as one.
+	// Findings lists the crashes, ANRs and deaths caused by memory, by kind,
+	// from both deaths and faults. A fault that killed the process and the
+	// death itself count as one.
 	Findings []Incident `json:"findings"`
-	// Objects are the object counts of dumpsys meminfo, by name.
+	// Objects lists the object counts of dumpsys meminfo, by name.
 	Objects []ObjectCount `json:"objects"`
 	// AtMarks is the result of the heap dumps at marks, for each life that has
 	// such dumps.
 	AtMarks []MarkSeries `json:"at_marks"`
 	// CountsAtMarks is what the process left behind in the loops of a suite, as
-	// counts of its objects, threads and files, for each life and each kind of
-	// mark with at least two readings.
+	// counts of objects, threads and files. It has an entry for each life and
+	// each kind of mark with at least two readings.
 	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
@@ -336,17 +339,17 @@ type Death struct {
 	PID int     `json:"pid"`
 	// Reason is crash, native_crash, anr, out_of_memory (an uncaught
 	// OutOfMemoryError), memory_limiter (killed by the memory limiter of
-	// Android 17), anomaly (killed for an anomaly of its memory), low_memory
-	// (killed because the device was low on memory while it was in use), kill,
-	// exit (by itself), reboot or unknown. Text is the device's description;
-	// Lines are the lines of the device's log that show the death.
+	// Android 17), anomaly (killed because of an anomaly in its memory),
+	// low_memory (killed while in use because the device was low on memory),
+	// kill, exit (by itself), reboot or unknown. Text is the device's
+	// description. Lines are the lines of the device's log that show the death.
 	Reason string   `json:"reason"`
 	Text   string   `json:"text"`
 	Lines  []string `json:"lines,omitempty"`
 }
 
 // ObjectCount is the number of objects of one kind in the present life of a
-// process: at the first count, the maximum, and at the end.
+// process: at the first count, at the maximum, and at the end.
 type ObjectCount struct {
 	// Name is the name that dumpsys meminfo uses, such as "Activities".
 	Name  string `json:"name"`
@@ -366,7 +369,7 @@ type Share struct {
 	Rate  float64 `json:"rate_mb_per_h"`
 }
 
-// Jump is a sudden rise of the memory. A jump alone is not a leak.
+// Jump is a sudden rise in memory. A jump alone is not a leak.
 type Jump struct {
 	T    float64 `json:"t_s"`
 	Size float64 `json:"size_mb"`
@@ -408,8 +411,8 @@ const maxRunJSON = 64 << 20
 // first release.
 var retiredKeys = []string{"because", "absent_s", "own", "took_s", "lasted_s", "stopped_because"}
 
-// ReadRun reads run.json of a run directory. A file in a format from before the
-// first release is an error.
+// ReadRun reads run.json in a run directory. It returns an error for a file in
+// a format from before the first release.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, "run.json")
 	text, err := hostfile.Read(path, maxRunJSON)
@@ -431,8 +434,8 @@ func ReadRun(dir string) (Run, error) {
 	return run, nil
 }
 
-// WriteFileAtomic writes a file under a temporary name and renames it, so that
-// a reader sees either the old or the new content, never a part of it. Only the
+// WriteFileAtomic writes a file under a temporary name and renames it, so a
+// reader sees either the old or the new content, never part of it. Only the
 // user may read the file, because runs contain personal data.
 func WriteFileAtomic(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")

@@ -13,20 +13,20 @@ const TripSchema = "leakgate.trip/1"
 // of a trip.
 const TripName = "trip.json"
 
-// Trip is the result of repeating a scenario: what each repetition leaves
-// behind in one process.
+// Trip is the result of repeating a scenario. It shows what each repetition
+// leaves behind in one process.
 type Trip struct {
 	Schema  string `json:"schema"`
 	Device  string `json:"device"`
 	User    int    `json:"user"`
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
-	// Digest is the SHA-256 of the scenario's command, in hexadecimal digits;
-	// "" if the scenario is not a command.
+	// Digest is the SHA-256 of the scenario's command, in hexadecimal, or "" if
+	// the scenario is not a command.
 	Digest string `json:"scenario_digest,omitempty"`
-	// WarmUp is the number of loops before the first reading, Loops the number
-	// of loops since then, and LoopsPerReading the number of loops between two
-	// readings.
+	// WarmUp is the number of loops before the first reading, Loops is the
+	// number of loops since then, and LoopsPerReading is the number of loops
+	// between two readings.
 	WarmUp          int `json:"warm_up_loops"`
 	Loops           int `json:"loops"`
 	LoopsPerReading int `json:"loops_per_reading"`
@@ -43,15 +43,15 @@ type Trip struct {
 	Judged  bool         `json:"judged"`
 	// Measures are sorted by growth.
 	Measures []TripMeasure `json:"measures"`
-	// Found is the number of places in the heap that grow in every dump;
-	// Growing contains the first of them.
+	// Found is the number of places in the heap that grow from each dump to the
+	// next. Growing contains the first of them.
 	Found    int       `json:"found"`
 	Growing  []Finding `json:"growing"`
 	Warnings []string  `json:"warnings"`
 }
 
-// The reasons why a trip ended: nothing grows any more, every loop is done, its
-// context ended, the scenario failed, the process restarted or ended, or the
+// The reasons why a trip ended: nothing grows any more, all loops are done, its
+// context is done, the scenario failed, the process restarted or ended, or the
 // process could not be read.
 const (
 	TripStoppedQuiet       = "nothing_grows"
@@ -69,7 +69,8 @@ const (
 	UnitCount = "count"
 )
 
-// TripMeasure is one number of the process, read again after every few loops.
+// TripMeasure is one number that describes the process, read again after every
+// few loops.
 type TripMeasure struct {
 	// Name is java_heap, native_heap, code, stack, graphics, private_other,
 	// total_pss, threads, files, heap (places of the Java heap), or a name of
@@ -77,22 +78,22 @@ type TripMeasure struct {
 	Name string `json:"name"`
 	// Unit is kB or count.
 	Unit string `json:"unit"`
-	// PerLoop is the rate in units per loop; Interval is its 95 % confidence
-	// interval; nil if unknown.
+	// PerLoop is the rate in units per loop, and Interval is its 95 %
+	// confidence interval. Both are nil if unknown.
 	PerLoop  *float64  `json:"per_loop"`
 	Interval []float64 `json:"interval_per_loop"`
-	// Values are the readings, null where the value is missing.
+	// Values are the readings; a missing value is null.
 	Values []*float64 `json:"values"`
 	Grows  bool       `json:"grows"`
 	// Verdict is leak, pass, inconclusive or not_checked; Text explains it.
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// SmallestFound is the smallest rate that would have been detected; nil if
-	// unknown.
+	// SmallestFound is the smallest rate that would have been detected, or nil
+	// if unknown.
 	SmallestFound *float64 `json:"smallest_found_per_loop"`
 }
 
-// WriteTrip writes trip.json of a run directory.
+// WriteTrip writes trip.json into a run directory.
 func WriteTrip(dir string, t Trip) error {
 	encoded, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {

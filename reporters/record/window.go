@@ -2,9 +2,9 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// JudgedWindow is a part of a run on one device that is judged separately. The
-// family size for its verdicts counts all processes of all windows that were
-// opened until its end.
+// JudgedWindow is a span of a run on one device that is judged separately. The
+// family size for its verdicts includes all processes of all windows that were
+// opened before it ended.
 type JudgedWindow struct {
 	// Number is unique in the run; Name is chosen by the program that opens the
 	// window.

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// readAccepted reads the file of accepted leaks. Without a path, the list is
-// empty.
+// readAccepted reads the file of accepted leaks. If the path is empty, it
+// returns an empty list.
 func readAccepted(path string) ([]monitor.Exception, error) {
 	if path == "" {
 		return nil, nil

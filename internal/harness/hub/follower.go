@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// followers receive the checks of tests that an instrumentation runs on a
-// device.
+// followers are functions that receive the checks of the tests that an
+// instrumentation runs on a device.
 type followers struct {
 	mu   sync.Mutex
 	next int
@@ -19,7 +19,7 @@ type follower struct {
 	receive func(record.Check)
 }
 
-// follow passes the checks of tests on a device to a function, until done is
+// follow passes the checks of tests on a device to a function until done is
 // called.
 func (f *followers) follow(device string, receive func(record.Check)) (done func()) {
 	f.mu.Lock()
@@ -37,7 +37,7 @@ func (f *followers) follow(device string, receive func(record.Check)) (done func
 	}
 }
 
-// happened forwards the check of an event.
+// happened forwards the check in an event.
 func (f *followers) happened(e record.Event) {
 	if e.Check == nil || e.Check.Type != record.CheckTest {
 		return

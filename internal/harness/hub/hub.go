@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Hub owns the run and the devices of a suite. Its methods may be called by
-// several goroutines.
+// Hub owns the run and the devices of a suite. Its methods may be called
+// concurrently.
 type Hub struct {
 	options Options
 	turns   turns
@@ -36,13 +36,13 @@ type Hub struct {
 	plan   settings
 	// accepted are the leaks that are accepted for the whole suite.
 	accepted []monitor.Exception
-	// known are the exceptions that specs have named.
+	// known lists the exceptions that specs have named.
 	known    []monitor.Exception
 	checks   map[int]*monitor.OpenCheck
 	numbers  int
 	finished bool
-	// tests are the tests that instrumentations run; deaths are the reasons why
-	// processes ended.
+	// tests forwards the checks of the tests that instrumentations run; deaths
+	// holds the reasons why processes ended.
 	tests  followers
 	deaths trip.Deaths
 }
@@ -56,8 +56,8 @@ func (h *Hub) Happened(e record.Event) {
 // Changed implements monitor.Observer.
 func (h *Hub) Changed(string, func() []monitor.Row) {}
 
-// Death waits for the reason why the process with the given pid has ended, and
-// returns "" if the reason is unknown.
+// Death waits until the reason why the process with the given pid has ended is
+// known, and returns it. It returns "" if the reason is unknown.
 func (h *Hub) Death(ctx context.Context, pid int) (string, error) {
 	return h.deaths.Reason(ctx, pid), nil
 }
@@ -75,8 +75,8 @@ func (h *Hub) log(format string, args ...any) {
 
 // Start chooses and locks the devices and starts the run, unless the run has
 // already started. Specs that need the run also call Start. After a failed
-// start it returns the same error, so that a suite without a device fails
-// immediately; with again it retries.
+// start, it returns the same error again, so a suite without a device fails
+// immediately; if again is set, it retries.
 func (h *Hub) Start(ctx context.Context, again bool) error {
 	select {
 	case h.starting <- struct{}{}:
@@ -150,7 +150,7 @@ func (h *Hub) start(ctx context.Context) error {
 }
 
 // waiting describes who holds the devices that the suite waits for. It is nil
-// if the suite does not wait.
+// if the suite is not waiting.
 func (h *Hub) waiting() func(fleet.InUseError) {
 	if !h.options.Wait {
 		return nil
@@ -158,7 +158,7 @@ func (h *Hub) waiting() func(fleet.InUseError) {
 	return func(e fleet.InUseError) { h.log("%v; waiting for it to end", e) }
 }
 
-// advise adds advice to an error about a resource in use.
+// advise adds advice to an error about a resource that is in use.
 func advise(err error) error {
 	if e, ok := errors.AsType[fleet.InUseError](err); ok && !e.Directory {
 		return fmt.Errorf("%w; wait with %s=true, or name another device", err, WaitVariable)
@@ -177,7 +177,7 @@ func words(patterns []capture.Pattern) string {
 	return out
 }
 
-// Dir returns the run directory, "" before the run has started.
+// Dir returns the run directory, or "" before the run has started.
 func (h *Hub) Dir() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,21 +197,21 @@ func (h *Hub) live() (*monitor.LiveRun, error) {
 	return nil, errors.New("the watch has not started; a checked spec or Start starts it")
 }
 
-// OpenRequest begins a check.
+// OpenRequest contains the parameters of a check to open.
 type OpenRequest struct {
 	Name, Location, Device string
 	Patterns               []capture.Pattern
 }
 
-// Opened is an open check. Strict reports whether missing evidence fails its
+// Opened is an open check. Strict reports whether missing evidence fails the
 // spec.
 type Opened struct {
 	Check  int
 	Strict bool
 }
 
-// Open starts the run if necessary, and opens a check. Recount counts the
-// objects before the body.
+// Open starts the run if necessary, and opens a check. Recount must be called
+// to count the objects before the body.
 func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Opened{}, err
@@ -235,7 +235,7 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 }
 
 // deviceOf returns the device of a spec. If the turn of the spec began before
-// the run started, it is the only device of the run.
+// the run started, it returns the only device of the run.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device
@@ -291,7 +291,7 @@ func (h *Hub) Collect(ctx context.Context, r CollectRequest) error {
 }
 
 // CloseRequest ends a check with the outcome of its spec. Skipped is the reason
-// why the spec is not judged; Drop discards a check that is not wanted.
+// why the spec is not judged. Drop discards a check that is not needed.
 type CloseRequest struct {
 	Check          int
 	Outcome, Stack string
@@ -319,7 +319,7 @@ func (h *Hub) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return c.Close(ctx, r.Outcome, r.Stack)
 }
 
-// Now returns the present state of the processes that match a name or pattern.
+// Now returns the present states of the processes that match a name or pattern.
 func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	run, err := h.live()
 	if err != nil {
@@ -332,7 +332,7 @@ func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	return out, nil
 }
 
-// Discover looks for processes now. It starts the run.
+// Discover scans for processes now. It starts the run if necessary.
 func (h *Hub) Discover(ctx context.Context) error {
 	_, err := h.look(ctx)
 	return err
@@ -342,9 +342,10 @@ func (h *Hub) Discover(ctx context.Context) error {
 // only one.
 type ProcessRequest struct{ Device, Process, Recipe string }
 
-// Snapshot counts what a process holds now, Settle waits until the process has
-// released its work in progress, and Dump analyzes its heap. These methods
-// start the run, and look for a process that has just started.
+// Snapshot counts the resources that a process uses now, Settle waits until the
+// process has released its work in progress, and Dump analyzes its heap. These
+// methods start the run if necessary, and scan for a process that has just
+// started.
 func (h *Hub) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -395,7 +396,7 @@ type Executed struct {
 // maxOutput bounds how many bytes of the output of a command are kept.
 const maxOutput = 1 << 20
 
-// Exec runs a command on a device and waits for its end.
+// Exec runs a command on a device and waits until the command ends.
 func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Executed{}, err
@@ -417,8 +418,8 @@ func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	return Executed{out.String(), exit}, nil
 }
 
-// bounded keeps the first maxOutput bytes. Both streams of a command may write
-// concurrently.
+// bounded keeps the first maxOutput bytes written to it. Both streams of a
+// command may write concurrently.
 type bounded struct {
 	mu sync.Mutex
 	strings.Builder
@@ -440,15 +441,15 @@ type StressRequest struct {
 	Instrument *monitor.Instrument
 }
 
-// Stressed describes how a workload ended, and has the checks of the tests that
-// it ran.
+// Stressed describes how a workload ended, and contains the checks of the tests
+// that it ran.
 type Stressed struct {
 	Workload record.Workload
 	Checks   []record.Check
 	Error    string
 }
 
-// Stress runs a workload until it is done or ctx ends.
+// Stress runs a workload until the workload ends or ctx is done.
 func (h *Hub) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -478,14 +479,15 @@ func (h *Hub) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 // SuiteVerdict is the verdict on a suite at its end.
 type SuiteVerdict struct {
 	Run record.Run
-	// Started reports whether there was a run.
+	// Started reports whether the run was started.
 	Started bool
-	// Failures are the reasons why the suite fails; Notes are other messages.
+	// Failures lists the reasons why the suite fails; Notes lists other
+	// messages.
 	Failures, Notes []string
 }
 
-// Finish ends the run and judges the suite. If interrupted is set, it takes no
-// final dumps.
+// Finish ends the run and judges the suite. If interrupted is set, no final
+// dumps are taken.
 func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	h.starting <- struct{}{}
 	defer func() { <-h.starting }()
@@ -511,5 +513,5 @@ func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	return v, err
 }
 
-// today is the date that decides whether exceptions have expired.
+// today is the date that determines whether exceptions have expired.
 func today() time.Time { return time.Now() }

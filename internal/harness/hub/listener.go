@@ -23,7 +23,8 @@ type Listener struct {
 	done   chan struct{}
 }
 
-// maxRequest bounds a request, in bytes. A request may contain stacks of specs.
+// maxRequest bounds a request, in bytes. A request may contain the stacks of
+// specs.
 const maxRequest = 4 << 20
 
 // reply is a response: a value, or an error.
@@ -32,10 +33,10 @@ type reply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Serve listens on a socket until Close.
+// Serve listens on a socket until Close is called.
 func Serve(h *Hub, path string) (*Listener, error) {
 	removeDead(filepath.Dir(path))
-	_ = os.Remove(path) // a socket of a suite that was killed
+	_ = os.Remove(path) // the socket of a suite that was killed
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other processes of the suite: %w", err)
@@ -63,13 +64,14 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.server.Serve(listener) // this ends when Close is called
+		_ = s.server.Serve(listener) // this returns when Close is called
 	}()
 	return s, nil
 }
 
-// deadAge is the age after which a socket without a listener belongs to a
-// killed suite; the owner of a younger socket may be about to listen.
+// deadAge is the age from which on a socket without a listener is assumed to
+// belong to a killed suite; the owner of a younger socket may be about to
+// listen.
 const deadAge = time.Minute
 
 // removeDead removes the sockets of suites that were killed.
@@ -91,7 +93,7 @@ func removeDead(folder string) {
 	}
 }
 
-// Close ends the server and its pending responses.
+// Close stops the server and ends its pending responses.
 func (s *Listener) Close() error {
 	err := s.server.Close()
 	<-s.done
@@ -101,8 +103,8 @@ func (s *Listener) Close() error {
 	return err
 }
 
-// handle serves requests of one kind. A client that disconnects cancels its
-// request.
+// handle serves requests of one kind. If a client disconnects, its request is
+// canceled.
 func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, Q) (A, error)) {
 	mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 		var q Q
@@ -130,8 +132,8 @@ type turnLine struct {
 	Error   string
 }
 
-// serveTurn lends a device for the duration of the request, so that the device
-// is free when the process dies.
+// serveTurn lends a device for the duration of the request, so the device
+// becomes free when the client process dies.
 func (h *Hub) serveTurn(w http.ResponseWriter, r *http.Request) {
 	var spec string
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&spec); err != nil {

@@ -19,42 +19,45 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/plan"
 )
 
-// Options say what a suite watches. The precedence is: flag, environment, YAML
-// file, code of the suite.
+// Options define what a suite watches. The precedence, from highest to lowest,
+// is: flag, environment, YAML file, code of the suite.
 type Options struct {
 	// Suite names the suite in messages and in its run directory.
 	Suite string
 	// Processes are names or patterns such as com.shop*.
 	Processes []string
-	// Config is the path of a YAML file, "" for none.
+	// Config is the path of a YAML file, or "" if there is none.
 	Config string
-	// Devices are serials; nil for all attached devices.
+	// Devices are the serials of the devices; nil means all attached devices.
 	Devices []string
 	// Artifacts is the directory in which run directories are created; "" means
 	// leakgate-runs.
 	Artifacts string
-	// Accepted is the path of the file of accepted leaks, "" for none.
+	// Accepted is the path of the file of accepted leaks, or "" if there is
+	// none.
 	Accepted string
 	// Strict also fails checks that are inconclusive or missing. Observe never
-	// fails a check. Wait waits for devices that another run uses.
+	// fails a spec or the suite. Wait waits for devices that another run uses.
 	Strict, Observe, Wait bool
-	// StandIn allows devices whose time runs faster, like fleet.DeviceChoice.
+	// StandIn allows devices that run faster than real time, like
+	// fleet.DeviceChoice.
 	StandIn bool
-	// Flags are the values of flags by their keys in the YAML file, such as
+	// Flags holds the values of flags by their keys in the YAML file, such as
 	// devices.serials.
 	Flags map[string][]string
 	// Getenv reads the environment, like [os.LookupEnv].
 	Getenv func(string) (string, bool)
 	// Log receives progress messages, one line each; it may be nil.
 	Log func(line string)
-	// Client is the adb server; nil for the server that the environment names.
+	// Client is the adb server; nil means the server that the environment
+	// specifies.
 	Client *adb.Client
 	// Tool is the program's name and version, for run.json.
 	Tool string
 }
 
-// The variables that only suites read. Suites also read the variables of the
-// YAML file.
+// These variables are read by suites only. Suites also read the variables of
+// the YAML file.
 const (
 	ConfigVariable    = "LEAKGATE_CONFIG"
 	ArtifactsVariable = "LEAKGATE_ARTIFACTS"
@@ -63,7 +66,8 @@ const (
 	WaitVariable      = "LEAKGATE_WAIT"
 )
 
-// Resolve applies the environment. It returns an error for an invalid variable.
+// Resolve applies the environment to the options. It returns an error for an
+// invalid variable.
 func (o *Options) Resolve() error {
 	if o.Getenv == nil {
 		o.Getenv = os.LookupEnv
@@ -107,7 +111,7 @@ func (o *Options) settle() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	// A suite drives the app itself, and decides when the run ends.
+	// A suite drives the app itself and decides when the run ends.
 	run.Workload, run.Duration, run.LongestDuration = nil, 0, 0
 	run.Tool = o.Tool
 	choice := plan.Choice(cfg)
@@ -148,8 +152,8 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	return cfg, filepath.Dir(o.Config), nil
 }
 
-// suiteChoices are the keys that a file may omit, or that have no effect, when
-// a suite is the workload.
+// suiteChoices are the keys that a file may omit, or that have no effect, if a
+// suite is the workload.
 func (o *Options) suiteChoices() []config.Choice {
 	out := []config.Choice{
 		config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless),
@@ -161,13 +165,13 @@ func (o *Options) suiteChoices() []config.Choice {
 	return out
 }
 
-// appKey finds the key app of a file.
+// appKey matches the key app in a file.
 var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
 
 // endless is a duration that is longer than any suite.
 const endless = "1000h"
 
-// text returns a YAML file with the settings of the code.
+// text returns a YAML file with the settings from the code.
 func (o *Options) text() []byte {
 	var b bytes.Buffer
 	quoted := func(list []string) string {
@@ -186,7 +190,7 @@ func (o *Options) text() []byte {
 	return b.Bytes()
 }
 
-// directory returns a new run directory.
+// directory returns the path of a new run directory.
 func (o *Options) directory() string {
 	name := time.Now().UTC().Format("20060102T150405.000Z") + "-suite"
 	if word := slug(o.Suite); word != "" {
@@ -195,7 +199,7 @@ func (o *Options) directory() string {
 	return filepath.Join(cmp.Or(o.Artifacts, "leakgate-runs"), name)
 }
 
-// maxSlug bounds the name of a suite in a path.
+// maxSlug bounds the part of a path that is derived from the name of a suite.
 const maxSlug = 40
 
 // slug converts a name to a path component.

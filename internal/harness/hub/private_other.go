@@ -4,6 +4,6 @@ package hub
 
 import "io/fs"
 
-// private reports whether a directory belongs to this user. The temporary
-// directory of Windows is private.
+// private reports whether a directory is accessible to this user only. On
+// Windows, the temporary directory is private.
 func private(fs.FileInfo) bool { return true }

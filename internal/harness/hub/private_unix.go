@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// private reports whether a directory belongs to this user and nobody else can
-// use it.
+// private reports whether a directory belongs to this user and is accessible to
+// nobody else.
 func private(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o077 == 0

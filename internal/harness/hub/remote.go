@@ -25,7 +25,7 @@ type Remote struct {
 }
 
 // NewRemote returns a client of the hub that listens on a socket. It connects
-// when it is used.
+// when it is first used.
 func NewRemote(path string) *Remote {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -36,7 +36,7 @@ func NewRemote(path string) *Remote {
 // maxReply bounds a response, in bytes.
 const maxReply = 64 << 20
 
-// errNoHub is the error for a first process that has exited or did not start.
+// errNoHub is returned if the first process has exited or did not start.
 var errNoHub = errors.New("the first process of the suite, which owns the device, does not respond")
 
 // post sends a request and returns the body of the response.
@@ -86,7 +86,7 @@ func ask[A any](ctx context.Context, c *Remote, name string, q any) (A, error) {
 	return out.Value, nil
 }
 
-// Start is as for a [Hub].
+// Start works as for a [Hub].
 func (c *Remote) Start(ctx context.Context, again bool) error {
 	dir, err := ask[string](ctx, c, "start", again)
 	if err == nil {
@@ -97,77 +97,77 @@ func (c *Remote) Start(ctx context.Context, again bool) error {
 	return err
 }
 
-// Dir returns the run directory as of the latest start, "" before any start.
+// Dir returns the run directory as of the latest start, or "" before any start.
 func (c *Remote) Dir() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dir
 }
 
-// Open is as for a [Hub].
+// Open works as for a [Hub].
 func (c *Remote) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return ask[Opened](ctx, c, "open", r)
 }
 
-// Recount is as for a [Hub].
+// Recount works as for a [Hub].
 func (c *Remote) Recount(ctx context.Context, number int) error {
 	_, err := ask[struct{}](ctx, c, "recount", number)
 	return err
 }
 
-// Collect is as for a [Hub].
+// Collect works as for a [Hub].
 func (c *Remote) Collect(ctx context.Context, r CollectRequest) error {
 	_, err := ask[struct{}](ctx, c, "collect", r)
 	return err
 }
 
-// Close is as for a [Hub].
+// Close works as for a [Hub].
 func (c *Remote) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return ask[record.Check](ctx, c, "close", r)
 }
 
-// Now is as for a [Hub].
+// Now works as for a [Hub].
 func (c *Remote) Now(ctx context.Context, process string) ([]Standing, error) {
 	return ask[[]Standing](ctx, c, "now", process)
 }
 
-// Snapshot is as for a [Hub].
+// Snapshot works as for a [Hub].
 func (c *Remote) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
 	return ask[monitor.ProcessSnapshot](ctx, c, "snapshot", r)
 }
 
-// Settle is as for a [Hub].
+// Settle works as for a [Hub].
 func (c *Remote) Settle(ctx context.Context, r ProcessRequest) (bool, error) {
 	return ask[bool](ctx, c, "settle", r)
 }
 
-// Dump is as for a [Hub].
+// Dump works as for a [Hub].
 func (c *Remote) Dump(ctx context.Context, r ProcessRequest) (record.Diagnosis, error) {
 	return ask[record.Diagnosis](ctx, c, "dump", r)
 }
 
-// Discover is as for a [Hub].
+// Discover works as for a [Hub].
 func (c *Remote) Discover(ctx context.Context) error {
 	_, err := ask[struct{}](ctx, c, "look", struct{}{})
 	return err
 }
 
-// Death is as for a [Hub].
+// Death works as for a [Hub].
 func (c *Remote) Death(ctx context.Context, pid int) (string, error) {
 	return ask[string](ctx, c, "death", pid)
 }
 
-// Exec is as for a [Hub].
+// Exec works as for a [Hub].
 func (c *Remote) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	return ask[Executed](ctx, c, "exec", r)
 }
 
-// Stress is as for a [Hub].
+// Stress works as for a [Hub].
 func (c *Remote) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 	return ask[Stressed](ctx, c, "stress", r)
 }
 
-// Turn is as for a [Hub].
+// Turn works as for a [Hub].
 func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, release)

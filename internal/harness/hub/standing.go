@@ -11,21 +11,21 @@ import (
 type Standing struct {
 	Device, Process string
 	PID             int
-	// Start is when the process started; together with the pid it identifies
-	// the process.
+	// Start is the start time of the process. Together with the pid it
+	// identifies the process.
 	Start        uint64
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind
 	// Because is the reason for the state, in words.
 	Because string
-	// Rate and its interval are in MB/h; RateKnown is false if no rate is
-	// known.
+	// Rate and its interval are in MB/h. RateKnown is false if the rate is
+	// unknown.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MB is the latest reading of the memory of the process.
 	MB float64
-	// Age is the device time since the latest reading, -1 if there is none.
+	// Age is the device time since the latest reading; -1 if there is none.
 	// Readings count as current up to MaxAge.
 	Age, MaxAge time.Duration
 	// Present reports whether the process is running; Answers reports whether

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// turns lend devices to specs, in the order of the requests. Each device is
-// lent to one spec at a time. Before the run starts the number of devices is
+// turns lends devices to specs in the order of the requests. Each device is
+// lent to one spec at a time. Before the run starts, the number of devices is
 // unknown, so only one spec has a turn.
 type turns struct{ *ring }
 
 type ring struct {
 	mu sync.Mutex
-	// free are the devices that are not lent; "" stands for the first device of
-	// a run that has not started.
+	// free lists the devices that are not lent; "" stands for the first device
+	// of a run that has not started.
 	free    []string
 	all     []string
 	holders map[*Turn]bool
@@ -28,7 +28,7 @@ func newTurns() turns {
 
 // Turn is the right of one spec to drive a device, until Release.
 type Turn struct {
-	// Device is the serial; "" if the run has not started.
+	// Device is the serial of the device, or "" if the run has not started.
 	Device string
 	// number identifies the turn in the suite.
 	number int
@@ -59,7 +59,7 @@ func (r *ring) open(devices []string) {
 	r.serve()
 }
 
-// first returns the device of a run with only one device, "" otherwise.
+// first returns the device of a run with only one device, otherwise "".
 func (r *ring) first() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *ring) first() string {
 	return ""
 }
 
-// deviceOf returns the device of a turn that another process has, "" if it has
-// none yet.
+// deviceOf returns the device of a turn that another process holds, or "" if
+// the turn has no device yet.
 func (r *ring) deviceOf(number int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +158,7 @@ func (h *Hub) turn(ctx context.Context, spec string, waiting func(holder string)
 
 // Lent is a device that is lent to a spec.
 type Lent interface {
-	// Serial is the serial of the device, "" if the run has not started.
+	// Serial is the serial of the device, or "" if the run has not started.
 	Serial() string
 	Release()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// judge decides whether the suite as a whole fails, in addition to its specs.
+// judge determines whether the suite as a whole fails, regardless of its specs.
 func (h *Hub) judge(v *SuiteVerdict) {
 	for _, p := range h.plan.run.Patterns {
 		h.judgePattern(v, p)
@@ -38,7 +38,7 @@ func (h *Hub) judge(v *SuiteVerdict) {
 }
 
 // judgeUnjudged lists the processes and devices without any check or trend. If
-// Strict is set, they fail the suite.
+// Strict is set, each of them fails the suite.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
 		line := "not judged: " + u.Text
@@ -68,7 +68,7 @@ func (h *Hub) judgePattern(v *SuiteVerdict, p capture.Pattern) {
 	v.Failures = append(v.Failures, line)
 }
 
-// judgeProcess judges the memory of one process over the whole suite.
+// judgeProcess judges the memory growth of one process over the whole suite.
 func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Reason)
 	for _, d := range p.Deaths {
@@ -87,7 +87,7 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	v.Failures = append(v.Failures, line)
 }
 
-// judgeApps fails a suite if the processes of an app leak in sum, although no
+// judgeApps fails a suite if the processes of an app leak together although no
 // single process leaks.
 func judgeApps(v *SuiteVerdict) {
 	for _, a := range v.Run.Apps {
@@ -98,10 +98,10 @@ func judgeApps(v *SuiteVerdict) {
 	}
 }
 
-// knownAs returns the exceptions that cover all leaks found in a process whose
+// knownAs names the exceptions that cover all leaks found in a process whose
 // memory leaks. It returns "" if a leak is not covered, if no leak was found,
-// or if the leaks do not explain the growth, because memory of another kind
-// grew or more memory grew than they retain.
+// or if the leaks do not explain the growth. They do not if memory of another
+// kind grew, or if the memory grew by more than they retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -133,7 +133,8 @@ func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// explained is the share of a growth that leaks must retain to explain it.
+// explained is the minimum share of the growth that leaks must retain to
+// explain it.
 const explained = 0.5
 
 func traceOf(d record.Diagnosis, key string) []string {
@@ -162,8 +163,8 @@ func (h *Hub) exceptions() []monitor.Exception {
 }
 
 // judgeChecks reports each check that is not a plain pass, and the number of
-// other checks. A leak fails its spec; if the spec had already failed for
-// another reason, Ginkgo does not show the leak.
+// other checks. A leak normally fails its spec. If the spec had already failed
+// for another reason, Ginkgo does not show the leak.
 func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	counts := map[record.CheckVerdict]int{}
 	readings, took := 0, 0.0
@@ -196,19 +197,19 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	}
 }
 
-// fails reports whether a check fails the suite. A leak does, and so does
-// missing evidence if Strict is set, unless the spec has already failed for
-// that reason.
+// fails reports whether a check fails the suite. A leak does. If Strict is set,
+// missing evidence does too, unless the spec has already failed for that
+// reason.
 func (h *Hub) fails(c record.Check) bool {
 	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
 }
 
-// judgeOlder judges leaks that existed before a check and that no earlier check
-// found. Such leaks fail the suite but no spec. Leaks found by the first
-// examination of a process may be older than the suite, for example if an
+// judgeOlder judges leaks that existed before a check and were not found by an
+// earlier check. Such leaks fail the suite but no spec. Leaks found by the
+// first examination of a process may be older than the suite, for example if an
 // earlier suite left the app running; these leaks do not fail anything. looked
-// has the processes that earlier checks have examined.
+// holds the processes that earlier checks have examined.
 func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	for _, p := range c.Processes {
 		of := fmt.Sprint(c.Device, p.User, p.Process)
@@ -227,7 +228,7 @@ func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	}
 }
 
-// ends returns the crashes, ANRs and out-of-memory deaths within a check.
+// ends describes the crashes, ANRs and out-of-memory deaths during a check.
 func ends(c record.Check) []string {
 	var out []string
 	for _, p := range c.Processes {

@@ -42,13 +42,15 @@ const (
 )
 
 // Stream is an [io.Writer] for the output of `am instrument -w -r`, in pieces
-// of any size. It reports each test as soon as the line that shows it arrives.
+// of any size. It reports each event of a test as soon as the line that shows
+// it arrives.
 type Stream struct {
 	on    Events
 	lines lines
 	// status and result are the values of the bundle that is being printed.
 	status, result map[string]*value
-	// open is the value that the next line may continue, nil if there is none.
+	// open is the value that the next line may continue, or nil if there is
+	// none.
 	open *value
 
 	running *Test
@@ -60,7 +62,7 @@ type Stream struct {
 	complaint string
 }
 
-// NewStream returns a stream that calls the functions of the given Events.
+// NewStream returns a stream that calls the given Events.
 func NewStream(on Events) *Stream {
 	r := &Stream{on: on, status: map[string]*value{}, result: map[string]*value{}}
 	r.totals.Ended = map[Outcome]int{}
@@ -75,8 +77,8 @@ func (r *Stream) Write(p []byte) (int, error) { return r.lines.Write(p) }
 // separates it. It may be used concurrently with Write.
 func (r *Stream) Stderr() io.Writer { return &lines{take: r.complain} }
 
-// Close ends the output and returns the totals. It reports a test that is still
-// running as crashed or unfinished.
+// Close ends the output and returns the totals. A test that is still running is
+// reported as crashed or unfinished.
 func (r *Stream) Close() Totals {
 	r.lines.end()
 	r.flush()
@@ -108,14 +110,15 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end processes a last line without a line end.
+// end processes a final line that has no line end.
 func (l *lines) end() {
 	if len(l.line) > 0 {
 		l.take(l.whole())
 	}
 }
 
-// whole returns the line without its line end; older shells write CR LF.
+// whole returns the line without its line end. Older shells end lines with CR
+// LF.
 func (l *lines) whole() string {
 	text := strings.TrimRight(string(l.line), "\r")
 	l.line = l.line[:0]
@@ -139,8 +142,8 @@ func (r *Stream) line(line string) {
 	}
 }
 
-// within parses the text of a line after its prefix. It ends the value of the
-// previous lines.
+// within parses the text of a line after its prefix. The line ends the value of
+// the previous lines.
 func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if ok {
@@ -152,7 +155,7 @@ func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 
 func (r *Stream) flush() { r.open = nil }
 
-// begin parses the first line of "key=value" of a bundle.
+// begin parses the first line of a "key=value" pair in a bundle.
 func (r *Stream) begin(bundle map[string]*value, text string) {
 	key, first, ok := strings.Cut(text, "=")
 	most, known := bounds[key]
@@ -164,7 +167,8 @@ func (r *Stream) begin(bundle map[string]*value, text string) {
 	bundle[key], r.open = v, v
 }
 
-// bounds are the keys that are kept, with the maximum size of a value in bytes.
+// bounds maps the keys that are kept to the maximum size of their values, in
+// bytes.
 var bounds = map[string]int{
 	"class": MaxName, "test": MaxName, "numtests": maxValue, "current": maxValue,
 	"stack": MaxStack, "stream": maxValue, "Error": maxValue, "shortMsg": maxValue, "longMsg": maxValue,
@@ -186,8 +190,9 @@ func (v *value) add(text string) {
 
 // continues reports whether a line without a prefix belongs to the value. Other
 // output may occur between the lines of a bundle. Therefore a value that always
-// has one line never continues, and a name continues only within the brackets
-// that JUnit puts around a parameter (org.junit.runners.Parameterized).
+// has one line is never continued, and a name is continued only within the
+// brackets that JUnit puts around a parameter
+// (org.junit.runners.Parameterized).
 func (v *value) continues() bool {
 	switch v.key {
 	case "class", "numtests", "current":
@@ -198,7 +203,7 @@ func (v *value) continues() bool {
 	return true
 }
 
-// text returns the value of a bundle as UTF-8, "" if none exists.
+// text returns a value of the bundle as UTF-8, or "" if there is no such value.
 func text(bundle map[string]*value, key string) string {
 	v := bundle[key]
 	if v == nil {
@@ -207,7 +212,7 @@ func text(bundle map[string]*value, key string) string {
 	return strings.ToValidUTF8(string(v.text), "\ufffd")
 }
 
-// number returns a value that is a positive integer, otherwise 0.
+// number returns a value as a positive integer, or 0 if it is not one.
 func number(bundle map[string]*value, key string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text(bundle, key)))
 	if err != nil || n < 0 {
@@ -216,7 +221,7 @@ func number(bundle map[string]*value, key string) int {
 	return n
 }
 
-// endStatus processes the bundle of a status.
+// endStatus processes a complete status bundle.
 func (r *Stream) endStatus(code string) {
 	b := r.status
 	r.status = map[string]*value{}
@@ -282,9 +287,10 @@ func (r *Stream) statusOf(t Test, code int, b map[string]*value) {
 
 func sameTest(a, b Test) bool { return a.Class == b.Class && a.Method == b.Method }
 
-// crashed reports whether a failure means that the process ended, by the texts
-// of InstrumentationResultPrinter.reportProcessCrash and of Android Test
-// Orchestrator (OrchestrationListenerManager.testProcessFinished).
+// crashed reports whether the text of a failure means that the process ended.
+// It recognizes the texts of InstrumentationResultPrinter.reportProcessCrash
+// and of Android Test Orchestrator
+// (OrchestrationListenerManager.testProcessFinished).
 func crashed(b map[string]*value) bool {
 	return strings.HasPrefix(strings.TrimSpace(text(b, "stream")), "Process crashed while executing ") ||
 		strings.HasPrefix(text(b, "stack"), "Test instrumentation process crashed.")
@@ -311,7 +317,7 @@ func (r *Stream) finish(outcome Outcome, stack string) {
 	r.on.End(t, outcome, stack)
 }
 
-// endRun processes the bundle of the end of the run.
+// endRun processes the bundle at the end of the run.
 func (r *Stream) endRun(code string) {
 	b := r.result
 	r.result = map[string]*value{}
@@ -339,7 +345,7 @@ func (r *Stream) endRun(code string) {
 const fatalException = "Fatal exception when running tests"
 
 // timePattern matches a time as org.junit.internal.TextListener prints it in
-// English. In other languages, numbers are ambiguous.
+// English. In other languages the number format is ambiguous.
 var timePattern = regexp.MustCompile(`(?m)^Time: ([0-9]{1,3}(?:,[0-9]{3})*(?:\.[0-9]{1,3})?)$`)
 
 func (r *Stream) readTime(stream string) {
@@ -371,9 +377,9 @@ func (r *Stream) problem(why string) {
 	}
 }
 
-// complaintPattern matches lines of `am` and the shell that explain why no test
-// runs: lines of com.android.internal.os.BaseCommand, of a Java exception, and
-// of the shell.
+// complaintPattern matches lines that explain why no test runs: lines of
+// com.android.internal.os.BaseCommand (`am`), of a Java exception, and of the
+// shell.
 var complaintPattern = regexp.MustCompile(
 	`^(Error: |Error type |usage: am|[a-z][a-z0-9_]*(\.[a-z][A-Za-z0-9_]*)+\.[A-Z]\w*(Exception|Error)\b|.*: (not found|inaccessible or not found)$|Can't connect to activity manager)`)
 
@@ -395,7 +401,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(first)
 }
 
-// head returns the beginning of a text, at most n bytes, as UTF-8.
+// head returns the beginning of a text as UTF-8, at most n bytes.
 func head(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(len(s), n)], "\ufffd")
 }

@@ -1,12 +1,13 @@
 package instrument
 
-// Test is one test of an instrumentation, from its start status.
+// Test is one test of an instrumentation, as described by its start status.
 type Test struct {
-	// Class and Method are the names that the runner prints; Method is "" if an
+	// Class and Method are the names that the runner prints. Method is "" if an
 	// entire class failed, as in @BeforeClass.
 	Class, Method string
-	// Number is the position of the test in the run, from 1; Total is the
-	// number of tests that the runner announced. Either is 0 if it is unknown.
+	// Number is the position of the test in the run, counted from 1; Total is
+	// the number of tests that the runner announced. Either is 0 if it is
+	// unknown.
 	Number, Total int
 }
 
@@ -29,27 +30,27 @@ const (
 	AssumptionFailed Outcome = "assumption_failed"
 	// Crashed is a test whose process died.
 	Crashed Outcome = "crashed"
-	// Unfinished is a test without a result: the output stopped, or another
-	// test began.
+	// Unfinished is a test without a result, because the output stopped or
+	// another test began.
 	Unfinished Outcome = "unfinished"
 )
 
-// Events are the functions called for each test, first Begin and then End,
-// before the next test begins.
+// Events holds the functions that are called for each test: first Begin and
+// then End, before the next test begins.
 type Events struct {
 	Begin func(Test)
-	// End is called when a test ends; stack is the reason why the test did not
+	// End is called when a test ends. stack is the reason why the test did not
 	// pass, at most MaxStack bytes; it may be "".
 	End func(t Test, outcome Outcome, stack string)
 }
 
 // Totals summarizes the output.
 type Totals struct {
-	// Announced is the number of tests that the runner announced; nil if it
+	// Announced is the number of tests that the runner announced, or nil if it
 	// announced no number.
 	Announced *int
-	// Seen is the number of tests that began; Ended is the number of tests with
-	// each outcome.
+	// Seen is the number of tests that began; Ended holds the number of tests
+	// by outcome.
 	Seen  int
 	Ended map[Outcome]int
 	// Seconds is the duration of the run as measured by the runner; Code is the
@@ -57,10 +58,10 @@ type Totals struct {
 	// if the output does not contain it.
 	Seconds *float64
 	Code    *int
-	// Crash is why the process ended early, "" if it did not.
+	// Crash is the reason why the process ended early, or "" if it did not.
 	Crash string
 	// Problem is the message of `am` or the runner that explains why tests
-	// could not run, "" if there is none.
+	// could not run, or "" if there is none.
 	Problem string
 }
 

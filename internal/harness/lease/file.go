@@ -15,7 +15,7 @@ import (
 
 const (
 	// retryInterval is the real time between two attempts to lock a file that
-	// another process holds.
+	// another process has locked.
 	retryInterval = 10 * time.Millisecond
 	// maxTries bounds the number of attempts.
 	maxTries = 10
@@ -53,8 +53,8 @@ func take(folder string, key Key, note []byte) (*flock.Flock, error) {
 // also returns nil if the previous holder removed the file after it was opened
 // and before it was locked, because a lock on a removed file excludes nobody.
 func try(path string) (*flock.Flock, error) {
-	// The file is opened for writing because NFS turns flock into a POSIX lock,
-	// which requires that.
+	// The file is opened for writing because NFS implements flock as a POSIX
+	// lock, which requires write access.
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := lock.TryLock()
 	if err != nil || !ok {
@@ -72,7 +72,7 @@ func try(path string) (*flock.Flock, error) {
 }
 
 // drop removes the file and then releases the lock. The order matters: a waiter
-// detects that the name disappeared while it was waiting for the lock.
+// that then gets the lock notices that the file was removed.
 func drop(lock *flock.Flock) error {
 	err := os.Remove(lock.Path())
 	if uerr := lock.Unlock(); uerr != nil {
@@ -108,7 +108,8 @@ func writeNote(path string, note []byte) error {
 	return err
 }
 
-// readNote returns the note in a file; it is empty if there is none.
+// readNote returns the note in a file. The note is empty if the file contains
+// none.
 func readNote(path string) string {
 	// Opening a named pipe would block.
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {

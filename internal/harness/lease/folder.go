@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// FolderVariable is the environment variable that sets a different folder.
+// FolderVariable is the environment variable that sets another folder.
 const FolderVariable = "LEAKGATE_LEASES"
 
 // Folder returns the folder of this user's leases and creates it if necessary.
-// It is the given folder, else leakgate/leases below the user's cache folder,
-// else leakgate-UID below the temporary folder. A folder that belongs to
-// another user, or that others may write to, is an error: anyone who can create
-// files there can block runs.
+// It is the given folder if that is set, otherwise leakgate/leases in the
+// user's cache folder, otherwise leakgate-UID in the temporary folder. A folder
+// that belongs to another user, or that others may write to, is an error,
+// because anyone who can create files there can block runs.
 func Folder(asked string) (string, error) {
 	if asked != "" {
 		return asked, prepare(asked)
@@ -53,5 +53,5 @@ func prepare(folder string) error {
 	return nil
 }
 
-// elsewhere is the advice if a folder cannot be used.
+// elsewhere is the advice shown if a folder cannot be used.
 const elsewhere = "set " + FolderVariable + " to a folder of your own on a local disk"

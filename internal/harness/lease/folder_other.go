@@ -4,6 +4,6 @@ package lease
 
 import "io/fs"
 
-// untrusted returns an empty reason: on Windows both the cache folder and the
-// temporary folder belong to the user alone.
+// untrusted returns an empty reason, because on Windows both the cache folder
+// and the temporary folder belong to the user alone.
 func untrusted(fs.FileInfo) string { return "" }

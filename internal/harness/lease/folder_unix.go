@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// untrusted returns the reason why a folder is not private to this user; it is
-// empty if the folder is private.
+// untrusted returns the reason why a folder is not private to this user, or ""
+// if it is private.
 func untrusted(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return fmt.Sprintf("belongs to user %d", st.Uid)

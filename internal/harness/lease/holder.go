@@ -14,20 +14,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Holder describes who holds a lease. It is read from a file, and may be wrong.
+// Holder describes who holds a lease. It is read from a file and may be wrong.
 type Holder struct {
 	// Verb is the leakgate command that holds the lease.
 	Verb string `json:"verb"`
 	PID  int    `json:"pid"`
 	// User is the user's name on this machine.
 	User string `json:"user"`
-	// Dir is the run directory as the user wrote it; it is empty if there is
+	// Dir is the run directory as the user wrote it. It is empty if there is
 	// none.
 	Dir     string    `json:"dir,omitempty"`
 	Started time.Time `json:"started"`
 }
 
-// NewHolder returns this process, running a verb that writes to dir.
+// NewHolder returns a Holder for this process, which runs the command verb and
+// writes to dir.
 func NewHolder(verb, dir string) Holder {
 	name := "user " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -65,18 +66,18 @@ func bare(word string) string {
 }
 
 const (
-	// maxRecord is the size in bytes of a lock file with its note.
+	// maxRecord is the size in bytes of a lock file including its note.
 	maxRecord = 4096
-	// noteAt is the offset of the note: LockFileEx locks the first byte, which
+	// noteAt is the offset of the note. LockFileEx locks the first byte, which
 	// other processes then cannot read.
 	noteAt = 1
-	// Limits of each text of a note, in bytes. In JSON a text may be six times
-	// as long.
+	// The maximum sizes of the texts in a note, in bytes. In JSON a text may be
+	// six times as long.
 	maxVerb, maxUser, maxDir = 32, 64, 480
 )
 
-// encode returns the note of a holder: JSON, padded to a fixed size so that a
-// shorter note completely overwrites a longer one.
+// encode returns the note of a holder: JSON that is padded to a fixed size, so
+// a shorter note completely overwrites a longer one.
 func (h Holder) encode() ([]byte, error) {
 	h.Verb, h.User, h.Dir = head(h.Verb, maxVerb), head(h.User, maxUser), tail(h.Dir, maxDir)
 	text, err := json.Marshal(h)
@@ -92,7 +93,7 @@ func (h Holder) encode() ([]byte, error) {
 	return note, nil
 }
 
-// decodeHolder parses a note. ok is false for an incomplete or invalid one.
+// decodeHolder parses a note. ok is false if the note is incomplete or invalid.
 func decodeHolder(note []byte) (h Holder, ok bool) {
 	if len(note) != maxRecord-noteAt || note[len(note)-1] != '\n' {
 		return Holder{}, false

@@ -17,12 +17,12 @@ import (
 // Key is a resource that only one run at a time may use.
 type Key struct {
 	kind string
-	// identity determines whether two keys are the same; shown is the name that
-	// is shown to the user.
+	// identity determines whether two keys are the same; shown is the name
+	// shown to the user.
 	identity, shown string
 }
 
-// DeviceKey returns the key of the device with this serial behind the adb
+// DeviceKey returns the key of the device with the given serial behind the adb
 // server that listens on an address (HOST:PORT, or a path). The serial may be
 // any text.
 func DeviceKey(server, serial string) Key {
@@ -44,7 +44,7 @@ func sameHost(address string) string {
 }
 
 // DirectoryKey returns the key of a directory, which is the same for every path
-// to it. The directory need not exist yet. The error is about a path that
+// to it. The directory need not exist yet. It returns an error if the path
 // cannot be resolved.
 func DirectoryKey(dir string) (Key, error) {
 	path, err := canonical(dir)
@@ -75,7 +75,7 @@ func canonical(dir string) (string, error) {
 	}
 }
 
-// foldCase makes names equal that differ only in case, on systems whose file
+// foldCase makes names that differ only in case equal, on systems whose file
 // systems usually ignore case. If a file system there is case-sensitive, two
 // such directories exclude each other unnecessarily.
 func foldCase(path string) string {
@@ -88,8 +88,8 @@ func foldCase(path string) string {
 // String describes the key for people; it is printable even if the key is not.
 func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
-// path returns the file of the key in a folder. The hash turns any text into a
-// valid file name.
+// path returns the path of the key's file in a folder. The hash turns any text
+// into a valid file name.
 func (k Key) path(folder string) string {
 	sum := sha256.Sum256([]byte(k.kind + "\x00" + k.identity))
 	return filepath.Join(folder, k.kind+"-"+hex.EncodeToString(sum[:16])+".lock")

@@ -13,27 +13,27 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Request specifies the requested keys, the holder, and whether to wait if
-// another run has one of the keys.
+// Request specifies the keys to take, the holder, and whether to wait if
+// another run holds one of the keys.
 type Request struct {
 	// Folder is the folder of the leases, as returned by the function Folder.
 	Folder string
-	// Keys are the keys to take, in any order; either all of them are taken or
+	// Keys are the keys to take, in any order. Either all of them are taken or
 	// none.
 	Keys []Key
 	// Holder is shown to other runs.
 	Holder Holder
-	// Wait waits until all keys are free; the wait ends early only if the
-	// context ends.
+	// Wait waits until all keys are free. The wait ends early only if the
+	// context is done.
 	Wait bool
 	// Waiting, if not nil, is called once if a key is held by another run.
 	Waiting func(HeldError)
 }
 
-// HeldError is the error for a key that another run holds.
+// HeldError is returned for a key that another run holds.
 type HeldError struct {
 	Key Key
-	// Holder may be unknown: the other run has only just started, or its note
+	// Holder may be unknown if the other run has only just started or its note
 	// is unreadable.
 	Holder Holder
 }
@@ -43,8 +43,8 @@ func (e HeldError) Error() string {
 	return fmt.Sprintf("%v is in use by %v", e.Key, e.Holder)
 }
 
-// Lease is the right to use some keys. Keep a reference to it until Release:
-// when a Lease becomes unreachable, its lock is lost.
+// Lease is the right to use some keys. Keep a reference to it until Release,
+// because the lock is lost when the Lease becomes unreachable.
 type Lease struct {
 	mu   sync.Mutex
 	held []*flock.Flock
@@ -55,7 +55,8 @@ const pollEvery = time.Second
 
 // Take takes all keys of a request, or none. If another run holds a key, the
 // error is a HeldError. A request that waits gets this error only if the
-// context ends: the error of the context then wraps the last HeldError.
+// context is done; the returned error then wraps both the error of the context
+// and the last HeldError.
 func Take(ctx context.Context, r Request) (*Lease, error) {
 	note, err := r.Holder.encode()
 	if err != nil {
@@ -90,8 +91,8 @@ func inOrder(keys []Key, folder string) []Key {
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes all keys; if one cannot be taken, it releases the keys that it
-// has taken.
+// takeAll takes all keys. If one cannot be taken, it releases those that it has
+// already taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {
@@ -104,8 +105,8 @@ func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	return l, nil
 }
 
-// pause waits for the next attempt. The duration is random, so that waiters do
-// not all try at the same time.
+// pause waits for the next attempt. The duration is random, which prevents all
+// waiters from trying at the same time.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(pollEvery*3/4 + rand.N(pollEvery/2))
 	defer t.Stop()
@@ -117,7 +118,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// Release releases all keys and removes their files. It may be called again.
+// Release releases all keys and removes their files. It may be called more than
+// once.
 func (l *Lease) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
