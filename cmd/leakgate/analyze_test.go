@@ -627,7 +627,7 @@ func TestAnalyzeLimits(t *testing.T) {
 	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory",
 		"--memory allows more", "--only histogram")
 	refused(t, exitUnread, []string{"analyze", path, "--memory", "1MB"}, path,
-		"everything outside the heap needs about", "--memory allows more")
+		"the data outside the heap needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"objects", path, "0x1", "--memory", "1MB"}, "needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"analyze", path, "--spool-cap", "2MB"}, path, "2.0 MB", "--spool-cap")
 	if r := analyzed(t, path, "--memory", "4MB", "--only", "histogram"); r.Dump.Objects != 187949 {

@@ -402,7 +402,7 @@ func TestMissingDumps(t *testing.T) {
 				}
 				r := respond(t, t.Context(), o)
 				exit := record.ExitInconclusive
-				if name == "unreadable" {
+				if name == "unreadable dump" {
 					exit = record.ExitUnread
 				}
 				if r.ExitCode != exit || len(r.MissingEvidence) != 1 ||
