@@ -1,10 +1,10 @@
 // Package androidtext formats the output of Android's tools: the tables of
 // `dumpsys meminfo` and `showmap`, exit records, the log and its filters,
-// monkey and the usage texts, each as printed by the release with a given API
-// level.
+// monkey, and the usage texts, each as printed by the Android version with a
+// given API level.
 //
-// It works on plain values, without a device, a file system or a clock. The
+// It works on plain values, without a device, file system or clock. The
 // simulated phone and the host device therefore print the same text for the
-// same numbers. The layouts follow the AOSP sources that the comments name, and
+// same numbers. The layouts follow the AOSP sources named in the comments, and
 // recorded output of real phones.
 package androidtext

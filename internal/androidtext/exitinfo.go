@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The reasons of android.app.ApplicationExitInfo that the phones use.
+// The reasons of android.app.ApplicationExitInfo that the simulated phones and
+// the host device use.
 const (
 	ExitSelf      = 1
 	Signaled      = 2
@@ -21,7 +22,7 @@ const (
 	MemoryLimiter = 17
 )
 
-// The subreasons that the phones use; 0 is unknown.
+// The subreasons that they use; 0 is unknown.
 const (
 	ForceStop      = 21
 	KillBackground = 24
@@ -41,11 +42,11 @@ const (
 	// MaxExits is the number of records that are kept per package
 	// (AppExitInfoTracker.APP_EXIT_INFO_HISTORY_LIST_SIZE).
 	MaxExits = 16
-	// PerUser is the size of the uid range of an Android user.
+	// PerUser is the size of the uid range of one Android user.
 	PerUser = 100000
 )
 
-// Exit is the record of a process that ended.
+// Exit is the record of a process exit.
 type Exit struct {
 	// Time is printed in its own time zone.
 	Time              time.Time
@@ -61,10 +62,10 @@ type Exit struct {
 
 const exitTime = "2006-01-02 15:04:05.000"
 
-// ExitInfo returns `dumpsys activity exit-info` of one package, or of all if
-// pkg is empty. exits are sorted by time; the newest of each uid is printed
-// first (AppExitInfoTracker.dumpHistoryProcessExitInfo). persisted is when the
-// records were last written to disk.
+// ExitInfo returns the output of `dumpsys activity exit-info` for one package,
+// or for all packages if pkg is empty. exits must be sorted by time; the newest
+// of each uid is printed first (AppExitInfoTracker.dumpHistoryProcessExitInfo).
+// persisted is when the records were last written to disk.
 func ExitInfo(api int, persisted time.Time, exits []Exit, pkg string) string {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n")
@@ -98,8 +99,8 @@ func ExitInfo(api int, persisted time.Time, exits []Exit, pkg string) string {
 	return b.String()
 }
 
-// dump is ApplicationExitInfo.dump: one value per line in Android 11, several
-// since Android 12.
+// dump implements ApplicationExitInfo.dump: one value per line in Android 11,
+// several since Android 12.
 func (e *Exit) dump(b *strings.Builder, n, api int) {
 	const indent = "          "
 	description, sub := e.Description, exitSubreasons[e.Subreason]
@@ -133,7 +134,7 @@ func (e *Exit) dump(b *strings.Builder, n, api int) {
 	}
 }
 
-// debugSize is android.util.DebugUtils.printSizeValue.
+// debugSize implements android.util.DebugUtils.printSizeValue.
 func debugSize(bytes int64) string {
 	n, unit := float64(bytes), ""
 	for _, next := range []string{"KB", "MB", "GB", "TB", "PB"} {

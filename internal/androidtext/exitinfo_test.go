@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// exits are exit records of two packages and two users, sorted by time.
+// exits holds the exit records of two packages and two users, sorted by time.
 func exits() []Exit {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
 	var list []Exit
@@ -37,7 +37,7 @@ func exits() []Exit {
 }
 
 // TestExitInfoReadsBack checks that the parser for real phones returns the
-// printed values, the newest record of a uid first.
+// printed values, and that the newest record of a uid comes first.
 func TestExitInfoReadsBack(t *testing.T) {
 	names := map[int]string{
 		Crash: "CRASH", LowMemory: "LOW_MEMORY", Signaled: "SIGNALED", UserRequested: "USER_REQUESTED",
@@ -90,8 +90,8 @@ func TestExitInfoIsBounded(t *testing.T) {
 	}
 }
 
-// TestExitInfoLayout compares an entire record, before and since Android 12
-// (ApplicationExitInfo.dump).
+// TestExitInfoLayout compares an entire record, in the format before Android 12
+// and in the format since then (ApplicationExitInfo.dump).
 func TestExitInfoLayout(t *testing.T) {
 	e := Exit{
 		Reason: Crash, Description: "crash", Time: time.Unix(946684800, 5e6).UTC(), Process: "a.b:c", PID: 77,

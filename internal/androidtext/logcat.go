@@ -10,7 +10,7 @@ import (
 )
 
 // LogcatLists is the first API level whose logcat accepts lists of buffers,
-// long options, -e, -m and times in seconds, has more formats and uses
+// long options, -e, -m and times in seconds, supports more formats and uses
 // threadtime by default. logcatDivides is the first level that prints the
 // buffer's name even if there is only one buffer (Logcat::PrintDividers).
 const (
@@ -18,7 +18,7 @@ const (
 	logcatDivides = 30
 )
 
-// LogEntry is an entry of the log with one line of text.
+// LogEntry is a log entry with one line of text.
 type LogEntry struct {
 	Time     time.Time
 	Buffer   string
@@ -31,7 +31,7 @@ type LogEntry struct {
 const logPriorities = "VDIWEFS"
 
 // LogPriority returns the priority for the first letter of text; ok is false if
-// there is none.
+// that letter is not a priority.
 func LogPriority(text string) (p byte, ok bool) {
 	if text == "" {
 		return 0, false
@@ -49,17 +49,17 @@ type LogFormat struct {
 	UTC, Monotonic                  bool
 }
 
-// LogQuery is a parsed call of logcat.
+// LogQuery holds the parsed arguments of logcat.
 type LogQuery struct {
 	API     int
 	Format  LogFormat
 	Buffers []string
-	// Dump ends logcat after the existing entries; Clear removes them; Sizes
-	// prints LogSizes instead.
+	// Dump makes logcat exit after the existing entries; Clear removes them;
+	// Sizes prints LogSizes instead.
 	Dump, Clear, Sizes bool
-	// Newest bounds the number of existing entries, Most the number of all
-	// printed entries; negative means unlimited. From is the time of the oldest
-	// entry to print.
+	// Newest bounds the number of existing entries that are printed, Most the
+	// number of all printed entries; a negative value means unlimited. From is
+	// the time of the oldest entry to print.
 	Newest, Most int
 	From         time.Time
 	PID          int
@@ -70,7 +70,7 @@ type LogQuery struct {
 	Least  map[string]byte
 }
 
-// logBuffers are the log buffers of every phone.
+// logBuffers lists the log buffers that every phone has.
 var logBuffers = []string{"main", "radio", "events", "system", "crash", "kernel"}
 
 var defaultLogBuffers = []string{"main", "system", "crash"}
@@ -82,14 +82,14 @@ var logOptions = map[string]byte{
 	"--buffer-size": 'g', "--dividers": 'D',
 }
 
-// logTakesValue are the options that take a value.
+// logTakesValue lists the options that take a value.
 const logTakesValue = "vtTbemGnrP"
 
 // problemf formats an error line.
 func problemf(format string, args ...any) string { return fmt.Sprintf(format+"\n", args...) }
 
 // logWords splits the arguments of logcat and calls each with an option's
-// letter and its value, or with 0 and a filter.
+// letter and value, or with 0 and a filter.
 func logWords(api int, args []string, each func(option byte, value, word string) string) string {
 	for i := 0; i < len(args); i++ {
 		word := args[i]
@@ -123,9 +123,9 @@ func logWords(api int, args []string, each func(option byte, value, word string)
 }
 
 // ParseLogcat parses the arguments of logcat (system/logging
-// logcat/logcat.cpp). now provides the zone of times and the year that they
-// lack. If an argument is invalid, problem is the text that logcat prints to
-// standard error.
+// logcat/logcat.cpp). now provides the time zone, and the year, which the
+// arguments lack. If an argument is invalid, problem is the text that logcat
+// prints to standard error.
 func ParseLogcat(api int, args []string, now time.Time) (q LogQuery, problem string) {
 	q = LogQuery{API: api, Newest: -1, Most: -1, Least: map[string]byte{}, Format: LogFormat{Verb: "brief"}}
 	if api >= LogcatLists {
@@ -193,7 +193,8 @@ func (q *LogQuery) take(option byte, value, word string, now time.Time) (problem
 	return ""
 }
 
-// filter parses TAG:PRIORITY (liblog logprint.cpp, android_log_addFilterRule).
+// filter parses a TAG:PRIORITY filter (liblog logprint.cpp,
+// android_log_addFilterRule).
 func (q *LogQuery) filter(word string) (problem string) {
 	tag, priority, ok := strings.Cut(word, ":")
 	least, valid := byte('V'), true
@@ -229,7 +230,7 @@ func (q *LogQuery) buffers(value string) (problem string) {
 	return ""
 }
 
-// take parses the value of -v: a verb and modifiers.
+// take parses the value of -v: a format or modifiers.
 func (f *LogFormat) take(text string, api int) bool {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		switch word {
@@ -261,7 +262,7 @@ func (f *LogFormat) take(text string, api int) bool {
 	return text != ""
 }
 
-// logTime parses the time of -t and -T.
+// logTime parses the time given to -t or -T.
 func logTime(text string, api int, now time.Time) (time.Time, bool) {
 	if at, err := time.ParseInLocation("01-02 15:04:05.999999999", text, now.Location()); err == nil {
 		return at.AddDate(now.Year()-at.Year(), 0, 0), true
@@ -281,8 +282,8 @@ func logTime(text string, api int, now time.Time) (time.Time, bool) {
 	return time.Unix(int64(s), int64(ns)), true
 }
 
-// Shows reports whether the query selects an entry, without regard to the
-// limits on their number.
+// Shows reports whether the query selects an entry, ignoring the limits on the
+// number of entries.
 func (q *LogQuery) Shows(e *LogEntry) bool {
 	if !slices.Contains(q.Buffers, e.Buffer) || e.Time.Before(q.From) || q.PID != 0 && e.PID != q.PID ||
 		q.Pattern != nil && !q.Pattern.MatchString(e.Text) {
@@ -304,7 +305,7 @@ func (q *LogQuery) Shows(e *LogEntry) bool {
 // LogPrinter formats the entries that one run of logcat prints.
 type LogPrinter struct {
 	Query LogQuery
-	// Boot is the time of the boot, from which monotonic times are counted.
+	// Boot is the time of the boot, from which monotonic timestamps count.
 	Boot  time.Time
 	begun map[string]bool
 }
@@ -369,7 +370,7 @@ func (p *LogPrinter) time(at time.Time) string {
 	return at.Format(layout) + fraction + zone
 }
 
-// LogSizes returns the answer of logcat -g.
+// LogSizes returns the output of logcat -g.
 func LogSizes() string {
 	var b strings.Builder
 	for _, name := range defaultLogBuffers {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ShortUser returns the activity manager's name of the user of a process, such
+// ShortUser returns the activity manager's name for the user of a process, such
 // as u0a123 (ProcessRecord.toShortString).
 func ShortUser(uid int) string {
 	const firstApp, firstIsolated = 10000, 99000
@@ -20,19 +20,19 @@ func ShortUser(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// Killing returns the activity manager's entry before it kills a process, with
-// priority I (ProcessRecord.killLocked).
+// Killing returns the activity manager's log entry before it kills a process,
+// with priority I (ProcessRecord.killLocked).
 func Killing(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("Killing %d:%s/%s (adj %d): %s", pid, process, ShortUser(uid), adj, why)
 }
 
-// KillEvent returns the entry with the tag am_kill of the event log. It also
-// returns the entry with am_anr, which contains the app's flags instead of adj.
+// KillEvent returns the am_kill entry of the event log. It is also used for
+// am_anr, with the app's flags instead of adj.
 func KillEvent(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("[%d,%d,%s,%d,%s]", uid/PerUser, pid, process, adj, why)
 }
 
-// Died returns the entry of the activity manager for a process that has died
+// Died returns the activity manager's log entry for a process that has died
 // (ActivityManagerService.appDiedLocked).
 func Died(api, pid int, process string, adj int) string {
 	state := ""
@@ -42,8 +42,8 @@ func Died(api, pid int, process string, adj int) string {
 	return fmt.Sprintf("Process %s (pid %d) has died%s", process, pid, state)
 }
 
-// procState returns the state of a process (ProcessList.makeOomAdjString and
-// makeProcStateString).
+// procState returns the text for the state of a process
+// (ProcessList.makeOomAdjString and makeProcStateString).
 func procState(api, adj int) string {
 	switch {
 	case adj >= 900:
@@ -58,14 +58,14 @@ func procState(api, adj int) string {
 	return "fg  TOP "
 }
 
-// signalNames are the names that bionic's strsignal returns.
+// signalNames holds the names that bionic's strsignal returns.
 var signalNames = map[int]string{
 	1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trap", 6: "Aborted", 7: "Bus error",
 	8: "Floating point exception", 9: "Killed", 10: "User signal 1", 11: "Segmentation fault", 12: "User signal 2",
 	13: "Broken pipe", 14: "Alarm clock", 15: "Terminated",
 }
 
-// ZygoteExit returns the zygote's entry for a child that a signal ended
+// ZygoteExit returns the zygote's log entry for a child that a signal killed
 // (com_android_internal_os_Zygote.cpp, SigChldHandler).
 func ZygoteExit(api, pid, signal int) string {
 	if api < 28 {
@@ -78,21 +78,21 @@ func ZygoteExit(api, pid, signal int) string {
 	return fmt.Sprintf("Process %d exited due to signal %d (%s)", pid, signal, name)
 }
 
-// FatalException returns the lines of an app for an uncaught exception, without
-// its stack (com.android.internal.os.RuntimeInit).
+// FatalException returns the lines that an app logs for an uncaught exception,
+// without its stack (com.android.internal.os.RuntimeInit).
 func FatalException(pid int, process, exception string) []string {
 	return []string{"FATAL EXCEPTION: main", fmt.Sprintf("Process: %s, PID: %d", process, pid), exception}
 }
 
-// FatalSignal returns the linker's line for a process that read address 0
-// (bionic linker/debuggerd_handler.cpp, log_signal_summary).
+// FatalSignal returns the line that the linker logs for a process that read
+// address 0 (bionic linker/debuggerd_handler.cpp, log_signal_summary).
 func FatalSignal(pid int, comm string, signal int) string {
 	return fmt.Sprintf("Fatal signal %d (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0 in tid %d (%s), pid %d (%s)",
 		signal, pid, comm, pid, comm)
 }
 
-// LowMemoryKill returns the lines of the low memory killer: of the kernel
-// before Android 9, in its own buffer, and of lmkd since
+// LowMemoryKill returns the lines of the low memory killer: before Android 9
+// the kernel's, in its own buffer, since then lmkd's
 // (system/memory/lmkd/lmkd.cpp, kill_one_process).
 func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swapKB int64) []string {
 	switch {
@@ -108,11 +108,12 @@ func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swap
 		"reason: min watermark is breached even after kill", process, pid, uid, adj, rssKB, swapKB)}
 }
 
-// Comm returns the kernel's name of an app's process: its last 15 bytes.
+// Comm returns the kernel's name for an app's process: the last 15 bytes of its
+// name.
 func Comm(process string) string { return process[max(0, len(process)-15):] }
 
-// RuntimeTag returns the tag of the runtime's entries: the runtime's own tag
-// until Android 7, the zygote's in Android 8, and the process name since
+// RuntimeTag returns the tag of the runtime's log entries: the runtime's own
+// tag until Android 7, the zygote's in Android 8, and the process name since
 // Android 9 (art/runtime, InitLogging).
 func RuntimeTag(api int, process string, bits32 bool) string {
 	switch {
@@ -128,7 +129,7 @@ func RuntimeTag(api int, process string, bits32 bool) string {
 	return Comm(process)
 }
 
-// CollectionPriority returns the priority of Collection.Text.
+// CollectionPriority returns the log priority of Collection.Text.
 func CollectionPriority(api int) byte {
 	if api < 21 {
 		return 'D'
@@ -136,7 +137,7 @@ func CollectionPriority(api int) byte {
 	return 'I'
 }
 
-// Collection is a garbage collection, as the runtime logs it. Sizes are in
+// Collection is a garbage collection as logged by the runtime. Sizes are in
 // bytes.
 type Collection struct {
 	// Explicit means that a program requested the collection; otherwise it ran
@@ -144,14 +145,15 @@ type Collection struct {
 	Explicit                 bool
 	Objects, Freed           int64
 	LargeObjects, LargeFreed int64
-	// Used and Size describe the heap after the collection.
+	// Used and Size are the used and the total size of the heap after the
+	// collection.
 	Used, Size int64
 	Paused     []time.Duration
 	Took       time.Duration
 }
 
-// Text returns the line of Dalvik (vm/alloc/Heap.cpp) or of ART
-// (runtime/gc/heap.cc, Heap::LogGC).
+// Text returns the line that Dalvik (vm/alloc/Heap.cpp) or ART
+// (runtime/gc/heap.cc, Heap::LogGC) logs.
 func (c Collection) Text(api int) string {
 	free := 100 * (c.Size - c.Used) / max(1, c.Size)
 	var pauses []string
@@ -183,7 +185,7 @@ func (c Collection) Text(api int) string {
 		artDuration(c.Took))
 }
 
-// artSize is ART's PrettySize (libartbase/base/utils.cc).
+// artSize implements ART's PrettySize (libartbase/base/utils.cc).
 func artSize(bytes int64) string {
 	for _, u := range []struct {
 		name string
@@ -196,7 +198,7 @@ func artSize(bytes int64) string {
 	return fmt.Sprintf("%dB", bytes)
 }
 
-// artDuration is ART's PrettyDuration (libartbase/base/time_utils.cc).
+// artDuration implements ART's PrettyDuration (libartbase/base/time_utils.cc).
 func artDuration(d time.Duration) string {
 	for _, u := range []struct {
 		name string
@@ -213,7 +215,8 @@ func artDuration(d time.Duration) string {
 	return fmt.Sprintf("%dns", d)
 }
 
-// SignalCollects returns the runtime's line for SIGUSR1, since Android 5.
+// SignalCollects returns the line that the runtime has logged for SIGUSR1 since
+// Android 5.
 func SignalCollects(api int) string {
 	text := "SIGUSR1 forcing GC (no HPROF)"
 	if api >= 26 {
@@ -222,7 +225,7 @@ func SignalCollects(api int) string {
 	return text
 }
 
-// DumpBegins returns the runtime's line before a heap dump
+// DumpBegins returns the line that the runtime logs before a heap dump
 // (art/runtime/hprof/hprof.cc).
 func DumpBegins(api int, file string) string {
 	if api < 21 {
@@ -231,8 +234,8 @@ func DumpBegins(api int, file string) string {
 	return fmt.Sprintf("hprof: heap dump \"%s\" starting...", file)
 }
 
-// DumpEnds returns the runtime's line after a heap dump of the given size;
-// objects is 0 if unknown.
+// DumpEnds returns the line that the runtime logs after a heap dump of the
+// given size; objects is 0 if unknown.
 func DumpEnds(bytes int64, took time.Duration, objects int64) string {
 	text := fmt.Sprintf("hprof: heap dump completed (%s) in %s", artSize((bytes+1023)&^1023), artDuration(took))
 	if objects > 0 {
@@ -241,8 +244,8 @@ func DumpEnds(bytes int64, took time.Duration, objects int64) string {
 	return text
 }
 
-// DumpFails returns the runtime's line, of priority E, for a dump that it could
-// not write.
+// DumpFails returns the line, of priority E, that the runtime logs for a dump
+// that it could not write.
 func DumpFails(file, reason string) string {
 	return fmt.Sprintf("Couldn't dump heap; writing \"%s\" failed: %s", file, reason)
 }

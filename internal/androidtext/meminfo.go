@@ -12,8 +12,8 @@ type Meminfo struct {
 	API  int
 	PID  int
 	Name string
-	// Native means that the process has no runtime: neither its name nor counts
-	// of objects are printed.
+	// Native means that the process has no runtime: neither its name nor object
+	// counts are printed.
 	Native bool
 	Rows   Rows
 	// JIT is the part of Dalvik Other that is compiled code.
@@ -26,25 +26,27 @@ type Meminfo struct {
 	Databases            []Database
 }
 
-// Heap is what an allocator reports, in kB.
+// Heap holds the statistics that an allocator reports, in kB.
 type Heap struct{ Size, Alloc, Free int64 }
 
 // Plus returns the sum of h and o.
 func (h Heap) Plus(o Heap) Heap { return Heap{h.Size + o.Size, h.Alloc + o.Alloc, h.Free + o.Free} }
 
-// Detail is a row of the Dalvik Details. A row with only zeros is not printed.
+// Detail is a row of the Dalvik Details. A row that contains only zeros is not
+// printed.
 type Detail struct {
 	Name string
 	Memory
 }
 
-// Objects are the counts of framework objects.
+// Objects holds the counts of framework objects.
 type Objects struct {
 	Views, ViewRoots, AppContexts, Activities, Assets, AssetManagers, LocalBinders, ProxyBinders int
 	ParcelKB, Parcels, DeathRecipients, Sockets, WebViews                                        int
 }
 
-// Allocation is a row of the Native Allocations, which exist since Android 15.
+// Allocation is a row of the Native Allocations section, which Android 15
+// added.
 type Allocation struct {
 	Name      string
 	Count, KB int
@@ -53,24 +55,25 @@ type Allocation struct {
 // SQL is the memory of SQLite, in kB.
 type SQL struct{ MemoryUsed, CacheOverflow, LargestAllocation int }
 
-// Database is an open database: sizes in kB, the cache as hits/misses/size.
+// Database is an open database. Sizes are in kB; the cache is formatted as
+// hits/misses/size.
 type Database struct {
 	PageSize, Size, Lookaside int
 	Cache, Name               string
 }
 
-// MeminfoOptions are the arguments of `dumpsys meminfo`.
+// MeminfoOptions holds the arguments of `dumpsys meminfo`.
 type MeminfoOptions struct {
 	// Full (-a) prints all columns and implies Dalvik; Dalvik (-d) adds the
 	// Dalvik Details; Summary (-s) prints only the App Summary; Local (--local)
-	// does not query the process and omits its counts of objects.
+	// does not query the process and omits its object counts.
 	Full, Dalvik, Summary, Local bool
-	// Package means that Process is a package, all of whose processes are
-	// selected.
+	// Package means that Process names a package and selects all of its
+	// processes.
 	Package bool
-	// Help requests MeminfoHelp.
+	// Help requests the usage text, MeminfoHelp.
 	Help bool
-	// Process is a name or a pid; empty selects all processes.
+	// Process is a name or a pid; if empty, all processes are selected.
 	Process string
 }
 
@@ -137,10 +140,11 @@ func MeminfoHelp(api int) string {
 	return b.String()
 }
 
-// NoProcess returns the answer of a dump for a process that does not run.
+// NoProcess returns the text that a dump prints for a process that is not
+// running.
 func NoProcess(name string) string { return fmt.Sprintf("No process found for: %s\n", name) }
 
-// MeminfoHead returns the first lines of every answer.
+// MeminfoHead returns the first lines of every output.
 func MeminfoHead(api int, up time.Duration) string {
 	unit := "in Kilobytes"
 	if api < 24 {
@@ -181,8 +185,8 @@ type meminfoTable struct {
 	*Meminfo
 	full bool
 	// swapInTotal means that the table has a SwapPss column, which TOTAL
-	// includes. Android decides this at run time, by whether anything is
-	// swapped out (Debug.MemoryInfo.hasSwappedOutPss).
+	// includes. Android decides at run time: the column is printed if anything
+	// is swapped out (Debug.MemoryInfo.hasSwappedOutPss).
 	swapInTotal bool
 	b           strings.Builder
 }
@@ -212,7 +216,8 @@ func (t *meminfoTable) swap(m Memory) int64 {
 	return m.Swap
 }
 
-// rows returns the names and the memory of the rows that this release prints.
+// rows returns the names and the memory of the rows that this Android version
+// prints.
 func (t *meminfoTable) rows() (names []string, rows []Memory) {
 	for r, m := range t.Rows {
 		row, name := Row(r), rowNames[r]
@@ -220,8 +225,7 @@ func (t *meminfoTable) rows() (names []string, rows []Memory) {
 		case t.API < 21 && (row == OatMmap || row == ArtMmap || row == GfxDev):
 			continue // part of another row, see below
 		case t.API < 21 && row == OtherDev:
-			// Before Android 5, the device node of the GPU is not
-			// distinguished.
+			// Before Android 5, the GPU's device node is not listed separately.
 			m = m.Plus(t.Rows[GfxDev])
 		case t.API < 21 && row == DexMmap:
 			m = m.Plus(t.Rows[OatMmap])
@@ -280,9 +284,9 @@ func (t *meminfoTable) table() {
 	t.line("TOTAL", append(cells, heaps.Size, heaps.Alloc, heaps.Free)...)
 }
 
-// cells returns the columns of the kernel's numbers. Android's Pss Clean is the
-// part of Pss that is neither private nor shared dirty; here it is estimated
-// from the private part alone.
+// cells returns the columns with the kernel's numbers. Android's Pss Clean is
+// the part of Pss that is neither private dirty nor shared dirty; here it is
+// estimated from the private part alone.
 func (t *meminfoTable) cells(m Memory) []any {
 	cells := []any{m.Pss, m.PrivateDirty, m.PrivateClean, t.swap(m)}
 	if t.full {
@@ -315,7 +319,8 @@ func (t *meminfoTable) details() {
 	}
 }
 
-// jellyBean prints the table of Android 4.3 and before, without driver memory.
+// jellyBean prints the table of Android 4.3 and earlier, which has no driver
+// memory.
 func (t *meminfoTable) jellyBean() {
 	t.heading([]any{"", "Shared", "Private"}, []any{"Pss", "Dirty", "Dirty"})
 	var all Memory
@@ -377,7 +382,7 @@ func (t *meminfoTable) pair(a string, n any, b string, m any) {
 
 func (t *meminfoTable) one(name string, n int) { fmt.Fprintf(&t.b, "%21s %8d\n", name, n) }
 
-// objects prints the counts of objects and the sections after them.
+// objects prints the object counts and the sections that follow them.
 func (t *meminfoTable) objects() {
 	o := t.Objects
 	t.b.WriteString(" \n Objects\n")
@@ -420,15 +425,15 @@ func (t *meminfoTable) objects() {
 	t.b.WriteString(" \n")
 }
 
-// ProcessPss is a process in the overview of the entire phone.
+// ProcessPss is one process in the overview of the entire phone.
 type ProcessPss struct {
 	Name string
 	PID  int
 	KB   int64
 }
 
-// MeminfoOverview returns the answer to a call without a process: a list of the
-// given processes, and their sum compared with the memory of the phone in kB.
+// MeminfoOverview returns the output of a call without a process: a list of the
+// given processes, and their sum compared with the memory of the phone, in kB.
 func MeminfoOverview(api int, up time.Duration, processes []ProcessPss, ramKB int64) string {
 	var b strings.Builder
 	b.WriteString(MeminfoHead(api, up) + "\nTotal PSS by process:\n")
@@ -442,7 +447,7 @@ func MeminfoOverview(api int, up time.Duration, processes []ProcessPss, ramKB in
 	return b.String()
 }
 
-// thousands prints kB as 123,456K.
+// thousands formats kB as 123,456K.
 func thousands(kb int64) string {
 	text := strconv.FormatInt(kb, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -18,7 +18,7 @@ type Monkey struct {
 	IgnoreCrashes bool
 }
 
-// MonkeyChunk is the number of events between two lines of progress.
+// MonkeyChunk is the number of events between two progress lines.
 const MonkeyChunk = 100
 
 const maxThrottle = 24 * time.Hour
@@ -52,8 +52,8 @@ func monkeyProblem(format string, args ...any) string {
 	return "** Error: " + fmt.Sprintf(format, args...) + "\n" + MonkeyUsage
 }
 
-// ParseMonkey parses the arguments of monkey; seed is used if the arguments
-// contain no seed. If an argument is invalid, problem is the text that monkey
+// ParseMonkey parses the arguments of monkey; seed is used if the arguments do
+// not contain one. If an argument is invalid, problem is the text that monkey
 // prints to standard error.
 func ParseMonkey(args []string, seed int64) (m Monkey, problem string) {
 	m = Monkey{Seed: seed, Events: -1}
@@ -135,7 +135,7 @@ func (m *Monkey) Begin(api int, args []string) string {
 	return b.String()
 }
 
-// Progress returns the text before event number done, counted from 0.
+// Progress returns the text before the event with number done, counting from 0.
 func (m *Monkey) Progress(done int) string {
 	if m.Verbose == 0 || done%MonkeyChunk != 0 || done == 0 || done >= m.Events {
 		return ""
@@ -143,7 +143,7 @@ func (m *Monkey) Progress(done int) string {
 	return fmt.Sprintf("    // Sending event #%d\n", done)
 }
 
-// MonkeyCrash returns monkey's report of a crash of the app.
+// MonkeyCrash returns monkey's report of an app crash.
 func MonkeyCrash(process string, pid int) string {
 	return fmt.Sprintf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", process, pid)
 }

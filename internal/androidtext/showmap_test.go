@@ -36,8 +36,8 @@ func TestShowmapReadsBack(t *testing.T) {
 			}
 			text := androidtext.Showmap(api, mappings(), o)
 			if (o.Verbose || o.Addresses) && (api == 29 || api == 30) {
-				// In these releases the titles are not separated without the
-				// count column.
+				// In these releases, without the count column, the titles are
+				// not separated.
 				if !strings.Contains(text, "swap  swapPSSobject\n") {
 					t.Errorf("API %d, %s:\n%s", api, args, text)
 				}
@@ -92,7 +92,7 @@ func checkShowmap(t *testing.T, api int, o androidtext.ShowmapOptions, s procfs.
 }
 
 // TestShowmapIsRecorded prints the values of a recorded table again: all lines
-// but the total must be identical.
+// except the total must be identical.
 func TestShowmapIsRecorded(t *testing.T) {
 	want := string(recorded.Read(t, "device", "api36-memorylab-showmap.txt"))
 	parsed, err := procfs.ParseShowmap([]byte(want))

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// failed is the exit code of an Android shell command that failed (-1).
+// failed is the exit code of a failed Android shell command (-1).
 const failed = 255
 
 // am runs the commands of the activity manager
@@ -62,11 +62,11 @@ const amHelp = `Activity manager (activity) commands:
 
 const amHelpForce = "      -g: force GC before dumping the heap\n"
 
-// hasForcedCollection reports whether am dumpheap has -g, as since about
-// Android 9.
+// hasForcedCollection reports whether am dumpheap supports -g, as it has since
+// about Android 9.
 func (d *Device) hasForcedCollection() bool { return d.options.API >= 28 }
 
-// intent is the parsed command line of `am start`.
+// intent holds the parsed command line of `am start`.
 type intent struct {
 	component    string
 	wait, fresh  bool
@@ -199,8 +199,8 @@ func (c *call) endApp(verb string) int {
 	return 0
 }
 
-// noNativeDump is the content of the file that -n writes, unless the memory
-// allocator was set up to record allocations (core/jni/android_os_Debug.cpp,
+// noNativeDump is the content of the file that -n writes unless the memory
+// allocator is configured to record allocations (core/jni/android_os_Debug.cpp,
 // dumpNativeHeap).
 const noNativeDump = `Native heap dump not available. To enable, run these commands (requires root):
 # adb shell stop
@@ -208,8 +208,8 @@ const noNativeDump = `Native heap dump not available. To enable, run these comma
 # adb shell start
 `
 
-// dumpHeap runs `am dumpheap [--user U] [-n] [-g] PROCESS [FILE]`. It waits for
-// the dump to end, like Android 12 and later.
+// dumpHeap implements `am dumpheap [--user U] [-n] [-g] PROCESS [FILE]`. It
+// waits until the dump ends, like Android 12 and later.
 func (c *call) dumpHeap(ctx context.Context) int {
 	collect, native := false, false
 	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
@@ -242,8 +242,8 @@ func (c *call) dumpHeap(ctx context.Context) int {
 	file = c.device.local(file) // a real adbd does not replace paths
 	shown := c.device.shown(file)
 	c.print("File: %s\n", shown)
-	// The shell's own symbolic links below it are not followed, because jcmd
-	// would write to their targets.
+	// Symbolic links that the shell created below it are not followed, because
+	// jcmd would write to their targets.
 	if clean := filepath.Clean(file); filepath.Dir(clean) != c.device.dir.Shared() {
 		c.complain("Error: Unable to open file: %s\nConsider using a file under %s/\n", shown, state.SharedDir)
 		return failed

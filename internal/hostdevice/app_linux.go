@@ -28,7 +28,7 @@ var leakySources embed.FS
 const leakyClass = "com.example.leaky.Leaky"
 
 // activities maps each activity that can be started to the processes that it
-// needs.
+// starts.
 var activities = map[string][]string{
 	".All":     {"java", "native", "thread", "control"},
 	".Java":    {"java"},
@@ -72,12 +72,12 @@ type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
-	// exitRecorded is closed when the exit is recorded, and outputEnded when
-	// the output of the process has ended; lastLine is the last line that the
+	// exitRecorded is closed when the exit has been recorded, and outputEnded
+	// when the process's output has ended; lastLine is the last line that the
 	// process printed.
 	exitRecorded, outputEnded chan struct{}
 	lastLine                  string
-	// cause is the reason for which the device ended the process; nil if the
+	// cause is the reason why the device ended the process, or nil if the
 	// device did not end it. It is guarded by the app's lock.
 	cause *cause
 }
@@ -87,19 +87,19 @@ func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appP
 // leak is the leak that the extras of an intent request, in device time.
 type leak struct {
 	mbPerHour float64
-	seconds   float64 // 0 means for ever; settleTime for the settling modes
+	seconds   float64 // 0 means forever; settleTime for the settling modes
 }
 
 const (
-	// defaultRate, in MB/h, is fast enough to be detected within an hour of
+	// defaultRate, in MB/h, is high enough for detection within an hour of
 	// device time.
 	defaultRate = 300
 	// settleTime is half an hour, in seconds.
 	settleTime = 1800
 )
 
-// start starts the process of a mode, unless it is already running. It returns
-// when the process has its name.
+// start starts the process of a mode unless it is already running. It returns
+// when the process has set its name.
 func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err error) {
 	if err := a.compile(ctx); err != nil {
 		return false, err
@@ -123,7 +123,7 @@ func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err
 	return true, p.awaitName(ctx)
 }
 
-// compile compiles the app once.
+// compile compiles the app, only once.
 func (a *app) compile(ctx context.Context) error {
 	a.compiling.Lock()
 	defer a.compiling.Unlock()
@@ -169,10 +169,10 @@ func (a *app) install() (paths []string, err error) {
 }
 
 // flags returns the flags of the Java virtual machine. They keep all memory
-// except the leak constant: no compiler that gradually compiles the code, a
-// small young generation of fixed size that is soon entirely touched, an old
-// generation that is reserved at the start, touched as it fills and fully
-// compacted, and no memory pools that grow with the number of threads.
+// except the leak constant: no compiler that gradually compiles the code; a
+// small, fixed-size young generation that is soon entirely touched; an old
+// generation that is reserved at the start, touched as it fills, and fully
+// compacted; and no memory pools that grow with the number of threads.
 func (a *app) flags(mode string) []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{
@@ -206,7 +206,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	}
 	cmd := exec.Command(d.program(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
-	// Otherwise glibc creates a memory pool for every thread.
+	// Without this, glibc creates a memory pool for every thread.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" +
 			string(d.dir),
@@ -214,7 +214,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	if limit := d.options.FileLimit; limit > 0 {
 		cmd.Env = append(cmd.Env, state.FilesVariable+"="+strconv.Itoa(limit))
 	}
-	// The file may be from the previous process.
+	// The file may still be from the previous process.
 	if err := os.Remove(d.heapUsedFile(mode)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, said.Close(), log.Close())
 	}
@@ -233,14 +233,14 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 }
 
 // heapUsedFile is the file to which a process writes how much of its Java heap
-// is in use. The kernel does not have this number: pages that a collection
-// freed stay resident.
+// is in use. The kernel does not know this: pages that a collection freed stay
+// resident.
 func (d *Device) heapUsedFile(mode string) string {
 	return filepath.Join(d.dir.Home(), "heap-used-"+mode)
 }
 
-// heapUsed returns the latest number that a process wrote to the file, in kB,
-// or 0 if there is none.
+// heapUsed returns the latest value that a process wrote to the file, in kB, or
+// 0 if there is none.
 func (d *Device) heapUsed(p *appProcess) int64 {
 	_, mode, _ := strings.Cut(p.name, ":")
 	text, err := os.ReadFile(d.heapUsedFile(mode))
@@ -260,7 +260,7 @@ func (a *app) reap(p *appProcess, cmd *exec.Cmd) {
 	close(p.exitRecorded)
 }
 
-// nameWithin bounds how long a process may take to set its name.
+// nameWithin is the maximum time that a process may take to set its name.
 const nameWithin = 10 * time.Second
 
 func (p *appProcess) awaitName(ctx context.Context) error {
@@ -303,7 +303,7 @@ func (a *app) find(target string) (*appProcess, bool) {
 	return nil, false
 }
 
-// stop ends processes, records the cause and waits for them to end.
+// stop ends processes, records the cause, and waits until they have ended.
 func (a *app) stop(list []*appProcess, why cause) {
 	a.mu.Lock()
 	for _, p := range list {
@@ -328,8 +328,8 @@ func (a *app) stopAll() {
 	a.reapers.Wait()
 }
 
-// dump writes the heap of a process to a file on this machine, including
-// garbage if all is set.
+// dump writes the heap of a process to a file on this machine; if all is set,
+// the dump includes garbage.
 func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -355,6 +355,6 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 		return fmt.Errorf("dump heap: %w: %s", errors.Join(err, missing), out.Bytes())
 	}
 	a.device.log(p.pid, 'I', a.device.tagOf(p), androidtext.DumpEnds(info.Size(), time.Since(began), 0))
-	// The shell must be able to read and remove it.
+	// The shell must be able to read and remove the file.
 	return os.Chmod(file, 0o644)
 }

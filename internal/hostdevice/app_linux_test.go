@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// startTicks identifies a process together with its pid.
+// startTicks returns the start time of a process, which together with the pid
+// identifies it.
 func startTicks(t testing.TB, pid string) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -33,7 +34,7 @@ func startTicks(t testing.TB, pid string) int64 {
 	return stat.StartTicks.N
 }
 
-// TestApp observes a process from start to end, over the real adb.
+// TestApp observes a process from start to end through the real adb.
 func TestApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
@@ -68,7 +69,7 @@ func TestApp(t *testing.T) {
 	if again == pid || startTicks(t, again) <= ticks {
 		t.Errorf("restarted as %s at %d, was %s at %d", again, startTicks(t, again), pid, ticks)
 	}
-	// A crash is recorded like a stop.
+	// A crash is recorded in the same way as a stop.
 	r.Must(t, "shell", "kill -9 "+again)
 	eventually(t, "the record of the crash", func() bool {
 		return r.Must(t, "shell", "dumpsys meminfo "+name) == "No process found for: "+name+"\n"
@@ -83,8 +84,8 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// checkMeminfo parses meminfo with the parser for real phones and compares its
-// total with the kernel's own sum.
+// checkMeminfo parses the output of meminfo with the parser for real phones and
+// compares its total with the kernel's own sum.
 func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 	t.Helper()
 	time.Sleep(500 * time.Millisecond)
@@ -171,7 +172,7 @@ func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
 	}
 }
 
-// reading is the memory of a process at one time, in kB by kind.
+// reading holds the memory of a process at one time, in kB by kind.
 func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration, kb map[string]int64) {
 	t.Helper()
 	out, _ := shell(t, d, "dumpsys meminfo "+name)
@@ -193,7 +194,7 @@ func TestLeaks(t *testing.T) {
 		t.Skip("takes 20 s")
 	}
 	hostdevicetest.RequireJava(t)
-	const rate = 900 // MB per hour of the device: 5 MB per second at scale 20
+	const rate = 900 // MB per hour of device time: 5 MB per second at scale 20
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20})
 	if out, exit := shell(t, d, fmt.Sprintf("am start -n %s/.All --es mb_per_h %d", d.Package(), rate)); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
@@ -246,7 +247,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestSettles checks that a leak with a duration ends, and that the app stays
+// TestSettles checks that a leak with a duration ends and that the app stays
 // alive.
 func TestSettles(t *testing.T) {
 	if testing.Short() {
@@ -254,7 +255,7 @@ func TestSettles(t *testing.T) {
 	}
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
-	// 7200 MB/h for 36 s are 72 MB, within 0.36 s.
+	// 7200 MB/h for 36 s is 72 MB, to within 0.36 s.
 	if out, exit := shell(t, d, "am start -W -n "+d.Package()+"/.Native --ef mb_per_h 7200 --ef for_s 36"); exit != 0 ||
 		!strings.Contains(out, "Status: ok") {
 		t.Fatalf("%s, exit %d", out, exit)
@@ -273,16 +274,16 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestLevels checks that warm-up and cache grow to their level and stay there,
-// and that the cache keeps working.
+// TestLevels checks that the warm-up and the cache grow to their levels and
+// stay there, and that the cache remains in use.
 func TestLevels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
-	// The level is 60 MB, reached within a second; the garbage of the cache
-	// adds 16 MB.
+	// The level is 60 MB, reached within a second; garbage from the cache adds
+	// 16 MB.
 	for _, activity := range []string{"WarmUp", "Cache"} {
 		if out, exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+
 			" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
@@ -324,7 +325,7 @@ func TestLevels(t *testing.T) {
 }
 
 // TestUsers checks that with separate users, the kernel denies the shell the
-// same access as on a phone, and that the same workarounds work.
+// same access as on a phone, and that the same workarounds help.
 func TestUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to run as other users")

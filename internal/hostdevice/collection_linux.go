@@ -13,14 +13,14 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// collection matches the log line of a Java virtual machine about a full
+// collection matches the line that a Java virtual machine logs for a full
 // collection (-Xlog:gc).
 var collection = regexp.MustCompile(`^GC\(\d+\) Pause Full \((.*)\) (\d+)M->(\d+)M\((\d+)M\) ([0-9.]+ms)$`)
 
-// maxLine bounds the stored line of a process's output, in bytes.
+// maxLine bounds the stored part of a line that a process prints, in bytes.
 const maxLine = 4 << 10
 
-// copyOutput copies the output of a process to its log file, and logs its
+// copyOutput copies the output of a process to its log file and logs its
 // collections like ART (runtime/gc/heap.cc, LogGC).
 func (p *appProcess) copyOutput(r io.ReadCloser, to *os.File, d *Device) {
 	defer close(p.outputEnded)
@@ -30,7 +30,7 @@ func (p *appProcess) copyOutput(r io.ReadCloser, to *os.File, d *Device) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 {
-			// An error is ignored, because nothing depends on this copy.
+			// Errors are ignored, because nothing depends on this copy.
 			_, _ = to.Write(line)
 			p.handleLine(string(line), d)
 		}
@@ -59,7 +59,7 @@ func (p *appProcess) handleLine(line string, d *Device) {
 	d.log(p.pid, androidtext.CollectionPriority(api), d.tagOf(p), c.Text(api))
 }
 
-// mib parses a number of MiB and returns bytes.
+// mib parses a number of MiB and returns it in bytes.
 func mib(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
@@ -68,14 +68,14 @@ func mib(text string) int64 {
 	return n << 20
 }
 
-// lastOutput returns the last line that the process printed, once its output
-// has ended.
+// lastOutput waits until the output of the process has ended and returns the
+// last line.
 func (p *appProcess) lastOutput() string {
 	<-p.outputEnded
 	return p.lastLine
 }
 
-// tagOf returns the tag of the runtime's log entries of a process.
+// tagOf returns the tag of the runtime's log entries for a process.
 func (d *Device) tagOf(p *appProcess) string {
 	return androidtext.RuntimeTag(d.options.API, p.name, false)
 }

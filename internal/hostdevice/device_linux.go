@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Device makes this machine a phone. Create it with New.
+// Device makes this machine act as a phone. Create it with New.
 type Device struct {
 	options Options
 	dir     state.Dir
@@ -100,9 +100,9 @@ func (d *Device) prepare() error {
 	return err
 }
 
-// makeDirs creates the directories that the shell and the app may enter, but
-// not list. If both run as the user that runs the device, no other user may
-// enter the directories.
+// makeDirs creates the directories that the shell and the app may enter but not
+// list. If both run as the user that runs the device, other users may not enter
+// the directories.
 func (d *Device) makeDirs() error {
 	own := os.Getuid()
 	if d.options.ShellUID != own || d.options.AppUID != own {
@@ -124,7 +124,7 @@ func (d *Device) makeDirs() error {
 }
 
 // program is a copy of the program in the device's directory, because the
-// shell's user may not have access to the original.
+// shell's user may not be able to access the original.
 func (d *Device) program() string { return filepath.Join(d.dir.Bin(), "hostdevice") }
 
 func (d *Device) installCommands() error {
@@ -150,9 +150,9 @@ func (d *Device) installCommands() error {
 	return nil
 }
 
-// copyProgram holds a lock that prevents this process from starting others
-// meanwhile: if a child inherited the open copy, starting the copy would fail
-// with ETXTBSY.
+// copyProgram holds a lock that prevents this process from starting others in
+// the meantime: if a child inherited the open copy, starting the copy would
+// fail with ETXTBSY.
 func copyProgram(to, from string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -177,13 +177,13 @@ func (d *Device) Identity() adbd.Identity {
 	}
 }
 
-// Package is the name of the app.
+// Package returns the name of the app.
 func (d *Device) Package() string { return d.options.Package }
 
-// Dir is the device's own directory on this machine. Close removes it.
+// Dir returns the device's own directory on this machine. Close removes it.
 func (d *Device) Dir() string { return string(d.dir) }
 
-// Close ends all commands, the app and every process that was started in the
+// Close ends all commands, the app and every other process started in the
 // device, and removes the device's directory.
 func (d *Device) Close() error {
 	d.closing.Do(func() { d.closed = d.close() })

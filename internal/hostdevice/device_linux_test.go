@@ -102,7 +102,7 @@ func uptime(t testing.TB, d *hostdevice.Device) time.Duration {
 }
 
 // TestClock checks that the clock starts at this machine's uptime and runs at
-// its scale.
+// the device's scale.
 func TestClock(t *testing.T) {
 	for _, scale := range []float64{1, 20} {
 		host, err := state.HostUptime()
@@ -151,9 +151,9 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// TestCancel checks that when its context ends, everything that a command
-// started ends, including processes that left its process group, and that other
-// commands continue.
+// TestCancel checks that when its context is canceled, everything that a
+// command started ends, including processes that left its process group, while
+// other commands continue.
 func TestCancel(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	other, endOther := context.WithCancel(t.Context())
@@ -194,7 +194,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestAdbDisconnect checks that killing adb ends its command.
+// TestAdbDisconnect checks that killing the adb program ends its command.
 func TestAdbDisconnect(t *testing.T) {
 	r := hostdevicetest.Start(t, hostdevice.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,8 +208,8 @@ func TestAdbDisconnect(t *testing.T) {
 	eventually(t, "the process to end", func() bool { return len(left(t, r.Dir())) == 0 })
 }
 
-// TestBackground checks that a process that a command leaves in the background
-// outlives the command and ends with the device.
+// TestBackground checks that a background process outlives its command and ends
+// with the device.
 func TestBackground(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	if out, exit := shell(t, d, "nohup setsid sleep 100 >/dev/null 2>&1 &"); exit != 0 || out != "" {
@@ -230,7 +230,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestFiles uses push and pull of the real adb.
+// TestFiles uses push and pull with the real adb.
 func TestFiles(t *testing.T) {
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{})
 	dir := t.TempDir()
@@ -265,7 +265,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestUpload checks that an aborted upload leaves no file.
+// TestUpload checks that an aborted upload does not leave a file behind.
 func TestUpload(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	w, err := d.Create("/data/local/tmp/x", 0o600)
@@ -290,8 +290,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestUploadOwner checks that pushed files belong to the shell's user, which is
-// also adbd's user on a phone.
+// TestUploadOwner checks that pushed files belong to the shell's user, as which
+// adbd also runs on a phone.
 func TestUploadOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "only root can give the shell a different user")
@@ -331,8 +331,8 @@ func TestUploadOwner(t *testing.T) {
 	}
 }
 
-// TestServe ends the program in two ways and checks that neither leaves a
-// process or the directory behind.
+// TestServe ends the program in two ways and checks that neither leaves
+// processes or the directory behind.
 func TestServe(t *testing.T) {
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(end.String(), func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// number returns the only group that a pattern matches in a text, as a number.
+// number returns as a number the only group that a pattern matches in a text.
 func number(t testing.TB, text, pattern string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)

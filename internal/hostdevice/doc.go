@@ -1,28 +1,28 @@
-// Package hostdevice makes this machine a phone for tests: commands that come
-// over adb run here, Java virtual machines that really leak stand in for the
-// app, and the commands of a phone that Linux lacks (am, dumpsys meminfo,
+// Package hostdevice makes this machine act as a phone for tests: commands that
+// arrive over adb run here, Java virtual machines that really leak stand in for
+// the app, and the commands of a phone that Linux lacks (am, dumpsys meminfo,
 // logcat, showmap, getprop, pidof, run-as, monkey) are installed in front of
 // the machine's own tools. The numbers are the kernel's: the growing memory is
 // real, smaps_rollup is the real file, a killed process is really gone.
 //
 // A device can run faster than real time. At scale S its clock, as shown by
-// `cat /proc/uptime` and the head of dumpsys, runs S times as fast from its
-// start on, the app leaks S times as fast, and monkey sleeps for 1/S of the
+// `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast from
+// its start on, the app leaks S times as fast, and monkey sleeps 1/S of the
 // time. The property leakgate.time_scale contains S, which the device reports
 // nowhere else; a real phone has no such property. Start times in
-// /proc/PID/stat are still the machine's: they identify a process, but do not
+// /proc/PID/stat are still the machine's: they identify a process but do not
 // date it. If S is 1, nothing replaces the real cat.
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
 // process PACKAGE:java, :native, :thread or :control; .All starts all four. The
-// extras mb_per_h and for_s set the rate and its duration in device time. The
-// other activities, with processes named in the same way:
+// extras mb_per_h and for_s set the rate and the duration of the leak in device
+// time. The other activities, with processes named in the same way:
 //
 //	.Mapped   leaks in a mapping that has a name, leak.bin
 //	.WarmUp   grows to mb_per_h * for_s and stays there
-//	.Cache    allocates mb_per_h for ever and keeps that of the last for_s
-//	.Busy     leaks like .Java and makes four times as much garbage, so that its
+//	.Cache    allocates mb_per_h forever and keeps that of the last for_s
+//	.Busy     leaks like .Java and makes four times as much garbage, so its
 //	          heap is a sawtooth, like that of an app
 //	.Files    leaves four files open per MB, until it dies at Options.FileLimit
 //	.Private  leaks like .Java and .Threads, in a map whose keys are addresses and
@@ -35,22 +35,21 @@
 //	          keeps an object; 200 kB outside the Java heap; both, until a cache
 //	          is full after five loops; nothing
 //
-// An analysis treats .Screens and .Kept as Android apps. A process that dies at
-// Options.HeapMB has a crash by an OutOfMemoryError in the log and in
-// exit-info, like an Android app.
+// An analysis treats .Screens and .Kept as Android apps. For a process that
+// dies at Options.HeapMB, the log and exit-info show a crash caused by an
+// OutOfMemoryError, as for an Android app.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell reads it.
 //
 // The shell can be served in two ways. A Daemon of package adbd serves it on an
 // address, without delay, and ends everything that a command started.
-// Device.Nest serves it by Android's own adbd behind an adb server, both in
-// namespaces of their own, where nothing is replaced: adbd's shell runs the
-// command line, and processes that outlive their connection on a phone outlive
-// it here. With the users of a phone, the kernel then behaves as on a user
-// build.
+// Device.Nest serves it with Android's own adbd behind an adb server, both in
+// separate namespaces, where nothing is replaced: adbd's shell runs the command
+// line, and processes that outlive their connection on a phone outlive it here.
+// With the users of a phone, the kernel then behaves as on a user build.
 //
 // The device has no screen, no GPU and only one Android user. It is for tests
-// on Linux, and gives anyone who reaches it a shell of the user that runs it:
+// on Linux. Anyone who can connect to it gets a shell of the user that runs it:
 // serve it on loopback only.
 package hostdevice

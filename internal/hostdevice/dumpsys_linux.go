@@ -12,8 +12,8 @@ import (
 )
 
 // dumpsys queries a system service (frameworks/native cmds/dumpsys). The device
-// has the service meminfo and the exit records of the service activity. For all
-// others it prints the error of a phone without them.
+// provides the service meminfo and the exit records of the service activity.
+// For all other services, it prints the error of a phone that lacks them.
 func (c *call) dumpsys() int {
 	o, problem := androidtext.ParseDumpsys(c.device.options.API, c.args)
 	switch {
@@ -36,7 +36,7 @@ func (c *call) dumpsys() int {
 	return 0
 }
 
-// activity implements the service of the activity manager
+// activity implements the activity manager's service
 // (ActivityManagerService.doDump).
 func (c *call) activity() int {
 	verb, api := c.next(), c.device.options.API
@@ -98,7 +98,7 @@ func (p *appProcess) selected(target string, byPackage bool) bool {
 }
 
 // processGone reports whether an error means that the process ended while it
-// was read.
+// was being read.
 func processGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }

@@ -17,7 +17,7 @@ import (
 type cause struct {
 	reason, subreason, status int
 	description               string
-	exception                 string // of the exception; if empty, the last line that the process printed
+	exception                 string // of the exception; if empty, the last line that the process printed is used
 }
 
 var (
@@ -41,7 +41,8 @@ func forceStopped(pkg string) cause {
 }
 
 // outOfMemory is the exit code of a Java virtual machine after an
-// OutOfMemoryError (ExitOnOutOfMemoryError); an Android app crashes instead.
+// OutOfMemoryError (ExitOnOutOfMemoryError). An Android app would crash
+// instead.
 const outOfMemory = 3
 
 // causeOf derives the cause from the kernel's exit status.
@@ -91,11 +92,11 @@ func (a *app) recordExit(p *appProcess, cmd *exec.Cmd) {
 	log(pid, 'I', "ActivityManager", androidtext.Died(api, p.pid, p.name, 0))
 }
 
-// exceptionOf extracts the exception from the last line of a Java virtual
-// machine, in the form that ART prints after FATAL EXCEPTION: class and message
-// (RuntimeInit.java, logUncaught). With ExitOnOutOfMemoryError, HotSpot prints
-// "Terminating due to java.lang.OutOfMemoryError: Java heap space" (debug.cpp,
-// report_java_out_of_memory).
+// exceptionOf extracts the exception from the last line printed by a Java
+// virtual machine, in the form that ART prints after FATAL EXCEPTION: class and
+// message (RuntimeInit.java, logUncaught). With ExitOnOutOfMemoryError, HotSpot
+// prints "Terminating due to java.lang.OutOfMemoryError: Java heap space"
+// (debug.cpp, report_java_out_of_memory).
 func exceptionOf(words string) string { return strings.TrimPrefix(words, "Terminating due to ") }
 
 // log adds an entry to the system's log. Errors are ignored, because the caller
@@ -113,7 +114,7 @@ func (d *Device) log(pid int, priority byte, tag, text string) {
 	})
 }
 
-// exitInfo prints `dumpsys activity exit-info [PACKAGE]`.
+// exitInfo implements `dumpsys activity exit-info [PACKAGE]`.
 func (c *call) exitInfo() int {
 	a := c.device.app
 	a.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestEnds checks that the log and exit-info distinguish all ways in which a
-// process can end.
+// TestEnds checks that the log and exit-info distinguish all the ways in which
+// a process can end.
 func TestEnds(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20, HeapMB: 24})
@@ -84,7 +84,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestExitInfoIsYoung checks that exit-info only exists since Android 11.
+// TestExitInfoIsYoung checks that exit-info exists only since Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
 	const want = "Unknown command: exit-info\n" +

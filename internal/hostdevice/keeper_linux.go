@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// keeper is a process that outlives the device's own process to clean up, see
-// shim.Keep.
+// keeper is a process that outlives the device's own process in order to clean
+// up, see shim.Keep.
 type keeper struct {
 	cmd  *exec.Cmd
 	line io.Closer
@@ -17,7 +17,7 @@ type keeper struct {
 func startKeeper(program, dir string) (*keeper, error) {
 	cmd := exec.Command(program, "keep", dir)
 	cmd.Env = []string{}
-	// A process in its own session does not receive the signals of a terminal.
+	// A process in its own session does not receive the terminal's signals.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	line, err := cmd.StdinPipe()
 	if err != nil {

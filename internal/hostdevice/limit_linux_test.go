@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestLimits checks that limits are reported as on a phone, and that their use
+// TestLimits checks that limits are reported as on a phone, and that usage
 // grows until the process dies.
 func TestLimits(t *testing.T) {
 	hostdevicetest.RequireJava(t)
@@ -22,7 +22,7 @@ func TestLimits(t *testing.T) {
 	if out, _ := shell(t, d, "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize"); out != "256m\n256m\n" {
 		t.Errorf("heap sizes: %q", out)
 	}
-	// Four files per MB make 40 files a second.
+	// Four files per MB amount to 40 files per second.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Files --ef mb_per_h 360"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
@@ -46,11 +46,11 @@ func TestLimits(t *testing.T) {
 }
 
 // TestHeapInUse checks that the used part of the Java heap falls with each
-// collection while its minimum rises; the kernel only reports growth.
+// collection while its minimum rises; the kernel reports only growth.
 func TestHeapInUse(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100, HeapMB: 512})
-	// The leak is 4 MB a second, with four times as much garbage.
+	// The leak is 4 MB per second, with four times as much garbage.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Busy --ef mb_per_h 144"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}

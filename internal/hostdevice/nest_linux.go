@@ -16,11 +16,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Nest is a real adb server with a real adbd that serves the device's shell, in
-// their own namespaces.
+// Nest is a real adb server with a real adbd that serves the device's shell,
+// both in separate namespaces.
 type Nest struct {
-	// Socket is the server's socket. Every process of this machine that may
-	// enter the device's directory as root can connect to it.
+	// Socket is the server's socket. Any root process on this machine that can
+	// access the device's directory can connect to it.
 	Socket string
 	// Target is the address of adbd for `adb connect`.
 	Target string
@@ -30,15 +30,15 @@ type Nest struct {
 	ended chan struct{}
 }
 
-// adbdPort is the port of adbd in the nest's own network, where nothing else
-// uses it.
+// adbdPort is the port of adbd in the nest's own network, where no other
+// program uses it.
 const adbdPort = "5555"
 
-// nestFlags are the namespaces of a nest. There is no pid namespace, because
-// the app runs outside.
+// nestFlags are the namespaces of a nest. There is no pid namespace because the
+// app runs outside the nest.
 const nestFlags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 
-// CheckNest returns an error if this machine cannot run a nest, which requires
+// CheckNest returns an error if this machine cannot run a nest. A nest requires
 // root and a kernel that permits namespaces.
 func CheckNest() error {
 	if os.Getuid() != 0 {
@@ -148,7 +148,7 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 			Env: []string{
 				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANDROID_SDK_HOME=" + home, "TMPDIR=" + home,
 				state.Variable + "=" + string(d.dir),
-				// The server would otherwise find adbd a second time, as an
+				// Without this, the server would find adbd a second time, as an
 				// emulator.
 				"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 			},
@@ -161,8 +161,8 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 
 func (d *Device) nestSocket() string { return filepath.Join(d.dir.Nest(), "adb", "socket") }
 
-// androidGroups are the groups of the shell that adbd starts
-// (adb/daemon/main.cpp, drop_privileges), with their names in
+// androidGroups lists the groups of the shell that adbd starts
+// (adb/daemon/main.cpp, drop_privileges), with their names from
 // android_filesystem_config.h.
 var androidGroups = []struct {
 	id   uint32
@@ -174,7 +174,7 @@ var androidGroups = []struct {
 	{3011, "uhid"}, {3012, "readtracefs"},
 }
 
-// shellUID is the user of a phone's shell, unless the shell is root.
+// shellUID is the uid of a phone's shell, unless the shell is root.
 const shellUID = 2000
 
 func shellGroups(uid int) []uint32 {
@@ -188,7 +188,8 @@ func shellGroups(uid int) []uint32 {
 	return ids
 }
 
-// writeUsers puts the phone's users and groups before those of this machine.
+// writeUsers writes the phone's users and groups, followed by those of this
+// machine.
 func (d *Device) writeUsers(to, table string) error {
 	own, err := os.ReadFile("/etc/" + table)
 	if err != nil {
@@ -220,10 +221,11 @@ func (d *Device) writeUsers(to, table string) error {
 // AID_APP_START).
 const firstApp = 10000
 
-// Ended is closed when the server or adbd has ended, which ends the nest.
+// Ended returns a channel that is closed when the server or adbd has ended,
+// which ends the nest.
 func (n *Nest) Ended() <-chan struct{} { return n.ended }
 
-// maxNestLog bounds the result of Log, in bytes.
+// maxNestLog is the maximum length of the text that Log returns, in bytes.
 const maxNestLog = 64 << 10
 
 // Log returns the beginning of the output of the server and adbd.

@@ -22,13 +22,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// These are the users of a phone: the shell and one app.
+// The users of a phone: the shell and one app.
 const (
 	shellUID = 2000
 	appUID   = 10123
 )
 
-// asked is a command and the answer that a phone gives.
+// asked is a command and the answer expected from a phone.
 type asked struct {
 	command   string
 	out, errs string // regular expressions
@@ -54,7 +54,7 @@ func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (nam
 const denied = `Permission denied`
 
 // TestUserBuild checks what the kernel shows the shell of a user build about an
-// app that is not debuggable, and what the system refuses.
+// app that is not debuggable, and what the system denies.
 func TestUserBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t,
@@ -101,8 +101,8 @@ func TestUserBuild(t *testing.T) {
 	}
 }
 
-// TestDebuggableApp checks access with run-as, and the dump of a debuggable
-// app.
+// TestDebuggableApp checks access through run-as and the heap dump of a
+// debuggable app.
 func TestDebuggableApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID, AppUID: appUID, BuildType: "user"})
@@ -158,9 +158,9 @@ func TestRootBuild(t *testing.T) {
 	}
 }
 
-// TestOpenFiles checks that the descriptors of another user cannot be listed.
-// Newer kernels report their number as the size of the directory (Linux 6.2,
-// fs/proc/fd.c).
+// TestOpenFiles checks that the shell cannot list the descriptors of another
+// user's process. Newer kernels report their number as the size of the
+// directory (Linux 6.2, fs/proc/fd.c).
 func TestOpenFiles(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	var files []*os.File
@@ -187,15 +187,15 @@ func TestOpenFiles(t *testing.T) {
 	for _, f := range files {
 		f.Close()
 	}
-	// adb itself opens and closes pipes meanwhile.
+	// Meanwhile adb itself opens and closes pipes.
 	if grown := after - before; grown < 90 || grown > 110 {
 		t.Errorf("%d descriptors, %d after 100 more", before, after)
 	}
 }
 
-// TestNestIsClosed checks that nothing listens outside the nest, on any network
-// or for the hypervisor, that the app's directories do not hide other
-// directories, and that nothing remains.
+// TestNestIsClosed checks that nothing listens outside the nest, neither on a
+// network nor for the hypervisor, that the app's directories do not hide other
+// directories, and that nothing is left behind.
 func TestNestIsClosed(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	dir := r.Dir()
@@ -237,7 +237,8 @@ func TestNestIsClosed(t *testing.T) {
 	}
 }
 
-// bindVsock briefly binds a port that the hypervisor can reach (vsock(7)).
+// bindVsock briefly binds a port that is reachable from the hypervisor
+// (vsock(7)).
 func bindVsock(port uint32) error {
 	const family, anyone = 40, 0xffffffff
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -11,32 +11,33 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Options describe a device. Each comment names the default, which the zero
-// value of a field selects.
+// Options describe a device. Each comment names the default, which applies if a
+// field is zero.
 type Options struct {
 	// Program is the path of the hostdevice program, which implements the
-	// commands. Required.
+	// commands. It is required.
 	Program string
-	// Serial and Model are listed by adb; hostdevice and "Host Device" by
-	// default.
+	// Serial and Model are listed by adb; the defaults are hostdevice and "Host
+	// Device".
 	Serial, Model string
-	// API is ro.build.version.sdk, which determines how Android's tools print;
-	// it is 34 by default. Release is the version, 14 by default.
+	// API is ro.build.version.sdk, which determines the output format of
+	// Android's tools; the default is 34. Release is the Android version; the
+	// default is 14.
 	API     int
 	Release string
-	// BuildType is user, userdebug or eng; userdebug by default.
+	// BuildType is user, userdebug or eng; the default is userdebug.
 	BuildType string
-	// Package is the name of the app; com.example.leaky by default. Two devices
-	// on one machine need different names, because each device shows all
-	// processes of the machine.
+	// Package is the name of the app; the default is com.example.leaky. Two
+	// devices on one machine need different names, because each device shows
+	// all processes of the machine.
 	Package string
 	// Released makes the app not debuggable: on a user build, run-as and am
 	// dumpheap then refuse to inspect it.
 	Released bool
-	// Dir is the parent of the device's directory; by default the directory for
-	// temporary files.
+	// Dir is the parent of the device's directory; the default is the directory
+	// for temporary files.
 	Dir string
-	// Scale is device seconds per real second; 1 by default.
+	// Scale is the number of device seconds per real second; the default is 1.
 	Scale float64
 	// ShellUID and AppUID are the users of the shell and of the app. By
 	// default, both are the user that runs the device. If root runs it, they
@@ -44,18 +45,19 @@ type Options struct {
 	// access as on a phone. Separate users require root.
 	ShellUID, AppUID int
 	// Root means that if root runs the device, the shell and the app run as
-	// root by default. Then anyone who can connect to the device controls this
-	// machine, with run-as even a client that only has the rights of the app.
+	// root by default. Anyone who can connect to the device then controls this
+	// machine; through run-as, so does a client that only has the rights of the
+	// app.
 	Root bool
-	// HeapMB is the maximum Java heap of a process of the app, in MiB; 1024 by
-	// default. It is only reserved at the start.
+	// HeapMB is the maximum Java heap of each process of the app, in MiB; the
+	// default is 1024. At the start it is only reserved.
 	HeapMB int
-	// FileLimit is how many files a process of the app may open; by default as
-	// many as this machine permits.
+	// FileLimit is the number of files that each process of the app may open;
+	// the default is this machine's maximum.
 	FileLimit int
 }
 
-// The users of a phone's shell and first app (AOSP
+// The users of the shell and of the first app on a phone (AOSP
 // system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL
 // and AID_APP_START).
 const (
@@ -113,7 +115,7 @@ func (o Options) check() error {
 		return fmt.Errorf("invalid package name %q", o.Package)
 	case !plainPath.MatchString(o.Dir):
 		// The path replaces /data/local/tmp in the text of commands, where a
-		// blank or a quote in it would change their meaning.
+		// blank or a quote in the path would change their meaning.
 		return fmt.Errorf("directory %q is not absolute or contains special characters of the shell", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
 		return fmt.Errorf("heap of %d MiB for Java is out of range 16 to %d", o.HeapMB, 31<<10)
@@ -150,11 +152,11 @@ func (o Options) properties() []state.Property {
 	}
 }
 
-// javaTools are the programs of a Java development kit that the app needs.
+// javaTools lists the programs of a Java development kit that the app needs.
 var javaTools = []string{"java", "javac", "jcmd"}
 
 // CheckJava returns an error if this machine cannot run the app, which requires
-// a Java development kit that can compile and start it and dump its heap.
+// a Java development kit that can compile and start the app and dump its heap.
 func CheckJava() error {
 	for _, tool := range javaTools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUsersOfADevice checks that the shell or the app only runs as root if the
+// TestUsersOfADevice checks that the shell and the app run as root only if the
 // options request it.
 func TestUsersOfADevice(t *testing.T) {
 	self := os.Getuid()

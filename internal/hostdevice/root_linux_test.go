@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The port of a device that root runs must not give root access to anyone,
-// because every user of this machine can connect to it.
+// If root runs a device, its port must not give root access to anyone, because
+// every user of this machine can connect to it.
 func TestPortGivesNobodyRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "only root could expose root")

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// serve runs a command that the device itself has to run.
+// serve runs a command that the device itself must run.
 func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	if !d.enter() {
 		return killed
@@ -36,7 +36,7 @@ func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	return 127
 }
 
-// call is a command that is being served.
+// call is a command being served.
 type call struct {
 	control.Request
 	device *Device
@@ -83,7 +83,7 @@ func (c *call) pm() int {
 // debuggable reports whether the shell and tools may inspect the app.
 func (d *Device) debuggable() bool { return !d.options.Released || d.options.BuildType != "user" }
 
-// runAs runs a program as the user of the app (system/core run-as/run-as.cpp).
+// runAs runs a program as the app's user (system/core run-as/run-as.cpp).
 func (c *call) runAs(ctx context.Context) int {
 	pkg := c.next()
 	if pkg == "" {

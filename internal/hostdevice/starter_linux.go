@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// starter starts processes that the kernel ends if this process is killed. The
-// signal for that is tied to the thread that starts them (prctl(2),
+// starter starts processes that the kernel kills if this process is killed.
+// That signal is tied to the thread that starts them (prctl(2),
 // PR_SET_PDEATHSIG), so a single thread starts them all and stays alive.
 type starter struct {
 	jobs chan job
@@ -27,8 +27,8 @@ func newStarter() *starter {
 }
 
 func (s *starter) run() {
-	// The thread is never unlocked: it ends with the goroutine, and the
-	// remaining processes that it started end with it.
+	// The thread is never unlocked: it ends with the goroutine, and so do the
+	// remaining processes that it started.
 	runtime.LockOSThread()
 	for {
 		select {
@@ -42,7 +42,7 @@ func (s *starter) run() {
 
 var errClosed = errors.New("the device is closed")
 
-// start starts cmd in a process group of its own, as user uid.
+// start starts cmd as user uid in a new process group.
 func (s *starter) start(cmd *exec.Cmd, uid, self int) error {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != self {

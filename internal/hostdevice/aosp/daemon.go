@@ -15,8 +15,7 @@ import (
 type Daemon struct {
 	// Root is the directory of the daemon; the other paths are relative to it.
 	Root string
-	// Loader starts the program with the libraries in the directories
-	// Libraries.
+	// Loader runs the program with the libraries in the directories Libraries.
 	Loader    string
 	Libraries []string
 	Program   string
@@ -25,22 +24,22 @@ type Daemon struct {
 }
 
 const (
-	// program is the path of adbd in Debian's package.
+	// program is the path of adbd in the Debian package.
 	program = "usr/lib/android-sdk/platform-tools/adbd"
 	// stamp is the file that is written last: a directory that contains it is
 	// complete.
 	stamp = "version"
 )
 
-// Folder returns the directory in which `make adbd` keeps the daemon: it is in
+// Folder returns the directory in which `make adbd` stores the daemon; it is in
 // the user's cache and shared by all clones.
 func Folder() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "leakgate", "adbd"), err
 }
 
-// Unpacked returns the daemon in a directory that Fetch filled. The error wraps
-// fs.ErrNotExist if there is no daemon in it.
+// Unpacked returns the daemon in a directory that Fetch filled. If the
+// directory contains no daemon, the error wraps fs.ErrNotExist.
 func Unpacked(dir string) (Daemon, error) {
 	version, err := os.ReadFile(filepath.Join(dir, stamp))
 	if err != nil {
@@ -78,8 +77,8 @@ func find(dir string) (Daemon, error) {
 	}, nil
 }
 
-// Command returns the command that starts the daemon when its directory is at
-// the path at.
+// Command returns the command that starts the daemon if its directory is at the
+// path at.
 func (d Daemon) Command(at string) []string {
 	paths := make([]string, len(d.Libraries))
 	for i, dir := range d.Libraries {
@@ -90,7 +89,7 @@ func (d Daemon) Command(at string) []string {
 	}
 }
 
-// check makes the loader find every library, without starting the program.
+// check makes the loader resolve every library without starting the program.
 func (d Daemon) check(ctx context.Context) error {
 	argv := d.Command(d.Root)
 	out, err := exec.CommandContext(ctx, argv[0], append([]string{"--list"}, argv[1:]...)...).CombinedOutput()

@@ -19,13 +19,14 @@ const (
 	// release that contains it.
 	Package = "adbd"
 	release = "trixie"
-	// keyring is Debian's own, part of every Debian.
+	// keyring is Debian's own keyring, which every Debian installation
+	// contains.
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// Fetch unpacks the daemon into a directory with apt, unless it is already
+// Fetch uses apt to unpack the daemon into a directory, unless it is already
 // there. The directory is either complete or missing, even if several processes
-// fetch at the same time. Fetching takes about ten seconds and 25 MB.
+// fetch at the same time. A fetch takes about ten seconds and downloads 25 MB.
 func Fetch(ctx context.Context, dir string) (Daemon, error) {
 	dir, err := filepath.Abs(dir) // apt would interpret another path as relative to /
 	if err != nil {
@@ -88,7 +89,7 @@ func build(ctx context.Context, part, whole string) error {
 }
 
 // keep moves a complete directory to its final path. If another process was
-// faster, the directory of that process stays.
+// faster, its directory stays.
 func keep(whole, dir string) error {
 	if err := os.Rename(whole, dir); err != nil {
 		if _, there := Unpacked(dir); there != nil {
@@ -98,7 +99,7 @@ func keep(whole, dir string) error {
 	return nil
 }
 
-// apt is this machine's apt with a separate state, which contains only the
+// apt is this machine's apt with its own state, which contains only the
 // packages of one release.
 type apt struct{ dir, config string }
 
@@ -128,7 +129,7 @@ func newApt(ctx context.Context, part string) (apt, error) {
 	for name, text := range map[string]string{
 		"apt.conf":     a.settings() + network,
 		"sources.list": "deb [signed-by=" + keyring + "] " + mirror + " " + release + " main\n",
-		"status":       "", // nothing is installed, so that every library is fetched
+		"status":       "", // as if nothing were installed, so every library is fetched
 	} {
 		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o644); err != nil {
 			return apt{}, fmt.Errorf("set up apt: %w", err)
@@ -137,8 +138,8 @@ func newApt(ctx context.Context, part string) (apt, error) {
 	return a, nil
 }
 
-// settings make apt independent of this machine's state (apt.conf(5)); hooks in
-// the machine's configuration would change the machine's own state.
+// settings makes apt independent of this machine's state (apt.conf(5)); hooks
+// in the machine's configuration would change that state.
 func (a apt) settings() string {
 	at := func(name string) string { return filepath.Join(a.dir, name) }
 	var b strings.Builder
@@ -148,8 +149,8 @@ func (a apt) settings() string {
 		{"Dir::Etc::main", "/dev/null"}, {"Dir::Etc::parts", "/dev/null"},
 		{"Dir::Etc::preferences", "/dev/null"}, {"Dir::Etc::preferencesparts", "/dev/null"},
 		{"APT::Install-Recommends", "false"}, {"Acquire::Languages", "none"},
-		// Otherwise apt downloads as a user who has no access to this
-		// directory.
+		// Without this setting, apt downloads as a user who has no access to
+		// this directory.
 		{"APT::Sandbox::User", "root"},
 	} {
 		fmt.Fprintf(&b, "%s %q;\n", s[0], s[1])
@@ -157,7 +158,7 @@ func (a apt) settings() string {
 	return b.String()
 }
 
-// download fetches the package and all its dependencies, as files.
+// download fetches the files of the package and of all its dependencies.
 func (a apt) download(ctx context.Context) ([]string, error) {
 	for _, args := range [][]string{{"update"}, {"install", "--download-only", Package}} {
 		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y"}, args...)...)
@@ -178,7 +179,8 @@ func (a apt) download(ctx context.Context) ([]string, error) {
 	return archives, nil
 }
 
-// mirror returns the URL from which this machine's apt gets its own release.
+// mirror returns the URL from which this machine's apt downloads its own
+// release.
 func mirror(ctx context.Context) (string, error) {
 	own, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -200,7 +202,7 @@ func mirror(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("find the mirror of this machine: apt has no source for %s main", codename)
 }
 
-// sourceOf finds the URL of a release in the lines of indextargets.
+// sourceOf finds the URL of a release in the output of indextargets.
 func sourceOf(targets []byte, codename string) (uri string, ok bool) {
 	for line := range strings.Lines(string(targets)) {
 		f := strings.Fields(line)
@@ -227,9 +229,8 @@ func distribution(text []byte) (id, codename string) {
 	return id, codename
 }
 
-// network contains the settings with which this machine's apt uses the network:
-// its proxies, and whether its clock is reliable enough to check the dates of
-// the mirror.
+// network returns the network settings of this machine's apt: its proxies, and
+// whether its clock is reliable enough to check the dates of the mirror.
 func network(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
 	if err != nil {

@@ -70,15 +70,15 @@ func TestHave(t *testing.T) {
 	if got := strings.Join(d.Command("/at"), " "); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// An existing directory is used as it is, without apt.
+	// An existing directory is used unchanged, without apt.
 	t.Setenv("PATH", t.TempDir())
 	if got, err := Fetch(t.Context(), dir); err != nil || got.Version != d.Version {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// TestWithoutApt checks that without apt no directory is created, not even an
-// incomplete one.
+// TestWithoutApt checks that if apt is missing, no directory is created, not
+// even an incomplete one.
 func TestWithoutApt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "adbd")
@@ -96,8 +96,8 @@ func TestWithoutApt(t *testing.T) {
 	}
 }
 
-// TestKeep checks that the second process does not change the directory of the
-// first one.
+// TestKeep checks that the second process does not change the first one's
+// directory.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	part, place := filepath.Join(dir, "part"), filepath.Join(dir, "place")

@@ -15,23 +15,25 @@ import (
 
 // Request is a command to run.
 type Request struct {
-	// Token identifies the shell command line that the request belongs to.
+	// Token identifies the shell command line to which the request belongs.
 	Token string
-	// Args are the name of the command and its arguments.
+	// Args holds the name of the command and its arguments.
 	Args []string
 	// Stdin, Stdout and Stderr are the files of the command.
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Handler serves a request and returns the exit code. ctx ends when the command
-// is killed or the server closes. The handler does not close the files.
+// Handler serves a request and returns the exit code. ctx is canceled when the
+// command is killed or the server is closed. The handler must not close the
+// files.
 type Handler func(ctx context.Context, r Request) (exit int)
 
-// maxRequest bounds the text of a request; the kernel permits a command line of
-// 2 MiB.
+// maxRequest bounds the text of a request in bytes; the kernel permits a
+// command line of 2 MiB.
 const maxRequest = 2 << 20
 
-// Call sends a request to the device at the socket and returns its exit code.
+// Call sends a request to the device at the socket and returns the command's
+// exit code.
 func Call(socket string, r Request) (exit int, err error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -57,7 +59,7 @@ func Call(socket string, r Request) (exit int, err error) {
 	return int(code[0]), nil
 }
 
-// Server accepts requests.
+// Server accepts and serves requests.
 type Server struct {
 	listener *net.UnixListener
 	handler  Handler
@@ -72,8 +74,8 @@ func Listen(socket string, handler Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	// The shell may have a different uid; the directory controls who can reach
-	// the socket.
+	// The shell may have a different uid; the directory controls who can
+	// connect to the socket.
 	if err := os.Chmod(socket, 0o666); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("open control socket: %w", err)
@@ -113,7 +115,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	defer r.close()
-	// The command sends no more data, so the next read ends when the command
+	// The command sends no more data, so the next read returns when the command
 	// ends.
 	go func() {
 		defer cancel()
@@ -121,8 +123,8 @@ func (s *Server) serve(conn *net.UnixConn) {
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	// A handler may notice the end of ctx before stop runs; then stop alone
-	// could not prevent the exit code of an ended command from being sent.
+	// A handler may see that ctx is done before stop runs; stop alone could
+	// then not prevent the exit code of an ended command from being sent.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}
@@ -177,7 +179,7 @@ func receiveText(conn io.Reader, head []byte, have int) (string, error) {
 	return string(text), nil
 }
 
-// parseFiles takes the three files of a request and closes all others.
+// parseFiles returns the three files of a request and closes all others.
 func parseFiles(oob []byte) ([]*os.File, error) {
 	messages, err := syscall.ParseSocketControlMessage(oob)
 	if err != nil {

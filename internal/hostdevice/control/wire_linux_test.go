@@ -39,8 +39,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestCall sends files and arguments and receives the exit code, in many
-// concurrent calls.
+// TestCall sends files and arguments in many concurrent calls and receives the
+// exit codes.
 func TestCall(t *testing.T) {
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
 		in, _ := io.ReadAll(r.Stdin)
@@ -63,7 +63,7 @@ func TestCall(t *testing.T) {
 			}
 			outW.Close()
 			errW.Close()
-			// The pipe only ends when the server has closed its copies of the
+			// The pipe ends only when the server has closed its copies of the
 			// files.
 			out, _ := io.ReadAll(outR)
 			errs, _ := io.ReadAll(errR)
@@ -75,7 +75,7 @@ func TestCall(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCallerGone checks that the request of a killed command ends.
+// TestCallerGone checks that when a command is killed, its request ends.
 func TestCallerGone(t *testing.T) {
 	ended := make(chan struct{})
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
@@ -154,7 +154,7 @@ func send(t *testing.T, conn *net.UnixConn, text string, fds ...int) {
 	io.WriteString(conn, text)
 }
 
-// TestBadRequests checks that bad requests are dropped without calling the
+// TestBadRequests checks that invalid requests are dropped without calling the
 // handler and without leaking a file.
 func TestBadRequests(t *testing.T) {
 	called := make(chan Request, 10)

@@ -1,3 +1,3 @@
 // Package hostdevicetest starts a host device behind a real adb server for a
-// test, and ends both with the test.
+// test, and stops both when the test ends.
 package hostdevicetest

@@ -24,12 +24,13 @@ import (
 // Running is a host device that is connected to the adb server of the test.
 type Running struct {
 	*hostdevice.Device
-	// Serial is the device's serial at the server, 127.0.0.1:PORT.
+	// Serial is the serial under which the server lists the device,
+	// 127.0.0.1:PORT.
 	Serial string
 	// ADBPort is the server's port on 127.0.0.1; it is 0 in a nest, whose
 	// server listens on a path.
 	ADBPort int
-	// Server is the real adb server; Daemon is its connection to the device,
+	// Server is the real adb server; Daemon connects it to the device and is
 	// nil in a nest.
 	Server *adbtest.Server
 	Daemon *adbd.Daemon
@@ -37,14 +38,14 @@ type Running struct {
 	Nested *hostdevice.Nest
 }
 
-// devices counts the devices of this process; the names of their apps contain
-// the number.
+// devices counts the devices of this process; each app's name contains the
+// number of its device.
 var devices atomic.Int64
 
 // Start builds the program, starts a real adb server and a device, and connects
-// them. Cleanups of the test end everything. If o names no package, the app
-// gets a name that no other device on this machine has; see Running.Package.
-// Start sets Options.Program. Without adb the test is skipped, see
+// them. They end with the test. If o names no package, the app gets a name that
+// no other device on this machine uses; see Running.Package. Start sets
+// Options.Program. If adb is missing, the test is skipped, see
 // recorded.Missing; a test that starts the app must call RequireJava first.
 func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
@@ -59,24 +60,24 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 	return &Running{Device: device, Serial: serial, ADBPort: server.Port, Server: server, Daemon: daemon}
 }
 
-// StartRooted is Start for a rooted phone, if root runs the test: shell and app
-// are root unless o specifies users. While the test runs, every user of this
-// machine who can connect to the port has root access.
+// StartRooted is like Start but returns a rooted phone if root runs the test:
+// shell and app are root unless o specifies users. While the test runs, every
+// user of this machine who can connect to the port has root access.
 func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	o.Root = rooted(o)
 	return Start(t, o)
 }
 
-// rooted reports whether a device without specified users gets the users of a
-// rooted phone. If the shell has its own user, the app must not be root,
-// because every user of this machine can act as the app over the socket of
-// run-as.
+// rooted reports whether a device whose options specify no users gets the users
+// of a rooted phone. If the shell has its own user, the app must not be root,
+// because every user of this machine can act as the app through the run-as
+// socket.
 func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
-// StartNested is Start with Android's own adbd and an adb server in a nest:
-// nothing listens outside the nest, and if o specifies the users of a phone,
-// the kernel applies the rules of a phone. If this machine has no adbd or
+// StartNested is like Start, with Android's own adbd and an adb server in a
+// nest: nothing listens outside the nest, and if o specifies the users of a
+// phone, the kernel applies a phone's rules. If this machine has no adbd or
 // cannot create a nest, the test is skipped, see recorded.Missing.
 func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
@@ -101,7 +102,7 @@ func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	return r
 }
 
-// nestWithin is the timeout for the start of the server and adbd; the server
+// nestWithin is the timeout for starting the server and adbd; the server
 // generates a key first.
 const nestWithin = 30 * time.Second
 
@@ -124,7 +125,7 @@ func (r *Running) await(t testing.TB) {
 	}
 }
 
-// adbdOfDebian returns the daemon that the Makefile fetched.
+// adbdOfDebian returns the daemon that `make adbd` fetched.
 func adbdOfDebian(t testing.TB) aosp.Daemon {
 	t.Helper()
 	dir, err := aosp.Folder()
@@ -147,9 +148,9 @@ func (r *Running) Environment() []string {
 	return []string{fmt.Sprintf("ANDROID_ADB_SERVER_PORT=%d", r.ADBPort)}
 }
 
-// Disconnect drops the connections to the device, like unplugging the cable.
-// Outside a nest, the server reconnects automatically; in a nest, Plug
-// reconnects it.
+// Disconnect drops the connections to the device, as if the cable were
+// unplugged. Outside a nest, the server reconnects automatically; in a nest,
+// call Plug to reconnect.
 func (r *Running) Disconnect() {
 	if r.Daemon != nil {
 		r.Daemon.Drop()
@@ -165,8 +166,8 @@ func (r *Running) WaitConnected(t testing.TB) {
 	r.Server.Connect(t, r.Serial)
 }
 
-// New creates a device without an adb server. If root runs the test, the shell
-// of the device is root, because only the test can use it. The shell of Start
+// New creates a device without an adb server. If root runs the test, the
+// device's shell is root, because only the test can use it. The shell of Start
 // is not root, because every user of this machine can connect to it while the
 // test runs.
 func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
@@ -193,7 +194,7 @@ func newDevice(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	return device
 }
 
-// RequireJava skips a test if the app cannot run on this machine.
+// RequireJava skips the test if the app cannot run on this machine.
 func RequireJava(t testing.TB) {
 	t.Helper()
 	if err := hostdevice.CheckJava(); err != nil {
@@ -202,7 +203,7 @@ func RequireJava(t testing.TB) {
 }
 
 // program is built once for all tests of a process and kept in memory, because
-// a file would have to be removed by the last test.
+// the last test would have to remove a file.
 var program = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "hostdevice-build-")
 	if err != nil {
@@ -217,8 +218,8 @@ var program = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Program returns the path of the hostdevice program, which exists as long as
-// the test.
+// Program returns the path of the hostdevice program, which is removed when the
+// test ends.
 func Program(t testing.TB) string {
 	t.Helper()
 	binary, err := program()
@@ -226,7 +227,7 @@ func Program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hostdevice")
-	// A child that inherited the open file would prevent it from being started.
+	// If a child inherited the open file, the program could not be started.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, binary, 0o755); err != nil {
@@ -238,7 +239,7 @@ func Program(t testing.TB) string {
 // commandWithin is the timeout of a command of ADB.
 const commandWithin = time.Minute
 
-// ADB runs the real adb program for this device and returns its result, for
+// ADB runs the real adb program on this device and returns its result, for
 // example r.ADB(t, "shell", "getprop").
 func (r *Running) ADB(t testing.TB, args ...string) (stdout, stderr string, exit int) {
 	t.Helper()
@@ -253,7 +254,7 @@ func (r *Running) ADB(t testing.TB, args ...string) (stdout, stderr string, exit
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Must is ADB for a command that must succeed; it returns the output.
+// Must runs ADB with a command that must succeed, and returns its output.
 func (r *Running) Must(t testing.TB, args ...string) string {
 	t.Helper()
 	out, errs, exit := r.ADB(t, args...)

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// TestHeapCells checks that the process's own number for its Java heap takes
+// TestHeapCells checks that the process's own figure for its Java heap takes
 // precedence over the resident memory.
 func TestHeapCells(t *testing.T) {
 	l := new(Layout)

@@ -9,19 +9,19 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// Layout is the memory of a process by row and by mapping.
+// Layout holds the memory of a process by row and by mapping.
 type Layout struct {
-	// Rows are the sums by row; JIT is the part of Dalvik Other that is code.
+	// Rows holds the sums by row; JIT is the part of Dalvik Other that is code.
 	Rows androidtext.Rows
 	JIT  androidtext.Memory
-	// Mappings are in the order of their addresses, with the names that Android
-	// would show.
+	// Mappings are sorted by address and have the names that Android would
+	// show.
 	Mappings []androidtext.Mapping
 }
 
-// Meminfo returns the values of `dumpsys meminfo` of the process. javaUsed is
-// the size of the objects in the Java heap, including garbage, in kB; if it is
-// 0, all resident memory of the heap counts as used.
+// Meminfo returns the values that `dumpsys meminfo` prints for the process.
+// javaUsed is the size of the objects in the Java heap, including garbage, in
+// kB; if it is 0, all resident memory of the heap counts as used.
 //
 // Values that Android reads from inside a process, such as counts of framework
 // objects, are zero.
@@ -45,22 +45,22 @@ func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext
 
 const (
 	// heapLimit is the end of the address range of a heap with compressed
-	// pointers: 32 GiB, since eight-byte objects are numbered in 32 bits.
+	// pointers: 32 GiB, because 32 bits number eight-byte units.
 	heapLimit = 32 << 30
-	// stackSize is the stack size of a thread: 1 MiB, HotSpot's default on
+	// stackSize is the size of a thread's stack: 1 MiB, HotSpot's default on
 	// 64-bit Linux.
 	stackSize = 1 << 20
-	// maxGuard bounds the size of the guard pages below a stack.
+	// maxGuard is the maximum size of the guard pages below a stack.
 	maxGuard = 64 << 10
 )
 
 // Read sorts the mappings of a process into rows. heapBytes is the reserved
-// size of the Java heap (-Xmx), 0 for a process without one.
+// size of the Java heap (-Xmx), or 0 for a process without one.
 //
-// The Java heap is found by HotSpot's layout: with a reserved size below 32 GiB
-// it is below the address 32 GiB, where a position-independent program has
-// nothing else, and it is one run without gaps. The stack of a thread is a
-// block of about 1 MiB directly behind an inaccessible guard of at most 64 KiB.
+// The Java heap is recognized by HotSpot's layout: if its reserved size is less
+// than 32 GiB, it is one range without gaps below the address 32 GiB, where a
+// position-independent program has nothing else. The stack of a thread is a
+// block of about 1 MiB directly after an inaccessible guard of at most 64 KiB.
 // Everything else without a file is Native Heap.
 func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	l := new(Layout)
@@ -78,14 +78,14 @@ func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	return l, nil
 }
 
-// sorter sorts mappings one by one into their rows.
+// sorter sorts mappings into their rows one by one.
 type sorter struct {
 	layout    *Layout
 	heapBytes uint64
 
 	heapStart, heapEnd uint64
-	// guardEnd is the end of the previous mapping if that was a guard,
-	// guardSize its length.
+	// guardEnd is the end of the previous mapping if that was a guard;
+	// guardSize is its length.
 	guardEnd, guardSize uint64
 }
 
@@ -134,8 +134,8 @@ func (s *sorter) named(m *procfs.Mapping) (androidtext.Row, []byte) {
 	return fileRow(m.Name), m.Name
 }
 
-// isAnonymous reports whether a name was given to private anonymous memory
-// (PR_SET_VMA_ANON_NAME), as glibc does for its heaps.
+// isAnonymous reports whether the name is that of named private anonymous
+// memory (PR_SET_VMA_ANON_NAME), which glibc uses for its heaps.
 func isAnonymous(name []byte) bool { return bytes.HasPrefix(name, []byte("[anon:")) }
 
 func (s *sorter) inHeap(m *procfs.Mapping) bool {
@@ -146,8 +146,8 @@ func (s *sorter) inHeap(m *procfs.Mapping) bool {
 		s.heapStart, s.heapEnd = m.Start, m.Start
 	}
 	// The heap is one contiguous range of at most the reserved size. Mappings
-	// behind it, such as the class space of newer releases, do not belong to
-	// the heap.
+	// after it, such as the class space of newer releases, do not belong to the
+	// heap.
 	if m.Start != s.heapEnd || m.End > s.heapStart+s.heapBytes {
 		return false
 	}
@@ -159,7 +159,7 @@ func (s *sorter) isStack(m *procfs.Mapping) bool {
 	if m.Start != s.guardEnd || s.guardEnd == 0 || m.Perms != [4]byte{'r', 'w', '-', 'p'} {
 		return false
 	}
-	// glibc adds its guard to the requested size; HotSpot's guard is a part of
+	// glibc adds its guard to the requested size; HotSpot's guard is part of
 	// the requested size.
 	length := m.End - m.Start
 	return length == stackSize || length+s.guardSize == stackSize

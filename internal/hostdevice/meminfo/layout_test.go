@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// area returns one mapping of smaps whose memory is all private and dirty.
+// area returns a mapping of smaps whose memory is all private and dirty.
 func area(start, end uint64, perms, name string, kb int64) string {
 	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\n"+
 		"Shared_Clean: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\n"+
@@ -97,16 +97,16 @@ func TestHeapSize(t *testing.T) {
 
 var number = regexp.MustCompile(` *[0-9]+`)
 
-// skeleton returns the label of a line, and the line with its digits replaced:
-// values differ, but the columns end in the same places.
+// skeleton returns the label of a line, and the line with its digits replaced,
+// because values differ but columns end at the same positions.
 func skeleton(line string) (label, form string) {
 	form = number.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("#", len(s)) })
 	label, _, _ = strings.Cut(form, "#")
 	return strings.TrimRight(label, " \n"), form
 }
 
-// TestLooksLikeAndroid compares our text with a recorded one: lines that occur
-// in both must have their columns in the same places.
+// TestLooksLikeAndroid compares our text with a recorded one: the columns of
+// lines that occur in both must be at the same positions.
 func TestLooksLikeAndroid(t *testing.T) {
 	real := recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")
 	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
@@ -137,8 +137,8 @@ func TestLooksLikeAndroid(t *testing.T) {
 	}
 }
 
-// TestRecordedSums compares the sums of a real phone's smaps with its showmap,
-// recorded in the same minute.
+// TestRecordedSums compares the sums over a real phone's smaps with its showmap
+// output, recorded in the same minute.
 func TestRecordedSums(t *testing.T) {
 	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestRecordedSums(t *testing.T) {
 }
 
 // checkReport parses a report with the parser for real phones and checks the
-// sums that are correct on every phone.
+// sums that hold on every phone.
 func checkReport(t testing.TB, l *Layout) {
 	t.Helper()
 	for _, o := range []androidtext.MeminfoOptions{{}, {Local: true}, {Dalvik: true}, {Full: true}, {Summary: true}} {
@@ -252,9 +252,9 @@ func checkRows(t testing.TB, l *Layout, o androidtext.ShowmapOptions, m procfs.S
 	}
 }
 
-// TestOwnProcess compares our sum with the kernel's own sum. There is a
-// tolerance because the process runs while it is read. Garbage of earlier tests
-// is freed first, so that no memory is returned meanwhile.
+// TestOwnProcess compares our sum with the kernel's own. There is a tolerance
+// because the process runs while it is read. The garbage of earlier tests is
+// freed first, so no memory is returned in the meantime.
 func TestOwnProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		recorded.Missing(t, "needs a kernel with smaps_rollup: %v", err)

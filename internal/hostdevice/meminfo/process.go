@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// OfProcess reads the layout of a running process. The error wraps the
-// kernel's, such as fs.ErrPermission for a process of another user.
+// OfProcess reads the memory layout of a running process. The error wraps the
+// kernel's error, such as fs.ErrPermission for another user's process.
 func OfProcess(pid int) (*Layout, error) {
 	heap, err := heapSize(pid)
 	if err != nil {
@@ -23,10 +23,11 @@ func OfProcess(pid int) (*Layout, error) {
 	return Read(f, heap)
 }
 
-// maxCommandLine bounds how much of a command line is read, in bytes.
+// maxCommandLine bounds how many bytes of a command line are read.
 const maxCommandLine = 64 << 10
 
-// heapSize returns the -Xmx of the process's command line, or 0.
+// heapSize returns the -Xmx value in the process's command line in bytes, or 0
+// if there is none.
 func heapSize(pid int) (uint64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -40,8 +41,8 @@ func heapSize(pid int) (uint64, error) {
 	return parseHeapSize(line), nil
 }
 
-// parseHeapSize returns the last -Xmx of a command line, which is the one that
-// HotSpot uses.
+// parseHeapSize returns the last -Xmx value in a command line, which is the one
+// that HotSpot uses.
 func parseHeapSize(line []byte) (bytesMax uint64) {
 	for word := range bytes.SplitSeq(line, []byte{0}) {
 		text, ok := bytes.CutPrefix(word, []byte("-Xmx"))

@@ -18,8 +18,8 @@ func memoryOf(m *procfs.Mapping) androidtext.Memory {
 	}
 }
 
-// fileRow returns the row of a named mapping according to the end of its name,
-// like Android (core/jni/android_os_Debug.cpp, load_maps). The class archive of
+// fileRow returns the row of a named mapping; like Android, it checks the end
+// of the name (core/jni/android_os_Debug.cpp, load_maps). The class archive of
 // a Java virtual machine, which corresponds to compiled code, counts as .oat.
 func fileRow(name []byte) androidtext.Row {
 	name = bytes.TrimSuffix(name, []byte(" (deleted)"))

@@ -15,12 +15,13 @@ import (
 // Process is a process of this machine.
 type Process struct {
 	PID, UID int
-	// Name is the first word of the command line, or [comm] if there is none;
-	// Args is the entire command line, with blanks between the words.
+	// Name is the first word of the command line, or [comm] if the command line
+	// is empty; Args is the entire command line, with its words separated by
+	// blanks.
 	Name, Args string
 }
 
-// maxCommandLine bounds how much of a command line is read, in bytes.
+// maxCommandLine bounds how many bytes of a command line are read.
 const maxCommandLine = 16 << 10
 
 // List returns all visible processes, sorted by pid.
@@ -31,7 +32,7 @@ func List() ([]Process, error) {
 	}
 	var list []Process
 	for _, pid := range pids {
-		// The process has ended meanwhile.
+		// The process has ended in the meantime.
 		if p, err := Read(pid); err == nil {
 			list = append(list, p)
 		}
@@ -39,7 +40,7 @@ func List() ([]Process, error) {
 	return list, nil
 }
 
-// PIDs returns the numbers of all processes, in ascending order.
+// PIDs returns the pids of all processes in ascending order.
 func PIDs() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -60,7 +61,7 @@ func PIDs() ([]int, error) {
 	return pids, nil
 }
 
-// Read returns a process.
+// Read returns the process with the given pid.
 func Read(pid int) (Process, error) {
 	line, err := read(pid, "cmdline", maxCommandLine)
 	if err != nil {
@@ -85,7 +86,7 @@ func Read(pid int) (Process, error) {
 	return p, nil
 }
 
-// Find returns the processes with exactly this name.
+// Find returns the processes with exactly the given name.
 func Find(name string) ([]int, error) {
 	list, err := List()
 	if err != nil {
@@ -101,8 +102,8 @@ func Find(name string) ([]int, error) {
 }
 
 // WithVariable returns the processes, other than this one, that were started
-// with an environment variable of this name and value. Processes whose
-// environment cannot be read are skipped.
+// with the given environment variable and value. Processes whose environment
+// cannot be read are skipped.
 func WithVariable(name, value string) ([]int, error) {
 	pids, err := PIDs()
 	if err != nil {
@@ -128,16 +129,17 @@ func WithVariable(name, value string) ([]int, error) {
 	return found, nil
 }
 
-// maxEnvironment is the kernel's default limit for arguments and environment.
+// maxEnvironment is the kernel's default limit on the size of arguments and
+// environment, in bytes.
 const maxEnvironment = 2 << 20
 
-// startWithin bounds how long a process may take to get its environment. The
-// kernel sets it up instantly once the process runs.
+// startWithin is the maximum time that a process may take to get its
+// environment. Once the process runs, the kernel sets it up instantly.
 const startWithin = time.Second
 
-// environment reads the environment of a process. While a process starts, the
-// kernel reports an empty environment (fs/proc/base.c, environ_read), so the
-// process would be missed.
+// environment returns the environment of a process. While a process is
+// starting, the kernel reports an empty environment (fs/proc/base.c,
+// environ_read); without a wait, the process would be missed.
 func environment(pid int) ([]byte, error) {
 	for deadline := time.Now().Add(startWithin); ; time.Sleep(50 * time.Microsecond) {
 		env, err := read(pid, "environ", maxEnvironment)
@@ -151,15 +153,15 @@ func environment(pid int) ([]byte, error) {
 	}
 }
 
-// memory describes where the data and the environment of a process are, and how
-// much memory the process has.
+// memory holds the addresses of a process's data and environment and the size
+// of its memory.
 type memory struct{ size, data, start, end uint64 }
 
-// without reports whether waiting for the environment of a process is
-// pointless: the process has no memory, like a kernel process or one that has
-// ended, or its environment is empty. The environment is also empty while the
-// kernel sets it up, but the address of the data is set only after that
-// (fs/binfmt_elf.c: create_elf_tables, then load_elf_binary).
+// without reports whether waiting for a process's environment is pointless: the
+// process has no memory, like a kernel process or one that has ended, or its
+// environment is empty. The environment is also empty while the kernel sets it
+// up, but the address of the data is set only after that (fs/binfmt_elf.c:
+// create_elf_tables, then load_elf_binary).
 func (m memory) without() bool { return m.size == 0 || m.data != 0 && m.end == m.start }
 
 // memoryOf reads the fields vsize, start_data, env_start and env_end of
@@ -184,11 +186,11 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// killWithin bounds how long processes may take to end.
+// killWithin is the maximum time that processes may take to end.
 const killWithin = 10 * time.Second
 
-// KillWithVariable ends the processes that WithVariable returns until there are
-// none left: a process may start another one while the list is read.
+// KillWithVariable kills the processes that WithVariable returns until none are
+// left: a process may start another one while the list is being read.
 func KillWithVariable(name, value string) error {
 	deadline := time.Now().Add(killWithin)
 	for {

@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestList compares the list with the list of ps.
+// TestList compares the list with the output of ps.
 func TestList(t *testing.T) {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,uid=").Output()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestKillWithVariable(t *testing.T) {
 
 // TestEnvironmentOfStarting checks that environment never returns an empty
 // environment for a process that has one, although the kernel reports an empty
-// one while the process starts.
+// one while the process is starting.
 func TestEnvironmentOfStarting(t *testing.T) {
 	var pid atomic.Int64
 	var stop atomic.Bool
@@ -147,7 +147,7 @@ func TestEnvironmentOfStarting(t *testing.T) {
 	t.Logf("environment seen %d times, missing %d times", seen, bare)
 }
 
-// TestWithout covers the stages of a process start and the permanent states.
+// TestWithout covers the stages of starting a process and the permanent states.
 func TestWithout(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    memory

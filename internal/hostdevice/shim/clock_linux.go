@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// cat prints the device's clock for `cat /proc/uptime` and runs the real cat
-// otherwise.
+// cat prints the device's clock for `cat /proc/uptime`; otherwise it runs the
+// real cat.
 func cat(c command) int {
 	if len(c.args) != 1 || c.args[0] != "/proc/uptime" {
 		return realTool(c, "cat")
@@ -28,7 +28,7 @@ func cat(c command) int {
 	return 0
 }
 
-// realTool replaces the process with this machine's tool of that name.
+// realTool replaces the process with this machine's tool of the given name.
 func realTool(c command, name string) int {
 	for _, dir := range []string{"/usr/bin", "/bin"} {
 		err := syscall.Exec(filepath.Join(dir, name), append([]string{name}, c.args...), os.Environ())

@@ -13,12 +13,13 @@ import (
 )
 
 // prSetTHPDisable prevents the kernel from allocating 2 MiB when 4 KiB are
-// touched (PR_SET_THP_DISABLE; it persists over execve). Phones do not use such
-// large pages.
+// touched (PR_SET_THP_DISABLE; it persists across execve). Phones do not use
+// such large pages.
 const prSetTHPDisable = 41
 
 // Launch replaces the process with args[1]. The first word of its command line
-// becomes args[0], because an app's process has its name there.
+// becomes args[0], because an app's command line contains the process name
+// there.
 func Launch(args []string) int {
 	if len(args) < 2 {
 		return 2
@@ -26,9 +27,9 @@ func Launch(args []string) int {
 	// Old kernels may not support this; large pages only make the growth less
 	// smooth.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
-	// ART blocks signal 10 from its start on (runtime/signal_catcher.cc);
-	// without this, the signal would end a Java virtual machine whose app has
-	// not yet installed its handler.
+	// ART blocks signal 10 from the start (runtime/signal_catcher.cc); without
+	// this, the signal would kill a Java virtual machine whose app has not yet
+	// installed its handler.
 	signal.Ignore(syscall.SIGUSR1)
 	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
 		return fail(os.Stderr, args[0], err)
@@ -41,9 +42,9 @@ func Launch(args []string) int {
 	return fail(os.Stderr, args[0], err)
 }
 
-// limitFiles sets how many files may be open. A Java virtual machine raises its
-// soft limit to the hard limit (HotSpot os_linux.cpp, MaxFDLimit), so both are
-// set.
+// limitFiles sets the maximum number of open files. A Java virtual machine
+// raises its soft limit to the hard limit (HotSpot os_linux.cpp, MaxFDLimit),
+// so both are set.
 func limitFiles(most string) error {
 	if most == "" {
 		return nil
@@ -59,7 +60,7 @@ func limitFiles(most string) error {
 }
 
 // WaitForEOF waits until standard input ends, which happens however the device
-// ends. Then it ends all processes of the device and removes its directory.
+// ends. Then it kills all processes of the device and removes its directory.
 func WaitForEOF(args []string) int {
 	if len(args) != 1 {
 		return 2

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// followEvery is the interval at which logcat reads a log that it follows.
+// followEvery is the time between two reads of a log that logcat follows.
 const followEvery = 20 * time.Millisecond
 
 // logcat prints the log.
@@ -39,7 +39,7 @@ func logcat(c command) int {
 	return followLog(c, q, up)
 }
 
-// bootTime returns when the device booted, at scale 1.
+// bootTime returns the time at which the device would have booted at scale 1.
 func bootTime(c command) (time.Time, error) {
 	clock, err := c.dir.Clock()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// eventCost is the device time of an event without a throttle.
+// eventCost is the device time that an event takes without a throttle.
 const eventCost = 5 * time.Millisecond
 
-// monkey prints the output of the UI exerciser and takes the same time, on the
-// device's clock. It sends no events, because there is no screen, and it starts
-// no app.
+// monkey prints the output of the UI exerciser and takes the same time on the
+// device's clock. It sends no events, because there is no screen, and starts no
+// app.
 func monkey(c command) int {
 	m, problem := androidtext.ParseMonkey(c.args, rand.Int64N(1<<41))
 	if problem != "" {

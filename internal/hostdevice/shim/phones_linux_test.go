@@ -13,7 +13,7 @@ import (
 )
 
 // TestPrintsLikeSimulatedPhone compares the commands with those of the
-// simulated phone, at each API level. The exit code of logcat is not compared.
+// simulated phone at each API level. The exit codes of logcat are not compared.
 func TestPrintsLikeSimulatedPhone(t *testing.T) {
 	for api := 21; api <= 36; api++ {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 )
 
-// pidof prints the pids of the processes with the given names in one line; it
-// exits with 1 if there are none (toybox pidof, without its options except -s).
+// pidof prints on one line the pids of the processes with the given names; it
+// exits with 1 if there are none (toybox pidof; -s is the only option).
 func pidof(c command) int {
 	args, single := c.args, false
 	if len(args) > 0 && args[0] == "-s" {
@@ -60,7 +60,7 @@ var columns = []column{
 
 func clip(s string, n int) string { return s[:min(n, len(s))] }
 
-// userName returns Android's name of a user: an app of user 0 with uid 10123 is
+// userName returns Android's name for a uid: an app of user 0 with uid 10123 is
 // u0_a123 (libcutils, android_filesystem_config.h).
 func userName(uid int) string {
 	const perUser, firstApp, lastApp = 100000, 10000, 19999
@@ -77,8 +77,8 @@ func userName(uid int) string {
 }
 
 // ps lists processes: `ps -A`, `ps -e`, `ps -p PID` and -o with the columns
-// PID, UID, USER, NAME, CMD and ARGS. Without -A it lists those of the shell's
-// user; toybox also restricts them to the terminal.
+// PID, UID, USER, NAME, CMD and ARGS. Without -A it lists the processes of the
+// shell's user; toybox also restricts them to the terminal.
 func ps(c command) int {
 	shown, only, all, err := psOptions(c.args)
 	if err != nil {
@@ -176,7 +176,8 @@ func printColumns(c command, rows [][]string) {
 	}
 }
 
-// showmap prints the mappings of a process by name, with -v and -a one by one.
+// showmap prints the mappings of a process, merged by name or, with -v and -a,
+// one by one.
 func showmap(c command) int {
 	api, err := c.dir.API()
 	if err != nil {

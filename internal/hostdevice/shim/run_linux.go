@@ -20,7 +20,7 @@ type command struct {
 	err  io.Writer
 }
 
-// commands are run in the shell, services in the device.
+// commands run in the shell, services in the device.
 var commands = map[string]func(command) int{
 	"cat":     cat,
 	"getprop": getprop,
@@ -33,8 +33,8 @@ var commands = map[string]func(command) int{
 
 var services = []string{"am", "dumpsys", "pm", "run-as"}
 
-// Names returns the names of the commands to install. cat only replaces the
-// real cat to show the device's clock, so a device at scale 1 does not need it.
+// Names returns the names of the commands to install. cat replaces the real cat
+// only to show the device's clock, so a device at scale 1 does not need it.
 func Names(scale float64) []string {
 	names := slices.Clone(services)
 	for name := range commands {
@@ -47,8 +47,8 @@ func Names(scale float64) []string {
 }
 
 // Tools returns the programs of this machine that also exist on a phone (toybox
-// in system/core shell_and_utilities/README.md) and are used to find leaks.
-// Other programs, such as su, are not available.
+// in system/core shell_and_utilities/README.md) and are useful for finding
+// leaks. Other programs, such as su, are not available.
 func Tools() []string {
 	return []string{
 		"awk", "basename", "cat", "chmod", "chown", "cmp", "cp", "cut", "date", "dd", "df", "dirname", "du",
@@ -61,14 +61,14 @@ func Tools() []string {
 	}
 }
 
-// IsCommand reports whether a program started under this name must act as a
-// command.
+// IsCommand reports whether a program started under the given name must act as
+// a command.
 func IsCommand(name string) bool {
 	return commands[name] != nil || slices.Contains(services, name)
 }
 
-// Run acts as the command args[0] and returns its exit code. It may replace the
-// process with another program.
+// Run acts as the command args[0] and returns its exit code. It may replace
+// this process with another program.
 func Run(args []string) int {
 	name := filepath.Base(args[0])
 	dir, err := state.Current()
@@ -93,7 +93,7 @@ func fail(w io.Writer, name string, err error) int {
 	return 1
 }
 
-// option returns the value of an option in the same word or the next one.
+// option returns the value of an option, from the same word or the next one.
 func option(args []string, name string) (value string, rest []string, ok bool) {
 	word := args[0]
 	if value, found := strings.CutPrefix(word, name); found && value != "" {

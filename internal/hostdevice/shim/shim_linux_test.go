@@ -156,8 +156,8 @@ func TestShowmapRefuses(t *testing.T) {
 	}
 }
 
-// TestNames checks that the real cat is used at scale 1, and that commands hide
-// no tools of this machine except cat and ps.
+// TestNames checks that the real cat is used at scale 1, and that commands do
+// not hide tools of this machine other than cat and ps.
 func TestNames(t *testing.T) {
 	if slices.Contains(Names(1), "cat") || !slices.Contains(Names(20), "cat") || len(Names(20)) != len(Names(1))+1 {
 		t.Errorf("%q at scale 1, %q at scale 20", Names(1), Names(20))

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// clockBoottime is CLOCK_BOOTTIME, the clock of /proc/uptime
+// clockBoottime is CLOCK_BOOTTIME, the clock behind /proc/uptime
 // (fs/proc/uptime.c), which shows only hundredths of a second.
 const clockBoottime = 7
 
@@ -21,7 +21,7 @@ func HostUptime() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// Now returns the time of the device's clock.
+// Now returns the current time of the device's clock.
 func (c Clock) Now() (time.Duration, error) {
 	host, err := HostUptime()
 	if err != nil {

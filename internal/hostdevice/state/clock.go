@@ -10,26 +10,29 @@ import (
 
 // ScaleProperty is the property in which a device reports its time scale: how
 // many seconds pass on its clock (/proc/uptime) in one real second. The scale
-// is not available elsewhere. A real phone has no such property; empty means 1.
+// is reported nowhere else. A real phone has no such property; an empty value
+// means 1.
 const ScaleProperty = "leakgate.time_scale"
 
-// PackageProperty is the property with the name of the app that is installed on
-// a host device.
+// PackageProperty is the property that contains the name of the app installed
+// on a host device.
 const PackageProperty = "leakgate.package"
 
-// Clock is the device's time since boot: when this machine's uptime is Base,
-// the device's time is also Base, and from then on it runs Scale times as fast.
+// Clock computes the device's time since boot: when this machine's uptime is
+// Base, the device's time is also Base; from then on it advances Scale times as
+// fast.
 type Clock struct {
 	Base  time.Duration
 	Scale float64
 }
 
-// At returns the device's time when this machine's uptime is host.
+// At returns the device's time at the moment when this machine's uptime is
+// host.
 func (c Clock) At(host time.Duration) time.Duration {
 	return c.Base + time.Duration(float64(host-c.Base)*c.Scale)
 }
 
-// Real returns how long a span of device time takes in real time.
+// Real converts a span of device time to real time.
 func (c Clock) Real(device time.Duration) time.Duration {
 	return time.Duration(float64(device) / c.Scale)
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// logLimit bounds the log, in bytes. New entries that do not fit are dropped; a
-// phone drops the oldest.
+// logLimit bounds the log, in bytes. New entries that do not fit are dropped,
+// whereas a phone drops the oldest.
 const logLimit = 4 << 20
 
 func (d Dir) logFile() string { return filepath.Join(d.Log(), "logcat") }
 
-// MakeLog creates an empty log that everyone may write and clear.
+// MakeLog creates an empty log that every user may write and clear.
 func (d Dir) MakeLog() error {
 	if err := os.WriteFile(d.logFile(), nil, 0o666); err != nil {
 		return fmt.Errorf("make log: %w", err)
@@ -31,7 +31,7 @@ func (d Dir) MakeLog() error {
 	return nil
 }
 
-// AppendLog adds an entry for each line of its text.
+// AppendLog adds one log entry per line of the text.
 func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	f, err := os.OpenFile(d.logFile(), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size()+int64(b.Len()) <= logLimit {
-		_, err = io.WriteString(f, b.String()) // in one write, so that entries do not mix
+		_, err = io.WriteString(f, b.String()) // in one write, which keeps concurrent entries apart
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("append to log: %w", err)
@@ -61,7 +61,8 @@ func (d Dir) ClearLog() error {
 }
 
 // ReadLog returns the entries after an offset in the file, and the offset after
-// these entries. If the log was cleared meanwhile, it is read from its start.
+// these entries. If the log was cleared in the meantime, it is read from the
+// beginning.
 func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err error) {
 	f, err := os.Open(d.logFile())
 	if err != nil {

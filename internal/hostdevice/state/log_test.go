@@ -72,8 +72,8 @@ func TestLogIsBounded(t *testing.T) {
 }
 
 // FuzzReadLog checks that, whatever the log contains, appending the entries
-// that are read from it results in the same entries, and that incomplete lines
-// are not read.
+// that were read yields the same entries again, and that incomplete lines are
+// not read.
 func FuzzReadLog(f *testing.F) {
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext\n")
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext")

@@ -61,7 +61,7 @@ func run(args []string) int {
 	return 2
 }
 
-// fetchWithin is the timeout of a fetch over a slow connection.
+// fetchWithin is the timeout of a fetch, long enough for a slow connection.
 const fetchWithin = 5 * time.Minute
 
 // fetch unpacks Android's own adbd into a directory.
@@ -123,8 +123,8 @@ func serve(args []string) int {
 	return 0
 }
 
-// refuseRoot rejects user 0 without --root, because an unset variable or a
-// mistake must not give others root access to this machine.
+// refuseRoot rejects user 0 unless --root is given, because an unset variable
+// or a mistake must not give others root access to this machine.
 func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
@@ -136,7 +136,7 @@ func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	return err
 }
 
-// serveUntil serves a device until ctx ends.
+// serveUntil serves a device until ctx is done.
 func serveUntil(ctx context.Context, listen string, o hostdevice.Options) (err error) {
 	if o.Program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find own program: %w", err)
