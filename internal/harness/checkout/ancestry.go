@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// maxCommits bounds how many commits Ancestors examines, because each
-	// requires a run of git.
+	// maxCommits is the maximum number of commits that Ancestors examines,
+	// because each requires a run of git.
 	maxCommits = 500
 	// askAncestors is the time limit for examining one commit: the history may
 	// have a million commits.
 	askAncestors = 30 * time.Second
 )
 
-// Ancestors returns which of the commits are head or its ancestors, each with
-// the number of commits of head that it does not have: 0 for head itself. For a
-// shallow checkout that number is a lower bound. unknown are the commits that
-// Ancestors cannot determine: names that are not 7 to 64 hexadecimal digits,
-// abbreviations that match no commit or several, and in a shallow checkout
-// commits that may lie before its oldest ones. All other commits are not
-// ancestors. head is a commit, branch or tag.
+// Ancestors returns which of the commits are head or its ancestors. Each of
+// them is mapped to the number of commits of head that it does not contain: 0
+// for head itself. In a shallow checkout this number is a lower bound. unknown
+// lists the commits for which Ancestors cannot determine this: names that are
+// not 7 to 64 hexadecimal digits, abbreviations that match no commit or
+// several, and, in a shallow checkout, commits that may be older than its
+// oldest ones. All other commits are not ancestors. head is a commit, branch or
+// tag.
 func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int,
 	unknown []string, err error) {
 	if c.noGit != nil {
@@ -89,7 +90,7 @@ type foundCommit struct {
 	state commitState
 }
 
-// present returns which of the names are commits of the checkout.
+// present returns those names that are commits of the checkout.
 func (c *Checkout) present(ctx context.Context, names []string) (map[string]foundCommit, error) {
 	var asked []string
 	var stdin strings.Builder
@@ -123,16 +124,16 @@ func commitOf(name, answer string) foundCommit {
 	switch {
 	case answer == name+"^{commit} missing":
 		return foundCommit{state: commitAbsent}
-	// A branch or tag may have the same name as an abbreviated commit, and then
-	// takes precedence.
+	// A branch or tag may have the same name as an abbreviated commit, and
+	// would take precedence.
 	case hexadecimal.MatchString(answer) && strings.HasPrefix(answer, strings.ToLower(name)):
 		return foundCommit{answer, commitPresent}
 	}
 	return foundCommit{}
 }
 
-// difference returns, for each of two commits, how many of its commits the
-// other does not have.
+// difference returns, for each of two commits, the number of its commits that
+// the other does not contain.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
 	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
 		a+"..."+b, "--")

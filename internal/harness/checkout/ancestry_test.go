@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAncestors compares with git merge-base --is-ancestor and git rev-list
-// --count on a random history.
+// TestAncestors compares the results with git merge-base --is-ancestor and git
+// rev-list --count on a random history.
 func TestAncestors(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -114,8 +114,8 @@ func TestAncestorsUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The last commit is a descendant: whatever is missing before it, it is
-		// not an ancestor.
+		// The last commit is a descendant. Whatever history is missing before
+		// it, it is not an ancestor.
 		want := map[string]int{commits[3]: 1, commits[4]: 0}
 		if fmt.Sprint(behind) != fmt.Sprint(want) || !slices.Equal(unknown, []string{commits[0], side, absent}) {
 			t.Errorf("%v, want %v; unknown %q", behind, want, unknown)

@@ -14,33 +14,34 @@ import (
 const (
 	// askDiff is the time limit for comparing two commits.
 	askDiff = time.Minute
-	// maxNames bounds the names of changed files together, in bytes.
+	// maxNames is the maximum total size in bytes of the names of changed
+	// files.
 	maxNames = 32 << 20
-	// maxDiff bounds the text of all hunks together, in bytes. The text is read
-	// and discarded.
+	// maxDiff is the maximum total size in bytes of all hunks. Their text is
+	// read and discarded.
 	maxDiff = 1 << 30
-	// maxSpans bounds the number of ranges of added lines.
+	// maxSpans is the maximum number of ranges of added lines.
 	maxSpans = 1_000_000
-	// maxHeader bounds a line of a hunk's header, in bytes: a path has up to
-	// 4096 bytes, and more when quoted.
+	// maxHeader is the maximum length in bytes of a line in the header of a
+	// hunk: a path has up to 4096 bytes, and more if it is quoted.
 	maxHeader = 32 << 10
 )
 
-// Changes is what a pull request changes.
+// Changes describes the changes of a pull request.
 type Changes struct {
 	files map[string]bool
 	added map[string][]span
 }
 
-// span is a range of lines, first and last included.
+// span is a range of lines, including first and last.
 type span struct{ first, last int }
 
 // File reports whether the pull request adds, changes, renames or removes a
-// file. path is the slash-separated path below the top directory.
+// file. path is the slash-separated path relative to the top directory.
 func (c Changes) File(path string) bool { return c.files[path] }
 
 // Adds reports whether the pull request adds or changes a line of a Java or
-// Kotlin file, or of the file that it renames to this path. Line numbers count
+// Kotlin file; if the file is renamed, path is its new path. Line numbers count
 // from 1 and are those of head. Lines of other files are unknown.
 func (c Changes) Adds(path string, line int) bool {
 	spans := c.added[path]
@@ -48,10 +49,10 @@ func (c Changes) Adds(path string, line int) bool {
 	return i < len(spans) && spans[i].first <= line
 }
 
-// Changed returns what a pull request changes: the difference between the merge
-// base of base and head, and head. Both are commits, branches or tags; lines
-// agree with Declaration if head is checked out ("HEAD"). The error says what
-// to do if the history is truncated.
+// Changed returns the changes of a pull request: the difference between the
+// merge base of base and head, and head. Both are commits, branches or tags.
+// The lines match those of Declaration if head is checked out ("HEAD"). If the
+// history is truncated, the error says what to do.
 func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, error) {
 	if c.noGit != nil {
 		return Changes{}, fmt.Errorf("find changes: %w", c.noGit)
@@ -81,12 +82,12 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 	return out, nil
 }
 
-// Base returns the commit that the pull request in the checkout is compared
-// with; commit is the head of the pull request. GitHub checks out a merge of
-// commit into the newest base, while the event names the base of the last push.
-// For such a merge, Base returns its first parent: commits added to the base
-// branch since then are not part of the pull request. It returns an error if
-// HEAD does not contain commit, as on pull_request_target.
+// Base returns the commit with which the pull request in the checkout is
+// compared; commit is the head of the pull request. GitHub checks out a merge
+// of commit into the newest base, while the event names the base of the last
+// push. For such a merge, Base returns its first parent: commits that were
+// added to the base branch since then are not part of the pull request. It
+// returns an error if HEAD does not contain commit, as on pull_request_target.
 func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
@@ -112,7 +113,7 @@ func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error
 	return from, nil
 }
 
-// diffTree compares two commits. Unlike git diff it reads no options from the
+// diffTree compares two commits. Unlike git diff, it reads no options from the
 // configuration; drivers in .gitattributes are disabled here.
 func diffTree(from, to string, args ...string) []string {
 	return append([]string{
@@ -121,7 +122,8 @@ func diffTree(from, to string, args ...string) []string {
 	}, args...)
 }
 
-// mergeBase returns the merge base of base and head, and the commit of head.
+// mergeBase returns the merge base of base and head, and the commit that head
+// refers to.
 func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to string, err error) {
 	if base, err = c.commit(ctx, base); err != nil {
 		return "", "", err
@@ -148,15 +150,15 @@ func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to s
 	return from, to, nil
 }
 
-// hunkReader parses the output of git diff --unified=0. It uses the number in
-// the header of a hunk to count its lines, because a line may look like a
+// hunkReader parses the output of git diff --unified=0. It counts the lines of
+// each hunk by the number in the hunk's header, because a line may look like a
 // header.
 type hunkReader struct {
 	added map[string][]span
 
 	line    []byte // the beginning of an incomplete line
 	long    bool   // the line was longer than the part that was kept
-	path    string // the file of the following hunks; empty if it is removed
+	path    string // the file to which the following hunks belong; empty if it is removed
 	removes int    // remaining lines of the hunk
 	adds    int
 	spans   int
@@ -204,7 +206,7 @@ func (h *hunkReader) add() error {
 	return nil
 }
 
-// startFile parses the path that a file has in head.
+// startFile parses the path of a file in head.
 func (h *hunkReader) startFile(path string) error {
 	// Git ends a path that contains a blank with a tab, for other parsers of
 	// its output.
@@ -213,8 +215,8 @@ func (h *hunkReader) startFile(path string) error {
 		return nil
 	}
 	if strings.HasPrefix(path, `"`) {
-		// Git quotes like C, with non-ASCII bytes in octal (core.quotePath),
-		// which Go can parse.
+		// Git quotes like C and writes non-ASCII bytes in octal
+		// (core.quotePath); Go can parse both.
 		unquoted, err := strconv.Unquote(path)
 		if err != nil {
 			return errors.New("unexpected path in the output of git")

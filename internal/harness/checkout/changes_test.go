@@ -13,14 +13,14 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// odd are names that are difficult for a parser of git's output.
+// odd lists names that are difficult for a parser of git's output.
 var odd = []string{
 	"a.java", "dir with blank/b c.kt", "\"quoted\".java", "tab\there.kt", "line\nbreak.java", "back\\slash.kt",
 	"é\xff.java", "+++ b/x.kt", "a => b/{c}.java", "-x.kt",
 }
 
-// TestChanged edits random files and compares with git diff --numstat and with
-// the files.
+// TestChanged edits random files and compares the results with git diff
+// --numstat and with the files.
 func TestChanged(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(5, 6))
@@ -109,8 +109,9 @@ func subsequence(part, all []string) bool {
 	return len(part) == 0
 }
 
-// TestChangedSinceMergeBase: later commits of the base branch are not part of
-// the pull request; a rename adds only the lines that it changes.
+// TestChangedSinceMergeBase checks that later commits of the base branch are
+// not part of the pull request, and that a rename adds only the lines that it
+// changes.
 func TestChangedSinceMergeBase(t *testing.T) {
 	r := newRepository(t)
 	lines := func(from int) (s string) {
@@ -171,8 +172,8 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 }
 
-// TestNoProgram: programs that the checkout names are not run, although plain
-// git runs them.
+// TestNoProgram checks that programs that the checkout names are not run,
+// although plain git runs them.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -212,8 +213,8 @@ func TestNoProgram(t *testing.T) {
 	r.git("config", "log.showSignature", "true")
 	r.git("config", "core.worktree", filepath.Dir(program))
 	r.git("config", "core.worktree", r.dir)
-	// Make it a partial clone that lacks an object: plain git would fetch the
-	// object with the remote's program.
+	// Make it a partial clone that lacks an object, which plain git would fetch
+	// with the remote's program.
 	r.git("config", "remote.origin.url", r.dir)
 	r.git("config", "remote.origin.promisor", "true")
 	r.git("config", "remote.origin.partialclonefilter", "blob:none")
@@ -252,7 +253,7 @@ func TestNoProgram(t *testing.T) {
 	if list, err := os.ReadFile(ran); err == nil {
 		t.Errorf("programs ran:\n%s", list)
 	}
-	// Plain git does fetch it.
+	// Plain git does fetch the object.
 	os.Unsetenv("GIT_DIR")
 	_ = os.Remove(ran)
 	if got, err := r.try("", "cat-file", "-e", blob); err == nil {
@@ -263,9 +264,9 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// TestForeignRepository: a directory of the pull request that looks like a
-// repository is ignored, and a damaged .git does not make git use an enclosing
-// repository.
+// TestForeignRepository checks that a directory of the pull request that looks
+// like a repository is ignored, and that a damaged .git does not make git use
+// an enclosing repository.
 func TestForeignRepository(t *testing.T) {
 	r := newRepository(t)
 	r.write("inner/A.java", "class A { int a; }\n")
@@ -292,7 +293,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestBounds: too much output ends git with an error.
+// TestBounds checks that too much output ends git with an error.
 func TestBounds(t *testing.T) {
 	r := newRepository(t)
 	r.write("a.txt", strings.Repeat("a", 1<<20))
@@ -303,8 +304,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzHunks: the lines of a file are in ascending order, and the result does
-// not depend on how the output is split.
+// FuzzHunks checks that the lines of a file are in ascending order, and that
+// the result does not depend on how the output is split.
 func FuzzHunks(f *testing.F) {
 	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@ f\n-a\n\\ No newline at end of file\n+++ b/y\n+b\n", 7)
 	f.Add("diff --git \"a/x\\ty\" \"b/x\\ty\"\n+++ \"b/x\\ty\"\t\n@@ -0,0 +1 @@\n+a\n", 1)
@@ -335,8 +336,8 @@ func FuzzHunks(f *testing.F) {
 	})
 }
 
-// The base of a pull request is its merge base, or the newest base if its merge
-// is checked out. It is unknown if HEAD does not contain the commit.
+// The base of a pull request is its merge base, or the newest base if the merge
+// into it is checked out. It is unknown if HEAD does not contain the commit.
 func TestBase(t *testing.T) {
 	r := newRepository(t)
 	r.write("Cart.java", "class Cart { Object last; }")

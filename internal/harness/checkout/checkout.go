@@ -16,10 +16,10 @@ import (
 )
 
 // Checkout is the work tree of the app under test. Its methods may be called
-// from several goroutines.
+// concurrently.
 type Checkout struct {
 	top   string
-	noGit error // why git cannot be used; nil if it can
+	noGit error // the reason why git cannot be used; nil if it can
 
 	sources sync.Mutex
 	index   *index // nil until it is needed
@@ -27,10 +27,10 @@ type Checkout struct {
 	owners func() []ownerRule
 }
 
-// Open returns the checkout that contains a directory: its top is dir or the
-// nearest parent with a .git, or dir itself if none exists. If git is missing
-// or rejects the checkout, Open still succeeds; then Changed and Ancestors
-// return the reason as their error.
+// Open returns the checkout that contains a directory. Its top directory is dir
+// or the nearest parent with a .git, or dir itself if there is none. If git is
+// missing or rejects the checkout, Open still succeeds; Changed and Ancestors
+// then return the reason as their error.
 func Open(ctx context.Context, dir string) (*Checkout, error) {
 	dir, err := resolve(dir)
 	if err != nil {
@@ -53,7 +53,8 @@ func Open(ctx context.Context, dir string) (*Checkout, error) {
 // Top returns the absolute path of the top directory.
 func (c *Checkout) Top() string { return c.top }
 
-// resolve returns the absolute path of a directory without symbolic links.
+// resolve returns the absolute path of a directory with symbolic links
+// resolved.
 func resolve(dir string) (string, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, "."))
 	if err != nil {
@@ -72,9 +73,9 @@ func resolve(dir string) (string, error) {
 	return dir, nil
 }
 
-// topOf returns the nearest directory with a .git, which is a file in a linked
-// work tree. It does not use git, because git follows core.worktree of the
-// checkout's configuration, and accepts a directory of the pull request that
+// topOf returns the nearest directory that contains a .git, which is a file in
+// a linked work tree. It does not use git, because git follows core.worktree in
+// the checkout's configuration and accepts a directory of the pull request that
 // looks like a bare repository.
 func topOf(dir string) (string, bool) {
 	for {
@@ -93,14 +94,14 @@ const (
 	// askGit is the time limit for one short git command: a checkout may be on
 	// a slow disk.
 	askGit = 20 * time.Second
-	// maxName bounds names in errors, in characters.
+	// maxName is the maximum length of a name in an error, in characters.
 	maxName = 200
 )
 
 var errTooLarge = errors.New("too large")
 
-// readFile returns the content of a regular file of at most limit bytes inside
-// the root, or errTooLarge.
+// readFile returns the content of a regular file inside the root. It returns
+// errTooLarge if the file has more than limit bytes.
 func readFile(root *os.Root, path string, limit int64) ([]byte, error) {
 	path = filepath.FromSlash(path)
 	// Opening a named pipe would block until it has a writer.
@@ -126,7 +127,7 @@ func readFile(root *os.Root, path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// isSource reports whether a file contains Java or Kotlin.
+// isSource reports whether a file contains Java or Kotlin code.
 func isSource(path string) bool {
 	return strings.HasSuffix(path, ".java") || strings.HasSuffix(path, ".kt")
 }

@@ -10,17 +10,17 @@ import (
 )
 
 var (
-	// hexadecimal matches a commit in a baseline or an event, abbreviated or
-	// not.
+	// hexadecimal matches the name of a commit in a baseline or an event, which
+	// may be abbreviated.
 	hexadecimal = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
-	// reference matches the name of a commit, branch or tag, and neither an
-	// option nor a range.
+	// reference matches the name of a commit, branch or tag. It does not match
+	// options or ranges.
 	reference = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./-]{0,254}$`)
 )
 
 const fetchAll = "fetch the complete history (`fetch-depth: 0` of actions/checkout, or `git fetch --unshallow`)"
 
-// commit returns the full name of a commit that is in the checkout.
+// commit returns the full name of a commit in the checkout.
 func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	if !reference.MatchString(name) || strings.Contains(name, "..") {
 		return "",

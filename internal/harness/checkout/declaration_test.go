@@ -17,8 +17,8 @@ import (
 )
 
 // TestKotlin looks up every field that Kotlin's compiler 1.9.24 generated for a
-// file, except those that no source names. Each line must contain the name, and
-// every field found must be one that the compiler generated.
+// file, except those that have no name in the sources. Each line must contain
+// the name, and every field found must be one that the compiler generated.
 func TestKotlin(t *testing.T) {
 	source, err := os.ReadFile("testdata/shop-views2.kt")
 	if err != nil {
@@ -51,8 +51,8 @@ func TestKotlin(t *testing.T) {
 			t.Errorf("%s.%s: line %d is %q", class, field, d.Line, text)
 		}
 	}
-	// Properties without a field, and one whose field only the companion of the
-	// interface has.
+	// These are properties without a field, and one whose field is only in the
+	// companion of the interface.
 	for _, more := range []string{
 		"com.shop.Source abstractOne", "com.shop.Source shared", "com.shop.T6 x", "com.shop.Named value",
 	} {
@@ -122,8 +122,8 @@ public abstract class Sample<T extends Comparable<T> & java.io.Serializable, U> 
 class Second extends Sample<String, Integer> { Second() { super(1); } int bodyless(int p) { return 1; } int second; } //: second
 `
 
-// TestJava compiles the sample: the fields found are exactly those of the class
-// files.
+// TestJava compiles the sample and checks that exactly the fields in the class
+// files are found.
 func TestJava(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "Sample.java")
@@ -164,8 +164,8 @@ func TestJava(t *testing.T) {
 	}
 }
 
-// fieldsOf parses the output of javap: "class field" of every field that a
-// source names.
+// fieldsOf parses the output of javap and returns "class field" for every field
+// that has a name in the sources.
 func fieldsOf(listing string) map[string]bool {
 	class := ""
 	head := regexp.MustCompile(`^(?:[\w-]+ )*(?:class|interface) ([\w.$]+)`)
@@ -275,7 +275,7 @@ func TestDeclaration(t *testing.T) {
 	}
 }
 
-// TestSources: which files are read, with git and without.
+// TestSources checks which files are read, with git and without.
 func TestSources(t *testing.T) {
 	fill := func(r repository) {
 		r.write("app/src/main/A.java", "class A { int a; }")
@@ -331,8 +331,8 @@ func TestSources(t *testing.T) {
 	})
 }
 
-// FuzzDeclarations: every declaration is on a line that contains its name as a
-// word.
+// FuzzDeclarations checks that every declaration is on a line that contains its
+// name as a word.
 func FuzzDeclarations(f *testing.F) {
 	kotlin, err := os.ReadFile("testdata/shop-views2.kt")
 	if err != nil {
@@ -370,13 +370,13 @@ func FuzzDeclarations(f *testing.F) {
 	})
 }
 
-// comments matches the comments, strings and characters of Java, whichever
-// begins first.
+// comments matches Java comments, strings and characters, whichever begins
+// first.
 var comments = regexp.MustCompile(
 	`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\[^\n]|[^"\\\n])*["\\]?|'(?:\\[^\n]|[^'\\\n])*['\\]?`)
 
-// uncommented returns the lines of a Java file without its comments and
-// literals.
+// uncommented returns the lines of a Java file with comments and literals
+// removed.
 func uncommented(source string) []string {
 	return strings.Split(comments.ReplaceAllStringFunc(source,
 		func(s string) string { return " " + strings.Repeat("\n", strings.Count(s, "\n")) }), "\n")

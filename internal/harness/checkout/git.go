@@ -15,15 +15,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// command describes and bounds one call of git.
+// command describes one call of git and its limits.
 type command struct {
 	time   time.Duration
 	output int64 // bytes
 	stdin  string
-	to     io.Writer // receives the output instead of the result, if not nil
+	to     io.Writer // if not nil, receives the output in place of the result
 }
 
-// hardened are the options of every call. They override settings in the
+// hardened lists the options of every call. They override settings in the
 // configuration of the checkout that may name programs.
 var hardened = []string{
 	"--no-pager",
@@ -34,15 +34,16 @@ var hardened = []string{
 }
 
 // environment is the environment of every call. A partial clone fetches missing
-// objects with programs from its configuration: GIT_NO_LAZY_FETCH forbids that
-// since git 2.45, GIT_ALLOW_PROTOCOL in all versions.
+// objects with programs from its configuration. Since git 2.45,
+// GIT_NO_LAZY_FETCH forbids this; GIT_ALLOW_PROTOCOL does so in all versions.
 var environment = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
 	"GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
 }
 
-// kept are variables by which the user configures git. Other variables, such as
-// GIT_DIR inside a hook, would select another repository or another format.
+// kept lists the variables with which users configure git. Other variables,
+// such as GIT_DIR inside a hook, would select another repository or another
+// format.
 func kept(name string) bool {
 	switch name {
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH",
@@ -64,8 +65,8 @@ func (c *Checkout) environment() []string {
 	return append(append(out, environment...), "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.top))
 }
 
-// git runs git in the top directory and returns its output. It does not prompt,
-// changes nothing and starts no other program.
+// git runs git in the top directory and returns its output. git does not
+// prompt, changes nothing and starts no other program.
 func (c *Checkout) git(ctx context.Context, limits command, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.time)
 	defer cancel()
@@ -97,8 +98,8 @@ func (c *Checkout) git(ctx context.Context, limits command, args ...string) ([]b
 	return out.Bytes(), nil
 }
 
-// exitCode returns the exit code of git from an error; -1 if it did not exit by
-// itself.
+// exitCode returns the exit code of git that an error contains; -1 if git did
+// not exit by itself.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -107,8 +108,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// boundedWriter returns an error after more than left bytes, which also ends
-// git.
+// boundedWriter returns an error once more than left bytes are written, which
+// also ends git.
 type boundedWriter struct {
 	to   io.Writer
 	left int64

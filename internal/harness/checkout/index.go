@@ -12,39 +12,40 @@ import (
 )
 
 const (
-	// maxSources bounds the number of Java and Kotlin files.
+	// maxSources is the maximum number of Java and Kotlin files.
 	maxSources = 100_000
-	// maxSource bounds the size of one file, in bytes; larger files are
+	// maxSource is the maximum size of one file in bytes; larger files are
 	// skipped.
 	maxSource = 2 << 20
-	// maxSourceBytes bounds the size of all files together.
+	// maxSourceBytes is the maximum total size of all files in bytes.
 	maxSourceBytes = 1 << 30
-	// maxFields bounds the number of fields.
+	// maxFields is the maximum number of fields.
 	maxFields = 3_000_000
-	// maxEntries bounds the number of files and directories visited without
-	// git.
+	// maxEntries is the maximum number of files and directories that are
+	// visited without git.
 	maxEntries = 1_000_000
 	// readSources is the time limit for reading all files.
 	readSources = 30 * time.Second
 )
 
-// index has the classes that the sources of a checkout declare.
+// index holds the classes that the sources of a checkout declare.
 type index struct {
 	classes map[string]indexedClass
-	// incomplete is why the index may lack classes; nil if it is complete.
+	// incomplete is the reason why classes may be missing from the index; nil
+	// if it is complete.
 	incomplete error
 }
 
 type indexedClass struct {
 	*declaredClass
-	files []string // at least one; several if other files declare the class too
+	files []string // at least one; more than one if other files also declare the class
 }
 
-// maxFiles bounds the number of files recorded for one class.
+// maxFiles is the maximum number of files recorded for one class.
 const maxFiles = 3
 
 // newIndex reads all sources of the checkout. It returns an error only if ctx
-// ends.
+// is done.
 func (c *Checkout) newIndex(ctx context.Context) (*index, error) {
 	x := &index{classes: map[string]indexedClass{}}
 	root, err := os.OpenRoot(c.top)
@@ -90,8 +91,8 @@ func (x *index) read(ctx context.Context, root *os.Root, files []string) error {
 	return nil
 }
 
-// add adds a class of a file. Names are copied, so that they do not keep the
-// file's text in memory.
+// add adds a class of a file. Names are cloned because they would otherwise
+// keep the file's text in memory.
 func (x *index) add(file string, class *declaredClass) {
 	known, ok := x.classes[class.name]
 	if !ok {
@@ -108,7 +109,7 @@ func (x *index) add(file string, class *declaredClass) {
 	}
 }
 
-// sourceFiles returns the Java and Kotlin files: those that git tracks, or all
+// sourceFiles returns the Java and Kotlin files that git tracks, or all such
 // files if git cannot be used.
 func (c *Checkout) sourceFiles(ctx context.Context, root *os.Root) ([]string, error) {
 	if c.noGit != nil {
@@ -165,8 +166,8 @@ func walkSources(ctx context.Context, root *os.Root) ([]string, error) {
 }
 
 // isOutput reports whether a directory contains generated files. A package may
-// be named build: the directory is Gradle's only if a build script or sources
-// are next to it.
+// be named build, so the directory counts as Gradle's only if a build script or
+// sources are next to it.
 func isOutput(root *os.Root, dir string) bool {
 	base := path.Base(dir)
 	if strings.HasPrefix(base, ".") || base == "node_modules" {

@@ -1,11 +1,11 @@
 package checkout
 
-// readJava parses a compilation unit of Java (Java Language Specification,
-// chapters 7 to 9). It parses valid code completely, and any other text
-// partially.
+// readJava parses a Java compilation unit (Java Language Specification,
+// chapters 7 to 9). It parses valid code completely, and any other text as far
+// as possible.
 func (u *unit) readJava() { u.javaBody(0, len(u.tokens), nil, 0) }
 
-// javaBody parses the members of a class; class is nil outside of classes.
+// javaBody parses the members of a class; class is nil outside any class.
 func (u *unit) javaBody(i, end int, class *declaredClass, nesting int) {
 	for i < end {
 		i = u.javaMember(i, end, class, nesting)
@@ -40,8 +40,8 @@ func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 	return end
 }
 
-// javaVariables reads the variables of a field, starting with the first one,
-// whose name has already been read.
+// javaVariables reads the variables that one field declaration declares. The
+// name of the first one has already been read.
 func (u *unit) javaVariables(i, end int, variable token, class *declaredClass) int {
 	for i < end {
 		if variable.identifier() {
@@ -69,8 +69,8 @@ func (u *unit) skipJavaMethod(i, end int) int {
 		case ';', '}':
 			return i + 1
 		case '{':
-			// The default value of an annotation's method may be in braces as
-			// well; the semicolon after it is parsed as an empty member.
+			// The default value of an annotation's method may also be in
+			// braces; the semicolon after it is parsed as an empty member.
 			return u.skip(i)
 		}
 	}
@@ -78,7 +78,7 @@ func (u *unit) skipJavaMethod(i, end int) int {
 }
 
 // isJavaType reports whether a token is the keyword of a class, interface, enum
-// or record. In other positions, record is not a keyword.
+// or record. record is a keyword only in this position.
 func (u *unit) isJavaType(i int) bool {
 	t := u.tokens[i]
 	if !u.at(i + 1).identifier() {
@@ -94,7 +94,7 @@ func (u *unit) isJavaType(i int) bool {
 	return t.kind == '@'
 }
 
-// javaType reads a class, interface, enum, record or annotation type, whose
+// javaType reads a class, interface, enum, record or annotation type. Its
 // keyword is at i.
 func (u *unit) javaType(i, end int, outer *declaredClass, nesting int) int {
 	if u.tokens[i].kind == '@' {
@@ -151,8 +151,8 @@ func (u *unit) javaComponents(i, end int, class *declaredClass) {
 	}
 }
 
-// javaConstants reads the constants of an enum and returns the index of its
-// first other member.
+// javaConstants reads the constants of an enum and returns the index of the
+// first member after them.
 func (u *unit) javaConstants(i, end int, class *declaredClass) int {
 	for i < end {
 		t := u.tokens[i]

@@ -7,8 +7,8 @@ import (
 
 // readKotlin parses a Kotlin file
 // (kotlinlang.org/spec/syntax-and-grammar.html). Kotlin's declaration keywords
-// cannot be identifiers, so between the members of a class each of them begins
-// a declaration. Text in brackets, such as bodies of functions, is skipped.
+// cannot be identifiers, so each of them between the members of a class begins
+// a declaration. Text in brackets, such as the body of a function, is skipped.
 func (u *unit) readKotlin(file string) {
 	top := &declaredClass{name: u.prefix + u.facade(file), line: 1}
 	if u.kotlinBody(0, len(u.tokens), nil, kotlinFields{top}, 0) {
@@ -17,7 +17,7 @@ func (u *unit) readKotlin(file string) {
 }
 
 // facade returns the name of the class that contains the declarations outside
-// of classes (kotlinlang.org/docs/java-to-kotlin-interop.html, Package-level
+// any class (kotlinlang.org/docs/java-to-kotlin-interop.html, Package-level
 // functions).
 func (u *unit) facade(file string) string {
 	simple := strings.TrimSuffix(path.Base(file), ".kt")
@@ -56,9 +56,9 @@ func (u *unit) facade(file string) string {
 	return given
 }
 
-// kotlinFields are the classes that contain the fields of the properties
-// declared in one body: the fields of a companion are static fields of the
-// enclosing class, but those of an interface's companion are in the companion.
+// kotlinFields are the classes that contain the fields of the properties in one
+// body. The fields of a companion are static fields of the enclosing class, but
+// those of an interface's companion are in the companion itself.
 type kotlinFields []*declaredClass
 
 func (f kotlinFields) add(name string, line int32) {
@@ -67,8 +67,8 @@ func (f kotlinFields) add(name string, line int32) {
 	}
 }
 
-// kotlinBody reads the declarations of a class, or of a file if class is nil,
-// and reports whether there are functions or properties.
+// kotlinBody reads the declarations in a class, or in a file if class is nil.
+// It reports whether there are functions or properties.
 func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields, nesting int) (members bool) {
 	for i < end {
 		t := u.tokens[i]
@@ -94,8 +94,8 @@ func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields,
 	return members
 }
 
-// kotlinProperty reads a property after its keyword. An extension property,
-// `val String.initial`, has no field.
+// kotlinProperty reads a property from the token after its keyword. An
+// extension property such as `val String.initial` has no field.
 func (u *unit) kotlinProperty(i, end int, fields kotlinFields) int {
 	if i < end && u.tokens[i].kind == '<' {
 		i = u.skip(i)
@@ -115,7 +115,7 @@ func (u *unit) kotlinProperty(i, end int, fields kotlinFields) int {
 	return i + 1
 }
 
-// kotlinClass reads a class, interface or object whose keyword is at i.
+// kotlinClass reads a class, interface or object. Its keyword is at i.
 func (u *unit) kotlinClass(i, end int, outer *declaredClass, nesting int) int {
 	if nesting == maxNesting {
 		return i + 1
@@ -131,7 +131,7 @@ func (u *unit) kotlinClass(i, end int, outer *declaredClass, nesting int) int {
 	return h.next
 }
 
-// kotlinCompanion reads a companion object whose keyword is at i.
+// kotlinCompanion reads a companion object. Its keyword is at i.
 func (u *unit) kotlinCompanion(i, end int, outer *declaredClass, fields kotlinFields, nesting int) int {
 	if nesting == maxNesting || outer == nil {
 		return i + 1
@@ -160,8 +160,9 @@ func (u *unit) kotlinMembers(body int, class *declaredClass, fields kotlinFields
 	u.kotlinBody(first, last, class, fields, nesting+1)
 }
 
-// kotlinEntries reads the entries of an enum and returns the index of its first
-// other member. An entry with a body has a class with the name of the entry.
+// kotlinEntries reads the entries of an enum and returns the index of the first
+// member after them. An entry with a body has a class with the name of the
+// entry.
 func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int {
 	for i < end {
 		t := u.tokens[i]
@@ -188,8 +189,8 @@ func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int 
 	return end
 }
 
-// kotlinParameters reads the properties among the parameters of a primary
-// constructor.
+// kotlinParameters reads those parameters of a primary constructor that are
+// properties.
 func (u *unit) kotlinParameters(open int, class *declaredClass) {
 	if open < 0 {
 		return
@@ -210,7 +211,7 @@ func (u *unit) kotlinParameters(open int, class *declaredClass) {
 	}
 }
 
-// kotlinHeader is the part of a class declaration after the name.
+// kotlinHeader describes the part of a class declaration after the name.
 type kotlinHeader struct {
 	constructor int // the parenthesis that opens the parameters; -1 if there are none
 	body        int // the brace that opens the body; -1 if there is none
@@ -265,8 +266,8 @@ func (u *unit) mayBegin(i int) bool {
 }
 
 // constructor returns the index of the parenthesis after `constructor` if the
-// annotations and modifiers from i on belong to a primary constructor;
-// otherwise -1.
+// annotations and modifiers from i on belong to a primary constructor, and -1
+// otherwise.
 func (u *unit) constructor(i int) int {
 	for {
 		switch t := u.at(i); {

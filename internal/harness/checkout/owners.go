@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// maxOwnersFile is the size above which GitHub does not load the file, in
-	// bytes.
+	// maxOwnersFile is the maximum size in bytes of a CODEOWNERS file that
+	// GitHub loads.
 	maxOwnersFile = 3 << 20
-	// maxPattern bounds a pattern and maxOwned bounds a path that is looked up,
-	// both in bytes.
+	// maxPattern is the maximum length of a pattern, and maxOwned the maximum
+	// length of a path that is looked up, both in bytes.
 	maxPattern, maxOwned = 4096, 4096
-	// maxOwners bounds the number of owners of one pattern.
+	// maxOwners is the maximum number of owners of one pattern.
 	maxOwners = 100
 )
 
-// owner matches a user, a team or an e-mail address. Users managed by a company
-// have an underscore in their names.
+// owner matches a user, a team or an e-mail address. The names of users managed
+// by a company contain an underscore.
 var owner = regexp.MustCompile(
 	`^(@[0-9A-Za-z][0-9A-Za-z_-]{0,99}(/[0-9A-Za-z_][0-9A-Za-z._-]{0,99})?|[0-9A-Za-z._%+-]{1,64}@[0-9A-Za-z][0-9A-Za-z-]*(\.[0-9A-Za-z-]+)+)$`)
 
-// Owners returns the owners of a file according to CODEOWNERS of the checkout,
-// by GitHub's rules (docs.github.com, About code owners): "@user", "@org/team"
-// or "name@example.com"; nil if the file has none. path is the slash-separated
-// path below the top directory. CODEOWNERS is not trusted: a pull request may
-// have changed it.
+// Owners returns the owners of a file according to the CODEOWNERS file of the
+// checkout, by GitHub's rules (docs.github.com, About code owners): "@user",
+// "@org/team" or "name@example.com". It returns nil if the file has no owners.
+// path is the slash-separated path relative to the top directory. CODEOWNERS is
+// not trusted: a pull request may have changed it.
 func (c *Checkout) Owners(path string) []string {
 	if len(path) > maxOwned {
 		return nil
@@ -42,7 +42,7 @@ func (c *Checkout) Owners(path string) []string {
 	return nil
 }
 
-// readOwners reads the first CODEOWNERS in GitHub's search order.
+// readOwners reads the first CODEOWNERS file in GitHub's search order.
 func (c *Checkout) readOwners() []ownerRule {
 	root, err := os.OpenRoot(c.top)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Checkout) readOwners() []ownerRule {
 // ownerRule is a line of CODEOWNERS.
 type ownerRule struct {
 	pattern ownerPattern
-	owners  []string // nil: matching files have no owner
+	owners  []string // nil means that matching files have no owner
 }
 
 // ownerRules parses CODEOWNERS. Like GitHub, it skips invalid lines.
@@ -93,8 +93,8 @@ func ownerRules(content string) []ownerRule {
 	return rules
 }
 
-// ownerFields splits a line at blanks that no backslash precedes, up to a
-// comment.
+// ownerFields splits a line, up to a comment, at blanks that are not preceded
+// by a backslash.
 func ownerFields(line string) []string {
 	var fields []string
 	for {
@@ -114,10 +114,10 @@ func ownerFields(line string) []string {
 	}
 }
 
-// ownerPattern is a pattern of CODEOWNERS: a pattern of .gitignore without
-// negation and ranges of characters.
+// ownerPattern is a pattern in CODEOWNERS: a .gitignore pattern without
+// negation and character ranges.
 type ownerPattern struct {
-	segments []string // "**" is any number of directories; other parts may have * and ?
+	segments []string // "**" stands for any number of directories; other parts may contain * and ?
 	inside   bool     // matches only the content of directories that the segments match
 	exact    bool     // does not match the content of a directory
 }
@@ -153,7 +153,8 @@ func parseOwnerPattern(s string) (ownerPattern, bool) {
 	return p, true
 }
 
-// hasRange reports whether a pattern has brackets or ends with a backslash.
+// hasRange reports whether a pattern contains brackets or ends with a
+// backslash.
 func hasRange(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -168,10 +169,11 @@ func hasRange(s string) bool {
 	return false
 }
 
-// matches reports whether a path matches, in time proportional to the product
-// of both lengths.
+// matches reports whether the pattern matches a path, in time proportional to
+// the product of both lengths.
 func (p ownerPattern) matches(path []string) bool {
-	// at[n]: the segments so far match the first n parts of the path.
+	// at[n] reports whether the segments so far match the first n parts of the
+	// path.
 	at := make([]bool, len(path)+1)
 	at[0] = true
 	for _, segment := range p.segments {

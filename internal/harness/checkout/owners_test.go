@@ -46,8 +46,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestOwnersFile: only the first of the three files is used, even if it cannot
-// be read.
+// TestOwnersFile checks that only the first of the three files is used, even if
+// it cannot be read.
 func TestOwnersFile(t *testing.T) {
 	r := repository{t, t.TempDir()}
 	want := func(owners string) {
@@ -140,8 +140,8 @@ func TestOwnersAsGit(t *testing.T) {
 	}
 }
 
-// FuzzOwners: all owners are valid, and named on a line of the file whose
-// pattern by itself matches.
+// FuzzOwners checks that all owners are valid and are named on a line of the
+// file whose pattern matches by itself.
 func FuzzOwners(f *testing.F) {
 	f.Add("*.kt @a\ndocs/ @org/b c@d.ef # x\n", "docs/x.kt")
 	f.Add(`a\ b/**/*?c @a`, "a b/x/yc")
@@ -166,7 +166,7 @@ func FuzzOwners(f *testing.F) {
 }
 
 func TestMain(m *testing.M) {
-	// A test may run inside a hook of git.
+	// The test may be running inside a hook of git.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "GIT_") {
 			os.Unsetenv(name)

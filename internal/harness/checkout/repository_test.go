@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// repository is a git checkout of a test.
+// repository is a git checkout for a test.
 type repository struct {
 	testing.TB
 	dir string
@@ -47,7 +47,7 @@ func (r repository) gitWith(stdin string, args ...string) string {
 	return out
 }
 
-// try is gitWith if git may fail.
+// try is like gitWith, but git may fail.
 func (r repository) try(stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(r.Context(), "git",
 		append([]string{"-C", r.dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gc.auto=0"},
@@ -73,7 +73,7 @@ func (r repository) write(path, content string) {
 	}
 }
 
-// commit commits all files and returns the commit.
+// commit commits all files and returns the id of the commit.
 func (r repository) commit() string {
 	r.Helper()
 	r.git("add", "-A")

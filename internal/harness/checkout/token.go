@@ -2,29 +2,29 @@ package checkout
 
 import "strings"
 
-// token is a lexical element of Java or Kotlin. Comments yield none.
+// token is a lexical element of Java or Kotlin. Comments produce no token.
 type token struct {
 	kind byte // one of the constants below, or the character of a separator or operator
 	line int32
 	text string // the name, or the content of a literal as it is written
 }
 
-// Kinds of tokens. None of these characters is an operator.
+// These are the kinds of tokens. None of these characters is an operator.
 const (
 	nameToken    = 'a' // an identifier or a keyword
-	quotedToken  = '`' // an identifier of Kotlin in backticks
+	quotedToken  = '`' // a Kotlin identifier in backticks
 	literalToken = '"' // a string or a character
 	numberToken  = '0'
 )
 
 func (t token) identifier() bool { return t.kind == nameToken || t.kind == quotedToken }
 
-// is reports whether the token is this keyword, or a name that is a keyword
-// here.
+// is reports whether the token is this keyword, or a name that serves as a
+// keyword in this position.
 func (t token) is(word string) bool { return t.kind == nameToken && t.text == word }
 
-// maxNesting bounds the depth of nesting, such as templates in strings in
-// templates, and classes in classes.
+// maxNesting is the maximum depth of nesting, for example of templates in
+// strings in templates, or of classes in classes.
 const maxNesting = 50
 
 // lexer reads the tokens of Java (Java Language Specification, chapter 3) or
@@ -51,7 +51,7 @@ func tokens(source string, kotlin bool) []token {
 	return out
 }
 
-// next reads one token. It returns false if the text is a blank or a comment.
+// next reads one token. It returns false if it read a blank or a comment.
 func (l *lexer) next() (token, bool) {
 	c := l.source[l.at]
 	rest := l.source[l.at:]
@@ -94,7 +94,7 @@ func (l *lexer) next() (token, bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isNameByte treats every character beyond ASCII as a letter.
+// isNameByte treats every non-ASCII character as a letter.
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c == '$' || c >= 0x80
 }
@@ -123,7 +123,7 @@ func (l *lexer) skip(n int) {
 	l.at += n
 }
 
-// comment skips a comment; Kotlin's comments can be nested.
+// comment skips a comment; Kotlin comments may be nested.
 func (l *lexer) comment() {
 	l.at += 2
 	for depth := 1; depth > 0 && l.at < len(l.source); {
@@ -141,8 +141,8 @@ func (l *lexer) comment() {
 	}
 }
 
-// quotedString reads a string or a character literal, which ends with the line
-// at the latest.
+// quotedString reads a string or a character literal, which ends at the end of
+// the line at the latest.
 func (l *lexer) quotedString(end byte) string {
 	l.at++
 	begin := l.at
@@ -210,7 +210,8 @@ func (l *lexer) template() bool {
 	return true
 }
 
-// backticks reads a quoted identifier, which ends with the line at the latest.
+// backticks reads a quoted identifier, which ends at the end of the line at the
+// latest.
 func (l *lexer) backticks() string {
 	l.at++
 	begin := l.at
@@ -225,9 +226,9 @@ func (l *lexer) backticks() string {
 	return l.source[begin : begin+n]
 }
 
-// partners returns for each opening bracket in the list the index of its
-// closing bracket, and 0 for every other token. An unclosed bracket ends where
-// the enclosing bracket ends, or at the end of the list. Angle brackets are
+// partners returns the index of the closing bracket for each opening bracket in
+// the list, and 0 for every other token. An unclosed bracket ends where the
+// enclosing bracket ends, or at the end of the list. Angle brackets are
 // included where they may enclose type arguments.
 func partners(list []token) []int32 {
 	out := make([]int32, len(list))

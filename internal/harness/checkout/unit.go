@@ -17,17 +17,17 @@ type declaredField struct {
 	line int
 }
 
-// unit reads the declarations of a file.
+// unit reads the declarations in a file.
 type unit struct {
 	tokens  []token
 	partner []int32
 	classes []*declaredClass
-	prefix  string // the package and a dot; empty in the default package
+	prefix  string // the package followed by a dot; empty in the default package
 }
 
-// declarations returns the classes of a file and their fields. path determines
-// the language and the name of the class that Kotlin generates for functions
-// and properties outside of classes.
+// declarations returns the classes in a file and their fields. path determines
+// the language, and the name of the class that Kotlin generates for functions
+// and properties outside any class.
 func declarations(path, source string) []*declaredClass {
 	kotlin := strings.HasSuffix(path, ".kt")
 	u := unit{tokens: tokens(source, kotlin)}
@@ -41,8 +41,8 @@ func declarations(path, source string) []*declaredClass {
 	return u.classes
 }
 
-// readPackage finds the package statement: only annotations and comments
-// precede it.
+// readPackage finds the package statement, which only annotations and comments
+// may precede.
 func (u *unit) readPackage() {
 	for i := 0; i < len(u.tokens); {
 		switch t := u.tokens[i]; {
@@ -59,8 +59,8 @@ func (u *unit) readPackage() {
 	}
 }
 
-// path joins the names of a qualified name, which ends with its line at the
-// latest.
+// path joins the parts of a qualified name, which ends at the end of its line
+// at the latest.
 func (u *unit) path(i int) string {
 	var names []string
 	for u.at(i).identifier() {
@@ -73,7 +73,7 @@ func (u *unit) path(i int) string {
 	return strings.Join(names, ".")
 }
 
-// at returns a token; outside the file it returns a token without a kind.
+// at returns a token; outside the file, it returns a token without a kind.
 func (u *unit) at(i int) token {
 	if i < 0 || i >= len(u.tokens) {
 		return token{}
@@ -90,8 +90,7 @@ func (u *unit) skip(i int) int {
 	return i + 1
 }
 
-// closing returns the index of the bracket that closes the brackets opened by a
-// token.
+// closing returns the index of the bracket that closes an opening bracket.
 func (u *unit) closing(i int) int { return max(int(u.partner[i]), i) }
 
 // skipAnnotation returns the index after an annotation that begins at i: its
@@ -122,8 +121,8 @@ func (u *unit) skipAnnotation(i int) int {
 	return i
 }
 
-// declare adds a class with a name inside another; outer is nil outside of
-// classes.
+// declare adds a class with the given name inside another class; outer is nil
+// outside any class.
 func (u *unit) declare(outer *declaredClass, simple string, line int32) *declaredClass {
 	full := u.prefix + simple
 	if outer != nil {
@@ -134,7 +133,8 @@ func (u *unit) declare(outer *declaredClass, simple string, line int32) *declare
 	return c
 }
 
-// add adds a field. If two fields have the same name, the first is kept.
+// add adds a field. If a field with the same name exists, the existing one is
+// kept.
 func (c *declaredClass) add(name string, line int32) {
 	if c != nil {
 		c.fields = append(c.fields, declaredField{name, int(line)})

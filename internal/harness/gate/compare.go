@@ -556,7 +556,7 @@ func (c *contrast) grown() (string, bool) {
 }
 
 // shifted reports whether other places have lost at least half as many objects
-// of the same classes as this place has gained. These are probably the same
+// of the same classes as this place has gained. These are considered the same
 // objects, held by another reference. In an app in use, for example, the queue
 // of a pool holds objects that the pool has not processed yet.
 func (c *contrast) shifted() bool {

@@ -24,20 +24,21 @@ const (
 	defaultName   = "leak-baseline.json"
 	defaultRemote = "origin"
 
-	// maxAddress bounds an address, in bytes.
+	// maxAddress is the maximum length of an address in bytes.
 	maxAddress = 4096
-	// maxQuoted bounds quoted text in a message, in characters.
+	// maxQuoted is the maximum length of quoted text in a message, in
+	// characters.
 	maxQuoted = 100
 )
 
-// Address is where a baseline is kept.
+// Address identifies the place where a baseline is kept.
 type Address struct {
 	scheme string
-	// path is the path of the file; in a git store it is the path on the
+	// path is the path of the file; for a git store, it is the path on the
 	// branch.
 	path           string
 	remote, branch string
-	// words are the program and its arguments.
+	// words lists the program and its arguments.
 	words []string
 	// name is the name of the artifact.
 	name string
@@ -46,7 +47,7 @@ type Address struct {
 // Scheme returns the kind of store: file, git, command or artifact.
 func (a Address) Scheme() string { return a.scheme }
 
-// String returns the address in the form that Parse reads. It contains the
+// String returns the address in the form that Parse reads. It includes the
 // arguments of a program, which may be secret: use Store.String for messages.
 func (a Address) String() string {
 	switch a.scheme {
@@ -83,7 +84,7 @@ func Parse(s string) (Address, error) {
 		return a, nil
 	}
 	if a.scheme == schemeCommand || a.scheme != "" && !slices.Contains(schemes, a.scheme) {
-		// Arguments may be secret, also after a misspelled "command".
+		// Arguments may be secret, even after a misspelled "command".
 		return Address{}, fmt.Errorf("parse baseline store %s: %w", quoted(a.scheme+":..."), err)
 	}
 	return Address{}, fmt.Errorf("parse baseline store %s: %w", quoted(s), err)
@@ -92,7 +93,8 @@ func Parse(s string) (Address, error) {
 // quoted formats a part of an address for a message.
 func quoted(s string) string { return text.Quote(redact(s), maxQuoted) }
 
-// parse returns an address with its scheme even if the rest is invalid.
+// parse returns an address with its scheme even if the text after the scheme is
+// invalid.
 func parse(s string) (Address, error) {
 	scheme, rest, found := strings.Cut(s, ":")
 	if !found || !isScheme(scheme) {
@@ -123,7 +125,7 @@ func parse(s string) (Address, error) {
 
 func unprintable(r rune) bool { return unicode.IsControl(r) || text.Printable(string(r)) != string(r) }
 
-// quotedExample formats an address as a suggestion, without the arguments of a
+// quotedExample formats an address as a suggestion. It omits the arguments of a
 // program.
 func quotedExample(scheme, rest string) string {
 	if scheme == schemeCommand {
@@ -154,7 +156,7 @@ func bare(s string) error {
 var errRepository = errors.New(
 	"a repository URL; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
-// meant are other words that people use for a scheme.
+// meant maps other words that people use for a scheme to the scheme.
 var meant = map[string]string{
 	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand,
 	"program": schemeCommand, "run": schemeCommand,
@@ -186,8 +188,8 @@ func unknown(scheme, rest string) error {
 	return fmt.Errorf("unknown scheme %s; want file, git, command or artifact", quoted(scheme))
 }
 
-// editDistance counts the insertions, deletions, substitutions and swaps of two
-// neighbors that turn a into b (optimal string alignment).
+// editDistance returns the number of insertions, deletions, substitutions and
+// swaps of two neighbors that turn a into b (optimal string alignment).
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b) {
 		return len(a) // too long to resemble any scheme

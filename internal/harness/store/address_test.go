@@ -38,7 +38,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A wrong address is rejected with what to write instead.
+// An invalid address is rejected with a message that says what to write
+// instead.
 func TestParseRejects(t *testing.T) {
 	for s, want := range map[string]string{
 		"":                                "write file:leak-baseline.json",
@@ -113,7 +114,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-// Secrets of an address are in no message.
+// No message contains the secrets of an address.
 func TestParseKeepsSecrets(t *testing.T) {
 	const secret = "hunter2"
 	for _, s := range []string{

@@ -19,13 +19,13 @@ const (
 
 // Artifacts reads the artifacts that earlier workflow runs uploaded.
 type Artifacts interface {
-	// List returns the artifacts with a name that runs on a branch of this
-	// repository uploaded, newest first, at most n. It excludes artifacts of
-	// forks and of other branches.
+	// List returns up to n artifacts with the given name, newest first,
+	// uploaded by runs for the given branch of this repository. It excludes
+	// artifacts of forks and of other branches.
 	List(ctx context.Context, name, branch string, n int) ([]Upload, error)
-	// Download returns the file of an artifact. It returns an error if the file
-	// exceeds limit bytes. An error that is fs.ErrNotExist means that the
-	// artifact is gone or has no such file.
+	// Download returns the file in an artifact. It returns an error if the file
+	// exceeds limit bytes. The error fs.ErrNotExist means that the artifact is
+	// gone or does not contain such a file.
 	Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error)
 }
 
@@ -36,14 +36,14 @@ type Upload struct {
 	Expired bool
 }
 
-// UploadFile is the file below Options.Dir that an update of artifact:NAME
-// writes, for actions/upload-artifact; its last part is the name within the
-// artifact.
+// UploadFile is the path, relative to Options.Dir, of the file that an update
+// of artifact:NAME writes for actions/upload-artifact. Its last part is the
+// name within the artifact.
 const UploadFile = "leak-baseline/" + defaultName
 
-// artifactStore is an artifact of GitHub Actions. Each run uploads an updated
-// version of the earlier artifacts. Concurrent runs upload separate versions,
-// so the newest ones are read together.
+// artifactStore keeps a baseline in artifacts of GitHub Actions. Each run
+// uploads an updated version of the earlier artifacts. Concurrent runs upload
+// separate versions, so the newest ones are read together.
 type artifactStore struct {
 	name string
 	Options
@@ -89,8 +89,8 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 }
 
 // update writes the file to upload. If an earlier step of the job has already
-// written the file, the update is based on that content, which is the newest
-// and not uploaded yet.
+// written the file, the update is based on its content, which is the newest and
+// has not been uploaded yet.
 func (a *artifactStore) update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	uploaded, err := a.load(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {

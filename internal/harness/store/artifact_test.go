@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// uploads are the artifacts of a repository, newest first. An empty content
+// uploads lists the artifacts of a repository, newest first. Empty content
 // stands for an artifact without the file.
 type uploads struct {
 	contents []string

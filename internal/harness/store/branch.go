@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// maxRef bounds a branch, a remote and a path on a branch, in bytes: a loose
-// ref is a file.
+// maxRef is the maximum length in bytes of a branch, a remote and a path on a
+// branch: a loose ref is a file.
 const maxRef = 200
 
 // parseGit reads [REMOTE/]BRANCH#PATH.
@@ -36,8 +36,8 @@ func parseGit(s string) (remote, branch, file string, err error) {
 	return remote, branch, file, checkPath(file)
 }
 
-// checkRemote accepts the usual names of remotes. It rejects a URL, which may
-// hold credentials.
+// checkRemote accepts the usual names of remotes. It rejects URLs, which may
+// contain credentials.
 func checkRemote(name string) error {
 	allowed := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.", r)
@@ -87,8 +87,8 @@ func checkBranch(name string) error {
 	return nil
 }
 
-// checkPath accepts a path below the root of a branch that every system can
-// check out.
+// checkPath accepts a path below the root of a branch if every system can check
+// it out.
 func checkPath(name string) error {
 	fail := func(why string) error {
 		return fmt.Errorf("invalid path %s: %s; write a path on the branch such as %s", quoted(name), why, defaultName)

@@ -8,12 +8,13 @@ import (
 	"fmt"
 )
 
-// Exit codes of the program of command:PROGRAM, in addition to 0.
+// These are exit codes of the program of command:PROGRAM, in addition to 0.
 const (
-	// exitNone is for get: the store works and has no baseline yet.
+	// exitNone is returned by get if the store works but contains no baseline
+	// yet.
 	exitNone = 3
-	// exitChanged is for put: the stored baseline is not the one that
-	// LEAKGATE_BASELINE_SHA256 identifies, and nothing was written.
+	// exitChanged is returned by put if the stored baseline is not the one that
+	// LEAKGATE_BASELINE_SHA256 identifies. Nothing was written.
 	exitChanged = 4
 )
 

@@ -3,7 +3,7 @@
 // GitHub Actions. The store treats a baseline as a text of bounded size.
 //
 // An update is a function of the stored content. If another writer was faster,
-// the function is called again with the newest content, so that no writer's
-// changes are lost. "No baseline yet" is a valid answer of a store; a store
-// that cannot be reached or read is an error.
+// the function is called again with the newest content, so no writer's changes
+// are lost. "No baseline yet" is a valid response of a store; a store that
+// cannot be reached or read is an error.
 package store

@@ -13,7 +13,7 @@ import (
 )
 
 // fileStore is a file. Updates on one host exclude each other by a lock of the
-// operating system that needs no lock file, and is released when the process
+// operating system, which needs no lock file and is released when the process
 // that holds it exits.
 type fileStore struct{ path string }
 
@@ -73,8 +73,8 @@ func updateLocked(ctx context.Context, target string, apply func(old [][]byte) (
 	return replaceFile(target, content)
 }
 
-// resolve follows a symbolic link, so that the target is replaced and not the
-// link.
+// resolve follows a symbolic link, because the target must be replaced and not
+// the link.
 func resolve(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -91,7 +91,7 @@ func resolve(path string) (string, error) {
 	return path, nil
 }
 
-// readFile reads a baseline, or returns an fs.ErrNotExist.
+// readFile reads a baseline. It returns fs.ErrNotExist if there is none.
 func readFile(path string) ([]byte, error) {
 	// Opening a named pipe would block.
 	info, err := os.Stat(path)
@@ -116,18 +116,18 @@ func readFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// replaceFile writes a temporary file and renames it, so that a reader sees
-// either the old content or the new. The caller holds the lock. The temporary
-// name is always the same, so that the next update removes a leftover of a
-// killed process.
+// replaceFile writes a temporary file and renames it, so a reader sees either
+// the old or the new content. The caller must hold the lock. The name of the
+// temporary file is always the same, so the next update removes the file if a
+// process was killed.
 func replaceFile(path string, content []byte) (err error) {
 	whole := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	// Do not truncate the file: it may be a link created by an attacker.
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
-	// A new file gets the permissions of the user's umask; an existing file
-	// keeps its own permissions.
+	// A new file gets the permissions that the user's umask specifies; an
+	// existing file keeps its own.
 	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)
@@ -164,7 +164,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// waitForLock retries until it gets the lock.
+// waitForLock retries until it acquires the lock.
 func waitForLock(ctx context.Context, try func() (taken bool, err error)) error {
 	for {
 		if taken, err := try(); taken || err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Without permission nothing is written, and the error is never mistaken for
-// "none yet".
+// If permission is denied, nothing is written, and the error is never mistaken
+// for "none yet".
 func TestFileDenied(t *testing.T) {
 	dir := t.TempDir()
 	closed := filepath.Join(dir, "closed")
@@ -28,7 +28,7 @@ func TestFileDenied(t *testing.T) {
 	results := make(chan map[string]result)
 	go func() {
 		// Root may access every file; a thread with another file system user
-		// may not (setfsuid(2)). The thread ends with this goroutine.
+		// may not (setfsuid(2)). The thread exits with this goroutine.
 		runtime.LockOSThread()
 		out := map[string]result{}
 		defer func() { results <- out }()

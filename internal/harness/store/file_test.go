@@ -101,7 +101,7 @@ func TestFileUnreadable(t *testing.T) {
 	if got, err := open(t, "file:most", Options{Dir: dir}).Load(t.Context()); err != nil || len(got[0]) != maxContent {
 		t.Errorf("content of the maximum size: %v", err)
 	}
-	// An empty file is returned; the reader of the baseline has to reject it.
+	// An empty file is returned; the reader of the baseline must reject it.
 	put("empty", 0)
 	if got, err := open(t, "file:empty", Options{Dir: dir}).Load(t.Context()); err != nil || len(got) != 1 ||
 		len(got[0]) != 0 {
@@ -123,7 +123,7 @@ func TestFileBehindLink(t *testing.T) {
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A hostile link at the name of the temporary file.
+	// The name of the temporary file is a hostile link.
 	victim := filepath.Join(other, "victim")
 	if err := errors.Join(os.WriteFile(victim, []byte("safe"), 0o600),
 		os.Symlink(victim, filepath.Join(other, ".real.json.new"))); err != nil {
@@ -143,8 +143,7 @@ func TestFileBehindLink(t *testing.T) {
 	}
 }
 
-// Two goroutines, and then two processes, append at the same time: nothing is
-// lost.
+// Two goroutines, and then two processes, append concurrently: nothing is lost.
 func TestFileWriters(t *testing.T) {
 	const each = 50
 	dir := t.TempDir()
@@ -218,8 +217,8 @@ func TestFileKilled(t *testing.T) {
 	}
 }
 
-// While another process holds the lock, an update waits for it, but not longer
-// than its time limit.
+// While another process holds the lock, an update waits for the lock, but not
+// longer than its time limit.
 func TestFileLocked(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockFolder(t.Context(), dir, "base.json")

@@ -14,15 +14,15 @@ import (
 
 // gitStore is a file on a branch of a remote. The branch contains only
 // baselines: its first commit has no parent. All work is done in a scratch
-// repository, so that nothing in the checkout changes: its files, index,
-// branches, objects and depth.
+// repository, so nothing in the checkout changes: neither its files, index,
+// branches and objects nor its depth.
 type gitStore struct {
 	Address
 	Options
 }
 
 // maxRejected is how many pushes in a row may be rejected although the branch
-// has not changed. One or two rejections can be due to a lock that another
+// has not changed. One or two rejections may be due to a lock that another
 // writer holds; more of them indicate a rule of the server.
 const maxRejected = 4
 
@@ -72,15 +72,16 @@ func (g *gitStore) update(ctx context.Context, apply func(old [][]byte) ([]byte,
 	}
 }
 
-// attempt is one push: the commit of the branch that it was based on (empty if
-// there was no branch), the new commit, and the reason if it was rejected.
+// attempt describes one push: the commit of the branch on which it was based
+// (empty if there was no branch), the new commit, and the reason if the push
+// was rejected.
 type attempt struct {
 	base, commit string
 	rejection    error
 }
 
-// attempt tries to update the branch once. If the push is not rejected, the
-// update is done.
+// attempt tries to update the branch once. The update is complete if the push
+// is not rejected.
 func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt,
 	error) {
 	tip, err := s.fetch(ctx)
@@ -107,15 +108,15 @@ func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]
 
 func (s *scratch) ref() string { return "refs/heads/" + s.branch }
 
-// fetch fetches the newest commit of the branch and returns its id, empty if
-// there is no such branch. It does not fetch the history.
+// fetch fetches the newest commit of the branch and returns its id, which is
+// empty if there is no such branch. It does not fetch the history.
 func (s *scratch) fetch(ctx context.Context) (string, error) {
 	const fetched = "refs/leakgate/fetched"
 	_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
 		"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
 	if err != nil {
-		// git has the same exit code for a missing branch and for a remote that
-		// does not respond.
+		// git returns the same exit code for a missing branch and for a remote
+		// that does not respond.
 		exists, lerr := s.exists(ctx)
 		if lerr == nil && !exists {
 			return "", nil
@@ -125,7 +126,7 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }
 
-// sameless returns the error unless it is the same as another one.
+// sameless returns the error, or nil if it is equal to another one.
 func sameless(err, other error) error {
 	if err == nil || err.Error() == other.Error() {
 		return nil
@@ -178,8 +179,8 @@ func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	return [][]byte{content}, nil
 }
 
-// checkFolders rejects a path below something that is not a directory: writing
-// to such a path would remove the file that has the directory's name.
+// checkFolders rejects a path if one of its parents is not a directory: writing
+// to such a path would remove the file with the parent's name.
 func (s *scratch) checkFolders(ctx context.Context, commit string) error {
 	for i, r := range s.path {
 		if r != '/' {
@@ -202,10 +203,11 @@ func (s *scratch) inTheWay(name string) error {
 }
 
 // treeEntry is the entry of a commit at a path: mode, type, id and size in
-// git's notation; zero if there is none.
+// git's notation. It is zero if there is no entry.
 type treeEntry struct{ mode, kind, id, size string }
 
-// regular is false for a directory, a symbolic link and a submodule.
+// regular reports whether the entry is a regular file, and not a directory, a
+// symbolic link or a submodule.
 func (e treeEntry) regular() bool { return e.kind == "blob" && e.mode != "120000" }
 
 func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, error) {
@@ -225,8 +227,9 @@ func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, er
 	return treeEntry{mode: fields[0], kind: fields[1], id: fields[2], size: fields[3]}, nil
 }
 
-// commit makes a commit that differs from its parent only in the file; without
-// a parent, the commit contains only the file. It returns the id.
+// commit creates a commit that differs from its parent only in the file;
+// without a parent, the commit contains only the file. It returns the id of the
+// commit.
 func (s *scratch) commit(ctx context.Context, parent string, content []byte) (string, error) {
 	// A push to the branch needs no pipeline; GitLab and others skip the
 	// pipeline because of this message.
@@ -249,9 +252,9 @@ func (s *scratch) commit(ctx context.Context, parent string, content []byte) (st
 
 // push moves the branch to a commit if the branch is still at the expected
 // commit, or still missing. The server checks this lease atomically with the
-// change. The scratch repository has no hooks, and --no-verify makes that
-// explicit: a pre-push hook of the checkout concerns its source, which is not
-// pushed, and could block a CI job.
+// change. The scratch repository has no hooks, and --no-verify makes this
+// explicit: a pre-push hook of the checkout is meant for its source, which is
+// not pushed, and could block a CI job.
 func (s *scratch) push(ctx context.Context, expected, commit string) error {
 	_, err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected,
 		s.remote, commit+":"+s.ref())

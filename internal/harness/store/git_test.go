@@ -37,7 +37,7 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 		return strings.HasPrefix(v, "GIT_") || strings.HasPrefix(strings.ToLower(v), "http_proxy=")
 	}), "HOME="+root, "XDG_CONFIG_HOME="+root, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+root, "LC_ALL=C",
 		"no_proxy=*")
-	// The directory in which scratch repositories are created.
+	// This is the directory in which scratch repositories are created.
 	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func (w *world) write(path, content string, mode os.FileMode) {
 	}
 }
 
-// clone makes a checkout with work in progress: a staged file, a changed file,
-// a new file and two branches.
+// clone creates a checkout with work in progress: a staged file, a changed
+// file, a new file and two branches.
 func (w *world) clone(name string, args ...string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.root, name)
@@ -91,8 +91,8 @@ func (w *world) open(dir, address string) *Store {
 	return open(w.t, address, Options{Dir: dir, Env: w.env, Limit: time.Minute})
 }
 
-// snapshot is every file below a directory: name, mode, time of change and
-// content.
+// snapshot describes every file below a directory by name, mode, modification
+// time and content.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -121,7 +121,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// clean fails if a scratch repository or a lock is left.
+// clean fails if a scratch repository or a lock remains.
 func (w *world) clean() {
 	w.t.Helper()
 	if got := names(w.t, filepath.Join(w.root, "tmp")); len(got) > 0 {
@@ -135,7 +135,7 @@ func (w *world) clean() {
 	})
 }
 
-// A branch is created, changed and read without any change in the checkout,
+// Creating, changing and reading a branch changes nothing in the checkout,
 // including git's own files.
 func TestGit(t *testing.T) {
 	for name, args := range map[string][]string{"sha1": nil, "sha256": {"--object-format=sha256"}} {
@@ -238,8 +238,8 @@ func TestGitOtherFiles(t *testing.T) {
 	w.clean()
 }
 
-// Two writers with a clone each append concurrently to the same file: nothing
-// is lost.
+// Two writers, each with its own clone, append concurrently to the same file:
+// nothing is lost.
 func TestGitWriters(t *testing.T) {
 	each := 12
 	if recorded.Long() {
@@ -267,7 +267,8 @@ func TestGitWriters(t *testing.T) {
 	w.clean()
 }
 
-// Only the newest commit of the branch is fetched, however long its history.
+// Only the newest commit of the branch is fetched, however long the history of
+// the branch is.
 func TestGitDepth(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -350,7 +351,7 @@ func TestGitUnreachable(t *testing.T) {
 	w.clean()
 }
 
-// The remote is found like in the checkout: by a relative path, from a
+// The remote is found as in the checkout: by a relative path, from a
 // subdirectory, and with settings that apply only to this checkout, such as
 // those with the token of a CI job.
 func TestGitConfiguration(t *testing.T) {
@@ -379,7 +380,7 @@ func TestGitConfiguration(t *testing.T) {
 	if got := w.git(w.remote, "log", "-1", "--format=%an <%ae>", "leaks"); got != "Kim x <kim@example.org>" {
 		t.Errorf("by %s", got)
 	}
-	// The variables that a hook of another repository would set.
+	// These are the variables that a hook of another repository would set.
 	other := w.clone("other")
 	w.env = append(w.env, "GIT_DIR="+filepath.Join(other, ".git"), "GIT_INDEX_FILE="+filepath.Join(other, "index"),
 		"GIT_WORK_TREE="+other)
@@ -393,8 +394,8 @@ func TestGitConfiguration(t *testing.T) {
 	}
 }
 
-// No hook of the user runs: neither those of the checkout nor those of the
-// user's settings.
+// No hook of the user is run, neither from the checkout nor from the user's
+// settings.
 func TestGitHooks(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -423,7 +424,7 @@ func TestGitHooks(t *testing.T) {
 	}
 }
 
-// If a rule of the server rejects the update, the error has the server's
+// If a rule of the server rejects the update, the error contains the server's
 // message, without terminal control sequences.
 func TestGitRejected(t *testing.T) {
 	w := newWorld(t)
@@ -441,8 +442,8 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrapPush puts a git into the PATH that runs a script for the first push; in
-// the script GIT is the real git.
+// wrapPush adds a git to the PATH that runs a script for the first push; in the
+// script, GIT is the real git.
 func (w *world) wrapPush(script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
@@ -455,8 +456,8 @@ func (w *world) wrapPush(script string) {
 	w.t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A push that succeeds although its response is lost is not repeated; a push
-// that does not reach the remote is repeated.
+// A push is not repeated if it succeeded and only its response was lost. A push
+// that did not reach the remote is repeated.
 func TestGitResponseLost(t *testing.T) {
 	for name, script := range map[string]string{
 		"push arrives, reply is lost": "GIT \"$@\" >/dev/null 2>&1; exit 128", "push is lost": "exit 128",
@@ -481,8 +482,8 @@ func TestGitResponseLost(t *testing.T) {
 	}
 }
 
-// An update that is canceled at any time leaves either the old baseline or the
-// new one, and no other files.
+// If an update is canceled at any time, either the old or the new baseline
+// remains, and no other files.
 func TestGitCanceled(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lockFolder locks the directory itself (flock(2) takes any open file), so that
-// no lock file remains.
+// lockFolder locks the directory itself, because flock(2) accepts any open
+// file. No lock file remains.
 func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err error) {
 	f, err := os.Open(dir)
 	if err != nil {

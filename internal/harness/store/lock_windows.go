@@ -12,8 +12,8 @@ const (
 	errorSharingViolation = syscall.Errno(32)
 )
 
-// lockFolder opens a file that no other process may open and that Windows
-// deletes when it is closed, even if the process is killed.
+// lockFolder opens a file that no other process can open at the same time and
+// that Windows deletes when it is closed, even if the process is killed.
 func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err error) {
 	name, err := syscall.UTF16PtrFromString(filepath.Join(dir, "."+base+".lock"))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 const (
 	// grace is the real time within which a program must exit after SIGTERM.
 	grace = 2 * time.Second
-	// maxMessages bounds how many bytes of the standard error are kept.
+	// maxMessages is the maximum number of bytes of the standard error that are
+	// kept.
 	maxMessages = 16 << 10
 )
 
@@ -26,11 +27,11 @@ type program struct {
 	env  []string
 	// input is written to the program's standard input.
 	input []byte
-	// most bounds the program's output, in bytes.
+	// most is the maximum size of the program's output in bytes.
 	most int
 }
 
-// exitError is a program that ended with a nonzero exit code.
+// exitError describes a program that exited with a nonzero exit code.
 type exitError struct {
 	program string
 	code    int
@@ -47,9 +48,9 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("%s ended with exit code %d: %s", e.program, e.code, e.messages)
 }
 
-// run returns the output of the program. The program has no terminal, so that
-// it cannot prompt. If the context ends or the output is too large, it is
-// killed with all its child processes.
+// run returns the output of the program. The program has no terminal, so it
+// cannot prompt. If the context is done or the output is too large, the program
+// is killed together with all its child processes.
 func (p program) run(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,8 +73,8 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		// The program has succeeded; a child process that is still running,
-		// such as a cache of credentials, keeps a pipe open.
+		// The program has succeeded, but a child process that is still running,
+		// such as a credential cache, keeps a pipe open.
 		return out.Bytes(), nil
 	case errors.As(err, &exit):
 		return nil,
@@ -82,7 +83,7 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: %w", name, err)
 }
 
-// after returns what a program printed before it was killed.
+// after returns the output that a program printed before it was killed.
 func after(messages string) string {
 	if messages = said(messages); messages == "" {
 		return ""
@@ -90,7 +91,7 @@ func after(messages string) string {
 	return " (it said: " + messages + ")"
 }
 
-// capped keeps the first bytes of an output and discards the rest, so that the
+// capped keeps the first bytes of an output and discards the rest, so the
 // writer never blocks.
 type capped struct {
 	kept       bytes.Buffer

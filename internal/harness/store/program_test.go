@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// children are the child programs by their arguments; for a command: store the
-// last argument is the command.
+// children maps arguments to child programs; for a command: store, the last
+// argument is the command.
 var children = map[string]func(args []string) int{
 	"append": appendChild,
 	"base":   baseChild,
@@ -88,7 +88,7 @@ func appending(n int) func(old [][]byte) ([]byte, error) {
 	}
 }
 
-// numbers are the sorted numbers of a store.
+// numbers returns the sorted numbers in a store.
 func numbers(t *testing.T, s *Store) []int {
 	t.Helper()
 	contents, err := s.Load(t.Context())
@@ -143,8 +143,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// Every branch that is accepted is valid for git, and branches that git accepts
-// are rejected only for a reason.
+// Every accepted branch is valid for git, and a branch that git accepts is
+// rejected only for a documented reason.
 func TestBranchesAgreeWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(t, "git is needed to check branch names: %v", err)
@@ -174,7 +174,7 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 	}
 }
 
-// The words are those that a shell produces, if the shell accepts the text
+// The words are the same as those of a shell, if the shell accepts the text
 // unchanged.
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
@@ -248,7 +248,7 @@ func baseChild(args []string) int {
 	}
 	fresh, _ := io.ReadAll(os.Stdin)
 	if mode == "compares" {
-		// The directory serves as the lock between compare and write.
+		// The directory serves as the lock between comparing and writing.
 		for os.Mkdir(file+".lock", 0o700) != nil {
 			time.Sleep(time.Millisecond)
 		}
@@ -330,7 +330,7 @@ func TestCommandFails(t *testing.T) {
 	}
 }
 
-// With a program that compares, no update of concurrent writers is lost.
+// If the program compares, no update of concurrent writers is lost.
 func TestCommandCompares(t *testing.T) {
 	s, _ := base(t, "compares", time.Minute)
 	both(t, func(writer int) error {

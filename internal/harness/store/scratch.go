@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// scratch is an empty bare repository with the remotes and credentials of a
-// checkout, for one Load or Update.
+// scratch is an empty bare repository for one Load or Update, with the remotes
+// and credentials of a checkout.
 type scratch struct {
 	remote, branch, path string
 	dir                  string
-	// top is the directory that relative URLs of remotes refer to.
+	// top is the directory to which relative URLs of remotes refer.
 	top string
 	env []string
-	// committer is NAME <EMAIL>.
+	// committer has the form NAME <EMAIL>.
 	committer string
 }
 
-// local are the variables by which git finds a repository (`git rev-parse
-// --local-env-vars`), set if leakgate runs in a hook; trace are the variables
-// that make git print what it sends; the other variables would open a window
-// for a password.
+// local lists the variables with which git finds a repository (`git rev-parse
+// --local-env-vars`); they are set if leakgate runs in a hook. trace lists the
+// variables that make git print what it sends. The remaining variables would
+// open a window for a password.
 var (
 	local = []string{
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
@@ -41,7 +41,7 @@ var (
 	configs = regexp.MustCompile(`^GIT_CONFIG\w*=`)
 )
 
-// newScratch makes the scratch repository of a store.
+// newScratch creates the scratch repository of a store.
 func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 	env := slices.DeleteFunc(slices.Clone(g.Env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -89,7 +89,7 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 // until the system cleans up temporary files.
 func (s *scratch) remove() { _ = os.RemoveAll(s.dir) }
 
-// initialize writes an empty bare repository (gitrepository-layout(5)). `git
+// initialize creates an empty bare repository (gitrepository-layout(5)). `git
 // init` would copy the user's template, including hooks. Nothing in it has to
 // survive a crash, so git need not sync to disk.
 func initialize(dir, format string) error {
@@ -107,8 +107,8 @@ func initialize(dir, format string) error {
 	return errors.Join(errs...)
 }
 
-// settings is the configuration of git: KEY<newline>VALUE, or only KEY for a
-// setting that is true.
+// settings is the configuration of git. Each entry is KEY<newline>VALUE, or
+// only KEY for a setting that is true.
 type settings []string
 
 func parseSettings(list string) settings {
@@ -128,10 +128,11 @@ func (s settings) last(key string) (string, bool) {
 // env passes the configuration of the checkout to the scratch repository. It
 // includes the settings for reaching remotes, but not those for files, hooks,
 // branches and objects of the checkout. It uses the environment, because the
-// settings may contain tokens, which a command line or a file would expose. The
-// user's and the system's configuration are replaced by an empty file: the
-// passed settings include them, together with the parts that apply only to this
-// checkout (includeIf), as actions/checkout uses for its token.
+// settings may contain tokens, which would be visible on a command line or in a
+// file. The configuration files of the user and the system are replaced with an
+// empty file: their settings are already among those passed, including the
+// parts that apply only to this checkout (includeIf), which actions/checkout
+// uses for its token.
 func (s settings) env(dir string) []string {
 	empty := filepath.Join(dir, "no-config")
 	out := []string{
@@ -155,7 +156,7 @@ func (s settings) env(dir string) []string {
 
 // transport reports whether a configuration key may affect how a remote is
 // reached. git and its helpers have many such keys, so the list contains the
-// keys that have no effect on that.
+// keys that do not affect it.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]
@@ -180,7 +181,7 @@ func transport(key string) bool {
 }
 
 // committer returns the committer in git's configuration. If there is none, as
-// in a CI job, it returns leakgate itself.
+// in a CI job, it returns leakgate itself as the committer.
 func committer(s settings, env []string) string {
 	pick := func(instead string, values ...string) string {
 		for _, v := range values {
@@ -205,7 +206,7 @@ func committer(s settings, env []string) string {
 
 var version = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
 
-// checkVersion rejects a git that does not support the variables that
+// checkVersion rejects versions of git that do not support the variables that
 // settings.env sets.
 func (s *scratch) checkVersion(ctx context.Context) error {
 	const major, minor = 2, 32
@@ -226,7 +227,7 @@ func (s *scratch) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// line returns the output of git without the line end.
+// line returns the output of git without its line ending.
 func (s *scratch) line(ctx context.Context, input []byte, args ...string) (string, error) {
 	out, err := s.git(ctx, input, args...)
 	return strings.TrimSpace(string(out)), err

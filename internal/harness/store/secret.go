@@ -7,12 +7,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSaid bounds how many characters of a program's output are quoted.
+// maxSaid is the maximum number of characters that are quoted from a program's
+// output.
 const maxSaid = 400
 
 var (
-	// userInfo is greedy: a password may contain a slash or another "@", and
-	// hiding too much does no harm.
+	// userInfo is greedy, because a password may contain a slash or another "@"
+	// and hiding too much does no harm.
 	userInfo = regexp.MustCompile(`://[^\s'"]*@`)
 	query    = regexp.MustCompile(`(://[^\s'"?]*)\?[^\s'"]*`)
 	// authorization matches a header as git prints it when it traces what it
@@ -20,7 +21,7 @@ var (
 	authorization = regexp.MustCompile(`(?i)(authorization\s*:\s*)[^\r\n'"]*`)
 )
 
-// redact removes user, password and query from the URLs in a text, and
+// redact removes user names, passwords and queries from the URLs in a text, and
 // credentials from headers.
 func redact(s string) string {
 	s = userInfo.ReplaceAllString(s, "://***@")

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// hanging is a program that writes the ids of itself and of a child process
-// that ignores SIGTERM, and waits.
+// hanging is a program that writes its own process ID and that of a child
+// process that ignores SIGTERM, and then waits.
 const hanging = "#!/bin/sh\nsh -c 'trap \"\" TERM; echo $$ >>\"$PIDS\"; echo ready >>\"$PIDS\"; while :; do sleep 1; " +
 	"done' &\necho $$ >>\"$PIDS\"\nwait\nsleep 1000\n"
 
 // gone fails if a process listed in a file still exists, and returns the number
-// of processes in the file.
+// of processes listed.
 func gone(t *testing.T, pids string) {
 	t.Helper()
 	content, err := os.ReadFile(pids)
@@ -48,7 +48,7 @@ func gone(t *testing.T, pids string) {
 	}
 }
 
-// whenReady calls f once all programs are running.
+// whenReady calls f as soon as all programs are running.
 func whenReady(pids string, f func()) {
 	for range 2000 {
 		if content, _ := os.ReadFile(pids); strings.Count(string(content), "\n") >= 3 {
@@ -59,7 +59,7 @@ func whenReady(pids string, f func()) {
 	f()
 }
 
-// A hanging program is ended when the caller cancels, together with its child
+// If the caller cancels, a hanging program is ended together with its child
 // processes.
 func TestCommandHangs(t *testing.T) {
 	dir := t.TempDir()
@@ -76,7 +76,8 @@ func TestCommandHangs(t *testing.T) {
 	gone(t, pids)
 }
 
-// An operation on a remote that never responds fails after the limit.
+// An operation on a remote that never responds fails when its time limit has
+// passed.
 func TestGitHangs(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -95,7 +96,7 @@ func TestGitHangs(t *testing.T) {
 	w.clean()
 }
 
-// The limit of a store ends a program.
+// A program is ended when the time limit of the store has passed.
 func TestCommandLimit(t *testing.T) {
 	s := open(t, "command:sh -c 'exec sleep 1000'", Options{Limit: 50 * time.Millisecond})
 	if _, err := s.Load(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
@@ -104,8 +105,8 @@ func TestCommandLimit(t *testing.T) {
 	}
 }
 
-// A program counts as done even if a child process that outlives it keeps its
-// output open.
+// A program counts as finished even if a child process outlives it and keeps
+// its output open.
 func TestCommandLeavesDaemon(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "base"), []byte("#!/bin/sh\nsleep 30 &\necho $! >daemon\nprintf kept\n"),

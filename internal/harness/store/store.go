@@ -16,18 +16,19 @@ import (
 var ErrNone = errors.New("no baseline yet")
 
 const (
-	// maxContent bounds the size of a baseline, in bytes. A typical baseline
+	// maxContent is the maximum size of a baseline in bytes. A typical baseline
 	// has some hundred kB.
 	maxContent = 16 << 20
 	// defaultLimit is the time limit of one Load or Update.
 	defaultLimit = 2 * time.Minute
-	// firstPause and maxPause bound the wait before an update is retried.
+	// firstPause and maxPause are the first and the longest wait before an
+	// update is retried.
 	firstPause, maxPause = 25 * time.Millisecond, 3 * time.Second
 )
 
-// Options is the environment of a store.
+// Options describes the environment of a store.
 type Options struct {
-	// Dir is the directory that a file path is relative to, the checkout whose
+	// Dir is the directory to which a file path is relative, the checkout whose
 	// remote is used, the directory in which a program runs, and the directory
 	// in which the upload of an artifact is prepared. An empty Dir means the
 	// current directory.
@@ -35,23 +36,23 @@ type Options struct {
 	// Env is the environment of programs, as NAME=VALUE; nil means the
 	// environment of this process.
 	Env []string
-	// Artifacts reads earlier artifacts; only artifact:NAME needs it.
+	// Artifacts reads earlier artifacts; it is needed only for artifact:NAME.
 	Artifacts Artifacts
-	// Branch is the base branch: only artifacts of its runs are used, and
-	// programs get it in a variable.
+	// Branch is the base branch: only artifacts of its runs are used, and it is
+	// passed to programs in a variable.
 	Branch string
-	// Check rejects content that is not a baseline, so that the right one of
-	// several artifacts is used. If it is nil, nothing is rejected.
+	// Check rejects content that is not a baseline, which determines the right
+	// one of several artifacts. If Check is nil, nothing is rejected.
 	Check func([]byte) error
-	// Say is called with a line about slow or skipped work; it may be nil.
+	// Say is called with a line about slow or skipped work. It may be nil.
 	Say func(string)
 	// Limit is the time limit of one Load or Update; 0 means 2 minutes.
 	Limit time.Duration
 }
 
 // backend is one way of keeping a baseline. update calls apply with the stored
-// contents, newest first, until its result is written or is nil. The contents
-// are empty if there is no baseline.
+// contents, newest first, until the result of apply is written or is nil. The
+// contents are empty if there is no baseline.
 type backend interface {
 	load(ctx context.Context) ([][]byte, error)
 	update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error
@@ -124,9 +125,9 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 }
 
 // Update replaces the baseline with the result of apply for the current
-// contents. The contents are sorted newest first, and are empty if there is no
+// contents. These are sorted newest first, and are empty if there is no
 // baseline yet. If another writer is faster, apply is called again with the
-// content written by that writer. An attempt whose confirmation is lost may
+// content that this writer stored. An attempt whose confirmation is lost may
 // also be repeated, so apply must recognize its own earlier additions. Nothing
 // is written if apply returns nil or the newest content. An error of apply ends
 // the update.
@@ -146,8 +147,8 @@ func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, er
 	return nil
 }
 
-// limited returns a context that ends after the limit, with limitError as its
-// cause.
+// limited returns a context that is canceled when the time limit has passed,
+// with limitError as its cause.
 func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.limit, limitError(s.limit))
 }
@@ -165,8 +166,8 @@ func (e limitError) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
-// explained adds to an error that it occurred because the time limit was
-// exceeded or the caller canceled the work.
+// explained adds to an error that the time limit was exceeded or that the
+// caller canceled the work.
 func explained(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -183,9 +184,9 @@ func checkSize(n int64) error {
 	return nil
 }
 
-// pause waits before a retry, longer after more attempts and with random
-// jitter, so that writers that collided once do not collide again. If the
-// context ends, it returns the cause.
+// pause waits before a retry. The wait is longer after more attempts and has
+// random jitter, so that writers that collided once do not collide again. If
+// the context is done, pause returns the cause.
 func pause(ctx context.Context, try int) error {
 	most := min(firstPause<<min(try, 10), maxPause)
 	timer := time.NewTimer(most/4 + rand.N(most))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// special are the characters that have a meaning for a shell but not here.
+// special lists the characters that have a meaning for a shell but not here.
 const special = "|&;<>$`*?"
 
 // splitWords splits a command into words at blanks. Single or double quotes
@@ -53,7 +53,7 @@ func splitWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// joinWords formats words so that splitWords returns the same words.
+// joinWords formats words in such a way that splitWords returns the same words.
 func joinWords(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
