@@ -10,8 +10,8 @@ type AmHelp struct {
 	Bitmaps Answer `json:"bitmaps"`
 	// Native is -n: the native heap.
 	Native Answer `json:"native"`
-	// MallocInfo is -m. Releases that support it do not always list it, so the
-	// value is never No.
+	// MallocInfo is -m. Releases that support the option do not always list it,
+	// so the value is never No.
 	MallocInfo Answer `json:"malloc_info"`
 	// User is --user.
 	User Answer `json:"user"`
@@ -77,8 +77,8 @@ func isDumpheap(line string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == ':')
 }
 
-// options finds "[-g]", "[-b <format>]" and "-g: force GC". A word at the end
-// of a truncated text does not count: "[-" is not an option.
+// options finds "[-g]", "[-b <format>]" and "-g: force GC". The last word of a
+// truncated text does not count: "[-" is not an option.
 func options(line string, listed map[string]bool) {
 	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '[' || r == ']' }) {
 		if w = strings.TrimSuffix(w, ":"); strings.HasPrefix(w, "-") && len(w) > 1 && len(w) < 16 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AppFilter reduces a device-wide text to what is about one app.
+// AppFilter reduces a device-wide text to the lines that are about one app.
 type AppFilter struct {
 	Package string
 	// Lifetimes are the known lifetimes of the app's processes.
@@ -19,20 +19,21 @@ type AppFilter struct {
 type Lifetime struct {
 	PID  int64
 	Name string
-	// From and To bound the time in which the process had the pid, on the
-	// device's wall clock; zero is unknown. Another app may have had the same
-	// pid before From, or may have it after To.
+	// From and To limit the time during which the process had the pid, on the
+	// device's wall clock; a zero time is unknown. Before From and after To,
+	// the pid may belong to another app.
 	From, To time.Time
 }
 
-// Part is the part of a text that is about an app.
+// Part is the part of a text that is about one app.
 type Part struct {
 	Text []byte
-	// Kept is how many of the All lines of the text are in the part.
+	// Kept is the number of lines in the part; All is the number of lines in
+	// the whole text.
 	Kept, All int
 }
 
-// String returns how much of the text was kept.
+// String describes how much of the text was kept.
 func (p Part) String() string { return fmt.Sprintf("%d of %d lines kept", p.Kept, p.All) }
 
 // systemTags are the tags under which the system logs events of an app, in
@@ -48,12 +49,12 @@ func systemTag(tag string) bool {
 	return systemTags[tag] || strings.HasPrefix(tag, "am_") || strings.HasPrefix(tag, "wm_")
 }
 
-// Logcat reduces a log in the format threadtime to what is about an app. It
-// keeps the lines of the app's processes (the log daemon, not the process, sets
-// the pid in the line). It also keeps the system's lines under one of its tags
-// that name the app or the pid of one of its processes, with the other lines of
-// the same report. now is the device's wall clock, which supplies the year that
-// is missing in the lines; zero is unknown.
+// Logcat reduces a log in the format threadtime to the entries about an app. It
+// keeps the lines of the app's processes (the pid in a line is set by the log
+// daemon, not by the process). It also keeps the system's lines that have one
+// of the tags above and name the app or the pid of one of its processes, with
+// the other lines of the same report. now is the device's wall clock, which
+// supplies the year that is missing in the lines; a zero time is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {
@@ -71,8 +72,8 @@ func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	return out
 }
 
-// logFilter decides line by line; a later line may change an earlier decision,
-// which is stored in lines.
+// logFilter decides about one line after another. A later line may change an
+// earlier decision, which is therefore stored in lines.
 type logFilter struct {
 	app   AppFilter
 	now   time.Time
@@ -82,12 +83,13 @@ type logFilter struct {
 	// anr is the thread that is reporting an ANR of the app.
 	anr *logEntry
 	// fatal is the FATAL EXCEPTION entry whose process is not yet known;
-	// fatalAt is its index in lines. crashing contains the pids of the app that
+	// fatalAt is its index in lines. crashing holds the pids of the app that
 	// are known only from a crash.
 	fatal    *logEntry
 	fatalAt  int
 	crashing map[int64]bool
-	// tomb holds the tombstones in progress, by the pid of the writer.
+	// tomb holds the tombstones that are still being written, by the pid of the
+	// writer.
 	tomb map[int64]*tombstone
 }
 
@@ -134,8 +136,8 @@ func (f *logFilter) own(e logEntry) bool {
 	return f.life(e.pid, "", e.time)
 }
 
-// life reports whether a pid belonged to a process of the app at a time. Unless
-// name is empty, the process must also have that name.
+// life reports whether a pid belonged to a process of the app at the given
+// time. Unless name is empty, the process must also have that name.
 func (f *logFilter) life(pid int64, name, stamp string) bool {
 	for _, l := range f.app.Lifetimes {
 		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
@@ -145,8 +147,8 @@ func (f *logFilter) life(pid int64, name, stamp string) bool {
 	return false
 }
 
-// within reports whether a time of the log is in the lifetime of an life. An
-// invalid time counts as inside.
+// within reports whether a time in the log is within a life. An invalid time
+// counts as within.
 func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if f.now.IsZero() {
 		return true
@@ -192,7 +194,8 @@ func (f *logFilter) about(e logEntry, msg string) bool {
 	return ok && f.life(pid, "", e.time)
 }
 
-// report tracks reports of several lines, only one of which names the process.
+// report tracks reports that consist of several lines, only one of which names
+// the process.
 func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	switch e.tag {
 	case "AndroidRuntime":
@@ -205,9 +208,9 @@ func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	return false
 }
 
-// crash keeps the block FATAL EXCEPTION of a process that was never seen alive.
-// The process itself prints the block, so the pid in it must be the pid of the
-// line.
+// crash keeps the FATAL EXCEPTION block of a process that was never seen alive.
+// The process itself prints the block, so the pid in the block must be the pid
+// of the line.
 func (f *logFilter) crash(e logEntry, msg string, at int) bool {
 	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") {
 		f.fatal, f.fatalAt = &e, at
@@ -252,7 +255,7 @@ func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 }
 
 // anrWords are the beginnings of the lines below "ANR in NAME" that are about
-// the app. The load of all processes follows them
+// the app. They are followed by the load of all processes
 // (ProcessErrorStateRecord.java, appNotResponding).
 var anrWords = []string{"PID: ", "Reason: ", "Parent: ", "ErrorId: ", "Frozen: ", "Load: "}
 
@@ -276,8 +279,8 @@ func (f *logFilter) notResponding(e logEntry, msg string) bool {
 	return false
 }
 
-// named reports whether a text names the app: its package as a whole name, and
-// not as the prefix of another package.
+// named reports whether a text names the app, that is, contains its package as
+// a whole name and not as the prefix of another package.
 func (a AppFilter) named(text string) bool {
 	return a.Package != "" && names(text, a.Package)
 }
@@ -299,12 +302,13 @@ func names(text, pkg string) bool {
 	}
 }
 
-// ofName reports whether a byte may be in the name of a package.
+// ofName reports whether a byte can occur in the name of a package.
 func ofName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// filterLines keeps the lines for which keep returns a text.
+// filterLines keeps the lines for which keep returns a text, in the form that
+// keep returns.
 func filterLines(text []byte, keep func(line string) (string, bool)) Part {
 	var out Part
 	var b bytes.Buffer
@@ -347,8 +351,8 @@ func (a AppFilter) Gfxinfo(text []byte) Part {
 	})
 }
 
-// GPU reduces dumpsys gpu --gpumem to the sums of each GPU and the memory of an
-// app's processes.
+// GPU reduces dumpsys gpu --gpumem to the totals of each GPU and the memory of
+// an app's processes.
 func (a AppFilter) GPU(text []byte) Part {
 	return filterLines(text, func(line string) (string, bool) {
 		trimmed := strings.TrimSpace(line)
@@ -377,14 +381,14 @@ func (a AppFilter) has(pid int64) bool {
 const (
 	// OtherApp replaces a layer that names another app.
 	OtherApp = "(another app)"
-	// HiddenTitle replaces a layer whose name may be a title that a person has
-	// written.
+	// HiddenTitle replaces a layer whose name may be a title that was written
+	// by a person.
 	HiddenTitle = "(title hidden)"
 )
 
 // SurfaceFlinger reduces dumpsys SurfaceFlinger to the lists of buffers, in
-// which the names of other apps' layers are replaced, and to other lines that
-// name the app.
+// which the names of other apps' layers are replaced, and to the other lines
+// that name the app.
 func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	allocated, imported := false, false
 	return filterLines(text, func(line string) (string, bool) {
@@ -413,8 +417,8 @@ func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	})
 }
 
-// requestor replaces the last cell of a row of allocated buffers, which Android
-// 8 and later have (see bufferOf); the name may contain anything.
+// requestor replaces the last cell in a row of allocated buffers, which exists
+// in Android 8 and later (see bufferOf); the name may contain anything.
 func (a AppFilter) requestor(line string) string {
 	cells := 6
 	if i := strings.IndexAny(line, ":|"); i >= 0 && line[i] == '|' {
@@ -428,7 +432,8 @@ func (a AppFilter) requestor(line string) string {
 	return strings.Join(row, "|")
 }
 
-// imported replaces the name of an imported buffer, before its id.
+// imported replaces the name of an imported buffer, which precedes the buffer's
+// id.
 func (a AppFilter) imported(line string) (string, bool) {
 	i, at := strings.LastIndex(line, ", id:"), strings.Index(line, "+ name:")+len("+ name:")
 	if i < at {
@@ -445,7 +450,7 @@ var (
 	packageName = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+`)
 )
 
-// layer returns the name of a layer as it is kept.
+// layer returns the name of a layer, replaced if necessary.
 func (a AppFilter) layer(name string) string {
 	switch {
 	case a.named(name), name == "":

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// shopAt is com.shop with a process that has run since 14:00 and one that ended
-// at 13:00, and the device's clock.
+// shopAt is com.shop at the time of the device's clock, with a process that has
+// run since 14:00 and a process that ended at 13:00.
 func shopAt() (AppFilter, time.Time) {
 	at := func(clock string) time.Time {
 		t, _ := time.Parse(time.DateTime, "2026-03-01 "+clock)
@@ -111,8 +111,8 @@ func TestFilterLogcat(t *testing.T) {
 		}
 	}
 	app, now := shopAt()
-	// The line names the app, though its process is not the one that it claims:
-	// every line that names the app may be kept.
+	// The line names the app, although the process that wrote it is not the one
+	// that it claims to be: every line that names the app may be kept.
 	named := "03-01 14:10:09.000  8890  8890 E AndroidRuntime: Process: com.shop, PID: 4321\n"
 	got := app.Logcat([]byte(text.String()), now)
 	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 ||
@@ -122,8 +122,8 @@ func TestFilterLogcat(t *testing.T) {
 	if strings.Contains(string(got.Text), "SECRET") || strings.Contains(string(got.Text), "alice") {
 		t.Error("another app's secret is kept")
 	}
-	// Without the device's clock only the pid decides, and without an life only
-	// the name.
+	// Without the device's clock, only the pid decides; without a life, only
+	// the name does.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock: %v", got)
 	}
@@ -142,7 +142,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
-// In January, a log of December is from the previous year.
+// In January, log entries of December are from the previous year.
 func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	at := func(text string) time.Time { t, _ := time.Parse(time.DateTime, text); return t }
 	app := AppFilter{
@@ -156,8 +156,8 @@ func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	}
 }
 
-// The kept part of a log has the same information about the app's end as the
-// whole log.
+// The kept part of a log contains the same information about the end of the app
+// as the whole log.
 func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(logLines) {
@@ -176,7 +176,7 @@ func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 			t.Errorf("pid %d: %+v, %v\n%+v, %v", pid, whole.LogEnd, err, part.LogEnd, perr)
 		}
 		for kind, m := range whole.Mentions {
-			// A line of the previous process with this pid is not kept.
+			// A line of the earlier process with this pid is not kept.
 			if n := part.Mentions[kind].Count; n != m.Count && kind != LogDied {
 				t.Errorf("pid %d: %d lines of %s, want %d", pid, n, kind, m.Count)
 			}
@@ -253,7 +253,7 @@ Total imported by gralloc: 30.00KiB
 	}
 }
 
-// The filters lose no numbers from recorded texts of real devices.
+// The filters do not lose any numbers from recorded texts of real devices.
 func TestFiltersKeepRecordedNumbers(t *testing.T) {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	whole, err := ParseSurfaceFlinger(text)

@@ -7,7 +7,7 @@ import (
 )
 
 // columnKind is a column of the meminfo table. The columns from heapSize on
-// describe the allocator, and are printed in three rows only.
+// describe the allocator, and are printed in only three rows.
 type columnKind uint8
 
 const (
@@ -50,8 +50,8 @@ func (r *Row) cell(k columnKind) *known.Int {
 	}[k]
 }
 
-// columns is the header of a table. Columns and their order differ between
-// releases and options, so only the header identifies a cell.
+// columns is the header of a table. The columns and their order differ between
+// releases and options, so only the header determines the column of a cell.
 type columns struct {
 	kinds []columnKind
 	edges []int // where each column ends: cells are right-aligned
@@ -61,8 +61,8 @@ type columns struct {
 
 const maxColumns = 32 // Android prints 11 at most
 
-// columnsOf parses the two header lines by the dashes under them; it returns
-// nil if they are not the header of a memory table.
+// columnsOf parses the two header lines, using the dashes under them; it
+// returns nil if they are not the header of a memory table.
 func columnsOf(upper, lower, dashes string) *columns {
 	edges := rightEdges(dashes)
 	if len(edges) < 3 || len(edges) > maxColumns {
@@ -139,9 +139,9 @@ func (c *columns) has(kind columnKind) bool {
 	return false
 }
 
-// beforeSummary reports whether the table is from a release up to Android 6,
-// which prints no App Summary, or one that follows exactly from the rows. On
-// later releases, a text without an App Summary is truncated.
+// beforeSummary reports whether the table is from a release up to Android 6: a
+// release that prints no App Summary, or one whose App Summary follows exactly
+// from the rows. On later releases, a text without an App Summary is truncated.
 func (c *columns) beforeSummary() bool {
 	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
 }
@@ -160,8 +160,8 @@ func splitRow(ts []token) (name string, cells []token) {
 	return "", nil
 }
 
-// assign returns the cell of each column, or "". The reason describes which
-// cells are ambiguous or missing; for such cells "" is returned.
+// assign returns the cell of each column, or "" for a cell that is ambiguous or
+// missing; the reason describes such cells.
 func (c *columns) assign(line string, cells []token) (assigned []string, reason string) {
 	assigned = make([]string, len(c.kinds))
 	whole := true
@@ -231,14 +231,14 @@ func (c *columns) touching(cells []token) bool {
 	return false
 }
 
-// byPlace accepts the cells if each ends where a column ends.
+// byPlace accepts the cells if each of them ends where a column ends.
 func (c *columns) byPlace(cells []token, assigned []string) bool {
 	at := make([]int, len(cells))
 	for i, cell := range cells {
 		if at[i] = indexOf(c.edges, cell.end); at[i] < 0 {
 			return false
 		}
-		// A cell over two columns is really two cells that touch.
+		// A cell that spans two columns consists of two cells that touch.
 		if at[i] > 0 && cell.start < c.edges[at[i]-1] {
 			return false
 		}

@@ -12,17 +12,17 @@ type Kind string
 // The kinds, which `leakgate parse` also prints.
 const (
 	NoProcess      Kind = "no_process"      // the process is gone, or never existed
-	Permission     Kind = "permission"      // not allowed for this user: a user build, another app's process
+	Permission     Kind = "permission"      // not allowed for this user: a user build, or another app's process
 	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap accept only apps that are android:debuggable
 	UnknownPackage Kind = "unknown_package" // run-as does not know the package
 	RunAs          Kind = "run_as"          // run-as failed for another reason, e.g. not allowed for this user
 	Timeout        Kind = "timeout"         // the dump took longer than dumpsys waits
-	Frozen         Kind = "frozen"          // the process is in the freezer (Android 11 and later) and cannot answer
-	UnknownOption  Kind = "unknown_option"  // an older release does not support this
+	Frozen         Kind = "frozen"          // the process is in the freezer (Android 11 and later) and cannot respond
+	UnknownOption  Kind = "unknown_option"  // the release is older and does not support this
 	NoService      Kind = "no_service"      // dumpsys has no such service
 	NoCommand      Kind = "no_command"      // su, run-as, timeout, ... is missing
-	// a missing path: a /proc of a process that is gone, or a kernel without
-	// the file
+	// a missing path: the /proc directory of a process that is gone, or a file
+	// that the kernel does not have
 	NoFile       Kind = "no_file"
 	NoSpace      Kind = "no_space"     // /data is full
 	DumpFailed   Kind = "dump_failed"  // the process died or failed meanwhile
@@ -56,11 +56,11 @@ type phrase struct {
 
 func equal(s, part string) bool { return s == part }
 
-// phrases, most specific first: in a stack trace or several messages, the first
-// phrase of this list that occurs decides. Sources: frameworks/native
-// cmds/dumpsys/dumpsys.cpp, frameworks/base ActivityManagerService and
-// ActivityManagerShellCommand, system/core run-as.cpp, mksh, toybox, bionic's
-// strerror, GpuMem.cpp, libsmapinfo.
+// phrases, most specific first: if a stack trace or several messages contain
+// more than one phrase, the first one in this list decides. Sources:
+// frameworks/native cmds/dumpsys/dumpsys.cpp, frameworks/base
+// ActivityManagerService and ActivityManagerShellCommand, system/core
+// run-as.cpp, mksh, toybox, bionic's strerror, GpuMem.cpp, libsmapinfo.
 var phrases = []phrase{
 	{NotDebuggable, strings.Contains, "rocess not debuggable"},
 	{NotDebuggable, strings.HasPrefix, "run-as: package not debuggable"},
@@ -130,14 +130,14 @@ var phrases = []phrase{
 
 const (
 	maxErrorLine = 256
-	maxErrorHead = 16 << 10 // a long text is searched only at its head and its tail
+	maxErrorHead = 16 << 10 // only the head and the tail of a long text are searched
 	maxErrorTail = 4 << 10
 )
 
-// ClassifyError finds an error message in the output of any command of a
+// ClassifyError finds an error message in the output of any command on a
 // device; it returns false if there is none. Use it for a text that could not
-// be parsed or that came with an exit code, but not for a valid answer: file
-// names and process names in an answer can contain any words.
+// be parsed or was printed with a nonzero exit code, but not for a valid
+// answer: file names and process names in an answer can contain any words.
 func ClassifyError(text []byte) (DeviceError, bool) {
 	if len(text) > maxErrorHead+maxErrorTail {
 		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)
@@ -166,7 +166,7 @@ func rankOf(line string) int {
 }
 
 // notAnAnswer describes a text that has none of the expected content. began
-// means that the expected text has begun but is truncated before the first
+// reports whether the expected text has begun but is truncated before the first
 // value.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
@@ -184,8 +184,8 @@ func notAnAnswer(text []byte, began bool) DeviceError {
 	return e
 }
 
-// interruption finds the lines that end an interrupted answer. They are at the
-// start of a line, where an answer has no similar text.
+// interruption finds the lines that end an interrupted answer. They begin at
+// the start of a line, where an answer has no similar text.
 func interruption(line string) (DeviceError, bool) {
 	line = strings.TrimSpace(line)
 	for _, start := range []string{

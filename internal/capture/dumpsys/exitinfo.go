@@ -12,9 +12,9 @@ import (
 // ExitInfo is the answer of dumpsys activity exit-info [PACKAGE], of Android 11
 // and later: how processes died, the last death of each package first.
 type ExitInfo struct {
-	// Persisted is when the device last wrote its records to the disk, as
-	// printed; empty if absent. It is in the year 1970 if nothing was written
-	// since boot.
+	// Persisted is the time at which the device last wrote its records to disk,
+	// as printed; it is empty if absent, and in the year 1970 if nothing has
+	// been written since boot.
 	Persisted field.Text
 	Exits     []Exit
 	// Truncated reports whether the text is visibly truncated.
@@ -38,13 +38,13 @@ type Exit struct {
 	// subreasons.
 	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
-	// Status is the exit code if the reason is EXIT_SELF, and the signal if it
-	// is SIGNALED or CRASH_NATIVE.
+	// Status is the exit code if the reason is EXIT_SELF, and the signal number
+	// if it is SIGNALED or CRASH_NATIVE.
 	Status     known.Int `json:"status"`
 	Importance known.Int `json:"importance"`
-	// Pss and Rss are the last samples before the death, in kB, rounded to two
-	// or three digits as printed. If there is no sample, Android prints 0; the
-	// value is then unknown.
+	// Pss and Rss are the last samples before the process died, in kB, rounded
+	// to two or three digits as printed. If there is no sample, Android prints
+	// 0; the value is then unknown.
 	Pss         known.Int  `json:"pss_kb"`
 	Rss         known.Int  `json:"rss_kb"`
 	Description field.Text `json:"description"` // unknown if the device prints null
@@ -63,13 +63,13 @@ const (
 	exitOther exitMeaning = iota // the app's or the user's own decision, or unknown
 	exitCrash
 	exitKill
-	exitSignal // whether it was the app's own fault depends on the signal
+	exitSignal // the signal determines whether the cause was a fault in the app
 )
 
-// The numbers of the reasons of Android 17. They are public since API 37.2;
-// before that the memory limiter killed with REASON_OTHER and a description
-// that begins with memoryLimiter (am/MemoryLimiter.java, onLimitExceeded and
-// killProcess).
+// The numbers of the reasons of Android 17. They have been public since API
+// 37.2. Before that, the memory limiter killed processes with REASON_OTHER and
+// a description that begins with memoryLimiter (am/MemoryLimiter.java,
+// onLimitExceeded and killProcess).
 const (
 	reasonOther         = 13
 	reasonMemoryLimiter = 17
@@ -77,9 +77,9 @@ const (
 	memoryLimiter       = "MemoryLimiter"
 )
 
-// exitReasons contains the constants REASON_* of frameworks/base
-// core/java/android/app/ApplicationExitInfo.java, by number. An ANR counts
-// neither as a crash nor as a kill because of resources.
+// exitReasons maps numbers to the constants REASON_* of frameworks/base
+// core/java/android/app/ApplicationExitInfo.java. An ANR counts neither as a
+// crash nor as a kill because of resources.
 var exitReasons = []struct {
 	name    string
 	meaning exitMeaning
@@ -106,21 +106,22 @@ var exitReasons = []struct {
 	reasonAnomaly:       {"ANOMALY", exitKill},        // it violated a system resource anomaly rule
 }
 
-// exitSignals are the signals that a process raises by its own fault (bionic
-// linker/debuggerd_handler.cpp installs its handler for them), and SIGKILL: a
-// device that cannot report LOW_MEMORY reports SIGNALED with SIGKILL.
+// exitSignals are the signals caused by a fault in the process itself (those
+// for which bionic linker/debuggerd_handler.cpp installs its handler), and
+// SIGKILL: a device that cannot report LOW_MEMORY reports SIGNALED with
+// SIGKILL.
 var exitSignals = map[int64]exitMeaning{
 	4: exitCrash, 5: exitCrash, 6: exitCrash, 7: exitCrash, 8: exitCrash, 11: exitCrash, 31: exitCrash,
 	9: exitKill,
 }
 
-// Crash reports whether the process died by its own fault: an exception, a
+// Crash reports whether a fault in the process itself ended it: an exception, a
 // native crash, or a signal of a crash.
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
-// Kill reports whether the system killed the process: low memory, too many
-// cached processes, an update, ... A signal SIGKILL counts too, because some
-// devices cannot report LOW_MEMORY. User requests do not count.
+// Kill reports whether the system killed the process: because of low memory,
+// too many cached processes, an update, ... The signal SIGKILL counts too,
+// because some devices cannot report LOW_MEMORY. User requests do not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
 
 // MemoryLimiter reports whether the memory limiter of Android 17 killed the
@@ -133,9 +134,9 @@ func (e Exit) MemoryLimiter() bool {
 		strings.HasPrefix(string(e.Description), memoryLimiter)
 }
 
-// MemoryAnomaly reports whether the system killed the process for an anomaly of
-// its memory. Anomaly rules may also be about other resources; only the text of
-// the record shows the resource.
+// MemoryAnomaly reports whether the system killed the process because of an
+// anomaly in its memory use. Anomaly rules may also be about other resources;
+// only the text of the record names the resource.
 func (e Exit) MemoryAnomaly() bool {
 	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
 		return false
@@ -179,7 +180,7 @@ func ParseExitInfo(text []byte) (ExitInfo, error) {
 }
 
 // notExits recognizes the messages of ActivityManagerService.dump up to Android
-// 10. Since Android 7 the shell command, which does not support exit-info
+// 10. Since Android 7, the shell command, which does not support exit-info
 // either, is called first.
 func notExits(s string) DeviceError {
 	e := notAnAnswer([]byte(s), false)
@@ -190,8 +191,8 @@ func notExits(s string) DeviceError {
 }
 
 // exitFields are the fields of a record in the order of
-// ApplicationExitInfo.dump: three lines of several fields since Android 12, one
-// line for each field in Android 11.
+// ApplicationExitInfo.dump: three lines with several fields each since Android
+// 12, one line for each field in Android 11.
 var exitFields = []string{
 	"timestamp", "pid", "realUid", "packageUid", "definingUid", "user",
 	"process", "reason", "subreason", "status",
@@ -205,7 +206,7 @@ type exitScan struct {
 	began    bool
 	pkg      string
 	cur      *Exit
-	seen     map[string]bool // the fields of cur so far; the first of equal fields is used
+	seen     map[string]bool // the fields of cur read so far; of duplicates, the first is used
 	open     bool            // the description of cur continues in the next line
 }
 
@@ -293,8 +294,8 @@ func (p *exitScan) fields(line string, whole bool) {
 		case next < 0 && !whole: // the value may be truncated
 		case next < 0 && key == "description":
 			p.field(key, value)
-			// In Android 11 the line after the description has state=; any
-			// other line continues the description.
+			// In Android 11, the line after the description begins with state=;
+			// any other line continues the description.
 			p.open = !strings.HasPrefix(strings.TrimSpace(p.in.rest), "state=")
 		default:
 			p.field(key, value)
@@ -310,8 +311,8 @@ func (p *exitScan) fields(line string, whole bool) {
 // -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
-		// The system's text may include an app's text, so only the last
-		// occurrence is certainly the device's own.
+		// The system's text may include text from an app, so only the last
+		// occurrence is certain to come from the device itself.
 		if i := strings.LastIndex(line, " state="); i >= 0 {
 			return i, at + 1
 		}
@@ -325,7 +326,7 @@ func endOfField(line string, at int) (end, next int) {
 	return len(line), -1
 }
 
-// description adds a further line to the description of the current record.
+// description appends another line to the description of the current record.
 func (p *exitScan) description(line string, whole bool) {
 	text, rest := line, ""
 	if i := strings.LastIndex(line, "state="); i >= 0 && strings.Contains(line[i:], " trace=") {
@@ -425,9 +426,9 @@ func (p *exitScan) size(key, value string) known.Int {
 	return known.Of(kb)
 }
 
-// debugSize parses the output of android.util.DebugUtils.sizeValueToString, as
-// kB: "0.00", "904KB", "23MB", "1.2GB". The system's language determines the
-// decimal point.
+// debugSize parses the output of android.util.DebugUtils.sizeValueToString and
+// returns kB: "0.00", "904KB", "23MB", "1.2GB". The decimal point depends on
+// the system's language.
 func debugSize(s string) (kb int64, ok bool) {
 	scale := 1.0 / 1024
 	for i, unit := range []string{"KB", "MB", "GB", "TB", "PB"} {

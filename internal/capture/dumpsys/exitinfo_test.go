@@ -13,10 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Dumps recorded by others: the emulator of API 34 (the crash harness of an
-// OpenTelemetry package for Flutter, tool/exit-info), a phone (the emulator
-// sambas3, scripts/perf/classify-crash), and the emulator of API 36 (a note
-// about mobile debugging with the record of android.process.acore).
+// These dumps were recorded by others: on the emulator of API 34 (the crash
+// harness of an OpenTelemetry package for Flutter, tool/exit-info), on a phone
+// (the emulator sambas3, scripts/perf/classify-crash), and on the emulator of
+// API 36 (a note about mobile debugging with the record of
+// android.process.acore).
 const exitsOf34 = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-10-08 22:49:04.298
   package: com.example.otel_zone_example
@@ -176,8 +177,8 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 	}
 }
 
-// A description contains an app's text, which must not change the app's own
-// record.
+// A description contains text from the app, which must not change the record
+// that the system wrote.
 func TestHostileDescriptions(t *testing.T) {
 	for description, want := range map[string]string{
 		"bg anr state=empty trace=null pss=1MB":              "bg anr state=empty trace=null pss=1MB",
@@ -226,9 +227,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// On Android 17 the memory limiter kills with REASON_OTHER and its name; since
-// API 37.2 it has a reason of its own. An anomaly is about memory only if its
-// record says so.
+// On Android 17, the memory limiter kills processes with REASON_OTHER and its
+// own name; since API 37.2, it has a reason of its own. An anomaly is about
+// memory only if its record says so.
 func TestReasonsOfAndroid17(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, description string
@@ -393,7 +394,8 @@ func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// partOf reports whether each field that is present in a is equal in b.
+// partOf reports whether each field that is present in a has the same value in
+// b.
 func partOf(a, b Exit) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {

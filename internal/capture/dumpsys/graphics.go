@@ -10,16 +10,16 @@ import (
 // Gfxinfo is the answer of dumpsys gfxinfo.
 type Gfxinfo struct {
 	Processes []GfxProcess
-	// Interrupted contains the device's message if the service failed after it
-	// had begun to answer.
+	// Interrupted is the device's message if the service failed after it had
+	// started to answer.
 	Interrupted *DeviceError
 	// Truncated reports whether the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
 
-// GfxProcess is one process of gfxinfo. The values of a process that draws
-// nothing are absent.
+// GfxProcess is one process of gfxinfo. The values of a process that does not
+// draw are absent.
 type GfxProcess struct {
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
@@ -33,7 +33,7 @@ type GfxValues struct {
 	// allocates.
 	GPUBytes known.Int `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
-	// maps (Android 12 and later, but not on every device).
+	// has mapped (Android 12 and later, but not on every device).
 	GrallocKB known.Int `json:"gralloc_kb"`
 	// AllocatorKB is the total of the buffers that the process allocated
 	// itself.
@@ -53,7 +53,7 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 		cur   *GfxProcess
 		d     field.Warnings
 		began bool
-		gpu   bool // the previous line announces the number of GPU bytes
+		gpu   bool // the previous line announced the number of GPU bytes
 	)
 	for {
 		line, whole, ok := in.next()
@@ -141,8 +141,8 @@ func after(line, sep string) string {
 }
 
 // GPU is the answer of dumpsys gpu, with or without --gpumem (Android 12 and
-// later). The driver must report to the eBPF program gpu_mem; many drivers do
-// not.
+// later). It requires a driver that reports to the eBPF program gpu_mem; many
+// drivers do not.
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory
@@ -164,7 +164,8 @@ type GPUProcess struct {
 	Bytes known.Int `json:"bytes"`
 }
 
-// Global is the sum over all GPUs; unknown if the value of one GPU is unknown.
+// Global is the sum over all GPUs; it is unknown if the value of any GPU is
+// unknown.
 func (g GPU) Global() known.Int {
 	sum := known.Of(0)
 	for _, m := range g.GPUs {
@@ -176,7 +177,7 @@ func (g GPU) Global() known.Int {
 	return sum
 }
 
-// Processes are the sums over all GPUs, in the order of the text.
+// Processes lists the sums over all GPUs, in the order of the text.
 func (g GPU) Processes() []GPUProcess {
 	var all []GPUProcess
 	at := map[int64]int{}
@@ -256,10 +257,10 @@ func bytesOf(name, text string, whole bool, n int, d *field.Warnings) known.Int 
 	return known.Of(v)
 }
 
-// SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
+// SurfaceFlinger is the part of dumpsys SurfaceFlinger that describes buffers.
 type SurfaceFlinger struct {
-	// Buffers is the number of buffers of the allocator, TotalKB their total
-	// size as the device estimates it. Both are unknown if the list is
+	// Buffers is the number of the allocator's buffers, and TotalKB is their
+	// total size as the device estimates it. Both are unknown if the list is
 	// truncated.
 	Buffers known.Int `json:"buffers"`
 	TotalKB known.Int `json:"total_kb"`
@@ -268,11 +269,11 @@ type SurfaceFlinger struct {
 	ImportedBuffers known.Int `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
 	ImportedKB known.Int `json:"imported_kb"`
-	// List contains the buffers whose lines are present.
+	// List holds the buffers whose lines are present.
 	List []Buffer `json:"list"`
-	// Imported are the buffers that SurfaceFlinger has mapped: its own and
-	// those of the windows. The buffers of the windows are allocated by the
-	// apps since Android 12.
+	// Imported lists the buffers that SurfaceFlinger has mapped: its own and
+	// those of the windows. Since Android 12, the buffers of windows are
+	// allocated by the apps.
 	Imported []Buffer `json:"imported"`
 	// Truncated reports whether the text is visibly truncated. If only the list
 	// of imported buffers is truncated, Truncated is false, and the number of
@@ -283,7 +284,7 @@ type SurfaceFlinger struct {
 
 // Buffer is one graphic buffer.
 type Buffer struct {
-	// KB is unknown if the device says so.
+	// KB is unknown if the device reports it as unknown.
 	KB        known.Int  `json:"kb"`
 	Requestor field.Text `json:"requestor"` // unknown before Android 8
 }

@@ -105,7 +105,7 @@ func TestRecordedSurfaceFlinger(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The recorded list of imported buffers is truncated, and contains only the
-	// window of the app.
+	// app's window.
 	window := Buffer{known.Of(10360), "VRI[GoogleDialtactsActivity]#0(BLAST Consumer)0"}
 	if !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers.Known {
 		t.Errorf("%+v", got)
@@ -148,8 +148,8 @@ func TestImportedBuffers(t *testing.T) {
 			t.Errorf("%q: %+v, %v", list, got, err)
 		}
 	}
-	// An invalid line counts as a buffer, and the list then counts as
-	// incomplete. A list that exceeds the limit is incomplete too.
+	// An invalid line counts as a buffer, and its list counts as incomplete. A
+	// list that exceeds the limit is incomplete too.
 	one := "+ name:z, id:1, size:1KiB, w/h:1x1\n"
 	for list, n := range map[string]int{"+ name:z\n": 0, strings.Repeat(one, maxBuffers+1): maxBuffers} {
 		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n"))

@@ -13,23 +13,25 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// LogKind classifies the lines of a log that show problems of a process and how
-// it ended.
+// LogKind classifies the lines of a log that show problems of a process or how
+// the process ended.
 type LogKind string
 
 // The kinds. One line may have several kinds: an OutOfMemoryError because no
 // thread could be created is also a ThreadLimit. `leakgate parse` prints these
 // words too.
 const (
-	LogGC            LogKind = "gc"              // a garbage collection that ART logs
-	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit
+	LogGC LogKind = "gc" // a garbage collection that ART logs
+	// an allocation waits for the garbage collector, or the heap is at its
+	// limit
+	LogFullHeap      LogKind = "full_heap"
 	LogOutOfMemory   LogKind = "out_of_memory"   // an OutOfMemoryError is thrown or printed
 	LogCrash         LogKind = "crash"           // FATAL EXCEPTION
 	LogNativeCrash   LogKind = "native_crash"    // a fatal signal, or the header of a tombstone
 	LogLowMemoryKill LogKind = "low_memory_kill" // a kill by lmkd, the kernel's low memory killer or its OOM killer
 	LogKill          LogKind = "kill"            // a kill by the activity manager, for any reason
 	LogDied          LogKind = "died"            // a report of the death
-	LogANR           LogKind = "anr"             // the app does not respond
+	LogANR           LogKind = "anr"             // the app does not respond (ANR)
 	LogThreadLimit   LogKind = "thread_limit"    // a thread could not be created
 	LogFileLimit     LogKind = "file_limit"      // out of file descriptors
 	LogAddressSpace  LogKind = "address_space"   // mmap failed
@@ -53,24 +55,25 @@ type Mention struct {
 	Line string `json:"line"`
 }
 
-// Logcat is the information about a process in a log.
+// Logcat holds the information in a log about one process.
 type Logcat struct {
 	Entries     int64      // of all processes
 	First, Last field.Text // times of the first and the last entry
-	// Mentions contains the kinds that occurred. One event is logged in several
-	// lines: a kill is reported by the killer, an observer and the event log.
+	// Mentions holds the kinds that occurred. One event is logged in several
+	// lines: a kill is reported by the killer, by an observer and in the event
+	// log.
 	Mentions map[LogKind]Mention
 	GC       GC
 	LogEnd
-	// Truncated reports whether the last line has no line end; that line is not
-	// counted.
+	// Truncated reports whether the last line lacks its line end; such a line
+	// is not counted.
 	Truncated bool
 	Warnings  []error
 }
 
-// LogEnd is how a process ended: the class of the last FATAL EXCEPTION, the
-// last fatal signal (SIGSEGV), and the reason for the last kill, as the device
-// describes it.
+// LogEnd describes how a process ended: the class of the last FATAL EXCEPTION,
+// the last fatal signal (SIGSEGV), and the reason for the last kill, as the
+// device describes it.
 type LogEnd struct {
 	Exception  field.Text `json:"exception"`
 	Signal     field.Text `json:"signal"`
@@ -86,8 +89,8 @@ type LogEnd struct {
 	KillAdj known.Int `json:"-"`
 }
 
-// GC summarizes the collections. ART logs only collections that were requested
-// or slow.
+// GC summarizes the garbage collections. ART logs only collections that were
+// requested or slow.
 type GC struct {
 	// Causes counts collections by cause, as ART names it: Alloc, Background,
 	// Explicit, NativeAlloc, ...
@@ -100,12 +103,13 @@ type GC struct {
 	LongestPause known.Int `json:"longest_gc_pause_us"`
 }
 
-// Crash reports whether the log shows that the process died by its own fault.
+// Crash reports whether the log shows that a fault in the process itself ended
+// it.
 func (l Logcat) Crash() bool {
 	return l.Mentions[LogCrash].Count+l.Mentions[LogNativeCrash].Count > 0
 }
 
-// OutOfMemory reports whether the process died of an uncaught OutOfMemoryError.
+// OutOfMemory reports whether an uncaught OutOfMemoryError ended the process.
 func (l Logcat) OutOfMemory() bool {
 	return l.Mentions[LogCrash].Count > 0 && l.Cause == outOfMemoryError
 }
@@ -116,8 +120,8 @@ func (l Logcat) MemoryLimiter() bool {
 	return l.Kill() && strings.HasPrefix(string(l.KillReason), memoryLimiter)
 }
 
-// outOfMemoryError is the class that ART throws if it lacks memory, threads or
-// file descriptors.
+// outOfMemoryError is the class that ART throws when it runs out of memory,
+// threads or file descriptors.
 const outOfMemoryError = "java.lang.OutOfMemoryError"
 
 // Kill reports whether the log shows that the system killed the process.
@@ -135,19 +139,19 @@ const (
 	maxComm    = 15 // TASK_COMM_LEN without its zero
 )
 
-// ScanLogcat parses `logcat -d` in the formats threadtime, time and brief, with
-// the modifiers epoch, monotonic, usec, year, zone and uid, of any buffers,
-// since Android 5. It collects what is about the process: the process's own
-// lines (the log daemon, not the process, sets the pid in the line), and the
-// system's lines about it.
+// ScanLogcat parses the output of `logcat -d` in the threadtime, time and brief
+// formats, with the modifiers epoch, monotonic, usec, year, zone and uid, of
+// any buffers, since Android 5. It collects the lines about the process: the
+// process's own lines (the pid in a line is set by the log daemon, not by the
+// process), and the system's lines about the process.
 //
-// A pid of 0 means any process of that name, an empty name any process of that
-// pid. If a pid was used twice within the log, lines of the earlier process are
-// included too: their times distinguish them.
+// A pid of 0 means any process with that name; an empty name means any process
+// with that pid. If a pid was used twice within the log, lines of the earlier
+// process are included too; they can be distinguished by their times.
 //
-// It streams the log: its memory use does not depend on the length of the log.
-// The error is a DeviceError if there is no entry (its kind is Empty for an
-// empty log, too), or an error of r.
+// The log is read as a stream: memory use does not depend on its length. The
+// error is a DeviceError if there is no entry (for an empty log, too; its kind
+// is then Empty), or an error of r.
 func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	s := logScan{pid: max(pid, 0), process: process}
 	if err := s.scan(r); err != nil {
@@ -160,9 +164,8 @@ func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	return s.out, nil
 }
 
-// notALog finds the messages of logcat itself (system/logging
-// logcat/logcat.cpp, system/core logcat/logcat.cpp before) in a text without
-// entries.
+// notALog finds messages of logcat itself in a text without entries
+// (system/logging logcat/logcat.cpp, formerly system/core logcat/logcat.cpp).
 func notALog(head []byte, cut bool) DeviceError {
 	e := notAnAnswer(head, false)
 	switch {
@@ -181,14 +184,14 @@ func notALog(head []byte, cut bool) DeviceError {
 	return e
 }
 
-// startsLikeEntry reports whether a line may be the start of a time, of "I/tag"
-// or of a separator.
+// startsLikeEntry reports whether a line may begin with a time, with "I/tag" or
+// with a separator.
 func startsLikeEntry(line string) bool {
 	word, _ := nextWord(line)
 	return strings.Trim(word, "0123456789.-") == "" || strings.IndexByte(word, '/') == 1 && isPriority(word[0])
 }
 
-// logScan holds the summary and pending reports, but no lines of the log.
+// logScan holds the summary and unfinished reports, but no lines of the log.
 type logScan struct {
 	pid     int64
 	process string
@@ -203,7 +206,7 @@ type logScan struct {
 	crash *logEntry // a FATAL EXCEPTION whose process is not yet known
 	blame bool      // the next line of the crash names the exception
 	anr   *logEntry // an ANR whose pid is not yet known
-	tomb  int64     // the pid of the crash_dump that writes about the process
+	tomb  int64     // the pid of the crash_dump that reports on the process
 }
 
 // logEntry is one line.
@@ -287,8 +290,8 @@ func (s *logScan) recordPID(pid int64) {
 	}
 }
 
-// isTarget reports whether a description of a process refers to this one. A
-// name may be truncated to the last or first 15 bytes.
+// isTarget reports whether a description of a process matches the process that
+// is searched for. A name may be truncated to the last or first 15 bytes.
 func (s *logScan) isTarget(pid int64, name string) bool {
 	if s.pid > 0 && pid != s.pid || s.process != "" && name != "" && !nameFits(name, s.process) {
 		return false
@@ -299,7 +302,7 @@ func (s *logScan) isTarget(pid int64, name string) bool {
 // nameFits compares a possibly truncated name with the name of a process. The
 // kernel and ART keep the last 15 bytes of a name that contains a dot, and the
 // first 15 bytes of any other name (com_android_internal_os_Zygote.cpp,
-// SetThreadName). Some prefixes are longer.
+// SetThreadName). Some prefixes are longer than that.
 func nameFits(name, process string) bool {
 	return name == process || len(name) >= maxComm &&
 		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
@@ -318,7 +321,7 @@ func (s *logScan) mention(kind LogKind, e logEntry) {
 	s.out.Mentions[kind] = m
 }
 
-// logPhrase is a phrase in a line of the process itself.
+// logPhrase is a phrase that occurs in lines of the process itself.
 type logPhrase struct {
 	kind LogKind
 	how  func(s, part string) bool
@@ -349,7 +352,7 @@ var logPhrases = []logPhrase{
 	{LogAddressSpace, strings.Contains, "internal map failure"},
 }
 
-// blockedForAlloc is the wording of Android 5 to 7.
+// blockedForAlloc is the wording in Android 5 to 7.
 func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }
@@ -375,7 +378,7 @@ func (s *logScan) said(e logEntry) {
 
 // runtimeTag reports whether ART logs with this tag: art; zygote for a process
 // that was not renamed yet; or, since Android 8, the truncated name of the
-// process. A name in a line with the right pid may be truncated in any way.
+// process. If the pid of a line matches, its name may be truncated in any way.
 func (s *logScan) runtimeTag(tag string) bool {
 	return tag == "art" || strings.Contains(tag, "zygote") || s.process == "" || tag == s.process ||
 		len(tag) > maxComm/2 && (strings.HasSuffix(s.process, tag) || strings.HasPrefix(s.process, tag))
@@ -440,7 +443,8 @@ func heapOf(msg string) (used, total int64, ok bool) {
 	return used, total, okUsed && okTotal
 }
 
-// prettySize parses ART's PrettySize as kB: "0B", "2870KB", "73MB", "2GB".
+// prettySize parses the output of ART's PrettySize and returns kB: "0B",
+// "2870KB", "73MB", "2GB".
 func prettySize(s string) (kb int64, ok bool) {
 	for unit, scale := range map[string]int64{"KB": 1, "MB": 1 << 10, "GB": 1 << 20} {
 		if digits, found := strings.CutSuffix(s, unit); found {
@@ -458,7 +462,8 @@ func wholeNumber(s string) (int64, bool) {
 	return n, ok && n >= 0 && s[0] != '-'
 }
 
-// microseconds parses ART's PrettyDuration: "0", "56us", "2.462ms", "1.008s".
+// microseconds parses the output of ART's PrettyDuration: "0", "56us",
+// "2.462ms", "1.008s".
 func microseconds(s string) (int64, bool) {
 	if s == "0" {
 		return 0, true
@@ -602,7 +607,7 @@ func (s *logScan) limiter(msg string) {
 // lowMemory parses lmkd's "Kill 'NAME' (PID), uid U, oom_score_adj A to free
 // ...; reason: R" (system/memory/lmkd/lmkd.cpp; "Killing" and "kill" before
 // Android 11), the kernel's "Killing 'COMM' (PID), adj A" (lowmemorykiller.c)
-// and its OOM killer's "Killed process PID (COMM)" (mm/oom_kill.c).
+// and the OOM killer's "Killed process PID (COMM)" (mm/oom_kill.c).
 func (s *logScan) lowMemory(e logEntry, msg string) {
 	pid, name, rest, ok := victimOf(msg)
 	if !ok || !s.isTarget(pid, name) {
@@ -615,7 +620,8 @@ func (s *logScan) lowMemory(e logEntry, msg string) {
 	}
 }
 
-// lowMemoryTag reports whether lmkd or the kernel's killers log with this tag.
+// lowMemoryTag reports whether lmkd or one of the kernel's killers logs with
+// this tag.
 func lowMemoryTag(tag string) bool {
 	switch tag {
 	case "lowmemorykiller", "lmkd", "kernel", "Out of memory":
@@ -625,7 +631,7 @@ func lowMemoryTag(tag string) bool {
 }
 
 // victimOf returns the process that a line of a low-memory killer names, and
-// the text that follows.
+// the text after the name.
 func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	msg = strings.TrimPrefix(strings.TrimPrefix(msg, "lowmemorykiller: "), "Out of memory: ")
 	verb, rest, _ := strings.Cut(msg, " ")
@@ -646,7 +652,7 @@ func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	return pid, name, rest, ok && isNumber
 }
 
-// adjOf parses "oom_score_adj 900", "oom_score_adj:900" of newer kernels, and
+// adjOf parses "oom_score_adj 900", "oom_score_adj:900" (newer kernels), and
 // "adj 900".
 func adjOf(s string) known.Int {
 	_, s, ok := strings.Cut(s, "adj")
@@ -665,7 +671,7 @@ func adjOf(s string) known.Int {
 	return known.Of(n)
 }
 
-// activityManager parses lines of frameworks/base services/core
+// activityManager parses lines that are logged by frameworks/base services/core
 // am/ProcessRecord.java (killLocked), ActivityManagerService.java
 // (appDiedLocked) and ProcessErrorStateRecord.java (appNotResponding).
 func (s *logScan) activityManager(e logEntry, msg string) {
@@ -720,10 +726,11 @@ func pidAndName(s string) (pid int64, name, rest string, ok bool) {
 	return pid, name, rest, ok
 }
 
-// event parses the event log (services/core am/EventLogTags.logtags): the user,
-// the pid and the name come first. am_crash has the pid before the user
-// (ActivityManagerService.handleApplicationCrashInner), am_proc_start a uid
-// after the pid.
+// event parses an entry of the event log (services/core
+// am/EventLogTags.logtags), which begins with the user, the pid and the name.
+// In am_crash, the pid comes before the user
+// (ActivityManagerService.handleApplicationCrashInner); in am_proc_start, a uid
+// follows the pid.
 func (s *logScan) event(e logEntry, msg string) {
 	f := strings.Split(clip(strings.Trim(msg, "[]"), maxClip), ",")
 	pidAt, nameAt := 1, 2
@@ -757,7 +764,7 @@ func (s *logScan) event(e logEntry, msg string) {
 	}
 }
 
-// ended records an event about the process.
+// ended records an event that ended the process.
 func (s *logScan) ended(e logEntry, more string) {
 	switch e.tag {
 	case "am_proc_died":
@@ -774,7 +781,7 @@ func (s *logScan) ended(e logEntry, more string) {
 }
 
 // tombstone parses the header that crash_dump prints (system/core debuggerd
-// libdebuggerd/tombstone.cpp) and the line of the signal under it.
+// libdebuggerd/tombstone.cpp), and the line below it that names the signal.
 func (s *logScan) tombstone(e logEntry, msg string) {
 	rest, ok := strings.CutPrefix(msg, "signal ")
 	if ok && s.tomb == e.pid {
@@ -870,7 +877,7 @@ func nextWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// stampOf splits the time from a line: "11-22 15:32:47.123", with a year, or
+// stampOf separates the time from a line: "11-22 15:32:47.123", with a year, or
 // seconds. If there is no time, it returns the line unchanged.
 func stampOf(line string) (stamp, rest string) {
 	first, after := nextWord(line)
@@ -890,7 +897,7 @@ func stampOf(line string) (stamp, rest string) {
 	return first + " " + clock, after
 }
 
-// tidy returns a device's text in a form that may be kept: printable, and at
+// tidy returns a device's text in a form that can be stored: printable, and at
 // most n bytes.
 func tidy(s string, n int) string {
 	return text.Printable(strings.ReplaceAll(clip(s, n), "\t", " "))

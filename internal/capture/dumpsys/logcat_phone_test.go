@@ -12,12 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// TestPhoneReportsHowItsProcessEnded: both parsers agree about the end of a
-// simulated process, from its log and from its exit info.
+// TestPhoneReportsHowItsProcessEnded checks that the log and the exit info of a
+// simulated process show the same end of the process.
 func TestPhoneReportsHowItsProcessEnded(t *testing.T) {
 	for _, api := range []int{21, 23, 26, 28, 29, 30, 31, 34, 36} {
 		for _, c := range []struct {
-			name, end   string // the command that ends the process, if any
+			name, end   string // the command that ends the process, or ""
 			reason      string
 			crash, kill bool // according to the exit info
 			log         dumpsys.LogKind

@@ -24,7 +24,7 @@ func scanned(t *testing.T, text string, pid int64, process string) Logcat {
 	return log
 }
 
-// counts are the numbers of the mentions.
+// counts holds the number of mentions of each kind.
 func counts(log Logcat) map[LogKind]int64 {
 	n := map[LogKind]int64{}
 	for kind, m := range log.Mentions {
@@ -33,7 +33,7 @@ func counts(log Logcat) map[LogKind]int64 {
 	return n
 }
 
-// Lines recorded by others, each with its source.
+// These lines were recorded by others; each has its source.
 func TestRecordedLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
@@ -66,8 +66,8 @@ func TestRecordedLogs(t *testing.T) {
 			"com.lge.hiddenmenu",
 			map[LogKind]int64{LogKill: 1},
 			func(l Logcat) bool { return l.Kill() && !l.Crash() && l.KillReason == "empty #11" }},
-		// A monkey test of a radio app: format time, out of memory when a
-		// thread is created.
+		// A monkey test of a radio app, in the time format: the app runs out of
+		// memory when it creates a thread.
 		"6 time": {
 			"12-28 21:35:21.571 E/AndroidRuntime(11308): FATAL EXCEPTION: main\n12-28 21:35:21.571 " +
 				"E/AndroidRuntime(11308): Process: com.tct.fmradio, PID: 11308\n" +
@@ -167,7 +167,7 @@ func TestRecordedLogs(t *testing.T) {
 		if other := scanned(t, c.text, 99999, c.process); len(other.Mentions) != 0 {
 			t.Errorf("%s: lines attributed to another pid: %+v", name, other.Mentions)
 		}
-		// The system's lines contain the name.
+		// The system's lines contain the name of the process.
 		byName, other := scanned(t, c.text, 0, c.process), scanned(t, c.text, c.pid, "another.process")
 		for _, kind := range []LogKind{LogKill, LogLowMemoryKill, LogANR, LogCrash} {
 			if byName.Mentions[kind].Count < c.want[kind] || c.process != "" && other.Mentions[kind].Count > 0 {
@@ -179,8 +179,8 @@ func TestRecordedLogs(t *testing.T) {
 }
 
 func TestFullHeap(t *testing.T) {
-	// The messages of a heap that is full, Android 7 to 14; the app was
-	// recorded on 10.
+	// The messages when a heap is full, in Android 7 to 14; the app was
+	// recorded on Android 10.
 	const head = "11-22 15:32:47.123  1234  1250 I .gpadc.yolodem: "
 	var text strings.Builder
 	for _, msg := range []string{
@@ -216,7 +216,7 @@ func TestFullHeap(t *testing.T) {
 		log.GC.HeapUsed.Known || log.Mentions[LogGC].Count != 1 {
 		t.Errorf("%+v", log)
 	}
-	// The tag of an app's own line is not ART's.
+	// In a line of the app itself, the tag is not ART's.
 	if log := scanned(t, strings.ReplaceAll(head, ".gpadc.yolodem", "MyTag")+"GC freed 5\n", 1234,
 		"com.shop"); len(log.Mentions) != 0 {
 		t.Errorf("%+v", log.Mentions)
@@ -271,7 +271,7 @@ func TestLineOwner(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
-	// If only the name is given: a new life has a different pid.
+	// If only the name is given, a new life may have a different pid.
 	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
 		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
 		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+
@@ -343,7 +343,7 @@ func TestDurationsAndSizes(t *testing.T) {
 	}
 }
 
-// logFormats print an entry in the formats of logcat.
+// logFormats are functions that print an entry in the formats of logcat.
 var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	"threadtime": func(n int, pid int64, tag, msg string) string {
 		return fmt.Sprintf("11-22 15:32:47.%03d %5d %5d I %-8s: %s", n%1000, pid, pid+1, tag, msg)
@@ -590,7 +590,7 @@ func BenchmarkLogcat(b *testing.B) {
 }
 
 // An uncaught OutOfMemoryError is distinguished from a caught one, and the
-// memory limiter's own lines contain its limit.
+// lines of the memory limiter contain the limit.
 func TestDeathsOfMemory(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
 		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -639,7 +639,7 @@ func TestDeathsOfMemory(t *testing.T) {
 	}
 }
 
-// TestKillAdj tests the adj of a low-memory kill in the format of each killer.
+// TestKillAdj checks the adj of a low-memory kill in the format of each killer.
 func TestKillAdj(t *testing.T) {
 	const at = "11-22 15:32:47.123 300 300 I "
 	for log, want := range map[string]known.Int{

@@ -7,25 +7,25 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Meminfo is the answer of dumpsys meminfo PROCESS: a block for each process
-// that has the name (one for each user), or that has loaded the package.
+// Meminfo is the answer of dumpsys meminfo PROCESS: one block for each process
+// that has this name (one per user), or that has loaded the package.
 type Meminfo struct {
 	Blocks []Block
 	// Uptime and Realtime are the device's clocks in ms: without and with the
 	// time asleep.
 	Uptime, Realtime known.Int
-	// Interrupted contains the device's message if the service failed after it
-	// had begun to answer, for example because of a dump timeout. The affected
+	// Interrupted is the device's message if the service failed after it had
+	// started to answer, for example because of a dump timeout. The affected
 	// blocks are Truncated.
 	Interrupted *DeviceError
-	// Warnings are the warnings outside of blocks.
+	// Warnings are the warnings that do not belong to a block.
 	Warnings []error
 }
 
 // Block is one process. All sizes are in kB.
 type Block struct {
-	// PID is unknown and Process empty for a native process, whose answer has
-	// no "** MEMINFO" line. Compare the pid with the expected one.
+	// PID is unknown and Process is empty for a native process, whose answer
+	// does not have a "** MEMINFO" line. Compare the pid with the expected one.
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 
@@ -51,9 +51,10 @@ type Block struct {
 	PrivateOther known.Int `json:"private_other_kb"`
 	System       known.Int `json:"system_kb"`
 
-	// Pss of rows of the table. Android omits rows of zeros: in a TableComplete
-	// block an unknown row is zero or not measured on this device. EGL, GL and
-	// other mtrack are not included in smaps; the two dev rows are.
+	// Pss of rows of the table. Android omits rows that contain only zeros: in
+	// a TableComplete block, an unknown row is zero or not measured on this
+	// device. EGL, GL and other mtrack are not included in smaps; the two dev
+	// rows are.
 	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
 	GLMtrack      known.Int `json:"gl_mtrack_kb"`
 	OtherMtrack   known.Int `json:"other_mtrack_kb"`
@@ -61,13 +62,13 @@ type Block struct {
 	OtherDev      known.Int `json:"other_dev_kb"`
 	TableComplete bool      `json:"-"`
 
-	// Objects are the counts of the section Objects: Activities, Views,
+	// Objects holds the counts in the section Objects: Activities, Views,
 	// ViewRootImpl, AppContexts, WebViews, ... It is nil if the section is
 	// missing.
 	Objects map[string]int64 `json:"objects"`
 	Rows    []Row            `json:"-"`
-	// Computed reports whether there was no App Summary and the dimensions were
-	// derived from the rows instead.
+	// Computed reports whether the text had no App Summary, so that the
+	// dimensions were computed from the rows instead.
 	Computed bool `json:"computed"`
 
 	// Truncated reports whether this block is visibly truncated.
@@ -76,7 +77,7 @@ type Block struct {
 }
 
 // AnySwap returns the swap column of the table: SwapPss if the kernel reports
-// it, else the swap without shares.
+// it, and otherwise the swap without proportional sharing.
 func (b *Block) AnySwap() known.Int {
 	if b.SwapInTotal == No {
 		return b.Swap
@@ -100,7 +101,7 @@ const (
 	maxObjects = 64
 )
 
-// Row finds a row by its name.
+// Row returns the row with the given name.
 func (b *Block) Row(name string) (Row, bool) {
 	for _, r := range b.Rows {
 		if r.Name == name {
@@ -110,9 +111,9 @@ func (b *Block) Row(name string) (Row, bool) {
 	return Row{}, false
 }
 
-// ParseMeminfo parses dumpsys meminfo with a process, of Android 4.3 to 16,
-// with or without -a, -d and -s. The error is a DeviceError if the text
-// contains no block; it contains the message in the text.
+// ParseMeminfo parses the output of dumpsys meminfo for a process, of Android
+// 4.3 to 16, with or without -a, -d and -s. If the text contains no block, the
+// error is a DeviceError with the message in the text.
 func ParseMeminfo(text []byte) (Meminfo, error) {
 	s, tooLong := input(text)
 	p := meminfoScan{in: lines{rest: s}}
@@ -167,7 +168,8 @@ type meminfoScan struct {
 	facts    blockFacts
 }
 
-// blockFacts holds what must be known about the text of a block when it ends.
+// blockFacts holds the facts about the text of a block that are needed when the
+// block ends.
 type blockFacts struct {
 	table, totalRow     bool // the header of the table, and its last row
 	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
@@ -407,7 +409,7 @@ func (p *meminfoScan) objects(line string, whole bool) {
 }
 
 // endBlock finishes the current block. whole is false if the input was
-// truncated.
+// truncated in it.
 func (p *meminfoScan) endBlock(whole bool) {
 	if p.cur == nil {
 		p.facts, p.columns = blockFacts{}, nil
@@ -470,7 +472,7 @@ func (p *meminfoScan) resolveDuplicates() {
 	}
 }
 
-// checkSum compares the table with its own TOTAL: TOTAL = sum of Pss, plus
+// checkSum compares the table with its own TOTAL, which is the sum of Pss, plus
 // SwapPss if the header says so (Debug.MemoryInfo.getTotalPss).
 func (p *meminfoScan) checkSum() {
 	b := p.cur

@@ -21,7 +21,7 @@ var meminfoFiles = []string{
 	"api36-memorylab-meminfo-d.txt", "api36-emulator-flutter-meminfo.txt",
 }
 
-// values returns the values of a Block by name, with -1 for unknown.
+// values returns the values of a Block by name; an unknown value is -1.
 func values(b Block) map[string]int64 {
 	out := map[string]int64{}
 	v := reflect.ValueOf(b)
@@ -143,8 +143,8 @@ func TestRecordedMeminfo(t *testing.T) {
 	}
 }
 
-// TestIdentities checks rows, dimensions and TOTAL of the recorded texts for
-// consistency: an oracle for the columns.
+// TestIdentities checks whether the rows, dimensions and TOTAL of each recorded
+// text are consistent, which verifies that the columns were read correctly.
 func TestIdentities(t *testing.T) {
 	for _, file := range meminfoFiles {
 		if strings.Contains(file, "reflowed") || strings.Contains(file, "native") {
@@ -212,7 +212,7 @@ func TestTruncatedMeminfo(t *testing.T) {
 	}
 }
 
-// layout renders a table like ActivityThread.printRow.
+// layout formats a table like ActivityThread.printRow.
 type layout struct {
 	upper, lower []string
 	heap         int // heap columns at the end
@@ -257,7 +257,8 @@ func (l layout) line(name string, cells ...string) string {
 	return b.String() + "\n"
 }
 
-// table renders rows, named cell by cell, and returns what a parser must find.
+// table formats rows, given as named cells, and returns what a parser must
+// find.
 func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]int64) {
 	want = map[string]int64{}
 	dashes := make([]string, len(l.upper))
@@ -319,8 +320,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// arabic prints the table, but not the names of processes, in Arabic-Indic
-// digits.
+// arabic prints the table in Arabic-Indic digits, but not the names of
+// processes.
 func arabic(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
 	return head + "\n" + strings.Map(func(r rune) rune {
@@ -421,7 +422,8 @@ func TestSummaryOnly(t *testing.T) {
 		len(b.Warnings) > 0 {
 		t.Errorf("%+v", b)
 	}
-	// The text has no spaces at the beginning of lines, like a copied text.
+	// The lines of the text have lost their leading spaces, as in a copied
+	// text.
 	if c := one(t,
 		regexp.MustCompile(`(?m)^ +`).ReplaceAllString(head+summary, "")); fmt.Sprint(values(c)) != fmt.Sprint(
 		values(b)) {
@@ -574,7 +576,8 @@ func BenchmarkMeminfo(b *testing.B) {
 }
 
 // TestLongLinesTakeLinearTime passes each parser a text of 512 kB that repeats
-// one of its keywords. Quadratic work would exceed the time limit.
+// one of the parser's keywords. A parser that takes quadratic time would exceed
+// the time limit.
 func TestLongLinesTakeLinearTime(t *testing.T) {
 	table, _ := layouts["8"].table(rand.New(rand.NewPCG(1, 1)), 100)
 	for _, unit := range []string{
@@ -597,8 +600,9 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// An invalid column of SwapPss is unknown, and never replaced by the swap
-// without shares: TOTAL includes the former and not the latter.
+// An invalid value in the column SwapPss is unknown, and is never replaced with
+// the swap without proportional sharing: TOTAL includes the former and not the
+// latter.
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block

@@ -8,14 +8,14 @@ import (
 )
 
 // MemoryLimiter is the answer of am memory-limiter status, of Android 17 and
-// later: how much anonymous memory and swap an app's process may have. Sizes
-// are in bytes.
+// later: how much anonymous memory and swap an app's process may use. Sizes are
+// in bytes.
 type MemoryLimiter struct {
 	// Enabled reports whether the device has limits. Kills reports whether a
 	// process that exceeds them is killed. Limits, monitoring and killing can
 	// each be disabled at run time.
 	Enabled, Kills bool
-	// Ignored is the uid that is exempt, or all; it is absent if there is none.
+	// Ignored is the exempt uid, or all; it is absent if there is none.
 	Ignored string
 	// VisibleMemory and VisibleSwap are the limits of a process that is visible
 	// to the user; the other two are the limits of a background process. A

@@ -10,17 +10,18 @@ import (
 
 // Package is the answer of dumpsys package about an installed app.
 type Package struct {
-	// VersionName is the author's text, at most maxVersionName bytes; "" if
-	// there is none.
+	// VersionName is text chosen by the app's author, at most maxVersionName
+	// bytes long; "" if there is none.
 	VersionName string
 	VersionCode known.Int
 	Debuggable  Answer
-	// CodePath is the folder of its APKs, or the APK itself before Android 5;
-	// "" if unknown.
+	// CodePath is the directory that contains the app's APKs or, before Android
+	// 5, the path of the APK itself; it is "" if unknown.
 	CodePath string
 }
 
-// maxVersionName and maxCodePath bound a version name and a path in bytes.
+// maxVersionName and maxCodePath are the maximum lengths of a version name and
+// of a path, in bytes.
 const (
 	maxVersionName = 200
 	maxCodePath    = 4096
@@ -28,10 +29,10 @@ const (
 
 // ParsePackage parses the block of an app in the answer of dumpsys package NAME
 // (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base).
-// versionCode and versionName are on a line each, and flags=[ ... ] contains
-// DEBUGGABLE. The first block of the name is used, because the hidden system
-// packages that an update has replaced come later. ParsePackage returns false
-// if there is no such block.
+// versionCode and versionName are on separate lines, and flags=[ ... ] contains
+// DEBUGGABLE. The first block with the name is used: the hidden system packages
+// that an update has replaced come later. ParsePackage returns false if there
+// is no such block.
 func ParsePackage(text []byte, name string) (p Package, ok bool) {
 	head := []byte("Package [" + name + "]")
 	for line := range bytes.Lines(text) {

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// packageText is an answer for an updated system app as Android 14 prints it,
-// shortened.
+// packageText is a shortened answer for an updated system app, as Android 14
+// prints it.
 const packageText = `Activity Resolver Table:
   Schemes:
       package:

@@ -28,11 +28,11 @@ func ParseUID(text string) int {
 	return uid
 }
 
-// ParseDiskFree returns the free bytes of the file system mounted at mount,
-// from the output of df. There are two formats: toybox (Android 7 and later)
-// prints the columns Filesystem, 1K-blocks, Used, Available, Use% and Mounted
-// on (toybox toys/posix/df.c); toolbox prints Filesystem, Size, Used, Free and
-// Blksize, with sizes such as 1.1G (system/core toolbox/df.c).
+// ParseDiskFree returns the number of free bytes in the file system mounted at
+// mount, from the output of df. There are two formats: toybox (Android 7 and
+// later) prints the columns Filesystem, 1K-blocks, Used, Available, Use% and
+// Mounted on (toybox toys/posix/df.c); toolbox prints Filesystem, Size, Used,
+// Free and Blksize, with sizes such as 1.1G (system/core toolbox/df.c).
 func ParseDiskFree(text, mount string) known.Int {
 	column, unit := -1, 0.0
 	var row []string
@@ -58,8 +58,8 @@ func ParseDiskFree(text, mount string) known.Int {
 	return diskSize(row[column], unit)
 }
 
-// freeColumn finds the column of the free space in df's header, and returns its
-// unit in bytes.
+// freeColumn finds the column of the free space in df's header, and returns the
+// index of the column and its unit in bytes.
 func freeColumn(words []string) (column int, unit float64) {
 	column, unit = -1, 1
 	for i, w := range words {
@@ -75,8 +75,8 @@ func freeColumn(words []string) (column int, unit float64) {
 	return column, unit
 }
 
-// diskSize parses a size such as 112 or 25.2G; a number without a suffix is in
-// the given unit, in bytes.
+// diskSize parses a size such as 112 or 25.2G. The unit of a number without a
+// suffix is given, in bytes.
 func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
@@ -92,9 +92,9 @@ func diskSize(text string, unit float64) known.Int {
 	return known.Of(int64(n * unit))
 }
 
-// ParseMemorySize returns the bytes of a size such as 256m, as in the
-// properties of ART (art/cmdline, MemoryKiB and ParseMemoryOption of -Xmx: a
-// number with k, m or g).
+// ParseMemorySize parses a size such as 256m, as in ART's properties, and
+// returns bytes (art/cmdline, MemoryKiB and ParseMemoryOption of -Xmx: a number
+// with k, m or g).
 func ParseMemorySize(text []byte) known.Int {
 	digits := strings.TrimSpace(string(text))
 	shift := 0
@@ -111,13 +111,13 @@ func ParseMemorySize(text []byte) known.Int {
 	return known.Of(n << shift)
 }
 
-// DefaultTimeout is the default time limit of dumpsys on the device, in device
-// seconds (frameworks/native cmds/dumpsys).
+// DefaultTimeout is the default timeout of dumpsys on the device, in seconds of
+// device time (frameworks/native cmds/dumpsys).
 const DefaultTimeout = 10
 
-// TimeoutOption returns the option that limits dumpsys to a number of seconds,
-// followed by a space. It is empty before Android 7 (API level 24), which does
-// not support -t.
+// TimeoutOption returns the option that sets the timeout of dumpsys to a number
+// of seconds, followed by a space. It is empty before Android 7 (API level 24),
+// which does not support -t.
 func TimeoutOption(api, seconds int) string {
 	if api < 24 {
 		return ""

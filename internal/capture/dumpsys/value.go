@@ -28,7 +28,7 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return strconv.AppendBool(nil, a == Yes), nil
 }
 
-// String returns the word.
+// String returns yes, no or unknown.
 func (a Answer) String() string {
 	switch a {
 	case Yes:
@@ -47,7 +47,7 @@ const (
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
 // number parses a decimal number. A minus sign is accepted: System and Private
-// Other are remainders, and become negative if drivers misreport.
+// Other are remainders, which become negative if drivers report wrong numbers.
 func number(s string) (int64, bool) {
 	if len(s) > 18 || strings.HasPrefix(s, "+") {
 		return 0, false
@@ -57,9 +57,9 @@ func number(s string) (int64, bool) {
 }
 
 // kiloBytes parses a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
-// (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. A size
-// without its complete unit may be truncated. coarse reports whether digits
-// were rounded away.
+// (a C++ stream with a precision of two digits) and rounds it to whole kB of
+// 1024 bytes. A size without its complete unit may be truncated. coarse reports
+// whether digits were lost by rounding on the device.
 func kiloBytes(s string) (n int64, coarse, ok bool) {
 	s = strings.TrimSpace(s)
 	digits, found := strings.CutSuffix(s, "KiB")
@@ -124,7 +124,7 @@ func foldDigit(r rune) rune {
 	return r
 }
 
-// token is a word of a line and its position.
+// token is a word in a line, with its position.
 type token struct {
 	text       string
 	start, end int
@@ -142,7 +142,7 @@ func tokens(line string, whole bool) (ts []token) {
 	}
 }
 
-// tokenAt returns the first word at or after a position of a line.
+// tokenAt returns the first word at or after a position in a line.
 func tokenAt(line string, at int, whole bool) (token, bool) {
 	for at < len(line) && (line[at] == ' ' || line[at] == '\t') {
 		at++
@@ -157,7 +157,7 @@ func tokenAt(line string, at int, whole bool) (token, bool) {
 	return token{line[at:end], at, end, end == len(line) && !whole}, true
 }
 
-// pair is one "Label: 123" of a line that may contain several.
+// pair is one "Label: 123" in a line that may contain several of them.
 type pair struct {
 	label string
 	value token // empty if the next word is not a number

@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Limits contains the rows of /proc/PID/limits that are relevant for an app. On
-// every build of Android, the shell may read the file.
+// Limits holds the rows of /proc/PID/limits that are relevant for an app. The
+// shell may read the file on every build of Android.
 type Limits struct {
 	OpenFiles Limit
-	// Processes limits the number of threads of all processes of the uid
-	// together.
+	// Processes is the limit of the number of threads in all processes of the
+	// uid together.
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit
@@ -21,10 +21,11 @@ type Limits struct {
 	Warnings  []error
 }
 
-// Limit is one row with its soft limit, which is the effective one.
+// Limit is the soft limit of one row, which is the effective limit.
 type Limit struct {
 	Soft known.Int
-	// Unlimited reports whether the kernel sets no limit; Soft is then unknown.
+	// Unlimited reports whether the kernel does not set a limit; Soft is then
+	// unknown.
 	Unlimited bool
 }
 
@@ -75,7 +76,7 @@ func ParseLimits(text []byte) (Limits, error) {
 	return l, nil
 }
 
-// slot returns the row that a line belongs to, and the text after its name.
+// slot returns the row to which a line belongs, and the text after its name.
 func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
 	for _, row := range [...]struct {
 		name string

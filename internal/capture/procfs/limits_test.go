@@ -51,8 +51,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A text that is truncated anywhere has the same values as the whole text, or
-// none.
+// Wherever a text is truncated, each value is either the same as in the whole
+// text or absent.
 func TestTruncatedLimits(t *testing.T) {
 	whole, err := ParseLimits([]byte(limitsText))
 	if err != nil {

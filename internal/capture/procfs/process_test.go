@@ -136,7 +136,8 @@ func TestUptime(t *testing.T) {
 	}
 }
 
-// TestOwnProcess parses what this machine's kernel prints, if it has /proc.
+// TestOwnProcess parses the output of this machine's kernel, if the machine has
+// /proc.
 func TestOwnProcess(t *testing.T) {
 	read := func(name string) []byte {
 		text, err := os.ReadFile("/proc/" + name)
@@ -177,8 +178,8 @@ func FuzzStat(f *testing.F) {
 		if len(s.Comm) > 64 || s.Truncated && s.StartTicks.Known {
 			t.Fatalf("%+v", s)
 		}
-		// If the text is truncated after the name, values are missing, but none
-		// differs.
+		// If the text is truncated after the name, values may be missing, but
+		// none of them is wrong.
 		end := bytes.LastIndexByte(text[:min(len(text), maxStat)], ')')
 		if at <= end || at > len(text) {
 			return

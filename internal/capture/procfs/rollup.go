@@ -7,14 +7,14 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxRollup far exceeds the 25 lines that a kernel prints.
+// maxRollup is far more than the 25 lines that a kernel prints.
 const maxRollup = 64 << 10
 
 // ParseRollup parses /proc/PID/smaps_rollup (Linux 4.14 and later), complete or
-// filtered on the device. Present values are valid even if the text was
-// truncated; Truncated reports missing lines.
+// filtered on the device. Values that are present are valid even if the text
+// was truncated; Truncated reports whether lines are missing.
 //
-// The error is ErrEmpty or ErrFormat if the text has no value at all.
+// The error is ErrEmpty or ErrFormat if the text does not contain any values.
 func ParseRollup(text []byte) (Memory, error) {
 	var (
 		all     = text[:min(len(text), maxRollup)]

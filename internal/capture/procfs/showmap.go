@@ -9,7 +9,7 @@ import (
 )
 
 // Showmap is the table of Android's showmap (system/memory libsmapinfo,
-// smapinfo.cpp): smaps summed by the name of the mapping.
+// smapinfo.cpp), which combines the mappings of smaps by name.
 type Showmap struct {
 	Rows []ShowmapRow
 	// Total is the row TOTAL at the end. All its values are unknown if the text
@@ -35,8 +35,8 @@ type ShowmapRow struct {
 	// Count is the number of mappings in the row; it is not printed with -a and
 	// -v.
 	Count known.Int `json:"-"`
-	// Start and End are the addresses that -a prints, Flags the flags that -v
-	// prints.
+	// Start and End are the addresses that -a prints; Flags holds the flags
+	// that -v prints.
 	Start, End uint64 `json:"-"`
 	Flags      string `json:"-"`
 }
@@ -47,9 +47,9 @@ const (
 	maxColumns     = 64 // showmap -a -v prints 19 columns
 )
 
-// ParseShowmap parses the output of showmap by its header, because columns
-// differ between releases. The error is ErrEmpty or ErrFormat if there is no
-// header.
+// ParseShowmap parses the output of showmap according to its header, because
+// the columns differ between releases. The error is ErrEmpty or ErrFormat if
+// there is no header.
 func ParseShowmap(text []byte) (Showmap, error) {
 	p := showmapScan{in: lines{rest: text[:min(len(text), maxShowmap)]}}
 	for p.step() {
@@ -112,8 +112,9 @@ func (p *showmapScan) divider(line []byte) {
 }
 
 // row parses the cells in the order of the header. The rest of the line is the
-// name, including spaces. TOTAL has no addresses and no flags. If the text ends
-// with a cell or name without a line end, it may be truncated and is skipped.
+// name, which may contain spaces. TOTAL has neither addresses nor flags. If the
+// text ends with a cell or name without a line end, that row may be truncated
+// and is skipped.
 func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	var r ShowmapRow
 	rest := line
@@ -130,7 +131,7 @@ func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	}
 	name := bytes.TrimSpace(rest)
 	if !whole {
-		return ShowmapRow{} // TOTAL is then missing as well, which shows that rows are missing
+		return ShowmapRow{} // TOTAL is then missing as well, which shows that rows may be missing
 	}
 	if len(name) == 0 {
 		p.warnings.Add(p.in.n, "object", line, "no name, or too few cells")
@@ -201,8 +202,8 @@ func isShowmapHeader(line []byte) bool {
 }
 
 // columnNames joins the words of two header lines above the same dashes. It
-// returns nil if the last column is not the object, because then this is not a
-// header.
+// returns nil if the last column is not the object, because the lines are then
+// not a header.
 func columnNames(upper, lower, dashes []byte) []string {
 	spans := wordSpans(dashes)
 	if len(spans) > maxColumns {

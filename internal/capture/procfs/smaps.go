@@ -19,33 +19,35 @@ const (
 // Mapping is one virtual memory area of smaps.
 type Mapping struct {
 	Start, End uint64
-	// Perms is rwxp, with - for a missing permission and s for shared.
+	// Perms is rwxp, with - for each permission that is missing, and s instead
+	// of p for a shared mapping.
 	Perms         [4]byte
 	Offset, Inode uint64
 	// Name is a path, a pseudo-name such as [anon:libc_malloc], or empty. It is
 	// valid only until the callback returns.
 	Name []byte
-	// Size is the length in kB as printed.
+	// Size is the length in kB, as printed.
 	Size known.Int
 	Usage
 }
 
-// ParseSmaps sums /proc/PID/smaps. It also accepts the output of a filter on
+// ParseSmaps adds up /proc/PID/smaps. It also accepts the output of a filter on
 // the device (`grep -E '^(Pss|SwapPss):'`); the number of mappings is then
 // unknown.
 //
 // The error is ErrEmpty, ErrFormat, or an error of r.
 func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 
-// ScanSmaps is like ParseSmaps, and also passes each complete mapping to each,
-// in the order of the text. The same Mapping is reused for the next one, so
-// that nothing is allocated per mapping. An error from each ends the scan and
-// is returned.
+// ScanSmaps does the same as ParseSmaps, and also passes each complete mapping
+// to each, in the order of the text. The same Mapping is reused for the next
+// one, so no memory is allocated per mapping. An error from each ends the scan
+// and is returned.
 //
-// If a text is visibly truncated (a last mapping with fewer lines than the
-// first, a missing line end, an error message at the end), Truncated is set:
-// the sums and the number of mappings are unknown, and the truncated mapping is
-// not passed on. Truncation exactly between two mappings is not visible.
+// If a text is visibly truncated (the last mapping has fewer lines than the
+// first, a line end is missing, or there is an error message at the end),
+// Truncated is set: the sums and the number of mappings are unknown, and the
+// truncated mapping is not passed on. Truncation exactly between two mappings
+// is not visible.
 func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	s := smapsScan{each: each}
 	if err := scanLines(r, s.line); err != nil {
@@ -54,8 +56,8 @@ func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	return s.end()
 }
 
-// smapsScan holds sums and one mapping, so its memory does not grow with the
-// text.
+// smapsScan holds the sums and one mapping, so its size does not depend on the
+// length of the text.
 type smapsScan struct {
 	each func(*Mapping) error
 
@@ -74,7 +76,7 @@ type smapsScan struct {
 	loose    int64 // fields before any header
 
 	lastKey  []byte // of the first mapping so far, and later of the whole first mapping
-	first    []byte // first unrecognized line, for the error
+	first    []byte // the first unrecognized line, for the error
 	stray    bool   // the last line does not belong to smaps
 	cut      bool   // the last line has no end
 	headless bool   // fields precede the first header
@@ -177,11 +179,12 @@ func (s *smapsScan) finish() error {
 	return s.each(&s.cur)
 }
 
-// whole reports whether the current mapping has all its lines. All mappings of
-// a kernel have the same lines in the same order (fs/proc/task_mmu.c,
-// show_smap), so the last line of the first mapping ends each of them. The
-// first mapping itself ends with VmFlags. (Before Linux 3.8 it ends with
-// Locked, but no process has only one mapping, so no rule is needed for this.)
+// whole reports whether the current mapping has all its lines. In the output of
+// one kernel, all mappings have the same lines in the same order
+// (fs/proc/task_mmu.c, show_smap), so each of them ends with the line that ends
+// the first mapping. The first mapping itself ends with VmFlags. (Before Linux
+// 3.8, it ends with Locked, but no process has only one mapping, so a rule for
+// this is not needed.)
 func (s *smapsScan) whole() bool {
 	if s.mappings > 0 {
 		return s.ended
@@ -196,7 +199,7 @@ func (s *smapsScan) end() (Memory, error) {
 	m := Memory{Truncated: s.stray || s.cut || s.headless}
 	if s.open {
 		if s.whole() {
-			// An incomplete line after the last line of a mapping belongs to
+			// An incomplete line after the last line of a mapping is part of
 			// the next mapping.
 			if err := s.finish(); err != nil {
 				return Memory{}, fmt.Errorf("read smaps: %w", err)

@@ -45,7 +45,7 @@ func TestRecordedSmaps(t *testing.T) {
 	}
 }
 
-// wantKnown compares the values that are known in want.
+// wantKnown compares only the values that are known in want.
 func wantKnown(t *testing.T, want, got any) {
 	t.Helper()
 	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
@@ -103,8 +103,8 @@ func TestScanPassesMappings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// /dev/kgsl-3d0 equals the row "Gfx dev" of dumpsys meminfo from the same
-	// minute.
+	// The sum for /dev/kgsl-3d0 equals the row "Gfx dev" of dumpsys meminfo
+	// from the same minute.
 	if n != 4068 || kgsl != 1908 || sum != m.Pss.N {
 		t.Errorf("%d mappings, kgsl %d kB, sum %d kB of %d", n, kgsl, sum, m.Pss.N)
 	}
@@ -231,7 +231,7 @@ func TestInterruptedSmaps(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	// This text is complete, though unusual.
+	// This text is complete, although it is unusual.
 	for name, text := range map[string]string{
 		"no VmFlags (3.4)":       string(smapsText(2, "Locked")),
 		"an unknown line":        "WARNING: linker: text relocations\n" + whole,
@@ -278,9 +278,9 @@ func cuts(text []byte, step, n int) (at []int) {
 	return at
 }
 
-// thinned reduces the number of positions at which a text is truncated: only
-// with LEAKGATE_E2E=long is a large text truncated at each of its 88,000 line
-// ends, which takes some minutes.
+// thinned reduces the number of positions at which a text is truncated. A large
+// text is truncated at each of its 88,000 line ends, which takes some minutes,
+// only with LEAKGATE_E2E=long.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {
 		return 1, 2000
@@ -288,8 +288,8 @@ func thinned(text []byte) (step, random int) {
 	return 499, 100
 }
 
-// Truncated smaps has no sums at all. Truncation between two mappings cannot be
-// detected in the text, but the transport's exit status shows it.
+// For a truncated smaps, no sums are returned. Truncation between two mappings
+// cannot be detected in the text, but the transport's exit status shows it.
 func TestTruncatedSmaps(t *testing.T) {
 	for _, file := range []string{
 		"api29-x86_64-smaps_short.txt", "api29-x86_64-systemserver-smaps.txt.gz", "api36-memorylab-smaps.txt.gz",

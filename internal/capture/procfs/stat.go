@@ -10,9 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Stat contains the fields of /proc/PID/stat (proc(5)) that identify a process
-// and describe its usage. On every build of Android, the shell may read the
-// file.
+// Stat holds the fields of /proc/PID/stat (proc(5)) that identify a process and
+// describe its usage. The shell may read the file on every build of Android.
 type Stat struct {
 	PID  int64  `json:"pid"`
 	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
@@ -23,8 +22,8 @@ type Stat struct {
 	Stime   known.Int `json:"stime_ticks"`
 	Threads known.Int `json:"threads"`
 	// StartTicks is the time at which the process started, in clock ticks since
-	// boot. Together with the pid it identifies a process: a pid may be reused,
-	// but not with the same start time.
+	// boot. Together with the pid, it identifies a process: a pid may be
+	// reused, but not with the same start time.
 	StartTicks known.Int `json:"start_ticks"`
 	// Truncated reports whether the text ends before StartTicks.
 	Truncated bool    `json:"-"`
@@ -35,11 +34,11 @@ const (
 	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android
 	// kernel, so a tick is 10 ms.
 	tick = 10 * time.Millisecond
-	// maxTicks corresponds to 292 years.
+	// maxTicks is 292 years, in clock ticks.
 	maxTicks = math.MaxInt64 / int64(tick)
 )
 
-// CPU returns the CPU time of the process, in user and kernel mode.
+// CPU returns the CPU time of the process in user and kernel mode together.
 func (s Stat) CPU() known.Duration {
 	ticks := s.Utime.N + s.Stime.N
 	if !s.Utime.Known || !s.Stime.Known || ticks > maxTicks {
@@ -62,8 +61,8 @@ func (s RunState) MarshalJSON() ([]byte, error) {
 const maxStat = 16 << 10
 
 // ParseStat parses /proc/PID/stat. A name may contain spaces, parentheses and
-// line ends, so it ends at the LAST parenthesis: no later field can contain a
-// parenthesis.
+// line ends; it ends at the LAST closing parenthesis of the text, because no
+// later field can contain one.
 func ParseStat(text []byte) (Stat, error) {
 	all := text[:min(len(text), maxStat)]
 	open := bytes.IndexByte(all, '(')

@@ -7,10 +7,10 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Status is /proc/PID/status. On every build of Android, the shell may read the
-// file, so memory can be measured as RssAnon + VmSwap if smaps is denied. Sizes
-// are in kB; RssAnon, RssFile and RssShmem exist since Linux 4.5. Kernel
-// threads and zombies have no Vm lines.
+// Status holds the contents of /proc/PID/status. The shell may read the file on
+// every build of Android, so memory can be measured as RssAnon + VmSwap if
+// access to smaps is denied. Sizes are in kB; RssAnon, RssFile and RssShmem
+// exist since Linux 4.5. Kernel threads and zombies do not have Vm lines.
 type Status struct {
 	Name     field.Text `json:"name"`
 	PID      known.Int  `json:"pid"`
@@ -30,7 +30,7 @@ type Status struct {
 const maxStatus = 64 << 10
 
 // ParseStatus parses /proc/PID/status. The error is ErrEmpty or ErrFormat if
-// the text has no line of this file.
+// the text does not contain any line of this file.
 func ParseStatus(text []byte) (Status, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxStatus)]}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ParseUptime parses the first number of /proc/uptime: the time since boot,
-// including suspends. The number has two digits after its dot
-// (fs/proc/uptime.c, uptime_proc_show): a number without them is something
-// else, or damaged, and would make the clock jump. The number counts only if a
-// space follows it, because otherwise it may be truncated.
+// ParseUptime parses the first number in /proc/uptime: the time since boot,
+// including suspends. The number has two decimal places (fs/proc/uptime.c,
+// uptime_proc_show); a number without them is something else, or damaged, and
+// would make the clock jump. The number counts only if a space follows it,
+// because otherwise it may be truncated.
 func ParseUptime(text []byte) (time.Duration, error) {
 	w, _, closed := word(text)
 	seconds, fraction, _ := bytes.Cut(w, []byte("."))

@@ -4,8 +4,8 @@ import "github.com/leakgate/leakgate/internal/known"
 
 // Usage is the memory of a mapping or of a process in kB, as the kernel counts
 // it (Documentation/filesystems/proc.rst, smaps). Values that a kernel does not
-// print are unknown: SwapPss exists since Linux 4.3, Pss_Anon in smaps_rollup
-// since 5.3.
+// print are unknown: SwapPss exists since Linux 4.3, and Pss_Anon in
+// smaps_rollup since 5.3.
 type Usage struct {
 	Pss          known.Int `json:"pss_kb"`
 	SwapPss      known.Int `json:"swap_pss_kb"`
@@ -21,8 +21,8 @@ type Usage struct {
 // Memory is the memory of a whole process.
 type Memory struct {
 	Usage
-	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
-	// for lines that were filtered on the device.
+	// Mappings is the number of mappings in smaps; it is unknown for
+	// smaps_rollup and for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
 	// Truncated reports whether the text is visibly truncated. The sums of
 	// smaps are then unknown; values that are present in smaps_rollup remain
@@ -60,7 +60,7 @@ var fieldNames = [numFields]string{
 
 // fieldOf finds a field by its complete key: "Pss_Anon" is not "Pss".
 func fieldOf(key []byte) (kind, bool) {
-	// The conversion in a switch does not allocate; a map lookup would be
+	// This conversion does not allocate in a switch; a map lookup would be
 	// slower on the 88,000 lines of a large app.
 	switch string(key) {
 	case "Size":

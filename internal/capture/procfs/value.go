@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/field"
 )
 
-// ErrEmpty is returned for an empty text. A text is empty if the process
-// disappeared between open and read. An empty text is not a sample, and its
-// values are not zero.
+// ErrEmpty is returned for an empty text. A text is empty if the process ended
+// between open and read. An empty text is not a sample: its values are unknown,
+// not zero.
 var ErrEmpty = errors.New("empty text")
 
 // ErrFormat is returned for a text of a different kind, such as the error
@@ -27,8 +27,8 @@ func formatError(what string, text []byte) error {
 	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, field.Quotable(line))
 }
 
-// number parses a plain decimal number of at most 18 digits: a longer number
-// might not fit an int64, and does not occur on phones.
+// number parses a plain decimal number of at most 18 digits. A longer number
+// might not fit into an int64, and does not occur on phones.
 func number(text []byte) (int64, bool) {
 	if len(text) == 0 || len(text) > 18 {
 		return 0, false
