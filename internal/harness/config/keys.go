@@ -161,13 +161,13 @@ func schema(c *Config) []key {
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
 				"a pass can miss leaks below the rate that its text states").
-				document("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.",
+				document("The slowest leak that a pass must rule out: a process that could hide such a leak is inconclusive.",
 					"50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
 			document("Whether the run exits with 5 if any process is inconclusive.", "true"),
 		value("allow_unjudged", &c.AllowUnjudged, switchKind).
-			document("Whether a run that could judge nothing, or lacks a heap dump, exits with 0 instead of 5.",
+			document("Whether a run in which nothing could be judged, or a heap dump is missing, exits with 0 instead of 5.",
 				"true"),
 		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
@@ -176,14 +176,14 @@ func schema(c *Config) []key {
 			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
 				document("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
-				document("What is kept of a heap dump after its analysis; stripped drops the contents of "+
+				document("The form in which a heap dump is kept after its analysis; stripped removes the contents of "+
 					"primitive arrays, and with them all texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
 					"marks between two loops, at most every 10 s, in runs under 2 h, in runs without a duration, and "+
 					"in those that dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
-				document("What is kept of the device's log: app keeps the lines of the app and what the "+
+				document("Which part of the device's log is kept: app keeps the lines of the app and what the "+
 					"system logs about it; all also keeps the lines of all other apps.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
 				document("Whether reports show texts of the app, which may be personal: keys of maps, names of "+
@@ -241,7 +241,7 @@ func workloadKey(w *Workload) key {
 	monkeyKeys := []key{
 		optional("events", &m.Events, count(1, mostEvents), "").document("The number of events. Required.", "200000"),
 		value("throttle", &m.Throttle, pauseKind).document("The pause between two events.", "300ms"),
-		value("seed", &m.Seed, seedKind).document("Makes runs reproducible; auto uses a new one for each run.", "7"),
+		value("seed", &m.Seed, seedKind).document("The seed of the random events, which makes runs reproducible; auto uses a new seed for each run.", "7"),
 	}
 	keys := []key{
 		{
@@ -267,7 +267,7 @@ func workloadKey(w *Workload) key {
 			}
 			return nil
 		},
-		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
+		about: "The workload that exercises the app: none, or exactly one of the keys below.", example: "none"}
 }
 
 // workload returns a reader for the workload: none, or exactly one of keys.
