@@ -161,14 +161,14 @@ func schema(c *Config) []key {
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
 				"a pass can miss leaks below the rate that its text states").
-				document("The slowest leak that a pass must rule out: a process that could hide such a leak is inconclusive.",
-					"50MB/h"),
+				document("The slowest leak that a pass must rule out: a process that could hide such a leak is "+
+					"inconclusive.", "50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
 			document("Whether the run exits with 5 if any process is inconclusive.", "true"),
 		value("allow_unjudged", &c.AllowUnjudged, switchKind).
-			document("Whether a run in which nothing could be judged, or a heap dump is missing, exits with 0 instead of 5.",
-				"true"),
+			document("Whether a run in which nothing could be judged, or a heap dump is missing, exits with 0 "+
+				"instead of 5.", "true"),
 		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
 				document("When a heap dump is taken; at_end (of the run) and at_marks also take one on a leak.",
