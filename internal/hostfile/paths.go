@@ -17,8 +17,8 @@ type Paths struct {
 	others []string
 }
 
-// NewPaths returns the paths of a directory: paths below it become relative,
-// and others are reduced to their last element.
+// NewPaths returns a Paths for a directory: paths below it become relative, and
+// others are reduced to their last element.
 func NewPaths(root string) Paths {
 	p := Paths{root: filepath.Clean(root)}
 	if abs, err := filepath.Abs(root); err == nil {
@@ -52,7 +52,7 @@ func (p Paths) Text(text string) string {
 }
 
 // Error returns the text of an error without the paths that its causes name;
-// the rest is changed like in Text.
+// the rest is changed as by Text.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""
@@ -100,7 +100,8 @@ func causes(err error) []string {
 	return out
 }
 
-// replacePath replaces a complete path, but not a part of a longer path.
+// replacePath replaces a path in a text, except where it is a part of a longer
+// path.
 func replacePath(text, path, by string) string {
 	return each(text, path, func(rest string) (string, string) {
 		if rest != "" && inPath(rest[0]) {
@@ -126,8 +127,8 @@ func shorten(text, dir string) string {
 }
 
 // each finds the occurrences of a path in a text, except at the end of a longer
-// path, and calls the function with for each. That function returns the
-// replacement, and the rest of the text to continue with.
+// path, and calls the function with for each occurrence. That function returns
+// the replacement, and the rest of the text to continue with.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
 	for {

@@ -1,9 +1,9 @@
 // Package jars fetches Java libraries for tests from Maven Central, and keeps
 // them in a folder that several processes may share.
 //
-// It has one version of each library, and the hash of each file: a file with
-// different content is rejected. Running the libraries is up to the packages
-// that test with them.
+// It pins one version of each library, and the hash of each file: a file with
+// different content is rejected. The packages that test with the libraries run
+// them.
 package jars
 
 import (
@@ -23,13 +23,13 @@ import (
 type Set struct {
 	// Name and Version are used in messages and names of folders.
 	Name, Version string
-	// wanted are the coordinates for Maven, GROUP:ARTIFACT:VERSION.
+	// wanted lists the Maven coordinates, GROUP:ARTIFACT:VERSION.
 	wanted []string
-	// files are in the order of the class path.
+	// files lists the files in the order of the class path.
 	files []file
 }
 
-// file is a jar, without .jar, and its SHA-256.
+// file is the name of a jar without .jar, and its SHA-256.
 type file struct{ name, sum string }
 
 // Shark is LeakCanary's heap analysis, in its latest stable version.
@@ -46,7 +46,7 @@ var Shark = Set{
 	},
 }
 
-// App are libraries that many apps use and that often hold leaked objects.
+// App contains libraries that many apps use and that often hold leaked objects.
 var App = Set{
 	Name: "app", Version: "1",
 	wanted: []string{
@@ -156,7 +156,7 @@ func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
 }
 
 // Install moves a complete folder to its place. If another process was faster,
-// its folder stays.
+// that process's folder is kept.
 func Install(part, dir string) error {
 	if err := os.Rename(part, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {

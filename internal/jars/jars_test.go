@@ -60,8 +60,8 @@ func TestWithoutMaven(t *testing.T) {
 	}
 }
 
-// TestAtOnce checks that several goroutines that fetch into one folder all get
-// the complete set.
+// TestAtOnce checks that each of several goroutines that fetch into one folder
+// gets the complete set.
 func TestAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Maven")

@@ -3,8 +3,8 @@
 // test is skipped with the reason, or it fails if everything is required.
 //
 // The data is outside the module, in the directory that the environment
-// variable LEAKGATE_TESTDATA names, or else in ../shared/testdata relative to
-// the directory of go.mod. It is only read, never generated.
+// variable LEAKGATE_TESTDATA names, or otherwise in ../shared/testdata relative
+// to the directory of go.mod. The data is only read, never generated.
 package recorded
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Read returns the content of a recorded file; path is joined and relative to
 // the root of the data. A file whose name ends in .gz is decompressed. If the
-// file is missing, the test ends as with Missing.
+// file is missing, the test is skipped or fails, as with Missing.
 func Read(tb testing.TB, path ...string) []byte {
 	tb.Helper()
 	name := Path(tb, path...)
@@ -41,7 +41,7 @@ func Read(tb testing.TB, path ...string) []byte {
 }
 
 // Path returns the path of an existing recorded file or directory. If it is
-// missing, the test ends as with Missing.
+// missing, the test is skipped or fails, as with Missing.
 func Path(tb testing.TB, path ...string) string {
 	tb.Helper()
 	name := filepath.Join(append([]string{root(tb)}, path...)...)
@@ -51,7 +51,8 @@ func Path(tb testing.TB, path ...string) string {
 	return name
 }
 
-// Required reports whether missing parts fail tests, as in CI.
+// Required reports whether a test fails if something that it needs is missing,
+// as in CI.
 func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 
 // Long reports whether tests run at full length, as in make e2e; otherwise they

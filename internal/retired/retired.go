@@ -1,4 +1,4 @@
-// Package retired recognizes files that a leakgate from before the first
+// Package retired recognizes files that a version of leakgate before the first
 // release wrote. Some keys had other names in these files. Decoding would
 // silently skip such keys, so the files are rejected.
 package retired
@@ -13,7 +13,7 @@ import (
 var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
 
 // Check returns an error that names the first of keys that occurs in raw, which
-// is JSON as leakgate writes it. A key whose value is a list does not count,
+// is JSON as written by leakgate. A key whose value is a list is ignored,
 // because maps whose keys are class names have lists as values.
 func Check(raw []byte, keys ...string) error {
 	for _, key := range keys {
@@ -24,8 +24,8 @@ func Check(raw []byte, keys ...string) error {
 	return nil
 }
 
-// has reports whether the key occurs outside of texts: in a text its quotes are
-// escaped.
+// has reports whether the key occurs outside of strings: inside a string its
+// quotes would be escaped.
 func has(raw, key []byte) bool {
 	for {
 		at := bytes.Index(raw, key)

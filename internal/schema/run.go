@@ -27,8 +27,8 @@ const DiffName = "diff.json"
 // packed is the suffix of compressed files.
 const packed = ".zst"
 
-// Files contains the schemas of the JSON files of a run directory and of a
-// diff, by file name.
+// Files holds the schemas of the JSON files of a run directory and of a diff,
+// by file name.
 func Files() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, make := range map[string]func() ([]byte, error){

@@ -21,7 +21,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Of returns the schema of the JSON that encoding/json writes for a type.
 // Fields are required unless they may be omitted; additional fields are
-// allowed, because new versions add them.
+// allowed, because new versions may add some.
 func Of(title string, t reflect.Type) ([]byte, error) {
 	m := maker{defs: map[string]any{}}
 	root := m.of(t)
@@ -69,7 +69,7 @@ func (m maker) of(t reflect.Type) map[string]any {
 	case t.Implements(marshalsText):
 		return map[string]any{"type": "string"}
 	case t.Implements(marshalsJSON):
-		return map[string]any{} // any value: such types have their own encoding
+		return map[string]any{} // any value is allowed: such types encode themselves
 	}
 	switch t.Kind() {
 	case reflect.Bool:

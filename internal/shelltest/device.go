@@ -1,6 +1,6 @@
-// Package shelltest is shared by tests of shell commands: a device whose shell
-// is a function, the real shells of this machine, and names that try to escape
-// their quotes.
+// Package shelltest contains what tests of shell commands share: a device whose
+// shell is a function, the real shells of this machine, and names that try to
+// escape their quotes.
 package shelltest
 
 import (
@@ -13,9 +13,9 @@ import (
 
 // Device is a device whose shell is a function. It cannot transfer files.
 type Device struct {
-	// Run implements the shell.
+	// Run runs one command line in the shell.
 	Run func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)
-	// Commands are the command lines so far. Read them only while no command
+	// Commands holds the command lines so far. Read it only while no command
 	// runs.
 	Commands []string
 

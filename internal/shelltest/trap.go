@@ -44,7 +44,7 @@ func Shells(t testing.TB) [][]string {
 }
 
 // Inject is the command that hostile names try to run. It creates the file
-// $CANARY on a real shell, and a file in a folder that phones have.
+// $CANARY in a real shell, and a file in a folder that exists on phones.
 const Inject = `touch $CANARY /data/local/tmp/canary`
 
 // HostileNames are names that an app or the author of a configuration may
@@ -102,7 +102,7 @@ func (tr *Trap) Triggered() bool {
 // Reset removes the canary file.
 func (tr *Trap) Reset() error { return os.Remove(tr.canary) }
 
-// Words returns the arguments of run-as since the last call.
+// Words returns the arguments that run-as has received since the last call.
 func (tr *Trap) Words(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(tr.log)

@@ -1,8 +1,8 @@
 // Package stall measures how long this machine kept a process from running, for
 // example because of a suspended virtual machine, a long disk flush or high
-// load. A real-time test allows exactly that much additional time. A stall then
-// does not fail the test, and no generous constant hides a delay of the tested
-// program.
+// load. A test in real time allows exactly that much additional time. A stall
+// then does not fail the test, and the test needs no generous limit that could
+// hide a delay of the tested program.
 package stall
 
 import (

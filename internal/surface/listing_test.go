@@ -17,11 +17,11 @@ import (
 type Package struct {
 	// Folder is its path relative to the module, with slashes.
 	Folder string
-	// Lines has one line for each exported name, method and field, sorted.
+	// Lines holds one line for each exported name, method and field, sorted.
 	Lines []string
-	// Names counts the exported package-level names and methods.
+	// Names is the number of exported package-level names and methods.
 	Names int
-	// Types are the exported type names that are not aliases, sorted.
+	// Types holds the exported type names that are not aliases, sorted.
 	Types []string
 }
 
@@ -317,7 +317,7 @@ func (r *reader) fieldList(list *ast.FieldList) string {
 	return strings.TrimSuffix(strings.TrimPrefix(r.text(&ast.FuncType{Params: list}), "func("), ")")
 }
 
-// text prints an expression on one line.
+// text returns an expression on one line.
 func (r *reader) text(e ast.Expr) string {
 	var b strings.Builder
 	if err := printer.Fprint(&b, r.files, e); err != nil {

@@ -1,7 +1,7 @@
 package surface
 
-// sameName lists the exported type names that more than one package of the
-// product uses, with the reason.
+// sameName holds the exported type names that more than one package of the
+// product uses, each with the reason.
 var sameName = map[string]string{
 	"Accumulation": "analysis has the JSON form of what heap, hprof or trace computes",
 	"Answer":       "whether a level works, and yes, no or unknown in a parsed text",

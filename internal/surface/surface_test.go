@@ -15,9 +15,9 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 
 const (
 	module = "github.com/leakgate/leakgate"
-	// mostNames bounds the number of names that a user of the public packages
-	// has to learn. The packages are grouped into the checks of a suite, a run
-	// in progress, its record, and the individual engines.
+	// mostNames is the maximum number of names that a user of the public
+	// packages has to learn. The packages are grouped into the checks of a
+	// suite, a run in progress, its record, and the individual engines.
 	mostNames = 580
 )
 

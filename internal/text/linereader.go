@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// LineReader reads the lines of a file that may be damaged. A line that is too
-// long is skipped, so that the lines after it can be read.
+// LineReader reads the lines of a file that may be damaged. It skips a line
+// that is too long and reads the lines after it.
 type LineReader struct {
 	// N is the number of the latest line, counted from 1.
 	N int
@@ -26,8 +26,8 @@ var ErrLongLine = errors.New("line is too long")
 // write.
 var ErrUTF16 = errors.New("it is UTF-16; save it as UTF-8")
 
-// maxSkipped bounds the bytes that are skipped as one damaged line, such as the
-// zeros that a disk may leave.
+// maxSkipped is the maximum number of bytes that are skipped as one damaged
+// line, such as the zeros that a disk may leave.
 const maxSkipped = 64 << 20
 
 // NewLineReader returns a reader for lines of at most max bytes. It skips a
@@ -56,8 +56,8 @@ func IsUTF16(head []byte) bool {
 			(head[1] == 0) == (head[3] == 0)
 }
 
-// Peek returns up to n of the next bytes without reading them; n is at most 64
-// kB.
+// Peek returns up to n of the next bytes without consuming them; n is at most
+// 64 kB.
 func (l *LineReader) Peek(n int) ([]byte, error) {
 	head, err := l.in.Peek(n)
 	if errors.Is(err, io.EOF) {

@@ -6,7 +6,7 @@ import (
 )
 
 // WrapMarkdown breaks the paragraphs of generated Markdown at width characters.
-// Rows of tables, headings and markers stay as they are, like a word that is
+// It does not change rows of tables, headings, markers and words that are
 // longer than a line.
 func WrapMarkdown(s string, width int) string {
 	lines := strings.Split(s, "\n")

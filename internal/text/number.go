@@ -24,8 +24,8 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f GB", n/(1<<30))
 }
 
-// KB is Size for a number of kB, as the kernel reports it: without decimals
-// below 1 MB.
+// KB is like Size, for a number of kB, as the kernel reports it: without
+// decimals below 1 MB.
 func KB(n int64) string {
 	if n > -1<<10 && n < 1<<10 {
 		return fmt.Sprintf("%d kB", n)
@@ -33,7 +33,7 @@ func KB(n int64) string {
 	return size(float64(n) * (1 << 10)) // as an int64 it could overflow
 }
 
-// SignedKB is KB with a sign, for a change.
+// SignedKB is like KB, with a sign, for a change.
 func SignedKB(n int64) string {
 	if n > 0 {
 		return "+" + KB(n)
@@ -41,7 +41,7 @@ func SignedKB(n int64) string {
 	return KB(n)
 }
 
-// SignedSize is Size with a sign, for a change.
+// SignedSize is like Size, with a sign, for a change.
 func SignedSize(n int64) string {
 	switch {
 	case n > 0:
@@ -52,8 +52,8 @@ func SignedSize(n int64) string {
 	return "0 kB"
 }
 
-// Bytes is Size for amounts that may be small: below 10,000 it prints the exact
-// number of bytes.
+// Bytes is like Size, for amounts that may be small: below 10,000 it prints the
+// exact number of bytes.
 func Bytes(n int64) string {
 	if -10_000 < n && n < 10_000 {
 		return Grouped(n) + " bytes"
@@ -70,7 +70,7 @@ func Grouped(n int64) string {
 	return s
 }
 
-// Signed is Grouped with a sign, for a change.
+// Signed is like Grouped, with a sign, for a change.
 func Signed(n int64) string {
 	if n > 0 {
 		return "+" + Grouped(n)
@@ -86,8 +86,8 @@ func Count(n int, one, many string) string {
 	return Grouped(int64(n)) + " " + many
 }
 
-// Plural is Count without grouping, for a text next to other numbers that are
-// not grouped.
+// Plural is like Count, without grouping, for a text next to other numbers that
+// are not grouped.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -95,8 +95,8 @@ func Plural[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Span formats a number of seconds: 45s, 12m30s, 2h5m. It rounds to seconds,
-// and to minutes if it is an hour or more.
+// Span formats a number of seconds: 45s, 12m30s, 2h5m. It rounds to seconds, or
+// to minutes for an hour or more.
 func Span(seconds float64) string {
 	if math.IsNaN(seconds) {
 		return "?"
@@ -113,7 +113,7 @@ func Span(seconds float64) string {
 	return d.String()
 }
 
-// shownSeries bounds how many numbers of a series are printed.
+// shownSeries is the maximum number of numbers that are printed of a series.
 const shownSeries = 12
 
 // Series formats numbers in one line; if there are many, the middle is omitted.

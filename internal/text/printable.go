@@ -12,22 +12,23 @@ import (
 // lines.
 const maxMarks = 4
 
-// Printable returns s as one line that a terminal only displays. A question
-// mark replaces each control character (including escape sequences and line
-// breaks), each character that hides, reorders or joins others (bidirectional
-// controls, zero-width and tag characters), each private or unassigned
-// character, and each run of invalid UTF-8. Every kind of blank becomes an
-// ASCII blank. The result is valid UTF-8, not longer than s in bytes, and
-// Printable does not change it.
+// Printable returns s as one line that can do nothing to a terminal except
+// print characters. A question mark replaces each control character (including
+// escape sequences and line breaks), each character that hides, reorders or
+// joins others (bidirectional controls, zero-width and tag characters), each
+// private or unassigned character, and each run of invalid UTF-8. Every kind of
+// blank becomes an ASCII blank. The result is valid UTF-8, not longer than s in
+// bytes, and Printable does not change it.
 func Printable(s string) string { return printable(s, "?") }
 
-// PrintableBytes is Printable in place: the result uses the memory of b.
+// PrintableBytes is like Printable, but changes b in place: the result uses the
+// memory of b.
 func PrintableBytes(b []byte) []byte { return appendPrintable(b[:0], b, "?") }
 
-// Excerpt returns the first n characters of s for JSON, followed by an ellipsis
-// if something is missing. It replaces characters like Printable, but by
-// U+FFFD, so that programs can distinguish a replacement from a question mark
-// in s.
+// Excerpt returns the first n characters of s for use in JSON, followed by an
+// ellipsis if something is missing. It replaces the same characters as
+// Printable, but with U+FFFD, which programs can distinguish from a question
+// mark in s.
 func Excerpt(s string, n int) string {
 	s = printable(s, string(unicode.ReplacementChar))
 	if short := first(s, n); len(short) < len(s) {
@@ -116,7 +117,7 @@ func escape(s, special string) string {
 	return b.String()
 }
 
-// marks counts the combining marks on the latest character of a text.
+// marks counts the combining marks after the latest other character of a text.
 type marks struct {
 	n     int
 	begun bool

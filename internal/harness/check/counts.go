@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Watched are the counts of dumpsys meminfo whose growth is examined: objects
+// Watched lists the counts of dumpsys meminfo whose growth is examined: objects
 // with a life cycle, whose number should return to its old value once their
 // screens are closed.
 var Watched = []string{"Activities", "AppContexts", "ViewRootImpl", "Views"}
@@ -17,8 +17,8 @@ type Rise struct {
 	Before, After int64
 }
 
-// Rose returns the watched counts that have grown. A count that is missing on
-// either side has not grown.
+// Rose returns the watched counts that have grown. A count that is missing from
+// either reading has not grown.
 func Rose(before, after map[string]int64) []Rise {
 	var out []Rise
 	for _, name := range Watched {
@@ -38,8 +38,8 @@ func MayHoldDestroyed(after map[string]int64) bool {
 	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)
 }
 
-// Windowless returns how many Activities have no window; they are probably
-// destroyed. It is 0 if the counts are unknown.
+// Windowless returns the number of Activities that have no window; they are
+// probably destroyed. It returns 0 if the counts are unknown.
 func Windowless(counts map[string]int64) int64 {
 	activities, known := counts["Activities"]
 	windows, too := counts["ViewRootImpl"]
@@ -49,7 +49,7 @@ func Windowless(counts map[string]int64) int64 {
 	return activities - windows
 }
 
-// Text returns the growth as "Activities 1 -> 2, Views 40 -> 75".
+// Text returns the growth in the form "Activities 1 -> 2, Views 40 -> 75".
 func Text(rises []Rise) string {
 	words := make([]string, len(rises))
 	for i, r := range rises {

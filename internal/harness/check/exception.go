@@ -23,12 +23,12 @@ type Exception struct {
 	Held string
 	// Reason is why the leak is accepted; Owner is who is going to fix it.
 	Reason, Owner string
-	// Until is the last day on which the leak is accepted, at any time of that
-	// day.
+	// Until is the last day on which the leak is accepted, until the end of
+	// that day.
 	Until time.Time
 }
 
-// minKey is the minimum length of a prefix that identifies a leak, in
+// minKey is the minimum length of a key's prefix that identifies a leak, in
 // characters.
 const minKey = 8
 
@@ -116,7 +116,7 @@ func sameReference(shown, named string) bool {
 	return lastTwo(shown) == lastTwo(named)
 }
 
-// lastTwo returns CLASS.FIELD of a reference.
+// lastTwo returns the last two parts of a reference: CLASS.FIELD.
 func lastTwo(reference string) string {
 	parts := strings.Split(reference, ".")
 	return strings.Join(parts[max(0, len(parts)-2):], ".")

@@ -92,7 +92,7 @@ func nameOracle(class, named string) bool {
 }
 
 // For any dump and exception: a valid exception names the same leaks as the
-// oracle, prints on one line, and matches the names that a report shows for a
+// oracle, prints as one line, and matches the names with which a report shows a
 // leak.
 func FuzzException(f *testing.F) {
 	f.Add("32554831", "com.cart.CheckoutActivity", "ScreenTracker.sScreens", "SHOP-1", "CheckoutActivity")

@@ -13,7 +13,7 @@ import (
 type Seen struct {
 	dumped bool
 	// byKey counts the objects of each leak; byClass counts the leaking objects
-	// of each class, whatever their path.
+	// of each class, whatever path holds them.
 	byKey, byClass map[string]int64
 }
 
@@ -22,9 +22,9 @@ func (s *Seen) Dumped() bool { return s.dumped }
 
 // New returns the leaks of a dump that have more objects than in the previous
 // dump, and remembers the dump. It omits leaks of libraries and of Android,
-// which the app cannot fix. A leak whose objects leaked before by another path
-// is not new: the holder of an object may change, and the key of the leak
-// changes with the holder.
+// which the app cannot fix. A leak is not new if its objects leaked before by
+// another path: when the holder of an object changes, so does the key of the
+// leak.
 func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	out := []record.CheckedLeak{}
 	byKey, byClass := map[string]int64{}, map[string]int64{}
@@ -50,8 +50,8 @@ func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	return out
 }
 
-// rise returns by how many the leaking objects of the classes of a leak have
-// increased. If the classes of a leak are unknown, all its objects may be new.
+// rise returns the increase in the number of leaking objects of the classes of
+// a leak. If the classes of a leak are unknown, all its objects may be new.
 func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 	if len(l.Classes) == 0 {
 		return l.Count
@@ -63,7 +63,7 @@ func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 	return rise
 }
 
-// maxTraceLines bounds the trace of a leak in a record.
+// maxTraceLines is the maximum number of lines of a trace in a record.
 const maxTraceLines = 60
 
 // Judge finds the exceptions that match leaks. It returns the leaks and the
@@ -90,7 +90,7 @@ func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key 
 	return verdict
 }
 
-// shownLeaks bounds the number of leaks in one line.
+// shownLeaks is the maximum number of leaks in one line.
 const shownLeaks = 3
 
 // Describe returns leaks in one line: "2 x DetailActivity, held by

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Compares New with an oracle that counts objects one by one: for each leak,
-// the objects in excess of the number in the previous dump.
+// This compares New with an oracle that counts objects one by one: for each
+// leak, it counts the objects in excess of the number in the previous dump.
 func TestNewAgainstOracle(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -177,9 +177,9 @@ func FuzzRose(f *testing.F) {
 	})
 }
 
-// Objects that are held by another path than before are not new: a leak is
-// reported only if more objects of its class leak than before, and then for
-// each key that has more objects.
+// Objects that another path held before are not new: a leak is reported only if
+// more objects of its class leak than before, and then for each key that has
+// more objects.
 func TestMovedLeaksAreNotNew(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// Free returns the bytes that a program may use without affecting others: the
-// memory that the kernel reports as available, limited by the remaining memory
-// of the control group, as in a container. It returns 0 if neither is known.
+// Free returns the number of bytes that a program may use without affecting
+// others: the memory that the kernel reports as available, limited by the
+// remaining memory of the control group, as in a container. It returns 0 if
+// neither is known.
 func Free() int64 {
 	free := int64(0)
 	text, _ := os.ReadFile("/proc/meminfo")
@@ -52,7 +53,8 @@ func groupMemory(groups, own string) (free int64, ok bool) {
 	}
 }
 
-// filePages returns how many bytes of files a control group has in memory.
+// filePages returns the number of bytes of files that a control group has in
+// memory.
 func filePages(name string) (bytes int64) {
 	text, _ := os.ReadFile(name)
 	for line := range strings.Lines(string(text)) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// group creates a control group; most is the text of memory.max.
+// group creates a control group; most is the content of memory.max.
 func group(t *testing.T, root, name, most string, current, inactive, active int) {
 	t.Helper()
 	dir := filepath.Join(root, name)

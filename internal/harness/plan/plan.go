@@ -25,8 +25,8 @@ import (
 )
 
 // Of returns the options that the file requests; file names in it are relative
-// to dir. The caller sets the devices, the run directory and the observer. The
-// error is a config.Errors if a line of the file is wrong.
+// to dir. The caller sets the devices, the run directory and the observer. If a
+// line of the file is invalid, the error is a config.Errors.
 func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	o := monitor.Options{
 		Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg),
@@ -52,7 +52,7 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	return o, err
 }
 
-// Build returns the known facts about the tested build: its source, from the
+// Build returns what is known about the tested build: its source, from the
 // checkout in a directory, and its variant, which may be empty.
 func Build(ctx context.Context, dir, variant string) *record.Revision {
 	r := revision.Of(ctx, dir, os.Getenv)
@@ -77,7 +77,7 @@ func Choice(cfg *config.Config) fleet.DeviceChoice {
 	}
 }
 
-// Policy returns a policy by its name, with its own constants.
+// Policy returns the policy with the given name, with its own constants.
 func Policy(name string) (detector.Policy, error) {
 	p := detector.DefaultPolicy()
 	p.Name = name
@@ -158,8 +158,9 @@ func workload(cfg *config.Config) monitor.Workload {
 	return nil
 }
 
-// windows returns the rule for tests in an output, nil if the file has none.
-// Both expressions are valid: the file would have been rejected otherwise.
+// windows returns the rule that finds tests in an output, or nil if the file
+// contains none. Both expressions are valid: otherwise the file would have been
+// rejected.
 func windows(w *config.Windows) *monitor.WindowRule {
 	if w == nil {
 		return nil
@@ -173,13 +174,14 @@ func instrument(i config.Instrument) monitor.Instrument {
 		if arguments == nil {
 			arguments = map[string]string{}
 		}
-		// AndroidJUnitRunner, argument class
+		// This is the argument class of AndroidJUnitRunner.
 		arguments["class"] = strings.Join(i.Classes, ",")
 	}
 	return monitor.Instrument{Component: i.Component, Arguments: arguments, Delay: i.DelayAfterTest}
 }
 
-// seed returns a new seed if the file has none; run.json keeps it.
+// seed returns the seed of the file, or a new one if the file has none; it is
+// recorded in run.json.
 func seed(of *int64) int64 {
 	if of != nil {
 		return *of

@@ -10,10 +10,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// CannotJudge returns why a run with these options cannot judge anything, and
-// the smallest change that would help. It returns "" if the run can judge
-// something. If gated is set, the heap dumps at the end of the run are compared
-// with those of earlier runs.
+// CannotJudge returns the reason why a run with these options cannot judge
+// anything, and the smallest change that would help. It returns "" if the run
+// can judge something. If gated is set, the heap dumps at the end of the run
+// are compared with those of earlier runs.
 func CannotJudge(o monitor.Options, gated bool) string {
 	dump := response.OnLeak
 	if o.Respond != nil {
@@ -47,8 +47,8 @@ func checksTests(w monitor.Workload) bool {
 	return false
 }
 
-// FileCannotJudge is CannotJudge for the run that a file describes. It returns
-// "" if the file allows a run that judges nothing.
+// FileCannotJudge is like CannotJudge, for the run that a file describes. It
+// returns "" if the file allows a run that judges nothing.
 func FileCannotJudge(cfg *config.Config) string {
 	if cfg.AllowUnjudged && !cfg.Strict {
 		return ""
@@ -60,7 +60,7 @@ func FileCannotJudge(cfg *config.Config) string {
 	return CannotJudge(o, cfg.Gated())
 }
 
-// Refused returns an error if a file requests strict and its run cannot judge
+// Refused returns an error if a file sets strict and its run cannot judge
 // anything; otherwise nil.
 func Refused(cfg *config.Config) error {
 	why := FileCannotJudge(cfg)

@@ -57,7 +57,7 @@ func TestFileCannotJudge(t *testing.T) {
 	}
 }
 
-// Every example of an entire file in the documentation can judge something,
+// In the documentation, every example of an entire file can judge something,
 // with each profile.
 func TestExamplesCanJudge(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\napp:.*?)```")

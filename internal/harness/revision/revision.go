@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	// askGit is the time limit of one git command: a checkout may be on a slow
-	// disk.
+	// askGit is the time limit of one git command, because a checkout may be on
+	// a slow disk.
 	askGit = 5 * time.Second
-	// maxName bounds a name, in characters.
+	// maxName is the maximum length of a name, in characters.
 	maxName = 200
-	// maxEvent bounds the GitHub event file, in bytes; GitHub allows 25 MB.
+	// maxEvent is the maximum size of the GitHub event file, in bytes; GitHub
+	// allows 25 MB.
 	maxEvent = 32 << 20
 )
 
@@ -34,7 +35,7 @@ func Of(ctx context.Context, dir string, getenv func(string) string) *record.Rev
 	return printable(ofGit(ctx, dir))
 }
 
-// OfCI returns the revision that a CI job tests; nil outside of CI, or if the
+// OfCI returns the revision that a CI job tests, or nil outside of CI or if the
 // job does not name it.
 func OfCI(getenv func(string) string) *record.Revision {
 	r, _ := ofCI(getenv)
@@ -127,9 +128,9 @@ func ofGit(ctx context.Context, dir string) record.Revision {
 	return r
 }
 
-// git runs git without a terminal. It must not change the index, or run a
-// program that the checkout names. It returns false if git or a checkout is
-// missing.
+// git runs a git command without a terminal. The command must not change the
+// index, or run a program that the checkout names. git returns false if there
+// is no git program or no checkout.
 func git(ctx context.Context, dir string, args ...string) (string, bool) {
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()

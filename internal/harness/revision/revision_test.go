@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// variables returns a getenv of some variables.
+// variables returns a replacement for os.Getenv that knows some variables.
 func variables(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }

@@ -17,8 +17,8 @@ type heaps struct {
 	// loops is the number of loops between two dumps.
 	loops  int
 	series *analysis.GrowthSeries
-	// taken is the number of all dumps; compared is the number of dumps in the
-	// present series. again is set in the second series.
+	// taken is the total number of dumps; compared is the number of dumps in
+	// the current series. again reports whether this is the second series.
 	taken, compared int
 	again           bool
 	report          *analysis.Growth
@@ -38,10 +38,10 @@ const (
 	maxStep   = 300
 )
 
-// wanted reports whether to dump now. If nothing grew in the first dumps but
-// Java memory still grows, a second series begins unless this is the last
-// reading. A new series is needed because growth is found only in places that
-// have grown in each dump of a series.
+// wanted reports whether to dump the heap now. If nothing grew in the first
+// dumps but Java memory still grows, a second series begins unless this is the
+// last reading. A new series is needed because growth is found only in places
+// that have grown in each dump of a series.
 func (h *heaps) wanted(rises, last bool) bool {
 	switch {
 	case h.failure != "":
@@ -52,7 +52,7 @@ func (h *heaps) wanted(rises, last bool) bool {
 	return rises && !last && !h.again
 }
 
-// add reads a dump. It returns only the error of a context that has ended.
+// add reads a dump. It returns an error only if the context is done.
 func (h *heaps) add(ctx context.Context, d *Dump) error {
 	if h.flat() {
 		h.series, h.compared, h.again = nil, 0, true
@@ -76,12 +76,12 @@ func (h *heaps) add(ctx context.Context, d *Dump) error {
 	return nil
 }
 
-// flat reports whether nothing grew in the dumps of the present series.
+// flat reports whether nothing grew in the dumps of the current series.
 func (h *heaps) flat() bool {
 	return h.failure == "" && h.compared >= firstDumps && h.report.Found == 0
 }
 
-// verdict judges the growing places. growing are the places whose growth does
+// verdict judges the growing places. growing lists the places whose growth does
 // not slow down.
 func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reason string) {
 	switch {
@@ -128,8 +128,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
 }
 
-// increments are the differences between each dump and the previous one. They
-// are in objects, or in bytes if the objects become larger.
+// increments returns the differences between each dump and the previous one, in
+// objects, or in bytes if it is the objects that become larger.
 func increments(p *growth.Place) []int64 {
 	if !p.Larger {
 		return p.Increments
@@ -147,7 +147,7 @@ func slower(list []int64, share float64) bool {
 	return len(list) > 1 && float64(list[len(list)-1]) < share*float64(list[0])
 }
 
-// perLoop returns the objects that all growing places gain per loop.
+// perLoop returns the number of objects that all growing places gain per loop.
 func perLoop(list []*growth.Place) float64 {
 	sum := 0.0
 	for _, p := range list {

@@ -12,15 +12,15 @@ import (
 // simulation: docs/formats/trip.md has the rates of wrong verdicts.
 type rule struct {
 	unit string
-	// noise is the usual scatter of readings of an idle process.
+	// noise is the usual scatter of the readings of an idle process.
 	noise float64
 	// least is the minimum rate per loop that counts as a leak; found is the
 	// rate that a trip of ten loops with the usual noise can detect.
 	least, found float64
-	// every requires growth between all readings, as for objects that no pool
-	// keeps.
+	// every requires growth in every interval between readings, as for objects
+	// that no pool keeps.
 	every bool
-	// java marks measures that are better judged by heap dumps.
+	// java marks measures that heap dumps judge better.
 	java bool
 	// shown marks measures that are reported but not judged.
 	shown bool
@@ -32,8 +32,8 @@ func memory(noise float64) rule {
 	return rule{unit: record.UnitKB, noise: noise, least: noise * 2 / 3, found: noise * 4 / 3}
 }
 
-// quietShare is the share of the found rate below which the upper bound of a
-// measure must stay for the measure to count as quiet.
+// quietShare is the share of the found rate. A measure counts as quiet only if
+// its upper bound is below this share.
 const quietShare = 0.85
 
 // The rules of counts. Screens and their contexts are objects that no pool
@@ -59,22 +59,22 @@ const (
 	// may count as quiet.
 	leastQuiet = 3
 	// confidence is the confidence that a rate is above 0. noisyT is the t
-	// value used if the scatter of readings exceeds noisy times the usual
-	// noise.
+	// value that is used if the scatter of readings exceeds noisy times the
+	// usual noise.
 	confidence    = 0.99
 	noisy, noisyT = 1.2, 8
-	// Growth slows if the rate in the latest two intervals is less than the
-	// share slowing of the rate in the first two. It has settled if the share
-	// is less than settled. Differences within so many standard deviations
+	// Growth slows if the rate in the latest two intervals is less than slowing
+	// times the rate in the first two. It has settled if the rate is less than
+	// settled times that rate. Differences within so many standard deviations
 	// count as noise.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
-	// lastShare is the minimum share of the mean growth that the latest
-	// interval must have.
+	// lastShare is the minimum growth in the latest interval, as a share of the
+	// mean growth.
 	lastShare = 1.0 / 3
 )
 
-// state is what a measure shows so far.
+// state is what the readings of a measure show so far.
 type state int
 
 const (
@@ -96,7 +96,7 @@ type judgment struct {
 	line      line
 	curve     curve
 	low, high float64
-	// flattened reports growth that has slowed down or stopped.
+	// flattened reports whether growth has slowed down or stopped.
 	flattened bool
 	// readings is the number of readings of the measure.
 	readings int
@@ -127,13 +127,12 @@ func (r rule) judge(x, y []float64) judgment {
 	return j
 }
 
-// quiet reports whether the measure does not grow any more to a relevant
-// extent.
+// quiet reports whether the measure no longer grows at a relevant rate.
 func (r rule) quiet(j judgment, c curve, intervals int) bool {
 	switch {
 	case r.every:
-		// Such counts have no noise: an interval without growth ends the
-		// growth.
+		// Such counts have no noise: a single interval without growth means
+		// that the growth has ended.
 		return c.last <= 0
 	case intervals < leastQuiet:
 		return false
@@ -189,13 +188,13 @@ func curveOf(x, y []float64, scatter float64) curve {
 	return c
 }
 
-// slower reports whether the latest rates are below a share of the first ones,
+// slower reports whether the latest rate is below a share of the first rate,
 // and the difference exceeds the noise.
 func (c curve) slower(share, z float64) bool {
 	return c.intervals >= 3 && c.first > 0 && c.latest < share*c.first && c.first-c.latest > z*c.sd
 }
 
-// risesNow reports growth that has not stopped and may be a leak.
+// risesNow reports whether growth has not stopped and may be a leak.
 func (c curve) risesNow(slope, least float64) bool {
 	return slope >= least && 2*c.rises > c.intervals && c.latest >= least/2
 }

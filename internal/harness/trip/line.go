@@ -38,8 +38,8 @@ func fit(x, y []float64, noise float64) line {
 	return l
 }
 
-// bounds returns a lower and an upper limit of the slope, each with this
-// probability.
+// bounds returns a lower and an upper limit of the slope, each of which holds
+// with the given probability.
 func (l line) bounds(p float64) (low, high float64) {
 	half := quantile(p, l.df) * l.se
 	return l.slope - half, l.slope + half
@@ -74,8 +74,8 @@ func scatter(x, y []float64, noise float64) float64 {
 	for i := range bend {
 		product += bend[i] * straight[i]
 	}
-	// By the theorem of Frisch, Waugh and Lovell, the curvature explains the
-	// common part of both residuals.
+	// By the theorem of Frisch, Waugh and Lovell, the curvature explains what
+	// the two residuals have in common.
 	sse := squares(straight)
 	if b := squares(bend); b > 0 {
 		sse -= product * product / b

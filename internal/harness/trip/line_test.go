@@ -61,8 +61,8 @@ func polynomial(x, y []float64, degree int) (c []float64, sse float64) {
 	return c, sse
 }
 
-// studentBelow is the probability of Student's t below a value, by Simpson's
-// rule over its density.
+// studentBelow returns the probability that Student's t is below a value, by
+// Simpson's rule over its density.
 func studentBelow(t, df float64) float64 {
 	lg := func(v float64) float64 { g, _ := math.Lgamma(v); return g }
 	scale := math.Exp(lg((df+1)/2)-lg(df/2)) / math.Sqrt(df*math.Pi)
@@ -77,9 +77,9 @@ func studentBelow(t, df float64) float64 {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 
-// Slope, error, scatter and interval agree with a second computation: normal
-// equations for lines and parabolas, and numerical integration of Student's
-// density.
+// Slope, error, scatter and interval agree with an independent computation:
+// normal equations for lines and parabolas, and numerical integration of
+// Student's density.
 func TestLineAgainstNormalEquations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -99,7 +99,7 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 			variance, df = sse/own, own
 		}
 		// The variance of the slope is the variance of the residuals times the
-		// element of the inverted matrix.
+		// diagonal element of the inverse matrix.
 		sx, sxx := 0.0, 0.0
 		for _, v := range x {
 			sx, sxx = sx+v, sxx+v*v
@@ -124,8 +124,8 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 	}
 }
 
-// The verdict does not depend on the level of a measure, and depends on its
-// unit only through the noise.
+// The verdict does not depend on the level of a measure; it depends on the unit
+// of the measure only through the noise.
 func TestVerdictIsInvariant(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	states := map[state]int{}

@@ -27,17 +27,17 @@ type RunInProgress interface {
 	Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error)
 }
 
-// Live is a process that a run watches, as the subject of a trip. The run must
+// Live is the subject of a trip if a run watches the process. The run must
 // respond to requests and keep its heap dumps.
 type Live struct {
 	Run             RunInProgress
 	Device, Process string
 	// Dir is the run directory.
 	Dir string
-	// Heap is the options for reading dumps.
+	// Heap holds the options for reading dumps.
 	Heap analysis.Options
 
-	// files are the dumps that were taken, as paths relative to Dir.
+	// files holds the paths of the dumps that were taken, relative to Dir.
 	files []string
 }
 
@@ -65,7 +65,7 @@ func (l *Live) row() (monitor.Row, bool) {
 	return rows[i], true
 }
 
-// gone turns an error about a process that has ended into ErrGone.
+// gone converts an error about a process that has ended to ErrGone.
 func (l *Live) gone(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -97,7 +97,7 @@ func (l *Live) Snapshot(ctx context.Context) (Measured, error) {
 	}, nil
 }
 
-// heapStep is the step of a diagnosis with the heap dump.
+// heapStep is the name of the step of a diagnosis that dumps the heap.
 const heapStep = "heap"
 
 // Dump implements Subject.
@@ -125,7 +125,7 @@ func (l *Live) Dump(ctx context.Context) (*Dump, error) {
 	return &Dump{Name: name, ReaderAt: f, Size: f.Size(), Options: o, Close: f.Close}, nil
 }
 
-// lacking returns why a diagnosis has no heap dump.
+// lacking returns the reason why a diagnosis has no heap dump.
 func lacking(d record.Diagnosis, step int) string {
 	var reasons []string
 	if step >= 0 {
@@ -156,7 +156,7 @@ type Deaths struct {
 	changed chan struct{}
 }
 
-// maxDeaths bounds the number of deaths that are remembered.
+// maxDeaths is the maximum number of deaths that are remembered.
 const maxDeaths = 1000
 
 // Happened records why a process has ended, from an event of the run.
@@ -190,8 +190,8 @@ func deathText(e record.Event) string {
 // ended.
 const deathWithin = 10 * time.Second
 
-// Reason waits for the reason why a process with that pid has ended; "" if none
-// arrives.
+// Reason waits for the reason why the process with the given pid has ended; it
+// returns "" if none arrives.
 func (d *Deaths) Reason(ctx context.Context, pid int) string {
 	timeout := time.After(deathWithin)
 	for {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The reason for an end may arrive before it is requested, during the wait, or
-// never.
+// The reason for the end of a process may arrive before it is requested, during
+// the wait, or never.
 func TestDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d Deaths
@@ -50,7 +50,7 @@ func TestDeaths(t *testing.T) {
 	})
 }
 
-// A diagnosis without a dump reports the reason.
+// For a diagnosis without a dump, the reason is reported.
 func TestWhyDumpIsMissing(t *testing.T) {
 	for want, d := range map[string]record.Diagnosis{
 		"the device wrote no heap dump": {},

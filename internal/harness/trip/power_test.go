@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cell counts how trips of one kind ended.
+// cell counts the outcomes of trips of one kind.
 type cell struct {
 	trips, leak, inconclusive, pass, loops int
 	// named counts the trips whose verdict names the leaking measure.
@@ -24,8 +24,8 @@ func (c cell) String() string {
 		100*c.share(c.inconclusive), 100*c.share(c.pass), c.share(c.loops))
 }
 
-// most is the maximum number of trips for a share, with an allowance for chance
-// of two standard deviations.
+// most returns the maximum number of trips for a share, including two standard
+// deviations to allow for chance.
 func (c cell) most(share float64) int {
 	expected := share * float64(c.trips)
 	return int(expected + 2*math.Sqrt(expected))
@@ -57,7 +57,7 @@ func simulate(t *testing.T, trips int, process func(seed uint64) *simulated, lea
 	return c
 }
 
-// trips is how many trips of each kind are simulated.
+// trips is the number of trips of each kind that are simulated.
 func trips() int {
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		return 20_000
@@ -78,7 +78,7 @@ func with(n noise, change func(*simulated)) func(uint64) *simulated {
 var usual = noise{100, 0.5}
 
 // A process without a leak causes no alarm, whatever its noise, its one-time
-// objects and its caches.
+// objects and its caches are.
 func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -162,8 +162,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// A trip does not pass with a leak that is large enough to be detected, by its
-// own statement.
+// A trip does not pass if the process has a leak that is large enough for the
+// trip, by its own statement, to detect.
 func TestSmallestFound(t *testing.T) {
 	for _, sigma := range []float64{30, 100, 200, 300, 500} {
 		for _, perLoop := range []float64{200, 300, 500, 1000} {
@@ -200,8 +200,8 @@ func measureOf(r record.Trip, name string) record.TripMeasure {
 	return r.Measures[i]
 }
 
-// The interval of a rate contains the true rate in at least as many trips as
-// promised. The share is higher, because a trip never relies only on the
+// The interval of a rate contains the true rate in at least the promised share
+// of trips. The actual share is higher, because a trip never relies only on the
 // scatter of its own readings.
 func TestIntervalContainsRate(t *testing.T) {
 	for _, sigma := range []float64{50, 150, 600} {

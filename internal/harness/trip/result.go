@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// result is the result of the trip so far.
+// result returns the result of the trip so far.
 func (t *trip) result(ctx context.Context, err error) record.Trip {
 	r := record.Trip{
 		Schema: record.TripSchema, Device: t.Device, Process: t.Process, User: t.user,
@@ -43,14 +43,14 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 	return r
 }
 
-// weightOf orders verdicts, with the worst first.
+// weightOf orders verdicts; the worst comes first.
 func weightOf(v record.CheckVerdict) int {
 	return slices.Index([]record.CheckVerdict{
 		record.VerdictLeak, record.VerdictInconclusive, record.VerdictPass, record.VerdictNotChecked,
 	}, v)
 }
 
-// heap is the measure of the places that grow in heap dumps.
+// heap returns the measure of the places that grow in heap dumps.
 func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	m := record.TripMeasure{
 		Name: "heap", Unit: record.UnitCount, Values: []*float64{}, Verdict: record.VerdictNotChecked,
@@ -64,7 +64,7 @@ func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	if t.heaps.report != nil {
 		r.Found = t.heaps.report.Found
 		for _, w := range t.heaps.report.Warnings {
-			if !strings.HasPrefix(w, "two dumps prove little") { // already part of the verdict
+			if !strings.HasPrefix(w, "two dumps prove little") { // the verdict already contains it
 				r.Warnings = append(r.Warnings, text.Head(w, maxStep))
 			}
 		}
@@ -91,10 +91,11 @@ func (j *judgedMeasure) record() record.TripMeasure {
 	return m
 }
 
-// rounded keeps only the significant digits of a rate.
+// rounded rounds a rate to three decimal places.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// smallest is the minimum rate with which the measure would not have passed.
+// smallest returns the minimum rate with which the measure would not have
+// passed.
 func (j *judgedMeasure) smallest() float64 {
 	if j.rule.unit == record.UnitCount {
 		return j.rule.found
@@ -105,12 +106,12 @@ func (j *judgedMeasure) smallest() float64 {
 	if j.flattened {
 		rest = j.curve.latest + 2*j.curve.sd
 	}
-	// Below the last bound, noise may hide growth (5 %) from a test that pure
-	// noise passes (2.5 %).
+	// Below the last bound, a test that pure noise passes (2.5 %) may miss
+	// growth because of noise (5 %).
 	return max(j.rule.found, rest, j.high, (quantile(0.975, j.line.df)+quantile(0.95, j.line.df))*j.line.se)
 }
 
-// verdict judges the measure as the trip ends.
+// verdict judges the measure as if the trip ended now.
 func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	switch {
 	case j.readings == 0:
@@ -137,7 +138,7 @@ func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	return record.VerdictPass, fmt.Sprintf("no sustained growth; noise hides less than %s", j.rule.level(j.smallest()))
 }
 
-// reason is why the trip ended.
+// reason returns why the trip ended.
 func (t *trip) reason(r *record.Trip, err error) string {
 	switch {
 	case r.Stopped == record.TripStoppedInterrupted:
@@ -213,8 +214,8 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 
 func perLoopText(unit string, rate float64) string { return rule{unit: unit}.perLoop(rate) }
 
-// detectable lists the smallest rates that would have been detected in a trip
-// that passed.
+// detectable lists the smallest rates that would have been detected. It is used
+// for a trip that passed.
 func detectable(r *record.Trip) string {
 	var parts []string
 	for _, name := range []string{"heap", "Activities", "native_heap"} {

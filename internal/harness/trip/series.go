@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// series are the readings of a trip, measure by measure.
+// series holds the readings of a trip, measure by measure.
 type series struct {
-	// loops is, for each reading, the number of loops done before it.
+	// loops holds, for each reading, the number of loops before it.
 	loops    []float64
 	readings []Measured
 }
@@ -19,14 +19,14 @@ func (s *series) add(loops int, r Measured) {
 	s.loops, s.readings = append(s.loops, float64(loops)), append(s.readings, r)
 }
 
-// measure is one of the numbers that each reading has.
+// measure is one of the numbers that each reading contains.
 type measure struct {
 	name   string
 	rule   rule
 	values []*float64
 }
 
-// dimensions are the measures of memory with the usual noise of each in kB.
+// dimensions lists the measures of memory, each with its usual noise in kB.
 var dimensions = []struct {
 	name string
 	rule rule
@@ -62,15 +62,15 @@ func graphics(b *record.Breakdown) *int64 {
 	return &sum
 }
 
-// screenCounts are the object counts of dumpsys meminfo that a screen adds to
-// and that no pool keeps.
+// screenCounts lists the object counts of dumpsys meminfo that a screen
+// increases and that no pool keeps.
 var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
 
-// maxObjects bounds the number of object names that are judged, because a
+// maxObjects is the maximum number of object names that are judged, because a
 // device may print any number of names.
 const maxObjects = 30
 
-// measures returns the measures that at least one reading has.
+// measures returns the measures that at least one reading contains.
 func (s *series) measures() []measure {
 	var out []measure
 	for _, d := range dimensions {
@@ -112,9 +112,9 @@ func objectRule(name string) rule {
 	return pooled
 }
 
-// objectNames returns the counts of the readings, in an order that does not
-// depend on the order of the readings. Sizes in the readings, such as "Parcel
-// memory" in kB, are not counts.
+// objectNames returns the names of the counts in the readings, in an order that
+// does not depend on the order of the readings. Sizes in the readings, such as
+// "Parcel memory" in kB, are not counts.
 func (s *series) objectNames() []string {
 	names := map[string]bool{}
 	for _, r := range s.readings {
@@ -137,7 +137,7 @@ func rank(name string) int {
 	return len(screenCounts)
 }
 
-// known returns the readings that have the measure.
+// known returns the readings that contain the measure.
 func (s *series) known(m *measure) (x, y []float64) {
 	for i, v := range m.values {
 		if v != nil {
@@ -151,7 +151,8 @@ func (s *series) known(m *measure) (x, y []float64) {
 // swapped-out memory is not part of any dimension.
 const maxSwapped = 512
 
-// swapped returns by how much swap grew, 0 if the growth is small or unknown.
+// swapped returns by how much swap grew, or 0 if the growth is small or
+// unknown.
 func (s *series) swapped() int64 {
 	if len(s.readings) < 2 {
 		return 0

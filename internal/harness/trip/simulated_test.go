@@ -16,8 +16,8 @@ func flat(float64) float64 { return 0 }
 // rate is a constant leak.
 func rate(perLoop float64) shape { return func(x float64) float64 { return perLoop * x } }
 
-// saturating is a cache that fills at a decreasing rate: to level, by 63 % in
-// tau loops.
+// saturating is a cache that fills at a decreasing rate: it approaches level,
+// and reaches 63 % of it after tau loops.
 func saturating(level, tau float64) shape {
 	return func(x float64) float64 { return level * (1 - math.Exp(-x/tau)) }
 }
@@ -45,10 +45,11 @@ type noise struct{ sigma, rho float64 }
 type simulated struct {
 	random *rand.Rand
 	loops  int
-	// java, native, graphics, threads and files are the shapes of the growth.
+	// java, native, graphics, threads and files are the shapes of the growth of
+	// these measures.
 	java, native, graphics, threads, files shape
 	// nativeNoise is in kB; sawtooth is the amplitude of garbage in the Java
-	// heap, threadNoise the maximum number of threads that come and go.
+	// heap, and threadNoise the maximum number of threads that come and go.
 	nativeNoise noise
 	sawtooth    float64
 	threadNoise int

@@ -11,26 +11,27 @@ import (
 
 // Subject is the process of a trip.
 type Subject interface {
-	// Alive returns the running life; ErrGone if the process is not running.
+	// Alive returns the life that is running, or ErrGone if the process is not
+	// running.
 	Alive(ctx context.Context) (Life, error)
-	// Settle waits until the unfinished work of the last loop is released. It
+	// Settle waits until the unfinished work of the last loop has ended. It
 	// returns false if the process does not settle.
 	Settle(ctx context.Context) (settled bool, err error)
 	// Snapshot counts what the process holds now.
 	Snapshot(ctx context.Context) (Measured, error)
-	// Dump writes a heap dump and opens it. An error other than that of the
-	// context means that the heap cannot be dumped; the trip continues without
-	// dumps.
+	// Dump writes a heap dump and opens it. An error means that the heap cannot
+	// be dumped, and the trip continues without dumps, unless the context is
+	// done.
 	Dump(ctx context.Context) (*Dump, error)
 }
 
 // ErrGone is the error of a process that is not running.
 var ErrGone = errors.New("the process is not running")
 
-// Life identifies a process from its start to its end.
+// Life identifies one life of a process, from its start to its end.
 type Life struct {
 	PID int
-	// Start is when the process started, in clock ticks of the device.
+	// Start is the time when the process started, in clock ticks of the device.
 	Start uint64
 }
 
@@ -54,7 +55,7 @@ type Dump struct {
 	Name string
 	io.ReaderAt
 	Size int64
-	// Options control how the dump is read.
+	// Options controls how the dump is read.
 	Options analysis.Options
 	// Close releases the dump; it may be nil.
 	Close func() error

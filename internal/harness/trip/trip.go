@@ -10,22 +10,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Options control how a scenario is repeated.
+// Options controls how a scenario is repeated.
 type Options struct {
 	Device, Process string
-	// WarmUp is the number of loops before the first reading; DefaultWarmUp if
-	// nil.
+	// WarmUp is the number of loops before the first reading, or DefaultWarmUp
+	// if it is nil.
 	WarmUp *int
-	// Loops is the maximum number of loops after the warm-up, DefaultLoops if
-	// zero.
+	// Loops is the maximum number of loops after the warm-up, or DefaultLoops
+	// if it is zero.
 	Loops int
 	// LoopsPerReading is the number of loops between two readings. Zero means
 	// 2, or 1 if Loops is small.
 	LoopsPerReading int
 	// NoDumps disables heap dumps.
 	NoDumps bool
-	// Death returns the reason why the process with the given pid has ended, ""
-	// if it is unknown. Death may be nil.
+	// Death returns the reason why the process with the given pid has ended, or
+	// "" if it is unknown. Death may be nil.
 	Death func(ctx context.Context, pid int) string
 	// Progress receives messages; it may be nil.
 	Progress func(string)
@@ -39,13 +39,13 @@ const (
 	defaultLoopsPerReading = 2
 )
 
-// MaxLoops bounds the number of loops of a trip.
+// MaxLoops is the maximum number of loops of a trip.
 const MaxLoops = 10_000
 
-// LoopError is the error of a scenario that failed.
+// LoopError is the error for a scenario that failed.
 type LoopError struct {
-	// Loop is the number of the loop, from 1 on; warm-up loops are numbered
-	// separately.
+	// Loop is the number of the loop, counted from 1; warm-up loops are
+	// numbered separately.
 	Loop   int
 	WarmUp bool
 	Err    error
@@ -62,10 +62,10 @@ type RestartError struct {
 	// Loop is the number of the loop in which the process restarted or ended.
 	Loop   int
 	WarmUp bool
-	// Old is the previous life, New the current one; the PID of New is 0 if the
-	// process is not running.
+	// Old is the previous life, and New the current one; the PID of New is 0 if
+	// the process is not running.
 	Old, New Life
-	// Reason is the reason why the process ended, "" if it is unknown.
+	// Reason is the reason why the process ended, or "" if it is unknown.
 	Reason string
 }
 
@@ -105,9 +105,10 @@ func loopName(n int, warmUp bool) string {
 }
 
 // Run repeats a scenario until nothing grows any more or all loops are done,
-// and judges what the scenario adds to the process. The result has the
+// and judges what the scenario adds to the process. The result contains the
 // measurements even if an error ends the trip. The error is a [LoopError], a
-// [RestartError], that of a process that cannot be read, or the cause of ctx.
+// [RestartError], the error of a process that cannot be read, or the cause of
+// ctx.
 func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Options) (record.Trip, error) {
 	t, err := newTrip(s, loop, o)
 	if err != nil {
@@ -129,7 +130,8 @@ type trip struct {
 	user           int
 	series         series
 	heaps          *heaps
-	// unsettled is the number of readings of a process that had not settled.
+	// unsettled is the number of readings that were taken before the process
+	// had settled.
 	unsettled int
 	stopped   string
 	warnings  []string
@@ -263,7 +265,7 @@ func (t *trip) compare(ctx context.Context, now Life, err error, n int, warmUp b
 }
 
 // lookAgain checks after an error whether the process is still running: reading
-// a process that restarts at that moment can fail in many ways.
+// a process while it restarts can fail in many ways.
 func (t *trip) lookAgain(ctx context.Context, err error) (Life, error) {
 	now, aerr := t.subject.Alive(ctx)
 	switch {
@@ -335,7 +337,7 @@ func (t *trip) dumpFirst(ctx context.Context) error {
 	return nil
 }
 
-// begin takes the readings that later readings are compared with.
+// begin takes the first readings, with which later readings are compared.
 func (t *trip) begin(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -351,7 +353,7 @@ func (t *trip) begin(ctx context.Context) error {
 	return t.read(ctx)
 }
 
-// dump dumps the heap if a dump may show growth.
+// dump takes a heap dump if a dump may show growth.
 func (t *trip) dump(ctx context.Context) error {
 	if t.heaps == nil || t.done%t.LoopsPerReading != 0 || !t.heaps.wanted(t.javaRises(), t.done == t.Loops) {
 		return nil
@@ -368,7 +370,7 @@ func (t *trip) compareDump(ctx context.Context) error {
 	return t.heaps.add(ctx, d)
 }
 
-// takeDump returns nil if the heap cannot be dumped.
+// takeDump takes a dump. It returns nil if the heap cannot be dumped.
 func (t *trip) takeDump(ctx context.Context) (*Dump, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -392,7 +394,8 @@ func (t *trip) takeDump(ctx context.Context) (*Dump, error) {
 	return d, nil
 }
 
-// javaRises reports whether the Java heap or the objects in it may be growing.
+// javaRises reports whether the Java heap or the number of objects in it may be
+// growing.
 func (t *trip) javaRises() bool {
 	for _, m := range t.series.measures() {
 		if m.rule.unit == record.UnitKB && !m.rule.java || m.name == "threads" || m.name == "files" {
@@ -405,8 +408,8 @@ func (t *trip) javaRises() bool {
 	return false
 }
 
-// over reports whether nothing grows any more, and any growth that might be
-// missed is too small to matter.
+// over reports whether the trip can end: nothing grows any more, and any growth
+// that might be missed is too small to matter.
 func (t *trip) over() bool {
 	if t.heaps != nil && t.heaps.failure == "" && !t.heaps.flat() {
 		return false
@@ -424,7 +427,7 @@ func (t *trip) over() bool {
 	return judged
 }
 
-// judgedMeasure is a measure with its present judgment.
+// judgedMeasure is a measure with its current judgment.
 type judgedMeasure struct {
 	measure
 	judgment

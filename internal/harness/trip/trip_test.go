@@ -21,7 +21,8 @@ type dumped struct {
 	// has its own array of the given number of bytes.
 	items func(loops int) int
 	bytes int
-	// opened and closed count the dumps that were opened and closed.
+	// opened and closed count the dumps that were opened and those that were
+	// closed.
 	opened, closed int
 	dumpErr        error
 }
@@ -100,8 +101,8 @@ func TestFlatHeapStopsEarly(t *testing.T) {
 	}
 }
 
-// A cache that fills at a constantly decreasing rate is not a leak, and passes
-// only if that is certain.
+// A cache that fills at a steadily decreasing rate is not a leak; it passes
+// only once that is certain.
 func TestSlowingHeapGrowth(t *testing.T) {
 	for name, c := range map[string]struct {
 		items []int // after 2, 4, ... loops
@@ -119,8 +120,8 @@ func TestSlowingHeapGrowth(t *testing.T) {
 	}
 }
 
-// If Java memory grows after dumps without growth, the heap is dumped again;
-// the result of these dumps counts.
+// If Java memory grows after a series of dumps without growth, the heap is
+// dumped again, and the result of these dumps counts.
 func TestDumpsOverruleJavaMemory(t *testing.T) {
 	s := heap(func(int) int { return 9 })
 	s.java, s.sawtooth = rate(3000), 100
@@ -147,7 +148,7 @@ func TestHeapDumpFails(t *testing.T) {
 		!strings.Contains(r.Text, "not debuggable") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// A corrupt dump.
+	// In this case the dump is corrupt.
 	broken := &brokenDump{dumped: heap(func(int) int { return 9 })}
 	r, err = Run(t.Context(), broken, broken.loop, Options{})
 	if heap := measureOf(r, "heap"); err != nil || heap.Verdict != record.VerdictInconclusive ||
@@ -165,7 +166,7 @@ func (b *brokenDump) Dump(context.Context) (*Dump, error) {
 // failing is a process in which an operation fails after a number of calls.
 type failing struct {
 	*dumped
-	// calls counts all calls; at is the number of the call in which fail is
+	// calls counts all calls; at is the number of the call for which fail is
 	// called.
 	calls, at int
 	fail      func(*failing)
@@ -233,7 +234,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 		}
 		var restart *RestartError
 		if err == nil {
-			// The trip no longer waited for the reason.
+			// The trip did not wait for the reason any longer.
 			if r.Verdict != record.VerdictLeak {
 				t.Fatalf("call %d: %+v", at, r)
 			}
@@ -277,8 +278,8 @@ func TestProcessEndsAtAnyTime(t *testing.T) {
 	}
 }
 
-// A context that ends stops the trip immediately; the result has the
-// measurements so far, and all dumps are closed.
+// If the context is canceled, the trip stops immediately; the result contains
+// the measurements so far, and all dumps are closed.
 func TestCancelAtAnyTime(t *testing.T) {
 	cause := errors.New("interrupted by SIGINT")
 	for at := 1; at < allCalls; at++ {
@@ -299,7 +300,7 @@ func TestCancelAtAnyTime(t *testing.T) {
 	}
 }
 
-// A device that does not respond is an error, and does not mean that the
+// If a device does not respond, that is an error; it does not mean that the
 // process ended.
 func TestUnreadable(t *testing.T) {
 	for _, at := range []int{1, 9, 20} {
@@ -385,8 +386,8 @@ func (h *hostile) Snapshot(context.Context) (Measured, error) {
 	return r, nil
 }
 
-// Unknown values are null rather than zero; a process that cannot be read at
-// all is inconclusive; names from a device are bounded.
+// Unknown values are null, not zero; a process that cannot be read at all is
+// inconclusive; names from a device are bounded.
 func TestMissingReadings(t *testing.T) {
 	run := func(reading func(int) Measured) record.Trip {
 		h := &hostile{simulated: steady(1, usual), reading: reading}
@@ -401,7 +402,7 @@ func TestMissingReadings(t *testing.T) {
 		!slices.Contains(r.Warnings, "threads: permission denied") || len(r.Warnings) != 1 {
 		t.Errorf("%+v", r)
 	}
-	// Every second reading contains the threads, which grow.
+	// Only every second reading contains the number of threads, which grows.
 	r = run(func(n int) Measured {
 		if n%2 == 0 {
 			return Measured{}
