@@ -245,8 +245,8 @@ type rootPiles struct {
 	last   int
 }
 
-// of returns the value for a kind of root and a class; the result is valid until
-// the next call.
+// of returns the value for a kind of root and a class; the result is valid
+// until the next call.
 func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
 	if len(t.list) > 0 && t.list[t.last].kind == kind && t.list[t.last].row == row {
 		return &t.list[t.last]

@@ -21,7 +21,8 @@ func (b *blocks[T]) add(v T) {
 	b.n++
 }
 
-// join returns all values, nil if there are none, and empties the collection.
+// join returns all values, or nil if there are none, and empties the
+// collection.
 func (b *blocks[T]) join() []T {
 	all := b.last
 	if len(b.full) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// repeating is a dump that is generated while it is read: a header and one
-// repeated record, in which the first ID is a counter.
+// repeating is a dump that is generated while it is being read: a header and
+// one repeated record, in which the first ID is a counter.
 type repeating struct {
 	head, record []byte
 	// id is the position of the counter in the record; 0 means that there is no
@@ -40,8 +40,9 @@ func (r *repeating) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
-// Repeats the smallest records of all kinds: memory use must be at most a small
-// multiple of the dump's bytes, and empty records must use no memory.
+// The test repeats the smallest records of all kinds: memory use must be at
+// most a small multiple of the dump's bytes, and empty records must not use any
+// memory.
 func TestOpenMemory(t *testing.T) {
 	const size = 16 << 20
 	root := func(d *dump) { d.root(hprof.SubRootStickyClass, 1) }
@@ -97,8 +98,8 @@ func TestOpenMemory(t *testing.T) {
 			if c.most < 4 {
 				return
 			}
-			// With a quarter of the memory that the dump needs, it must be
-			// refused before that much is allocated.
+			// If only a quarter of the needed memory is allowed, the dump must
+			// be refused before that much is allocated.
 			var refused *hprof.MemoryError
 			limit := int64(size / 2)
 			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||

@@ -25,8 +25,8 @@ func open(t testing.TB, data []byte) *hprof.File {
 }
 
 // TestTruncated truncates dumps after each byte. The file then ends inside a
-// top-level record and, in a heap, inside one of its records; everything before
-// must be read.
+// top-level record and, in a heap, also inside one of the heap's records;
+// everything before it must be read.
 func TestTruncated(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, format := range []string{hprof.Format101, hprof.Format102, hprof.Format103} {
@@ -65,8 +65,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// topOffsets are the offsets of the header and of the records of a valid dump,
-// and the offset of the dump's end.
+// topOffsets returns the offsets of the header and of the records of a valid
+// dump, and the offset of the dump's end.
 func topOffsets(data []byte) []int64 {
 	offsets := []int64{0}
 	for at := headerLen; at < len(data); {
@@ -87,7 +87,7 @@ func cutAt(starts []int64, n int64) int64 {
 }
 
 // itemsBefore returns the records within the first n bytes, and the offset of
-// the incomplete one.
+// the incomplete record.
 func itemsBefore(h naiveHeap, n int64) ([]item, int64) {
 	for i, it := range h.items {
 		if it.Offset >= n {
@@ -115,7 +115,7 @@ func itemEnd(h naiveHeap, i int) int64 {
 }
 
 // TestShortSegment ends a segment inside each kind of record, after each byte,
-// and continues with another record: the result must be damage.
+// and continues with another record: this must be reported as damage.
 func TestShortSegment(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		d := whole(hprof.Format103, ids)
@@ -174,7 +174,7 @@ func TestDamagedHead(t *testing.T) {
 			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(2), uint32(9)}, "STACK_TRACE",
 			"2 frames do not fit into 16 bytes",
 		},
-		// 4 * 0x40000001 overflows to 4 in 32 bits.
+		// In 32 bits, 4 * 0x40000001 overflows to 4.
 		{
 			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0x40000001), uint32(9)}, "STACK_TRACE",
 			"1073741825 frames do not fit",
@@ -202,7 +202,8 @@ func TestDamagedHead(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader opens files that are not dumps, or are not supported.
+// TestDamagedHeader opens files that are not dumps, and dumps that are not
+// supported.
 func TestDamagedHeader(t *testing.T) {
 	with := func(change func(d *dump)) []byte {
 		d := newDump(hprof.Format103, 4)
@@ -336,7 +337,7 @@ func TestDamagedHeap(t *testing.T) {
 }
 
 // TestLargeRecords checks that a record that must be completely in memory may
-// have 4 MiB.
+// have 4 MiB, but not more.
 func TestLargeRecords(t *testing.T) {
 	const limit, ids = 4 << 20, 8
 	fill := func(n int) string { return strings.Repeat("0123456789abcde", n/15+1)[:n] }
@@ -370,8 +371,8 @@ func TestLargeRecords(t *testing.T) {
 	checkDamage(t, s.Err(), at+9, "INSTANCE_DUMP", "4194305 bytes long, more than any class can declare")
 }
 
-// TestStripped reads dumps as the KOOM library strips them: all lengths are
-// kept, but the elements of primitive arrays are omitted. The result is not a
+// TestStripped reads dumps stripped by the KOOM library: all lengths are kept,
+// but the elements of primitive arrays are omitted. The result is not a valid
 // dump until the elements are filled in again.
 func TestStripped(t *testing.T) {
 	whole := newDump(hprof.Format103, 4)
@@ -461,7 +462,7 @@ func readAll(ctx context.Context, r io.ReaderAt, size int64) (records int, err e
 }
 
 // TestFaultyReader checks that a shrinking file and a failing disk are reported
-// with the offset, and that reading stops.
+// with the offset, and that reading then stops.
 func TestFaultyReader(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	d.record(hprof.TagString, hprof.ID(1), "name")
@@ -491,8 +492,8 @@ func TestFaultyReader(t *testing.T) {
 			if !strings.Contains(err.Error(), want) || errors.As(err, new(*hprof.DamageError)) {
 				t.Errorf("%d bytes, then %v: %q, want %q", limit, failure, err, want)
 			}
-			// The first failing read is at the end of the file, or after a part
-			// of the heap that Open skips.
+			// The first read that fails is at the end of the file, or after a
+			// part of the heap that Open skips.
 			var at int
 			if _, scanned := fmt.Sscanf(err.Error(), "read the dump at offset %d:", &at); scanned != nil &&
 				(limit >= headerLen || !strings.HasPrefix(err.Error(), "read the header: ")) {
@@ -508,7 +509,7 @@ func TestFaultyReader(t *testing.T) {
 	}
 }
 
-// TestScannerFails lets the file fail after it was opened.
+// TestScannerFails makes the file fail after it was opened.
 func TestScannerFails(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	population(d, 3<<20)
@@ -542,7 +543,7 @@ func TestScannerFails(t *testing.T) {
 	}
 }
 
-// canceling cancels a context at its nth check.
+// canceling is a context that is canceled at its nth check.
 type canceling struct {
 	io.ReaderAt
 	left   int
@@ -568,7 +569,8 @@ func TestOpenCanceled(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled at read %d: %v", calls, err)
 		}
-		// At most the content of the window, and 256 records.
+		// A canceled scan may still return the contents of the window, and 256
+		// records.
 		if most := calls * (256 << 10) / 29; f.Strings.Len() > most+256 || r.left < -1 {
 			t.Errorf("canceled at read %d: %d strings, %d more reads", calls, f.Strings.Len(), -r.left)
 		}

@@ -6,15 +6,15 @@
 // heap itself: it returns the names, the loaded classes, the stack traces and
 // the positions of the heap's segments. A Scanner then reads segments one
 // record at a time through a small buffer. Scanners of different segments are
-// independent, so that one can run on each core. The file is never in memory as
-// a whole.
+// independent, so one can run on each core. The whole file is never in memory
+// at once.
 //
 // The package does not interpret records: package heap decides which references
 // count, how large an object is and what holds it. This package follows no
 // references and resolves no classes, so it accepts records in any order.
 //
-// It does not trust the lengths in a file: they never determine how much is
-// allocated, and each record must fit into its container. A file that ends
+// It does not trust the lengths in a file: they never determine how much memory
+// is allocated, and each record must fit into its container. A file that ends
 // early is truncated, which is not an error; an impossible record is a
-// *DamageError with its offset.
+// *DamageError that includes its offset.
 package hprof

@@ -25,7 +25,8 @@ func newDump(format string, ids int) *dump {
 
 func (d *dump) len() int64 { return int64(len(d.b)) }
 
-// put appends values in big-endian order; an hprof.ID gets the dump's ID size.
+// put appends values in big-endian order; an hprof.ID takes as many bytes as
+// the dump's ID size.
 func (d *dump) put(values ...any) *dump {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -71,7 +72,7 @@ func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	return at
 }
 
-// declare changes the length in the record head at an offset.
+// declare changes the length in the record head at the given offset.
 func (d *dump) declare(at int64, length uint32) { binary.BigEndian.PutUint32(d.b[at+5:], length) }
 
 // segment appends a segment with the bytes that body writes, and returns the
@@ -135,7 +136,8 @@ func rootKinds() (kinds []hprof.SubTag) {
 	return kinds
 }
 
-// root appends a root, with the values that follow the ID for each kind.
+// root appends a root of the given kind: its ID, and the values that this kind
+// requires.
 func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 	at := d.len()
 	d.put(kind, id)
@@ -179,7 +181,7 @@ func whole(format string, ids int) *dump {
 		d.instance(30, 20, "fields")
 	})
 	if tag == hprof.TagHeapDump {
-		// A second HEAP_DUMP would be another snapshot.
+		// A second HEAP_DUMP would start another snapshot.
 		tag = hprof.TagHeapDumpSegment
 	}
 	d.segment(tag, func() {

@@ -22,20 +22,20 @@ type File struct {
 	Frames  []Frame
 	Traces  []Trace
 	Threads []Thread
-	// Snapshots are the heaps in the file. The hprof agent writes one at each
-	// request.
+	// Snapshots holds the heaps in the file. The hprof agent writes one heap
+	// for each request.
 	Snapshots []Snapshot
 	// Truncated is the offset of the incomplete record at the end of the file,
 	// or -1 if it ends after a complete record.
 	Truncated int64
-	// Warnings describe values that are wrong but do not prevent reading: an
+	// Warnings describes values that are invalid but do not prevent reading: an
 	// invalid date, a heap record whose true length was guessed.
 	Warnings []error
 
 	r io.ReaderAt
 }
 
-// Snapshot is one heap.
+// Snapshot is one heap of the file.
 type Snapshot struct {
 	Segments []Segment
 	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats do not
@@ -46,10 +46,12 @@ type Snapshot struct {
 // Segment is a part of a heap: the bytes of a HEAP_DUMP or HEAP_DUMP_SEGMENT
 // record, without its head.
 type Segment struct {
-	// Offset is the position in the file; Length is the number of bytes.
+	// Offset is the position of the part in the file; Length is its number of
+	// bytes.
 	Offset, Length int64
-	// Truncated is true if the file may end inside a record of the segment: the
-	// segment declares more bytes than the file has, or it declares no length.
+	// Truncated is true if the file may end inside a record of the segment,
+	// because the segment declares more bytes than the file has, or does not
+	// declare a length.
 	Truncated bool
 }
 
@@ -59,22 +61,22 @@ type LoadedClass struct {
 	Serial, Trace uint32
 }
 
-// Frame is a STACK_FRAME record. Names are IDs of strings. Line is a positive
-// line number, or 0 (no information), -1 (unknown), -2 (compiled) or -3 (native
-// code).
+// Frame is a STACK_FRAME record. Names are given as IDs of strings. Line is a
+// positive line number, or 0 (no information), -1 (unknown), -2 (compiled) or
+// -3 (native code).
 type Frame struct {
 	ID, Method, Signature, Source ID
 	Class                         uint32
 	Line                          int32
 }
 
-// Trace is a STACK_TRACE record: the first 4096 frames, innermost first.
+// Trace is a STACK_TRACE record with up to 4096 frames, innermost first.
 type Trace struct {
 	Serial, Thread uint32
 	Frames         []ID
 }
 
-// Thread is a START_THREAD record. Names are IDs of strings.
+// Thread is a START_THREAD record. Names are given as IDs of strings.
 type Thread struct {
 	Object, Name, Group ID
 	Serial, Trace       uint32
@@ -83,22 +85,22 @@ type Thread struct {
 const (
 	// maxTrace is the maximum number of frames that are kept per stack trace.
 	maxTrace = 4096
-	// maxHeaps is the maximum number of heaps of one file: the hprof agent
+	// maxHeaps is the maximum number of heaps in one file: the hprof agent
 	// writes one heap per signal.
 	maxHeaps = 1 << 16
 )
 
 // Open reads a dump of size bytes, except for the heap. It stops early if ctx
-// is cancelled. The error is a *DamageError if the bytes cannot be a dump; the
-// result then has everything before the damage. Open uses less than 4 bytes of
-// memory per byte of the dump, hardly any for the heap itself, and less than
-// 256 MiB for the texts of strings.
+// is canceled. The error is a *DamageError if the bytes cannot be a dump; the
+// result then contains everything before the damage. Open uses less than 4
+// bytes of memory per byte of the dump, hardly any for the heap itself, and
+// less than 256 MiB for the texts of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	return OpenWithin(ctx, r, size, 0)
 }
 
-// OpenWithin is Open with a memory limit in bytes; 0 means no limit. If a dump
-// needs more memory, it returns a *MemoryError.
+// OpenWithin is like Open, with a memory limit in bytes; 0 means no limit. If a
+// dump needs more memory, it returns a *MemoryError.
 func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{Size: size, Truncated: -1, Strings: &Strings{r: r}, r: r}
 	h, ok, err := readHeader(r, size)
@@ -129,12 +131,12 @@ const (
 	recordHead = 9
 	wrap       = int64(1) << 32
 	// foresight is the number of plausible records that must follow a heap
-	// record whose length is in doubt: in a heap, one byte in 16 could be a
+	// record whose length is uncertain: in a heap, one byte in 16 could be a
 	// tag, and a length that fits into 4 GiB proves nothing.
 	foresight = 16
 )
 
-// walk reads one top-level record after the other.
+// walk reads the top-level records one after the other.
 type walk struct {
 	*File
 	window
@@ -148,7 +150,7 @@ type walk struct {
 	traces   blocks[Trace]
 	threads  blocks[Thread]
 	segments blocks[Segment]
-	// starts are the indexes of the first segments of the snapshots; calls is
+	// starts holds the indexes of the first segments of the snapshots; calls is
 	// the number of frames in the traces.
 	starts []int
 	calls  int64
@@ -165,9 +167,9 @@ func (w *walk) finish() {
 	}
 }
 
-// fits returns an error if a dump needs too much memory; all records before
-// offset at have been read. The collected values exist twice while they are
-// joined.
+// fits returns an error if a dump needs too much memory; at is the offset up to
+// which all records have been read. The collected values exist twice while they
+// are joined.
 func (w *walk) fits(at int64) error {
 	need := 2*(int64(w.classes.n)*int64(unsafe.Sizeof(LoadedClass{}))+int64(w.frames.n)*int64(unsafe.Sizeof(Frame{}))+
 		int64(w.traces.n)*int64(unsafe.Sizeof(Trace{}))+int64(w.threads.n)*int64(unsafe.Sizeof(Thread{}))+
@@ -226,10 +228,11 @@ func known(t Tag) bool {
 
 func isHeap(t Tag) bool { return t == TagHeapDump || t == TagHeapDumpSegment }
 
-// inHeap reports whether a record inside a heap can begin with a byte.
+// inHeap reports whether a record inside a heap can begin with the given byte.
 func inHeap(t SubTag) bool { return t.IsRoot() || heapNames[t] != "" }
 
-// heap records the heap record at an offset and returns its true length.
+// heap records the heap record at the given offset and returns the record's
+// true length.
 func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 	body := at + recordHead
 	if declared == 0 {
@@ -280,9 +283,9 @@ func (w *walk) undeclared(body int64) (int64, error) {
 
 // wrapped returns the true length of a heap record whose length has 32 bits in
 // the file: a HEAP_DUMP of more than 4 GiB declares its length modulo 4 GiB.
-// There are three possibilities: it extends to the end of the file, as HotSpot
-// writes it; it ends at the first position after which records can follow, as
-// Eclipse MAT reads it; or the file is truncated.
+// There are three possibilities: the record extends to the end of the file, as
+// HotSpot writes it; it ends at the first position after which records can
+// follow, as Eclipse MAT reads it; or the file is truncated.
 func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	rest := w.Size - body
 	if rest-declared < wrap {
@@ -310,8 +313,9 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	return length, nil
 }
 
-// plausible reports whether, at an offset, the file can continue with records
-// or end. It checks up to foresight records, and stops at a record with a heap.
+// plausible reports whether the file can continue with records, or end, at the
+// given offset. It checks up to foresight records, and stops at a record with a
+// heap.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
 		head, err := w.bytes(at, recordHead+1)
@@ -408,7 +412,8 @@ var recordNames = map[Tag]string{
 	TagStartThread: "START_THREAD",
 }
 
-// least returns the minimum size of a record, 0 for a record that is skipped.
+// least returns the minimum size of a record in bytes, or 0 for a record that
+// is skipped.
 func (w *walk) least(tag Tag) int64 {
 	id := int64(w.IDSize)
 	switch tag {
@@ -463,7 +468,7 @@ func (w *walk) text(at, length int64) error {
 	return nil
 }
 
-// fields reads big-endian values from bytes that are known to exist.
+// fields decodes big-endian values from bytes that are known to exist.
 type fields struct {
 	b      []byte
 	idSize int
@@ -491,7 +496,7 @@ func readID(b []byte, size int) ID {
 // window is a part of a file in memory.
 type window struct {
 	r io.ReaderAt
-	// buf[:n] holds n bytes of the file, beginning at offset base.
+	// buf[:n] holds n bytes of the file, starting at offset base.
 	buf  []byte
 	base int64
 	n    int
@@ -499,7 +504,7 @@ type window struct {
 	limit int64
 }
 
-// bytes returns n bytes beginning at an offset, or fewer if the limit comes
+// bytes returns n bytes starting at an offset, or fewer if the limit comes
 // first or the window is smaller. They are valid until the next call.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	if at >= w.base && at+int64(n) <= w.base+int64(w.n) {
@@ -511,8 +516,8 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	return w.buf[:min(n, w.n)], nil
 }
 
-// fill moves the window to an offset, keeping the bytes that are already in the
-// window.
+// fill moves the window to an offset, keeping those bytes that are already in
+// the window.
 func (w *window) fill(at int64) error {
 	kept := 0
 	if at >= w.base && at < w.base+int64(w.n) {
@@ -533,7 +538,7 @@ func (w *window) fill(at int64) error {
 }
 
 // shorter returns the error for a reader that returned fewer bytes than the
-// file has.
+// file's declared size.
 func shorter(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return errors.New("the file became shorter while it was read")

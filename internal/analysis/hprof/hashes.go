@@ -15,14 +15,14 @@ import (
 // name is not in the dump may also be one.
 type hashFields struct {
 	file *File
-	// named reports whether the string with an ID is the name of a field that
-	// may hold a hash.
+	// named reports whether the string with the given ID is the name of a field
+	// that may hold a hash.
 	named   map[ID]bool
 	classes map[ID]ownFields
 	layouts map[ID]*layout
 }
 
-// ownFields are the fields that a class declares itself.
+// ownFields holds the fields that a class itself declares.
 type ownFields struct {
 	super  ID
 	size   int
@@ -86,16 +86,16 @@ func (h *hashFields) isHash(name ID, t Type) bool {
 }
 
 // namesHash reports whether a name contains the word hash. The letters alone do
-// not count where two other words meet, as in mHasHadFocus.
+// not count if they are parts of two other words, as in mHasHadFocus.
 func namesHash(name string) bool {
 	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
 }
 
-// mostSupers bounds the number of superclasses of a class; in a damaged dump
-// they can form a cycle.
+// mostSupers is the maximum number of superclasses of a class; in a damaged
+// dump, superclasses can form a cycle.
 const mostSupers = 1 << 10
 
-// of returns the layout of the instances of a class.
+// of returns the layout of the instances of the class with the given ID.
 func (h *hashFields) of(class ID) *layout {
 	if l, ok := h.layouts[class]; ok {
 		return l
@@ -117,8 +117,8 @@ func (h *hashFields) of(class ID) *layout {
 	return l
 }
 
-// in calls erase, in order, with each range that must be erased in n bytes of
-// fields.
+// in calls erase, in order, with each range of bytes to erase in an instance
+// with n bytes of fields.
 func (l *layout) in(n int, erase func(span) error) error {
 	for _, s := range l.hashes {
 		if s.from >= n {
@@ -134,12 +134,12 @@ func (l *layout) in(n int, erase func(span) error) error {
 	return erase(span{l.size, n})
 }
 
-// statics calls erase with the values of static fields that are hashes. The
-// CLASS_DUMP may be truncated.
+// statics calls erase with the position of each static field whose value is a
+// hash. The CLASS_DUMP may be truncated.
 func (h *hashFields) statics(record []byte, erase func(span) error) error {
 	id := h.file.IDSize
 	at := 1 + 7*id + 8
-	// next reads past a name of a given length and a type.
+	// next skips a name of the given length and a type.
 	next := func(name int) (size int, t Type, ok bool) {
 		if at += name + 1; at > len(record) {
 			return 0, 0, false

@@ -17,11 +17,12 @@ type Header struct {
 	Format string
 	// IDSize is the size of an ID in bytes, 4 or 8.
 	IDSize int
-	// Time is when the dump was started, by the clock of the device.
+	// Time is the time at which the dump was started, by the clock of the
+	// device.
 	Time time.Time
 }
 
-// These are the supported formats. 1.0.3 is Android's.
+// These are the supported formats. Android uses 1.0.3.
 const (
 	Format101 = "JAVA PROFILE 1.0.1"
 	Format102 = "JAVA PROFILE 1.0.2"
@@ -31,10 +32,11 @@ const (
 // headerSize is the size of the header, in bytes.
 const headerSize = int64(len(Format103) + 1 + 4 + 8)
 
-// DamageError reports that a dump is invalid: it has an unknown record, or a
-// record that is larger than its container.
+// DamageError reports that a dump is invalid: it contains an unknown record, or
+// a record that is larger than its container.
 type DamageError struct {
-	// Offset is where the record begins, in bytes of the (unpacked) file.
+	// Offset is the position at which the record begins, in bytes of the
+	// (unpacked) file.
 	Offset int64
 	// Record is the name of the record.
 	Record string
@@ -42,11 +44,10 @@ type DamageError struct {
 	Reason string
 }
 
-// MemoryError is the error for a dump that is too large for the available
-// memory.
+// MemoryError reports that a dump is too large for the available memory.
 type MemoryError struct {
-	// Need is the approximate number of bytes needed; Limit is the number that
-	// was allowed.
+	// Need is the approximate number of bytes needed; Limit is the allowed
+	// number.
 	Need, Limit int64
 	// What is the part that needs the memory; "" means the graph of the
 	// objects.
@@ -62,8 +63,9 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("damaged at offset %d, in %s: %s", e.Offset, e.Record, e.Reason)
 }
 
-// readHeader reads the header of a file of size bytes. If a file ends inside an
-// otherwise valid header, it is truncated: ok is false, and there is no error.
+// readHeader reads the header of a file of size bytes. If the file ends inside
+// an otherwise valid header, it is truncated: ok is false, and there is no
+// error.
 func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
 	b := make([]byte, min(size, headerSize))
 	if n, err := r.ReadAt(b, 0); n < len(b) {

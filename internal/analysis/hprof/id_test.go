@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// An ID in JSON must be read back unchanged; anything else must be an error.
+// Decoding an ID from JSON must return the encoded ID; any other JSON must be
+// an error.
 func FuzzIDText(f *testing.F) {
 	f.Add(uint64(0), "0x")
 	f.Add(uint64(1)<<63, "-1")

@@ -14,8 +14,8 @@ import (
 
 const gib = int64(1) << 30
 
-// sparse is a file of any size that is zero except for some parts. It counts
-// the bytes read.
+// sparse is a file of any size that consists of zeros except for some parts. It
+// counts the bytes read.
 type sparse struct {
 	parts []part
 	size  int64
@@ -52,8 +52,7 @@ func (s *sparse) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// huge is a dump whose heap is a HEAP_DUMP of arrays of zeros, in a sparse
-// file.
+// huge is a dump in a sparse file whose heap is a HEAP_DUMP of arrays of zeros.
 type huge struct {
 	sparse
 	head  int64
@@ -92,7 +91,7 @@ func (h *huge) instance() {
 	h.add(d.b, 0)
 }
 
-// end declares the low 32 bits of the length, as HotSpot does.
+// end declares the low 32 bits of the heap's length, as HotSpot does.
 func (h *huge) end() (length int64) {
 	length = h.size - h.head - 9
 	h.declare(uint32(length))
@@ -107,8 +106,8 @@ func (h *huge) declare(length uint32) {
 	}
 }
 
-// fill appends arrays of all types and more than 4 GiB, with instances between
-// them.
+// fill appends arrays of all types with a total of more than 4 GiB, and
+// instances between them.
 func (h *huge) fill() {
 	h.instance()
 	h.array(hprof.Byte, 1<<31-1)
@@ -119,7 +118,7 @@ func (h *huge) fill() {
 	h.instance()
 }
 
-// scanned reads the only heap of a huge dump, and checks the heap's length and
+// scanned scans the only heap of a huge dump, and checks the heap's length and
 // its records.
 func (h *huge) scanned(t *testing.T, f *hprof.File, i int, want hprof.Segment, items []item) *hprof.Scanner {
 	t.Helper()
@@ -157,8 +156,8 @@ func TestWrappedLength(t *testing.T) {
 			!strings.Contains(f.Warnings[0].Error(), fmt.Sprint(length)) {
 			t.Errorf("truncated at %d, %d strings, %v", f.Truncated, f.Strings.Len(), f.Warnings)
 		}
-		// At most three windows of the scanner around each of the two long
-		// arrays, and the bytes that Open reads.
+		// At most three windows of the scanner may be read around each of the
+		// two long arrays, in addition to the bytes that Open reads.
 		if h.read > 8*512<<10 {
 			t.Errorf("read %d bytes", h.read)
 		}
@@ -187,8 +186,8 @@ func TestWrappedLength(t *testing.T) {
 			{1, hprof.TagString, false}, {14, hprof.TagHeapSummary, false},
 			// An invalid heap.
 			{0, hprof.TagHeapDump, false}, {3, hprof.TagHeapDumpSegment, false},
-			// More records than are checked; the heap is valid up to the end of
-			// the file.
+			// There are more records than Open checks; the heap is valid up to
+			// the end of the file.
 			{40, hprof.TagString, true},
 		} {
 			h := newHuge()
@@ -268,8 +267,8 @@ func TestWrappedLength(t *testing.T) {
 		if n := len(f.Snapshots[0].Segments); n != len(want) || len(f.Warnings) > 0 || f.Truncated != -1 {
 			t.Errorf("%d segments, want %d; truncated at %d, %v", n, len(want), f.Truncated, f.Warnings)
 		}
-		// A segment declares its length: if no record follows the segment, that
-		// is damage.
+		// A segment declares its length: if no valid record follows the
+		// segment, that is damage.
 		h.parts[1].b[0] = 0
 		_, err := hprof.Open(context.Background(), &h, h.size)
 		checkDamage(t, err, h.parts[1].at, "a record", "unknown tag 0x00")
@@ -279,8 +278,8 @@ func TestWrappedLength(t *testing.T) {
 	})
 }
 
-// TestUndeclaredLength: HotSpot writes 0 and fills in the length at the end if
-// it can.
+// TestUndeclaredLength reads heaps that declare 0 bytes: HotSpot writes 0, and
+// fills in the length at the end if it can.
 func TestUndeclaredLength(t *testing.T) {
 	t.Run("6 GiB", func(t *testing.T) {
 		h := newHuge()
@@ -315,7 +314,8 @@ func TestUndeclaredLength(t *testing.T) {
 			}
 		}
 		agree(t, d.b)
-		// A segment can be empty; then records or the end of the file follow.
+		// A segment can be empty; in that case, records or the end of the file
+		// follow.
 		for _, after := range []func(d *dump){
 			func(*dump) {},
 			func(d *dump) { d.record(hprof.TagHeapDumpEnd) },
@@ -338,7 +338,7 @@ func TestUndeclaredLength(t *testing.T) {
 			}
 			agree(t, empty.b)
 		}
-		// Bytes that cannot begin a heap are a record, or damage.
+		// Bytes that cannot start a heap are a record, or damage.
 		cut := &dump{ids: 4, b: slices.Clone(d.b[:body])}
 		last = cut.record(hprof.TagControlSettings, "settings")
 		if f := open(t, cut.b[:cut.len()-1]); f.Truncated != last || len(f.Warnings) > 0 {
@@ -373,8 +373,9 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLongArray checks that an array is not read unless it is wanted, and that
-// a wanted array of 32 GiB comes in pieces, in a buffer that does not grow.
+// TestLongArray checks that an array is not read unless it is requested, and
+// that a requested array of 32 GiB is returned in pieces, in a buffer that does
+// not grow.
 func TestLongArray(t *testing.T) {
 	h := newHuge()
 	h.instance()
@@ -402,7 +403,7 @@ func TestLongArray(t *testing.T) {
 }
 
 // TestLongInstance checks that an instance of several gigabytes is damage even
-// if the file contains it, also where an int has 32 bits.
+// if the file contains it, also on systems on which an int has 32 bits.
 func TestLongInstance(t *testing.T) {
 	for _, count := range []uint32{4<<20 - 24, 1<<31 - 25, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		h := newHuge()
@@ -420,7 +421,8 @@ func TestLongInstance(t *testing.T) {
 }
 
 // TestPieces checks that the pieces of an array make up the whole array, for
-// each element size and position, and that the scanner continues after it.
+// each element size and position, and that the scanner continues after the
+// array.
 func TestPieces(t *testing.T) {
 	data := make([]byte, 3<<20)
 	for i := range data {
@@ -432,8 +434,8 @@ func TestPieces(t *testing.T) {
 			d.segment(hprof.TagHeapDumpSegment, func() {
 				d.instance(1, 2, string(data[:shift*1000+shift]))
 				for i, kind := range types[1:] {
-					// One byte less than the buffer, the same size, and one
-					// byte more.
+					// The array has one byte less than the buffer, the same
+					// size, and one byte more.
 					for _, n := range []int{512<<10 - 1, 512 << 10, 512<<10 + 1, 2<<20 + 100*i + shift} {
 						n -= n % kind.Size(ids)
 						d.primitives(hprof.ID(i), kind, uint32(n/kind.Size(ids)), string(data[i:i+n]))

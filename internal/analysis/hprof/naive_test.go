@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// naive is a second reader: it has the whole dump in memory, copies each
-// record, and detects every wrong length when it runs out of bytes.
+// naive is a second reader: it holds the whole dump in memory, copies each
+// record, and detects every invalid length because it runs out of bytes.
 type naive struct {
 	header    hprof.Header
 	truncated int64
@@ -62,7 +62,7 @@ type cursor struct {
 	ids int
 }
 
-// The two ways in which a record can be wrong.
+// These are the two ways in which a record can be invalid.
 type (
 	tooShort struct{}
 	wrong    struct{}
@@ -135,7 +135,7 @@ func readNaive(data []byte) *naive {
 		n.damage = 19
 		return n
 	}
-	// The years 1 to 9999, which JSON can represent.
+	// JSON can represent the years 1 to 9999.
 	if ms := int64(binary.BigEndian.Uint64(data[23:])); ms >= -62135596800000 && ms < 253402300800000 {
 		h.Time = time.UnixMilli(ms).UTC()
 	} else {
@@ -471,8 +471,8 @@ func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot
 		}
 	}
 
-	// Reads the same dump in chunks, without contents, and the last chunk
-	// first.
+	// The same dump is read in chunks, without contents, and starting with the
+	// last chunk.
 	bare := slices.Clone(want.items)
 	for i := range bare {
 		if bare[i].Kind == hprof.SubPrimitiveArray {
@@ -546,7 +546,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// seeds are small dumps of all formats, complete and truncated.
+// seeds returns small dumps of all formats, complete and truncated.
 func seeds() (all [][]byte) {
 	for _, ids := range []int{4, 8} {
 		for _, format := range []string{hprof.Format101, hprof.Format102, hprof.Format103} {

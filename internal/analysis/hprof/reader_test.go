@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// count is the number of records of each kind in a dump.
+// count holds the number of records of each kind in a dump.
 type count map[string]int
 
 // counts reads a dump and counts its contents. Records inside the heap are
@@ -155,7 +155,8 @@ func TestRecordedSummary(t *testing.T) {
 	}
 }
 
-// stacks formats the stack traces that have frames, as hprof-slurp does.
+// stacks formats the stack traces that have frames, in the format of
+// hprof-slurp.
 func stacks(t *testing.T, f *hprof.File) string {
 	t.Helper()
 	text := func(id hprof.ID) string {

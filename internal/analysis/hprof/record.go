@@ -6,13 +6,13 @@ import (
 )
 
 // ID identifies an object, a class or a string. Objects and strings have
-// separate ID spaces. In a file an ID has 4 or 8 bytes.
+// separate ID spaces. An ID takes 4 or 8 bytes in a file.
 type ID uint64
 
-// MarshalText returns the hexadecimal form, 0x...
+// MarshalText returns the ID in hexadecimal form, 0x...
 func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(id)), nil }
 
-// UnmarshalText reads what MarshalText returns.
+// UnmarshalText parses the form that MarshalText returns.
 func (id *ID) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 0, 64)
 	if err != nil {
@@ -25,7 +25,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 // Tag is the kind of a top-level record (hprof manual, "Record tags").
 type Tag uint8
 
-// The records that Open reads. All others are skipped.
+// Open reads these records and skips all others.
 const (
 	TagString          Tag = 0x01
 	TagLoadClass       Tag = 0x02
@@ -43,11 +43,11 @@ const (
 	TagHeapDumpEnd     Tag = 0x2c
 )
 
-// SubTag is the kind of a record inside a heap segment. 0x89 and higher are
+// SubTag is the kind of a record inside a heap segment. Tags from 0x89 up are
 // Android's (ART runtime/hprof/hprof.cc, HprofHeapTag).
 type SubTag uint8
 
-// The roots, as in RootKind, followed by the contents of the heap.
+// The roots, as in RootKind, are followed by the contents of the heap.
 const (
 	SubRootUnknown          SubTag = 0xff
 	SubRootJNIGlobal        SubTag = 0x01
@@ -77,8 +77,8 @@ const (
 // IsRoot reports whether t declares a GC root.
 func (t SubTag) IsRoot() bool { return rootNames[t] != "" }
 
-// String returns the names of roots as used in reports, such as JNI_GLOBAL; for
-// other records it returns the names of the hprof manual.
+// String returns, for a root, the name used in reports, such as JNI_GLOBAL; for
+// any other record, it returns the name in the hprof manual.
 func (t SubTag) String() string {
 	if name := rootNames[t]; name != "" {
 		return name
@@ -123,7 +123,7 @@ const (
 var typeNames = [...]string{Object: "object", Boolean: "boolean", Char: "char", Float: "float", Double: "double",
 	Byte: "byte", Short: "short", Int: "int", Long: "long"}
 
-// String returns the name of the type in Java, and "object".
+// String returns the name of the type in Java, or "object" for references.
 func (t Type) String() string {
 	if int(t) < len(typeNames) && typeNames[t] != "" {
 		return typeNames[t]
@@ -167,7 +167,7 @@ type Field struct {
 }
 
 // Static is a static field with its value: an ID for Object, otherwise the bits
-// of the value, not sign-extended.
+// of the value, which are not sign-extended.
 type Static struct {
 	Name  ID
 	Type  Type
@@ -175,12 +175,12 @@ type Static struct {
 }
 
 // Class is a CLASS_DUMP record. InstanceSize is in bytes, as the runtime wrote
-// it. Fields are those that the class declares itself, in the order of their
-// values in an instance.
+// it. Fields holds the fields that the class itself declares, in the order of
+// their values in an instance.
 type Class struct {
 	ID, Super, Loader ID
-	// Signers and Domain are the signers and the protection domain, which
-	// HotSpot writes.
+	// Signers and Domain are the IDs of the signers and of the protection
+	// domain; only HotSpot writes them.
 	Signers, Domain ID
 	Trace           uint32
 	InstanceSize    uint32

@@ -38,12 +38,12 @@ type Scanner struct {
 	Count uint32
 	// Type is the element type of a primitive array.
 	Type Type
-	// Heap is the ID of the record's heap, 0 if its segment does not name a
+	// Heap is the ID of the record's heap, or 0 if its segment does not name a
 	// heap. HeapName is the string ID of that heap's name.
 	Heap     uint32
 	HeapName ID
-	// Body is an instance's fields, or array elements beginning with First; nil
-	// if there are none. It is valid until the next call of Next.
+	// Body holds an instance's fields, or array elements starting with First;
+	// it is nil if there are none. It is valid until the next call of Next.
 	Body  []byte
 	First uint32
 	// Piece is true if Body continues the array of the previous record.
@@ -65,15 +65,15 @@ const (
 	// scanHead is the maximum length of the head of a record with a body, in
 	// bytes.
 	scanHead = 1 + 8 + 4 + 4 + 8
-	// maxRecord bounds a record that must be completely in the buffer. The
-	// largest such records are a CLASS_DUMP with three tables of 65535 entries,
-	// and an instance of eight classes with as many fields each.
+	// maxRecord bounds the size of a record that must be completely in the
+	// buffer. The largest such records are a CLASS_DUMP with three tables of
+	// 65535 entries, and an instance of eight classes with as many fields each.
 	maxRecord = 4 << 20
 )
 
 // Scanner returns a scanner of segments of this file, in any order. The buffer
-// is not larger than the file, because a small dump is also read by several
-// scanners.
+// is not larger than the file, because several scanners may also read a small
+// dump.
 func (f *File) Scanner(segments []Segment) *Scanner {
 	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
 	return newScanner(f.r, buf, f.IDSize, segments)
@@ -95,8 +95,8 @@ func newScanner(r io.ReaderAt, buf []byte, idSize int, segments []Segment) *Scan
 	return s
 }
 
-// Chunks splits a snapshot into groups of segments of about size bytes, which
-// can be scanned independently.
+// Chunks splits a snapshot into groups of segments of about size bytes each,
+// which can be scanned independently.
 func (s *Snapshot) Chunks(size int64) [][]Segment {
 	var chunks [][]Segment
 	first, sum := 0, int64(0)
@@ -110,8 +110,8 @@ func (s *Snapshot) Chunks(size int64) [][]Segment {
 	return chunks
 }
 
-// Err returns the reason why Next returned false: nil at the end, and if the
-// file is truncated; a *DamageError; or the error of the reader.
+// Err returns the reason why Next returned false: nil at the end of the
+// segments or of a truncated file; a *DamageError; or the error of the reader.
 func (s *Scanner) Err() error { return s.err }
 
 // Truncated returns the offset of the incomplete record at the end of the file,
@@ -241,8 +241,8 @@ func (s *Scanner) record() bool {
 	return true
 }
 
-// rootSize returns the size of a root record in bytes, 0 for other records (ART
-// runtime/hprof/hprof.cc, Hprof::MarkRootObject).
+// rootSize returns the size of a root record in bytes, or 0 for other records
+// (ART runtime/hprof/hprof.cc, Hprof::MarkRootObject).
 func rootSize(kind SubTag, id int) int {
 	switch kind {
 	case SubRootUnknown, SubRootStickyClass, SubRootMonitorUsed, SubRootInternedString, SubRootFinalizing,
@@ -258,7 +258,7 @@ func rootSize(kind SubTag, id int) int {
 	return 0
 }
 
-// Root returns the root of a root record.
+// Root decodes a root record.
 func (s *Scanner) Root() Root {
 	r := Root{Kind: s.Kind, Object: s.Object, Frame: -1}
 	switch s.Kind {
@@ -272,7 +272,7 @@ func (s *Scanner) Root() Root {
 	return r
 }
 
-// instance reads the fields of an instance, which begin after head bytes.
+// instance reads the fields of an instance, which start after head bytes.
 func (s *Scanner) instance(head int) bool {
 	n := int64(head) + int64(s.Count)
 	if s.at+n > s.end {
@@ -311,7 +311,7 @@ func (s *Scanner) whole(n int64) []byte {
 	return b
 }
 
-// array reads the elements of an array, which begin after head bytes.
+// array reads the elements of an array, which start after head bytes.
 func (s *Scanner) array(head int, wanted bool) bool {
 	size := int64(s.Count) * int64(s.elementSize())
 	if s.at+int64(head)+size > s.end {
@@ -332,8 +332,8 @@ func (s *Scanner) elementSize() int {
 	return s.Type.Size(s.idSize)
 }
 
-// elements reads as many elements as fit, beginning with First; the segment
-// must contain them all.
+// elements reads as many elements as fit into the buffer, starting with First;
+// the segment must contain them all.
 func (s *Scanner) elements() bool {
 	size := s.elementSize()
 	n := int(min((int64(s.Count)-int64(s.First))*int64(size), int64(len(s.buf)/size*size)))
@@ -394,8 +394,8 @@ func (s *Scanner) classDump() bool {
 	return true
 }
 
-// value skips a name of the given size, a type and a value of this type, n
-// bytes into the record.
+// value skips a name of the given size, a type and a value of that type,
+// starting n bytes into the record, and returns the offset after them.
 func (s *Scanner) value(n, name int) (int, bool) {
 	b, ok := s.table(n + name + 1)
 	if !ok {
@@ -408,7 +408,8 @@ func (s *Scanner) value(n, name int) (int, bool) {
 	return n + name + 1 + size, true
 }
 
-// table returns the first n bytes of the record at s.at.
+// table returns the first n bytes of the record at s.at, which must be in the
+// segment.
 func (s *Scanner) table(n int) ([]byte, bool) {
 	if s.at+int64(n) > s.end {
 		return nil, s.short()
@@ -420,8 +421,7 @@ func (s *Scanner) table(n int) ([]byte, bool) {
 	return b, b != nil
 }
 
-// ReadClass returns the class of a CLASS_DUMP record. It reuses the tables of
-// c.
+// ReadClass decodes a CLASS_DUMP record into c. It reuses the tables of c.
 func (s *Scanner) ReadClass(c *Class) {
 	d := fields{s.Body[1:], s.idSize}
 	c.ID, c.Trace = d.id(), d.u4()
@@ -464,8 +464,8 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends the segment because a record is longer than the rest of the
-// segment.
+// short ends the segment with an error, because a record is longer than the
+// rest of the segment.
 func (s *Scanner) short() bool {
 	if s.cut {
 		s.truncated, s.at = s.at, s.end

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Single is one instance or array that is read on its own.
+// Single is one instance or array that is read on its own, not by a Scanner.
 type Single struct {
 	Kind SubTag
 	// Object is the object itself; Class is the class of an instance or object
@@ -17,8 +17,8 @@ type Single struct {
 	// instance; Type is the element type of a primitive array.
 	Count uint32
 	Type  Type
-	// Body is an instance's fields or an array's first complete elements. It is
-	// valid until another object is read into the same Single.
+	// Body holds an instance's fields or an array's first complete elements. It
+	// is valid until another object is read into the same Single.
 	Body []byte
 
 	buf []byte
@@ -27,9 +27,9 @@ type Single struct {
 // usual is the number of bytes of the first read: most instances are smaller.
 const usual = 256
 
-// ReadSingle reads the instance or array whose record begins at an offset that
-// a Scanner reported: up to most bytes of its body. The error is a *DamageError
-// if there is no such record, or the reader's error.
+// ReadSingle reads the instance or array whose record starts at an offset that
+// a Scanner reported, including up to most bytes of its body. The error is a
+// *DamageError if there is no such record, or the reader's error.
 func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	if err := f.fill(at, usual, s); err != nil {
 		return err

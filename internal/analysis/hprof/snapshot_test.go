@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// heaps lists the objects of each snapshot of a dump: one digit per object, a
+// heaps formats the objects of each snapshot of a dump: one digit per object, a
 // space between segments, a dot at the end of a snapshot.
 func heaps(t *testing.T, d *dump) (all []string) {
 	t.Helper()
@@ -37,15 +37,15 @@ func heaps(t *testing.T, d *dump) (all []string) {
 	return all
 }
 
-// TestSnapshots reads files with several heaps: the hprof agent writes one at
-// each request.
+// TestSnapshots reads files with several heaps, because the hprof agent writes
+// one heap for each request.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"", ""},
 		{"c1", "1"},
 		{"s1", "1"},
 		{"s1 s2 e", "1 2."},
-		// A complete HEAP_DUMP is a heap.
+		// Each complete HEAP_DUMP is a heap.
 		{"c1 c2", "1|2"},
 		{"c1 n n c2 n c3", "1|2|3"},
 		{"c1 s2", "1 2"},
@@ -86,7 +86,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 // TestHeapOfSegment checks heap names: each segment names the heap of its
-// objects again, and the name applies to that segment only.
+// objects, and the name applies to that segment only.
 func TestHeapOfSegment(t *testing.T) {
 	info := func(d *dump, heap rune, name hprof.ID) { d.put(hprof.SubHeapInfo, uint32(heap), name) }
 	d := newDump(hprof.Format103, 4)
@@ -164,7 +164,8 @@ func TestNamesAfterTheHeap(t *testing.T) {
 	}
 }
 
-// TestLongTrace reads a trace that declares many frames; 4096 are kept.
+// TestLongTrace reads a trace that declares many frames, of which 4096 must be
+// kept.
 func TestLongTrace(t *testing.T) {
 	for _, n := range []int{4095, 4096, 4097, 100_000} {
 		d := newDump(hprof.Format102, 8)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Strings are the names in a dump by their IDs.
+// Strings holds the names in a dump, by ID.
 type Strings struct {
 	r       io.ReaderAt
 	idSize  int
@@ -23,7 +23,7 @@ type Strings struct {
 // if at is negative.
 type entry struct {
 	id ID
-	// place packs at in 48 bits and length in 16 bits.
+	// place packs at into 48 bits and length into 16 bits.
 	place int64
 }
 
@@ -34,11 +34,11 @@ func (e entry) at() int64 { return e.place >> 16 }
 func (e entry) length() int64 { return e.place & maxKept }
 
 const (
-	// maxKept is the number of bytes of one string that are kept: names have at
-	// most 65535 (JVM specification 4.4.7).
+	// maxKept is the maximum number of bytes kept of one string: names have at
+	// most 65535 bytes (JVM specification 4.4.7).
 	maxKept = 65535
-	// maxBlob is the number of bytes that are kept in memory. Other strings are
-	// read from the file again.
+	// maxBlob is the maximum number of bytes of all strings kept in memory.
+	// Other strings are read from the file again.
 	maxBlob = 64 << 20
 )
 
@@ -51,7 +51,7 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 	s.added.add(newEntry(id, at, length))
 }
 
-// join is called after the last string was added.
+// join must be called after the last string was added.
 func (s *Strings) join() { s.entries = s.added.join() }
 
 // memory returns the bytes of the entries. It does not include the texts, whose
@@ -61,10 +61,10 @@ func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof
 // Len returns the number of strings.
 func (s *Strings) Len() int { return len(s.entries) }
 
-// Get returns a string, decoded from modified UTF-8 and truncated after 65535
-// bytes. It returns false if there is no string with this ID, or if it can no
-// longer be read from the file. If two strings have this ID, it returns the
-// first. It is not safe for concurrent use.
+// Get returns the string with the given ID, decoded from modified UTF-8 and
+// truncated after 65535 bytes. It returns false if there is no such string, or
+// if it can no longer be read from the file. If several strings have the ID, it
+// returns the first. It is not safe for concurrent use.
 func (s *Strings) Get(id ID) (string, bool) {
 	s.sort()
 	i, ok := slices.BinarySearchFunc(s.entries, id, func(e entry, id ID) int { return cmp.Compare(e.id, id) })
@@ -82,7 +82,8 @@ func (s *Strings) Get(id ID) (string, bool) {
 	return DecodeString(b), true
 }
 
-// sort sorts by ID; the first of two strings with the same ID comes first.
+// sort sorts the entries by ID; of several strings with the same ID, the first
+// one stays first.
 func (s *Strings) sort() {
 	if s.sorted {
 		return

@@ -65,8 +65,8 @@ func decodeUnits(b []byte) (units []uint16) {
 	return units
 }
 
-// TestDecodeString checks that a string encoded as a JVM does is decoded
-// unchanged, for any string.
+// TestDecodeString checks that any string that is encoded as a JVM encodes it
+// is decoded unchanged.
 func TestDecodeString(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []uint16{
@@ -92,15 +92,15 @@ func TestDecodeString(t *testing.T) {
 		"\xc0\x80":                 "\x00",
 		"a\xc0\x80b\xc0\x80":       "a\x00b\x00",
 		"\xed\xa0\xbd\xed\xb8\x80": "\U0001f600",
-		// A UTF-8 character next to an invalid NUL.
+		// A UTF-8 character is next to an invalid NUL.
 		"\xf0\x9f\x98\x80\xc0\x80": "\U0001f600\x00",
-		// Surrogates that do not form a pair.
+		// These surrogates do not form a pair.
 		"\xed\xa0\xbd":                         "\ufffd",
 		"\xed\xb8\x80":                         "\ufffd",
 		"\xed\xb8\x80\xed\xa0\xbd":             "\ufffd\ufffd",
 		"\xed\xa0\xbdx":                        "\ufffdx",
 		"\xed\xa0\xbd\xed\xa0\xbd\xed\xb8\x80": "\ufffd\U0001f600",
-		// Truncated, invalid and overlong sequences.
+		// These sequences are truncated, invalid or overlong.
 		"\xc3":             "\ufffd",
 		"\xedA\x80":        "\ufffdA\ufffd",
 		"\xe2\x82":         "\ufffd\ufffd",
@@ -189,8 +189,8 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// TestLostStrings checks that a name that can no longer be read is missing, and
-// not truncated.
+// TestLostStrings checks that a name that can no longer be read is reported as
+// missing, not truncated.
 func TestLostStrings(t *testing.T) {
 	const n = 1100
 	file := &sparse{}

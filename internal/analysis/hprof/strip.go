@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// Stripped is the result of Strip.
+// Stripped describes the result of Strip.
 type Stripped struct {
-	// Arrays counts the primitive arrays that have elements; Bytes is their
-	// size. All their elements are zero in the copy.
+	// Arrays is the number of primitive arrays that have elements; Bytes is
+	// their total size. All their elements are zero in the copy.
 	Arrays, Bytes int64
-	// Hashes is the number of fields that are zeroed because they may hold the
+	// Hashes is the number of fields that were zeroed because they may hold the
 	// hash of a text, or because no class declares them.
 	Hashes int64
 	// Truncated is true if the dump ends inside a record; the copy then ends
@@ -25,15 +25,15 @@ type Stripped struct {
 // Strip copies a dump of size bytes to w with all elements of primitive arrays
 // set to zero: the texts of strings, the pixels of bitmaps, data that was read
 // or received. It also zeroes the hashes of texts, from which short texts could
-// be recovered: see hashFields. Everything else is copied byte by byte: names,
+// be recovered: see hashFields. Everything else is copied unchanged: names,
 // lengths, references, the values of other fields. Stripping a copy again
 // changes nothing.
 //
 // All heaps of the dump are stripped. A truncated heap is copied up to its end,
 // including its incomplete record. The error is a *DamageError if the bytes
-// cannot be a dump, otherwise that of r, w or ctx; the output is then not a
-// dump and must not be kept. Strip uses the memory that Open uses, buffers of
-// less than 10 MiB and the layouts of the classes.
+// cannot be a dump, otherwise that of r, w or ctx. In case of an error, the
+// output is not a dump and must not be kept. Strip uses as much memory as Open,
+// buffers of less than 10 MiB, and memory for the layouts of the classes.
 func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Stripped, error) {
 	f, err := Open(ctx, r, size)
 	if err != nil {
@@ -57,7 +57,7 @@ const (
 )
 
 // stripping copies a file through a window. The bytes before the window have
-// been written; the bytes in the window can be changed.
+// been written; the bytes in the window can still be changed.
 type stripping struct {
 	Stripped
 	window
@@ -149,7 +149,8 @@ func (s *stripping) eraseArray(from, to int64) error {
 	return s.erase(from, to)
 }
 
-// eraseHash returns a function that erases parts of a record at an offset.
+// eraseHash returns a function that erases parts of the record at the given
+// offset.
 func (s *stripping) eraseHash(at int64) func(span) error {
 	return func(p span) error {
 		s.Hashes++
@@ -157,7 +158,8 @@ func (s *stripping) eraseHash(at int64) func(span) error {
 	}
 }
 
-// erase sets a part of the file to zero. Parts come in the order of the file.
+// erase sets a part of the file to zero. Parts must be erased in the order of
+// the file.
 func (s *stripping) erase(from, to int64) error {
 	for from < to {
 		if err := s.copyTo(from); err != nil {
@@ -170,8 +172,8 @@ func (s *stripping) erase(from, to int64) error {
 	return nil
 }
 
-// copyTo writes until an offset is in the window, or the window reaches the end
-// of the file.
+// copyTo writes until the given offset is in the window, or the window reaches
+// the end of the file.
 func (s *stripping) copyTo(at int64) error {
 	for at >= s.base+int64(s.n) && (s.n > 0 || s.base < s.limit) {
 		if err := s.ctx.Err(); err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// place is the position in a file of a value that must be erased, the class of
-// its object, and the name of its field, or "" if no class declares a field
-// there.
+// place is the position in a file of a value that must be erased, together with
+// the class of its object and the name of its field, or "" if no class declares
+// a field there.
 type place struct {
 	at, size    int64
 	class, name string
@@ -112,7 +112,7 @@ func (n *naive) isHash(name hprof.ID, t hprof.Type) bool {
 	return t != hprof.Object && (!ok || regexp.MustCompile(`hash|Hash|HASH`).MatchString(text))
 }
 
-// classNames are the names of the classes, as in source.
+// classNames returns the names of the classes by ID, as in the source.
 func (n *naive) classNames() map[hprof.ID]string {
 	names := map[hprof.ID]string{}
 	for _, c := range n.classes {
@@ -160,7 +160,7 @@ func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	return found
 }
 
-// keepsHashes lists the classes with hashes of texts that occur in every dump.
+// keepsHashes lists the classes that contain hashes of texts in every dump.
 func keepsHashes(class string) bool {
 	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") &&
 		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
@@ -185,8 +185,8 @@ func dictionary() map[uint32]string {
 	return all
 }
 
-// The attack finds PINs and one-time codes in dumps without texts; in stripped
-// dumps it must find nothing.
+// The attack finds PINs and one-time codes without using the texts in a dump;
+// in stripped dumps, it must not find anything.
 func TestStripTakesHashes(t *testing.T) {
 	texts, before, read := dictionary(), 0, 0
 	for _, name := range dumps {
@@ -251,8 +251,8 @@ func secrets() (all []string) {
 	return all
 }
 
-// traces counts the places of a dump, of any layout, that contain the hash of
-// one of the texts, either the hash itself or the form that hash tables store.
+// traces counts the positions in a dump, of any layout, that contain the hash
+// of one of the texts: the hash itself, or the form that hash tables store.
 func traces(data []byte, texts []string) (count int) {
 	for _, text := range texts {
 		hash := hashOf(text)
@@ -265,7 +265,7 @@ func traces(data []byte, texts []string) (count int) {
 	return count
 }
 
-// Writes the keys of all hash tables, for every runtime and ID size.
+// The dump contains the keys of all hash tables, for every runtime and ID size.
 func TestStripTakesHashesOfKeys(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {
@@ -294,8 +294,8 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 	}
 }
 
-// The same check for a JVM: the texts that a program reads are in its hash
-// tables.
+// This is the same check for a JVM: the texts that a program reads are in its
+// hash tables.
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t,
@@ -361,9 +361,9 @@ func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
 	d.put(uint16(len(fields) / 2)).put(fields...)
 }
 
-// Checks which fields of instances are erased: those that the classes of their
-// own heap declare as hashes, wherever these classes are, and everything that
-// no class declares.
+// This checks which fields of instances are erased: those that the classes of
+// their own heap declare as hashes, wherever these classes are, and everything
+// that no class declares.
 func TestStripHashFields(t *testing.T) {
 	const text, node, base, missing hprof.ID = 1, 2, 3, 4
 	for _, ids := range []int{4, 8} {
@@ -383,7 +383,7 @@ func TestStripHashFields(t *testing.T) {
 			d.declareClass(text, 0,
 				[]any{nameSeed, hprof.Int, "SSSS", nameCount, hprof.Int, "kept", nameHasHad, hprof.Int, "plus"},
 				nameHash, hprof.Object, nameHash, hprof.Int, nameIsZero, hprof.Boolean, nameCount, hprof.Int)
-			// An instance's own fields come before those of its superclass.
+			// An instance's own fields precede those of its superclass.
 			d.declareClass(node, base, nil, nameCount, hprof.Short, nameCode, hprof.Long)
 			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")

@@ -73,7 +73,7 @@ func stripNaive(data []byte) (out []byte, done hprof.Stripped, damage int64) {
 	return out, done, -1
 }
 
-// agreeStripped strips with both implementations.
+// agreeStripped strips a dump with both implementations, which must agree.
 func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	want, told, damage := stripNaive(data)
@@ -101,8 +101,8 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	return got, done
 }
 
-// checkStripped does the same as agreeStripped, and checks what must be true of
-// every stripped dump.
+// checkStripped does the same as agreeStripped, and also checks what must be
+// true of every stripped dump.
 func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	got, done := agreeStripped(t, data)
@@ -125,7 +125,8 @@ func TestStripRecorded(t *testing.T) {
 			if done.Truncated || done.Arrays == 0 || done.Bytes == 0 {
 				t.Errorf("%+v", done)
 			}
-			// Truncates in the heap, and in the middle of the longest array.
+			// The dump is truncated in the heap, and in the middle of the
+			// longest array.
 			checkStripped(t, data[:len(data)*7/8])
 			var longest item
 			for _, h := range readNaive(data).heaps {
@@ -168,8 +169,8 @@ func TestStripCut(t *testing.T) {
 	}
 }
 
-// Random apps in random forms; some have several heaps, some are truncated,
-// some are damaged.
+// These are random apps in random forms; some have several heaps, some are
+// truncated, some are damaged.
 func TestStripForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	for seed := range uint64(60) {
@@ -200,8 +201,8 @@ func TestStripForms(t *testing.T) {
 	}
 }
 
-// Arrays at the boundaries of the copied pieces, and arrays that are much
-// longer.
+// There are arrays at the boundaries of the copied pieces, and arrays that are
+// much longer.
 func TestStripLong(t *testing.T) {
 	const most = 1 << 20
 	for _, ids := range []int{4, 8} {
@@ -209,11 +210,11 @@ func TestStripLong(t *testing.T) {
 		at := d.segment(hprof.TagHeapDumpSegment, func() {})
 		add := func(n int) { d.primitives(1, hprof.Byte, uint32(n), strings.Repeat("x", n)) }
 		for _, end := range []int{most - 1, 2 * most, 3*most + 1, 5*most - 1, 7 * most, 9*most + 1, 9*most + most/2} {
-			// The elements end at the boundary.
+			// The elements of this array end at the boundary.
 			add(end - len(d.b) - 10 - ids)
 			d.instance(2, 3, "fields")
 		}
-		// The head ends at the boundary.
+		// The head of this array ends at the boundary.
 		d.instance(2, 3, strings.Repeat("i", 10*most-len(d.b)-(9+2*ids)-(10+ids)))
 		add(100)
 		d.objects(4, 5, make([]hprof.ID, most)...)
@@ -249,7 +250,7 @@ func (n *nonzero) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A heap of more than 4 GiB that declares a smaller size.
+// The heap has more than 4 GiB and declares a smaller size.
 func TestStripWrapped(t *testing.T) {
 	h := newHuge()
 	h.fill()
@@ -303,7 +304,7 @@ func (f *failsAt) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // An error of the reader or writer, or a cancellation, may occur at any time:
-// it must be reported, and the output must be a prefix of the copy.
+// it must be reported, and the output must be a prefix of the complete copy.
 func TestStripFails(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 5<<20)
@@ -351,8 +352,8 @@ func TestStripFails(t *testing.T) {
 	}
 }
 
-// contents are the parts of a report that describe the contents of arrays,
-// which a stripped dump does not have. Everything else must be the same.
+// contents lists the parts of a report that describe the contents of arrays,
+// which a stripped dump does not contain. Everything else must be the same.
 var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|omitted)`,
 	`\.threads\[\d+\]\.name`,
@@ -408,7 +409,7 @@ func reported(t testing.TB, data []byte) map[string]any {
 	return report
 }
 
-// A stripped dump must have the same leaks, paths, identities and sizes.
+// A stripped dump must lead to the same leaks, paths, identities and sizes.
 func TestStripKeepsTheAnalysis(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range dumps {
@@ -435,9 +436,9 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 	}
 }
 
-// words are all texts that the identities of leaks depend on: names of threads
-// whose locals are not followed, states of a Recomposer, manufacturers, and a
-// build with known leaks.
+// words lists all texts on which the identities of leaks depend: names of
+// threads whose local variables are not followed, states of a Recomposer,
+// manufacturers, and a build with known leaks.
 var words = []string{
 	"main", "FinalizerWatchdogDaemon", "LeakCanary-Heap-Dump",
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
@@ -446,9 +447,9 @@ var words = []string{
 	"Google", "UP1A.231005.007",
 }
 
-// needWords are the cases whose leaks differ in a stripped dump because one of
-// these words is missing. Leaks of mixtures may differ only because they
-// contain such a case.
+// needWords lists the cases whose leaks differ in a stripped dump because one
+// of these words is missing. The leaks of a mixture may differ only if it
+// contains such a case.
 var needWords = []string{
 	// A thread that has only Android's name for it, in another place.
 	"holder/other thread named main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
@@ -459,9 +460,9 @@ var needWords = []string{
 	"resources of Samsung's WebView",
 }
 
-// placedCases are leaks that depend on threads and fields. LeakCases has the
-// same leaks in other places; here they are in the places of Android and
-// LeakCanary.
+// placedCases are leaks that depend on threads and fields. LeakCases places the
+// same leaks elsewhere; here they are in the places that Android and LeakCanary
+// use.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone
@@ -510,8 +511,9 @@ func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.C
 	h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 }
 
-// sameLeaks reports whether two reports agree about the graph. A reference from
-// a map includes its key, which is not part of any identity.
+// sameLeaks reports whether two reports agree about the leaks and about the
+// graph. A reference from a map includes its key, which is not part of any
+// identity.
 func sameLeaks(a, b map[string]any) bool {
 	for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
 		for _, path := range differences("", a[list], b[list]) {
@@ -561,9 +563,9 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 	}
 }
 
-// Strips dumps with leaks of all kinds: the leaks of a stripped dump must be
-// those of the whole dump, so identities do not depend on any text, or on any
-// other array. Only the cases that need words differ.
+// Dumps with leaks of all kinds are stripped: the leaks of a stripped dump must
+// be those of the whole dump, so identities do not depend on any text, or on
+// any other array. Only the cases that need words differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -582,7 +584,7 @@ func TestStripKeepsLeaks(t *testing.T) {
 		if mixes > most {
 			break
 		}
-		// A third of the cases, and the cases that need words.
+		// These are a third of the cases, and the cases that need words.
 		if !mix && i%3 > 0 && !recorded.Long() && !slices.Contains(needWords, c.Name) {
 			continue
 		}
@@ -632,7 +634,8 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The other local is in the thread main, whose locals are not followed.
+		// The other local variable is in the thread main, whose local variables
+		// are not followed.
 		if n := len(reported(t, data)["leaks"].([]any)); n != 1 {
 			t.Errorf("%d leaks", n)
 		}
@@ -668,7 +671,7 @@ func hashOf(text string) (hash uint32) {
 	return hash
 }
 
-// restored puts back the arrays that contain one of the words.
+// restored puts back those arrays that contain one of the words.
 func restored(data, stripped []byte) []byte {
 	out, n := bytes.Clone(stripped), readNaive(data)
 	ids := n.header.IDSize
@@ -701,7 +704,7 @@ func textOf(i item) string {
 	return ""
 }
 
-// forms returns the encodings that a text can have in a dump.
+// forms returns the encodings that a text may have in a dump.
 func forms(text string) [][]byte {
 	var big, little, latin []byte
 	units := utf16.Encode([]rune(text))
@@ -822,7 +825,7 @@ func BenchmarkStrip(b *testing.B) {
 	}
 }
 
-// limited fails after a number of bytes.
+// limited is a writer that fails after the given number of bytes.
 type limited struct{ left int }
 
 var errFull = errors.New("no space")

@@ -34,7 +34,7 @@ func TestCap(t *testing.T) {
 		}
 	}
 	checkNoGoroutine(t)
-	// A plain file is read in place.
+	// Open reads a plain file in place, without a temporary file.
 	f, err := Open(t.Context(), write(t, "a", data), nil, Options{Cap: 1})
 	checkWhole(t, f, err, Plain, data)
 }
@@ -65,7 +65,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 }
 
 // TestBombs unpacks a gigabyte of zeros, and more, with a cap of a megabyte:
-// Open must read little of the bomb and use little memory.
+// Open must read only a small part of the bomb and use little memory.
 func TestBombs(t *testing.T) {
 	megabyte := make([]byte, 1<<20)
 	var deflated bytes.Buffer
@@ -115,8 +115,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBombOfNothing reads packed input without content: unpacking must stop
-// when the input ends.
+// TestBombOfNothing reads packed input without content: unpacking must stop at
+// the end of the input.
 func TestBombOfNothing(t *testing.T) {
 	for name, part := range map[string][]byte{
 		"members": gzipped(t, nil), "frames": zstded(t, true, nil), "skippable frames": skippable(200),
@@ -129,7 +129,7 @@ func TestBombOfNothing(t *testing.T) {
 	}
 }
 
-// TestNeed estimates the unpacked size.
+// TestNeed checks the estimate of the unpacked size.
 func TestNeed(t *testing.T) {
 	for _, c := range []struct {
 		written, read, size int64

@@ -14,8 +14,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// symbol is the longest text of one symbol of deflate (RFC 1951, 3.2.5): the
-// output of decoders may differ by that much if the input ends inside a symbol.
+// symbol is the length of the longest text that one symbol of deflate can
+// represent (RFC 1951, 3.2.5): if the input ends inside a symbol, the outputs
+// of two decoders may differ by that much.
 const symbol = 258
 
 // small returns several packed inputs. For each input it returns the content,
@@ -48,9 +49,9 @@ func small(t testing.TB) []struct {
 	}
 }
 
-// TestCut truncates inputs at every byte: the output must be as long as another
-// decoder's, and only an input that ends between members or frames may count as
-// complete.
+// TestCut truncates inputs at every byte: the output must be as long as that of
+// another decoder, and only an input that ends between members or frames may
+// count as complete.
 func TestCut(t *testing.T) {
 	for _, c := range small(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestCutSays(t *testing.T) {
 }
 
 // TestFlipped changes each byte of inputs with checksums: a changed input may
-// count as complete only if its content is right.
+// count as complete only if its content is still correct.
 func TestFlipped(t *testing.T) {
 	for _, c := range small(t)[:2] {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,8 +182,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// reference unpacks up to limit bytes with other decoders: gzip of the standard
-// library, and the concurrent decoder of zstd.
+// reference unpacks up to limit bytes with other decoders: the gzip package of
+// the standard library, and the concurrent zstd decoder.
 func reference(packed []byte, limit int) ([]byte, error) {
 	var out bytes.Buffer
 	switch formatOf(packed) {

@@ -3,16 +3,16 @@
 // pipes and packed files can be read only once.
 //
 // A plain file is used in place. Standard input, FIFOs, devices, and files
-// packed with gzip or zstd are unpacked into a temporary file first; gzip may
+// packed with gzip or zstd are first unpacked into a temporary file; gzip may
 // have any number of members and zstd any number of frames. The format is
 // detected by the first bytes, never by the name.
 //
 // The temporary file has no name if the system allows that: it disappears with
 // its process, however that process ends. On Windows it is removed when the
-// File is closed. It may grow up to Options.Cap, and use up to 90 % of the free
-// space of its disk, so that a small input cannot fill a disk. Open returns the
-// File only when the input was read to its end, or as far as the packed data
-// can be unpacked: then the File reports where and why the data end.
+// File is closed. It may grow up to Options.Cap and use up to 90 % of the free
+// space of its disk, so a small input cannot fill a disk. Open returns the File
+// only after it has read the input to its end, or as far as the packed data can
+// be unpacked; in the latter case, the File reports where and why the data end.
 //
 // Inputs that are commonly passed by mistake are refused: archives, programs,
 // web pages, the error message of a command. The package does not interpret

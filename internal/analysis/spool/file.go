@@ -12,14 +12,15 @@ import (
 // File is an input that any number of goroutines can read at any offset. It has
 // at least one byte.
 type File struct {
-	// Format is how the input was packed.
+	// Format is the format in which the input was packed.
 	Format Format
-	// Truncated is nil, or the reason why the packed input ended early: the
-	// file then contains what could be unpacked. It wraps io.ErrUnexpectedEOF.
+	// Truncated is nil, or the reason why the packed input ended early; in that
+	// case, the file contains what could be unpacked. It wraps
+	// io.ErrUnexpectedEOF.
 	Truncated error
 	// Damage is nil, or a *DamageError: the packed input could not be unpacked
-	// to its end, or its checksum is wrong. The file then contains what was
-	// unpacked before the damage, none of which is reliable.
+	// to its end, or its checksum is wrong. In that case, the file contains
+	// what was unpacked before the damage, none of which is reliable.
 	Damage error
 
 	name  string
@@ -31,8 +32,8 @@ type File struct {
 // DamageError reports where packed data cannot be unpacked.
 type DamageError struct {
 	Format Format
-	// At is the number of bytes of the packed input that were read; Kept is the
-	// number of bytes unpacked before the damage.
+	// At is the number of bytes read from the packed input; Kept is the number
+	// of bytes unpacked before the damage.
 	At, Kept int64
 	Err      error
 }
@@ -44,8 +45,8 @@ func (d *DamageError) Error() string {
 
 func (d *DamageError) Unwrap() error { return d.Err }
 
-// Size is the length in bytes; for a plain file, it is the length when the file
-// was opened.
+// Size is the length of the file in bytes; for a plain file, it is the length
+// when the file was opened.
 func (f *File) Size() int64 { return f.size }
 
 // ReadAt implements io.ReaderAt. A plain file that grows is read up to its

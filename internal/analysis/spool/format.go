@@ -10,10 +10,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Format is how an input is packed.
+// Format is the format in which an input is packed.
 type Format uint8
 
-// The supported formats.
+// These are the supported formats.
 const (
 	Plain Format = iota
 	Gzip
@@ -35,8 +35,9 @@ func (f Format) String() string {
 // tar is at offset 257.
 const headSize = 512
 
-// formatOf returns the format of an input by its first bytes: RFC 1952, 2.3.1,
-// and RFC 8878, 3.1.1 and 3.1.2 (a zstd file may begin with a skippable frame).
+// formatOf determines the format of an input by its first bytes: RFC 1952,
+// 2.3.1, and RFC 8878, 3.1.1 and 3.1.2 (a zstd file may begin with a skippable
+// frame).
 func formatOf(head []byte) Format {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
@@ -61,7 +62,7 @@ func declaredSize(f Format, head []byte) uint64 {
 
 const unpackFirst = "; unpack it first"
 
-// marks are the first bytes of inputs that are commonly passed by mistake.
+// marks lists the first bytes of inputs that are commonly passed by mistake.
 var marks = []struct {
 	at   int
 	mark string
@@ -84,13 +85,14 @@ var marks = []struct {
 			"adb pull"},
 }
 
-// failures are the beginnings of error messages of commands. A file contains
+// failures lists the beginnings of error messages of commands. A file contains
 // such a line if standard error or a shell's message was redirected into it.
 var failures = []string{
 	"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: ",
 }
 
-// marked returns the kind of an input by its magic, or "".
+// marked returns the kind of an input by its first bytes, or "" if they are not
+// in marks.
 func marked(head []byte) string {
 	for _, m := range marks {
 		if len(head) >= m.at && bytes.HasPrefix(head[m.at:], []byte(m.mark)) {
@@ -100,8 +102,8 @@ func marked(head []byte) string {
 	return ""
 }
 
-// mistaken returns the kind of an input that must have been named by mistake;
-// otherwise "".
+// mistaken returns the kind of an input that must have been named by mistake,
+// or "" for any other input.
 func mistaken(head []byte) string {
 	if what := marked(head); what != "" {
 		return what

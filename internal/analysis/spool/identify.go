@@ -14,8 +14,9 @@ import (
 const IdentifySize = 64 << 10
 
 // Identify describes a file by its first bytes if leakgate writes or reads such
-// files, or if the file is of another well-known kind; it also names the
-// command that reads the file. It returns "" for any other file, such as text.
+// files, or if the file is of another well-known kind. The description also
+// names the command that reads the file. Identify returns "" for any other
+// file, such as text.
 func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
@@ -52,14 +53,15 @@ func gunzipped(head []byte) []byte {
 }
 
 var (
-	// schemaOf returns the schema of a file that leakgate wrote: its first key.
+	// schemaOf returns the schema of a file that leakgate wrote; the schema is
+	// the first key.
 	schemaOf = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
 	// tableOf finds the time column in the first line of a table.
 	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
-// recording returns which of a run's files the file is, or that it is a memory
-// table.
+// recording returns which of a run's files the file is, or that the file is a
+// memory table.
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {

@@ -14,42 +14,42 @@ const DefaultCap = 64 << 30
 
 // Options configure the temporary file.
 type Options struct {
-	// Dir is the folder of the temporary file; "" means os.TempDir.
+	// Dir is the directory of the temporary file; "" means os.TempDir.
 	Dir string
 	// Cap is the maximum size of the temporary file in bytes; 0 means
-	// DefaultCap. It does not apply to a plain file, which needs no temporary
+	// DefaultCap. It does not apply to plain files, which need no temporary
 	// file.
 	Cap int64
 	// Progress, if not nil, is called often while a temporary file grows, by
-	// the goroutine that called Open, with the number of bytes read and their
-	// total, or 0 if the total is unknown.
+	// the goroutine that called Open. Its arguments are the number of bytes
+	// read so far and the total, or 0 if the total is unknown.
 	Progress func(done, total int64)
 
-	// create creates the temporary file; if nil, temporary does.
+	// create creates the temporary file; if it is nil, temporary is called.
 	create func(dir string) (*os.File, func() error, error)
-	// free returns the free space of a folder; if nil, FreeBytes does.
+	// free returns the free space of a directory; if it is nil, FreeBytes is
+	// called.
 	free func(dir string) (int64, bool)
 }
 
-// ErrCap is wrapped by the error of Open for an input that is larger than its
-// cap.
+// ErrCap is wrapped by the error of Open if the input is larger than the cap.
 var ErrCap = errors.New("it is larger than the cap")
 
-// ErrDiskFull is wrapped by the error of Open for an input that would fill the
-// disk: a temporary file takes at most 90 % of the space that was free when it
-// was created, less the space that other processes use in the meantime.
+// ErrDiskFull is wrapped by the error of Open if the input would fill the disk:
+// a temporary file takes at most 90 % of the space that was free when it was
+// created, less the space that other processes have used since then.
 var ErrDiskFull = errors.New("it would fill the disk")
 
-// Errors for a path that cannot be an input.
+// These are the errors for a path that cannot be an input.
 var (
 	ErrNoName = errors.New("open input: its name is empty")
 	ErrFolder = errors.New("it is a folder")
 )
 
 // Open opens the file at path, or stdin if path is "-", and unpacks it if
-// necessary. It returns when the whole stream was read, or soon after ctx is
-// done. If ctx is done, or after any other error, a Read of stdin may still be
-// blocked, and stdin cannot be used any more.
+// necessary. It returns when the whole stream has been read, or soon after ctx
+// is done. If ctx is done, or after any other error, a Read of stdin may still
+// be blocked; stdin must not be used any more.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
 	o = o.withDefaults()
 	if path == "-" {
@@ -61,8 +61,8 @@ func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, 
 	return openPath(ctx, path, o)
 }
 
-// OpenFile is like Open for a file that the caller has already opened, so that
-// symbolic links are not followed again: name is only used in errors. OpenFile
+// OpenFile is like Open for a file that the caller has already opened, so
+// symbolic links are not followed again. name is used only in errors. OpenFile
 // closes f, at the latest when the File is closed.
 func OpenFile(ctx context.Context, name string, f *os.File, o Options) (*File, error) {
 	return takeFile(ctx, name, f, o.withDefaults())
@@ -118,8 +118,7 @@ func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, e
 
 func openFile(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
 
-// openPipe opens a FIFO. It waits until a writer opens the FIFO, or ctx is
-// done.
+// openPipe opens a FIFO. It waits until a writer opens the FIFO or ctx is done.
 func openPipe(ctx context.Context, path string) (*os.File, error) {
 	type result struct {
 		f   *os.File

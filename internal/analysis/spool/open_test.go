@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// unused fails the test if a temporary file is created.
+// unused returns a function that fails the test if it is called to create a
+// temporary file.
 func unused(t *testing.T) func(string) (*os.File, func() error, error) {
 	return func(string) (*os.File, func() error, error) {
 		t.Error("a temporary file was created")
@@ -90,7 +91,8 @@ func TestPlainChanges(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	// Contents longer than the buffers, and than the windows of zstd and gzip.
+	// The contents are longer than the buffers, and longer than the windows of
+	// zstd and gzip.
 	a, b := dumpLike(pieces*pieceSize+12345), dumpLike(999)
 	for _, c := range []struct {
 		name   string
@@ -149,7 +151,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestLargeWindow opens an input that needs more memory than allowed.
+// TestLargeWindow opens an input whose window needs more memory than allowed.
 func TestLargeWindow(t *testing.T) {
 	packed := program(t, dumpLike(1<<20), "zstd", "-qc", "--long=31")
 	_, err := open(t, packed, Options{Dir: folder(t)})
@@ -260,7 +262,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("packed twice: %v", err)
 		}
 	}
-	// Dumps, and files that may be logs.
+	// Dumps, and files that may be logs, must be accepted.
 	for _, head := range []string{
 		"JAVA PROFILE 1.0.1\x00", "JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04", "\x00\x00\x00\x01\x00\x00\x00\x12",
 		"errors: 0", "{\"a\":1}", "+1,main",
@@ -357,7 +359,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestTemporaryFolder checks that the system's folder is the default.
+// TestTemporaryFolder checks that the system's temporary directory is the
+// default.
 func TestTemporaryFolder(t *testing.T) {
 	dir := folder(t)
 	t.Setenv("TMPDIR", dir)
@@ -373,7 +376,7 @@ func TestTemporaryFolder(t *testing.T) {
 	}
 }
 
-// TestCancel cancels the opening of inputs that wait.
+// TestCancel cancels Open while its input is waiting for data.
 func TestCancel(t *testing.T) {
 	cause := errors.New("cancelled by a test")
 	for _, begin := range [][]byte{
@@ -399,7 +402,7 @@ func TestCancel(t *testing.T) {
 		w.Close()
 		checkNoGoroutine(t)
 	}
-	// The same applies to a file that could be read immediately.
+	// The same applies to a file that can be read immediately.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	for range 20 {

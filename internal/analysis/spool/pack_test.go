@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packed returns data packed by Pack; it writes the data in pieces.
+// packed returns data packed by Pack; it writes the data to Pack in pieces.
 func packed(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -28,8 +28,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// The system's program and Open must unpack Pack's output completely; without
-// its end, they must report the output as incomplete.
+// The system's program and Open must unpack Pack's output completely; if its
+// end is missing, they must report it as incomplete.
 func TestPack(t *testing.T) {
 	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
 		data := dumpLike(n)
@@ -54,7 +54,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// It must be an error if a dump grows or shrinks while it is packed.
+// Pack must fail if a dump grows or shrinks while it is being packed.
 func TestPackOfAnotherSize(t *testing.T) {
 	for _, n := range []int64{999, 1001, 1 << 20} {
 		w, err := Pack(io.Discard, n)
@@ -68,7 +68,7 @@ func TestPackOfAnotherSize(t *testing.T) {
 	}
 }
 
-// Packing must use only the memory that Pack promises, and no goroutine.
+// Packing must not use more memory than Pack promises, and no goroutine.
 func TestPackMemory(t *testing.T) {
 	data := dumpLike(8 * packWindow)
 	var before, after runtime.MemStats

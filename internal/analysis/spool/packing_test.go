@@ -37,8 +37,8 @@ func dumpLike(n int) []byte {
 	return b[:n]
 }
 
-// gzipped packs each part as a member, using a compressor other than the one
-// under test.
+// gzipped packs each part as a gzip member, using a different implementation
+// than the one under test.
 func gzipped(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -55,7 +55,7 @@ func gzipped(t testing.TB, parts ...[]byte) []byte {
 	return b.Bytes()
 }
 
-// zstded packs each part as a frame.
+// zstded packs each part as a zstd frame.
 func zstded(t testing.TB, checksum bool, parts ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -106,8 +106,8 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// folder returns a folder for temporary files that must be empty at the end of
-// the test.
+// folder returns a directory for temporary files, which must be empty at the
+// end of the test.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func checkEmpty(t testing.TB, dir string) {
 	}
 }
 
-// open opens data, as standard input.
+// open opens data as if it came from standard input.
 func open(t testing.TB, data []byte, o Options) (*File, error) {
 	t.Helper()
 	return Open(t.Context(), "-", bytes.NewReader(data), o)
@@ -148,7 +148,7 @@ func content(t testing.TB, f *File) []byte {
 	return data
 }
 
-// checkWhole checks that a File contains exactly want.
+// checkWhole checks that a File contains exactly the wanted bytes.
 func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 	t.Helper()
 	if err != nil {
@@ -173,8 +173,8 @@ func common(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// checkNoGoroutine waits until this package has no goroutines except those of
-// tests.
+// checkNoGoroutine waits until no goroutines of this package remain, except
+// those of tests.
 func checkNoGoroutine(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// perfettoWindow is the number of bytes that are checked.
+// perfettoWindow is the number of bytes that IsPerfetto checks.
 const perfettoWindow = 1 << 20
 
 // IsPerfetto reports whether a file begins like a Perfetto trace: with packets,
@@ -18,7 +18,7 @@ func IsPerfetto(r io.ReaderAt, size int64) bool {
 }
 
 // beginsAsPerfetto reports whether the first bytes of a file of the given size
-// are those of a trace.
+// look like those of a Perfetto trace.
 func beginsAsPerfetto(head []byte, size uint64) bool {
 	packets := 0
 	for len(head) > 0 && packets < 16 {

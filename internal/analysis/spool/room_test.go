@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// disk is a disk on which other processes write, too.
+// disk is a disk to which other processes write, too.
 type disk struct {
 	free int64
 	// others is the number of bytes that other processes write between two
@@ -24,7 +24,7 @@ func (d *disk) left(string) (int64, bool) {
 	return free, true
 }
 
-// A tenth of the free space must stay free, however an input is packed, even if
+// A tenth of the free space must stay free for every packing format, even if
 // the input is endless.
 func TestRoom(t *testing.T) {
 	data := dumpLike(20 * pieceSize)
@@ -72,8 +72,8 @@ func TestRoomUnknown(t *testing.T) {
 	checkWhole(t, f, err, Gzip, data)
 }
 
-// A zstd file that declares more than fits must be refused before anything is
-// written.
+// A zstd file that declares more bytes than fit on the disk must be refused
+// before anything is written.
 func TestRoomDeclared(t *testing.T) {
 	data := dumpLike(4 * pieceSize)
 	packed := zstded(t, false, data)

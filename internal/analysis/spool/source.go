@@ -16,16 +16,16 @@ type input struct {
 	r    io.Reader
 	// size is the length of the input in bytes, 0 if unknown.
 	size int64
-	// stop unblocks a blocked Read; nil if that is not possible.
+	// stop unblocks a blocked Read; it is nil if that is not possible.
 	stop func() error
 }
 
 const (
-	// readSize is the size of one read. It is more than a zstd block, so that
-	// every read goes through the buffer.
+	// readSize is the size of one read in bytes. It is larger than a zstd
+	// block, so every read goes through the buffer.
 	readSize = 256 << 10
-	// maxWindow is the maximum window of zstd data: the default maximum of the
-	// zstd program, which is the window of its highest level.
+	// maxWindow is the maximum window size of zstd data: the default limit of
+	// the zstd program, which is the window size of its highest level.
 	maxWindow = 128 << 20
 	// maxEmpty is the maximum number of consecutive reads without data, as in
 	// package bufio.
@@ -41,7 +41,7 @@ var (
 )
 
 // source is the input as a decoder reads it. It records the errors of the input
-// except io.EOF, to distinguish them from errors of its content.
+// other than io.EOF, so they can be distinguished from errors in its content.
 type source struct {
 	r io.Reader
 	// stop is closed when no more data are wanted.
@@ -89,8 +89,8 @@ func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	case Gzip:
 		return &members{in: in}, func() {}, nil
 	case Zstd:
-		// A concurrency of one: the decoder then has no goroutine of its own,
-		// and writing its output uses the other core.
+		// A concurrency of one means that the decoder has no goroutine of its
+		// own; the other core is used for writing its output.
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
@@ -101,7 +101,7 @@ func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	return in, func() {}, nil
 }
 
-// frames adds advice to errors of zstd.
+// frames adds advice to the errors of zstd.
 type frames struct{ z *zstd.Decoder }
 
 func (f frames) Read(p []byte) (int, error) {
@@ -122,7 +122,7 @@ type members struct {
 	in *bufio.Reader
 	z  gzip.Reader
 	// begun is true if a member was opened; inside is true if the current
-	// member was not read to its end.
+	// member has not been read to its end.
 	begun, inside bool
 }
 

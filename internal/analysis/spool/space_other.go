@@ -2,5 +2,5 @@
 
 package spool
 
-// FreeBytes returns false: this system is not supported.
+// FreeBytes always returns false: it does not support this system.
 func FreeBytes(string) (int64, bool) { return 0, false }

@@ -5,7 +5,7 @@ package spool
 import "syscall"
 
 // FreeBytes returns the number of bytes that this user may still write to the
-// file system of a folder; false if unknown.
+// file system of a directory. It returns false if that number is unknown.
 func FreeBytes(dir string) (int64, bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // The result of df (POSIX: 1024-byte units, the fourth column) must be between
-// two of our results, except for what other processes write or remove
-// meanwhile.
+// two results of FreeBytes, except for what other processes write or remove in
+// the meantime.
 func TestFreeBytesAsDf(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {

@@ -7,7 +7,8 @@ import (
 )
 
 // FreeBytes returns the number of bytes that this user may still write to the
-// file system of a folder; false if unknown (GetDiskFreeSpaceExW).
+// file system of a directory (GetDiskFreeSpaceExW). It returns false if that
+// number is unknown.
 func FreeBytes(dir string) (int64, bool) {
 	path, err := syscall.UTF16PtrFromString(dir)
 	if err != nil {

@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	// pieceSize is how much is unpacked before it is written; pieces is the
-	// number of such buffers: one is filled while another is written.
+	// pieceSize is the number of bytes that are unpacked before they are
+	// written; pieces is the number of buffers of that size: one is filled
+	// while another is written.
 	pieceSize = 256 << 10
 	pieces    = 3
 	// certain is the number of bytes of a packed input that must be read before
 	// its unpacked size is estimated.
 	certain = 2 << 20
 
-	// grace is the real time within which a Read ends after its file was
-	// closed.
+	// grace is the time, by the real clock, within which a Read ends after its
+	// file was closed.
 	grace = time.Second
 
 	tempPattern = "leakgate-spool-*"
 )
 
 // spool unpacks a stream into a temporary file. One goroutine reads and
-// unpacks; the calling goroutine writes, and only it uses the file: if the
-// other goroutine is blocked in a Read that cannot be stopped, it keeps only
-// its buffers.
+// unpacks; the calling goroutine writes. Only the calling goroutine uses the
+// file: if the other goroutine is blocked in a Read that cannot be stopped, it
+// keeps only its buffers.
 func spool(ctx context.Context, in input, o Options) (*File, error) {
 	stop := make(chan struct{})
 	room := roomIn(o)
@@ -74,12 +75,12 @@ type unpacking struct {
 
 	format Format
 	// refused is the kind of the content if the input must have been named by
-	// mistake.
+	// mistake; otherwise it is "".
 	refused string
 	// declared is the size of the content according to its header, if it
 	// exceeds the cap.
 	declared uint64
-	// at is the number of input bytes used.
+	// at is the number of input bytes consumed.
 	at int64
 	// err is the reason why the content ended before the stream did.
 	err error
@@ -104,8 +105,8 @@ func (u *unpacking) run() {
 	u.at = u.src.read.Load() - int64(in.Buffered())
 }
 
-// wait waits for the end of run, except if the input is a device that cannot be
-// stopped.
+// wait waits until run has returned, unless the input is a device that cannot
+// be stopped.
 func (u *unpacking) wait() {
 	deadline := time.After(grace)
 	for {
@@ -259,8 +260,8 @@ func (w *writing) write(piece []byte) error {
 }
 
 // fills reports whether more bytes would exceed the limit. A disk that
-// compresses or allocates late has more free space than it reports, so the
-// file's own bytes count as well.
+// compresses data or allocates space late reports more free space than it has,
+// so the file's own bytes count as well.
 func (w *writing) fills(more int64) bool {
 	if more > w.room.most-w.size {
 		return true
@@ -275,8 +276,7 @@ func (w *writing) noRoom() error {
 		w.in.name, ErrDiskFull, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
-// full returns the error for a failed write, most often because the disk is
-// full.
+// full returns the error for a failed write; the usual cause is a full disk.
 func (w *writing) full(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // its path names a file that no longer exists
@@ -300,8 +300,8 @@ func (w *writing) need() string {
 	return fmt.Sprintf(", needed: about %s", text.Bytes(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
-// ending returns an error if the stream ended in a way that does not allow a
-// File.
+// ending returns an error if the stream ended in such a way that no File can be
+// returned.
 func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:

@@ -24,7 +24,7 @@ import (
 
 const childFolder = "LEAKGATE_SPOOL_CHILD"
 
-// TestMain also runs the program that TestKilled kills.
+// TestMain runs the tests, or the program that TestKilled kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childFolder); dir != "" {
 		spoolForever(dir)
@@ -39,7 +39,8 @@ func spoolForever(dir string) {
 	os.Exit(1)
 }
 
-// TestKilled kills a process while it spools, and checks that no file remains.
+// TestKilled kills a process while it is spooling, and checks that no file
+// remains.
 func TestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
@@ -130,8 +131,8 @@ func TestPipe(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestPipeCancelled cancels while waiting for a writer and while waiting for
-// its data; nothing may keep running.
+// TestPipeCancelled cancels Open while it waits for a writer, and while it
+// waits for the writer's data; nothing may keep running.
 func TestPipeCancelled(t *testing.T) {
 	cause := errors.New("cancelled by a test")
 	for _, begin := range []int{-1, 0, 100, 3 * pieceSize} {
@@ -206,7 +207,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestPermission opens a file that its user may not read.
+// TestPermission opens a file that its user must not read.
 func TestPermission(t *testing.T) {
 	path := write(t, "secret.hprof", dumpLike(9))
 	if err := os.Chmod(path, 0); err != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// temporary creates a file in dir that has no name, so that the system deletes
-// it when nothing uses it any more.
+// temporary creates a file in dir that has no name, so the system deletes the
+// file when nothing uses it any more.
 func temporary(dir string) (*os.File, func() error, error) {
 	f, err := os.CreateTemp(dir, tempPattern)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// asOther runs f without the rights of root, because root may read everything.
+// asOther runs f without root privileges, because root may read everything.
 func asOther(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
