@@ -23,9 +23,9 @@ var (
 	agreementSeed = flag.Uint64("agreement.seed", 1, "seed of the first simulated run")
 )
 
-// A run, its report and its replay agree, whatever happened to the phone:
-// random leaks, caches, crashes and faults, with each policy. perform compares
-// the run with its report; -agreement.runs 200 takes minutes.
+// A run, its report and its replay agree, whatever happens to the phone: random
+// leaks, caches, crashes and faults, under each policy. perform compares the
+// run with its report. With -agreement.runs 200 the test takes minutes.
 func TestRunReportAndReplayAgree(t *testing.T) {
 	gates, runs := map[detector.Gate]int{}, *agreementRuns
 	if racing {
@@ -65,7 +65,7 @@ func TestRunReportAndReplayAgree(t *testing.T) {
 	}
 }
 
-// randomRun prepares a run of up to an hour and the faults of its phone.
+// randomRun prepares a run of up to an hour, and the faults of its phone.
 func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	t.Helper()
 	opt := rooted()
@@ -102,8 +102,8 @@ func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	return o, func(ctx context.Context) { torture(ctx, r, p) }
 }
 
-// onTheAxisOf shifts a replayed process to the time axis of its run: the times
-// of a replay are relative to the first sample, also after restarts.
+// onTheAxisOf shifts a replayed process to the time axis of its run: times in a
+// replay are relative to the first sample, even if the process restarted.
 func onTheAxisOf(want record.Process, r result, got record.Process) record.Process {
 	first := 0.0
 	for _, s := range r.samples {

@@ -17,7 +17,7 @@ import (
 )
 
 // A leak fails the check in which its objects were leaked, and no later check.
-// An exception that names the leak makes it known.
+// If an exception names the leak, the verdict is known.
 func TestCheckOfHeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{2, 2, 3, 4, 4}
@@ -92,7 +92,7 @@ func shopOfScreens() *cabled {
 	return cable(&simulated{Phone: androidsim.New(o)})
 }
 
-// on runs a command on a phone, like a suite that drives the app.
+// on runs a command on a phone, as a suite that drives the app does.
 func on(t *testing.T, p *cabled, command string) {
 	t.Helper()
 	if exit, err := p.Shell(t.Context(), command, io.Discard, io.Discard); err != nil || exit != 0 {
@@ -100,7 +100,7 @@ func on(t *testing.T, p *cabled, command string) {
 	}
 }
 
-// A check of ten seconds that leaks one Activity fails each time, with the
+// A check of ten seconds in which one Activity leaks fails every time, with the
 // class, the holder and the trace of the leak. A check never fails if it ends
 // with one more open screen, creates garbage, or does nothing while an old leak
 // exists.
@@ -156,8 +156,8 @@ func TestCheckOfScreens(t *testing.T) {
 	})
 }
 
-// A leak that occurred before the first check, or between two checks, is
-// attributed to no check. A crash is reported with the check in which it
+// A leak that occurred before the first check, or between two checks, is not
+// attributed to any check. A crash is reported with the check in which it
 // happened.
 func TestCheckOfOlderLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestCheckOfOlderLeaks(t *testing.T) {
 	})
 }
 
-// checked runs a body in a check of the phone's app, like a suite.
+// checked runs a body in a check of the phone's app, as a suite does.
 func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check {
 	t.Helper()
 	c, err := w.Check(t.Context(), o)
@@ -238,7 +238,8 @@ func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check
 }
 
 // If a body closes a screen that was open before, the number of objects does
-// not grow. A leak of the screen is visible because its window is gone.
+// not grow. A leak of this screen is detected because the screen's window is
+// gone.
 func TestCheckOfScreenClosedInBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -247,7 +248,7 @@ func TestCheckOfScreenClosedInBody(t *testing.T) {
 		for screen, want := range map[string]record.CheckVerdict{
 			".LeakyActivity": record.VerdictLeak, ".CartActivity": record.VerdictPass,
 		} {
-			on(t, p, "am start -n com.shop/"+screen) // like in a BeforeEach
+			on(t, p, "am start -n com.shop/"+screen) // as in a BeforeEach
 			got := checked(t, w, CheckOptions{Name: screen}, func() { on(t, p, "input keyevent BACK") })
 			if got.Verdict != want || len(got.Processes[0].Older) > 0 {
 				t.Errorf("%s: %s: %s", screen, got.Verdict, got.Text)
@@ -297,7 +298,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 		on(t, p, "am start -n com.shop/.MainActivity")
 		w, _ := started(t, response.Options{}, p)
 		checked(t, w, CheckOptions{Name: "first"}, func() {})
-		on(t, p, "am start -n com.shop/.LeakyActivity") // like in a BeforeEach that opens and closes
+		on(t, p, "am start -n com.shop/.LeakyActivity") // as in a BeforeEach that opens and closes
 		on(t, p, "input keyevent BACK")
 		const want = "had 1 Activity without a window before the body, and no heap dump could show whether they " +
 			"leak: com.shop is not debuggable"
@@ -314,8 +315,8 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	})
 }
 
-// With Live, a spec in which the process is LEAKING fails, even with few
-// samples.
+// With Live, a spec in which the process is LEAKING fails, even if there are
+// few samples.
 func TestCheckLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 400),
@@ -334,7 +335,7 @@ func TestCheckLive(t *testing.T) {
 	})
 }
 
-// A process that starts within a check is found immediately, and its end is
+// A process that starts during a check is found immediately, and its end is
 // recorded with the reason.
 func TestCheckOfRestartedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

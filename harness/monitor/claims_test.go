@@ -27,38 +27,39 @@ var updateClaims = flag.Bool("update", false, "write the measurements into docs/
 // claim is a row of section 7.1 or 8.1 of the article, simulated on a phone.
 type claim struct {
 	scenario, says string
-	// length is the length of the run, onset the age of the process when the
-	// growth begins.
+	// length is the length of the run, and onset is the age of the process when
+	// the growth begins.
 	length, onset time.Duration
 	// noise is the standard deviation of the noise in MB; 5 if zero.
 	noise  float64
 	models []androidsim.Model
-	// short rows are measured in every test run, wired rows over adb as well.
+	// Rows with short set are measured in every test run, and those with wired
+	// set also over adb.
 	short, wired bool
-	// article and robust are the expected results of the policies.
+	// article and robust are the expected results under these policies.
 	article, robust expected
 }
 
-// expected is the required result of every run of a row.
+// expected is the result that every run of a row must have.
 type expected struct {
-	// gate has the allowed gates, separated by spaces.
+	// gate lists the allowed gates, separated by spaces.
 	gate string
-	// leaking is the range of minutes after the onset in which the process may
-	// become LEAKING. If it is nil the process must not; if its end is 0 the
-	// process need not.
+	// leaking is the range of minutes after the onset in which the process must
+	// become LEAKING. If it is nil, the process must not become LEAKING; if its
+	// end is 0, the process may or may not.
 	leaking *[2]float64
 	// kind is the kind of leak, empty for any kind.
 	kind string
 	jump jumping
 }
 
-// jumping is set if jumps are reported.
+// jumping is set if jumps must be reported.
 type jumping int
 
 const (
 	noJump jumping = iota
 	aJump
-	// perhapsJumps is for sudden growth that happens repeatedly or often.
+	// perhapsJumps is set for sudden growth that happens repeatedly or often.
 	perhapsJumps
 )
 
@@ -66,7 +67,7 @@ func never(gate string) expected { return expected{gate: gate} }
 
 func between(first, last float64) *[2]float64 { return &[2]float64{first, last} }
 
-// perhaps allows LEAKING at any time or not at all.
+// perhaps allows the process to become LEAKING at any time or not at all.
 var perhaps = between(0, 0)
 
 func leak(kind androidsim.Kind, rate float64) []androidsim.Model {
@@ -210,7 +211,7 @@ func (c claim) expected(policy string) expected {
 	return c.robust
 }
 
-// options are the options of a phone whose process behaves as the row
+// options returns the options of a phone whose process behaves as the row
 // describes.
 func (c claim) options(seed uint64) androidsim.Options {
 	noise := c.noise
@@ -226,8 +227,8 @@ func (c claim) options(seed uint64) androidsim.Options {
 	return o
 }
 
-// finding is the result of a run, with times in minutes after the onset. NaN
-// means never; a negative time is an alarm before the onset.
+// finding is the result of a run. Times are in minutes after the onset. NaN
+// means never, and a negative time is an alarm before the onset.
 type finding struct {
 	gate, kind, because       string
 	suspicious, leaking, jump float64
@@ -297,8 +298,8 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	return f
 }
 
-// share returns the number of runs in which a result occurred, if it is not all
-// of them.
+// share returns the number of runs in which a result occurred, or "" if it
+// occurred in all of them.
 func share(n, of int) string {
 	if n == of {
 		return ""
@@ -306,8 +307,8 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span returns how many times a result occurred, and the range of times at
-// which it first occurred.
+// span returns how many times a result occurred and the range of times at which
+// it first occurred.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)
@@ -328,7 +329,7 @@ func span(what string, minutes []float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// cell is the table cell for the runs of a row.
+// cell returns the table cell for the runs of a row.
 func cell(all []finding) string {
 	gates, kinds := map[string]int{}, map[string]int{}
 	var suspicious, leaking, jumps []float64
@@ -359,8 +360,8 @@ func cell(all []finding) string {
 
 func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// The article's scenarios, end to end, with each policy; the table in
-// docs/detector.md has the measured results. The short rows are always
+// The article's scenarios, end to end, under each policy. The table in
+// docs/detector.md contains the measured results. The short rows are always
 // measured, all rows with LEAKGATE_E2E=long.
 func TestClaims(t *testing.T) {
 	var mu sync.Mutex
@@ -383,7 +384,7 @@ func TestClaims(t *testing.T) {
 					}
 					t.Log(cell(all))
 					if len(all) < claimSeeds {
-						return // the table has all rows
+						return // the table contains all rows
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -402,7 +403,7 @@ const (
 	claimsHead   = "| scenario | the article | policy `article` | policy `robust` |\n|---|---|---|---|\n"
 )
 
-// checkClaims compares the table of the page with the measurements. Rows that
+// checkClaims compares the table on the page with the measurements. Rows that
 // were not measured are kept.
 func checkClaims(t *testing.T, cells map[string]string) {
 	t.Helper()
@@ -450,7 +451,8 @@ func checkClaims(t *testing.T, cells map[string]string) {
 		detectorPage, old, rows.String())
 }
 
-// The same over the adb protocol; only short rows unless the tests are long.
+// The same scenarios over the adb protocol. Only short rows are measured unless
+// LEAKGATE_E2E is long.
 func TestClaimsOverADB(t *testing.T) {
 	measured := 0
 	for _, c := range claims {

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The death of each life has its reason: from exit info where it exists, and
-// from the log on older phones.
+// The death of each life is recorded with its reason: from exit info where it
+// exists, and from the log on older phones.
 func TestDeaths(t *testing.T) {
 	for _, api := range []int{23, 29, 30, 34} {
 		for name, c := range map[string]struct {
@@ -64,8 +64,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// An app that repeatedly dies of low memory has a death for each life, and is
-// still sampled.
+// If an app repeatedly dies of low memory, each life has a death, and the app
+// is still sampled.
 func TestDeathsInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := healthy("com.shop")
@@ -98,9 +98,9 @@ func TestDeathsInCrashLoop(t *testing.T) {
 	})
 }
 
-// For a process that ends while the device is disconnected, the reason is read
-// when the device is back, and for a process that ends with the run, at the end
-// of the run; a reboot is a reason.
+// If a process ends while the device is disconnected, the reason is read when
+// the device is back. If it ends with the run, the reason is read at the end of
+// the run. A reboot is a reason as well.
 func TestDeathsAroundDisconnects(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(p *simulated)
@@ -132,8 +132,9 @@ func TestDeathsAroundDisconnects(t *testing.T) {
 	}
 }
 
-// A device has rebooted if its uptime is shorter than it was before, or shorter
-// than the absence of the process. If it does not answer, no reboot is assumed.
+// A device has rebooted if its uptime is shorter than before, or shorter than
+// the absence of the process. If the device does not answer, no reboot is
+// assumed.
 func TestRestartedSince(t *testing.T) {
 	for name, c := range map[string]struct {
 		uptime    string
@@ -207,7 +208,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// The text of a death, from exit info and the log.
+// The text of a death, derived from exit info and the log.
 func TestDeathTexts(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   " +
 		"77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -352,7 +353,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 }
 
 // If an app dies every few seconds, each observed life has a death with a time.
-// A death in the last seconds of the run also has a reason.
+// A death in the last seconds of the run has a reason as well.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {
@@ -394,7 +395,7 @@ func TestDeathsEveryFewSeconds(t *testing.T) {
 	}
 }
 
-// Crashes and ANRs reported by monkey are recorded with the class of the
+// Crashes and ANRs that monkey reports are recorded with the class of the
 // exception; similar lines are not.
 func TestMonkeyFaults(t *testing.T) {
 	var noted []record.Event
@@ -421,8 +422,8 @@ func TestMonkeyFaults(t *testing.T) {
 	}
 }
 
-// A process that crashes under monkey has a fault and a death, and the run
-// continues.
+// If a process crashes under monkey, a fault and a death are recorded, and the
+// run continues.
 func TestMonkeyFaultInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -448,8 +449,8 @@ func (printingANR) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return record.Workload{Kind: "monkey"}, nil
 }
 
-// A kill by the memory limiter has the limit that was read earlier if the log
-// does not contain it.
+// If the log does not contain the limit, the text of a kill by the memory
+// limiter contains the limit that was read earlier.
 func TestDeathWithLimit(t *testing.T) {
 	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
 	assumed := room

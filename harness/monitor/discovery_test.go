@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// delayed is a phone with a round-trip delay for every command, whose su waits
+// delayed is a phone with a round-trip delay for every command. Its su waits
 // for a confirmation.
 type delayed struct {
 	*simulated
@@ -42,8 +42,8 @@ func (d *delayed) Shell(ctx context.Context, command string, out, errOut io.Writ
 }
 
 // Every process has a sample within two seconds, whatever the number of
-// packages, with the round trips of a real phone, even if su waits for a
-// confirmation. su is not called twice.
+// packages, with the round-trip times of a real phone, even if su waits for a
+// confirmation. su is called only once.
 func TestFirstSampleWithManyPackages(t *testing.T) {
 	waits := []bool{true, false}
 	if racing {
@@ -166,8 +166,8 @@ func TestTwinKeepsNumberAcrossRestart(t *testing.T) {
 	})
 }
 
-// A device whose processes cannot be listed differs from one on which the app
-// did not run.
+// A run whose device fails to list its processes is reported differently from
+// one in which the app did not run.
 func TestProcessListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -187,8 +187,8 @@ func TestProcessListFails(t *testing.T) {
 	})
 }
 
-// An app that restarts after the process list starts to fail is no longer
-// watched, so the run does not end cleanly.
+// If the process list fails and the app restarts after that, the app is no
+// longer watched, so the run does not end cleanly.
 func TestProcessListFailsBeforeARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shop := healthy("com.shop")
@@ -269,8 +269,8 @@ func TestRunDirectoryMoved(t *testing.T) {
 	}
 }
 
-// A child with the name of its parent is recorded if it does not become another
-// program for a while.
+// A child with the name of its parent is recorded if it keeps that name for a
+// while.
 func TestChildWithNameOfParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))

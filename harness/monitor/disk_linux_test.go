@@ -101,8 +101,8 @@ func TestRunOnFullDisk(t *testing.T) {
 	})
 }
 
-// If the output of a workload fills the disk, the run has the error of the
-// disk, and the workload does not count as failed.
+// If the output of a workload fills the disk, the run reports the disk error,
+// and the workload does not count as failed.
 func TestWorkloadLogFillsDisk(t *testing.T) {
 	disk := smallDisk(t, "4M")
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))

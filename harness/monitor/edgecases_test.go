@@ -57,7 +57,7 @@ func backwards(t *testing.T, samples []record.Sample) {
 	}
 }
 
-// A process that blocks the common round is read separately; the blocked round
+// A process that blocks the common round is read separately. The blocked round
 // is not mistaken for a reboot.
 func TestRunHungFastRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRunHungFastRead(t *testing.T) {
 	})
 }
 
-// night is the length in hours of a run in which faults happen all the time.
+// night is the length, in hours, of a run in which faults happen all the time.
 // Under the race detector two hours are enough.
 func night() int {
 	if racing {
@@ -118,7 +118,8 @@ func TestRunScansFail(t *testing.T) {
 	})
 }
 
-// A series that ends long before the run is reported, and does not pass.
+// If a series ends long before the run, this is reported, and the process does
+// not pass.
 func TestRunRecordsTrailingGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -130,7 +131,7 @@ func TestRunRecordsTrailingGap(t *testing.T) {
 			}
 			p.HangDumpsys()
 		}()
-		// More than half of the run, even under the race detector.
+		// This is more than half of the run, even under the race detector.
 		hours := max(night(), 3)
 		o.Duration, o.Strict = time.Duration(hours)*time.Hour, true
 		r := perform(t, t.Context(), o)
@@ -172,7 +173,7 @@ func TestRunSlowPhoneIsKept(t *testing.T) {
 	})
 }
 
-// A process that dumpsys does not find has not necessarily ended.
+// A process that dumpsys does not find may still be running.
 func TestRunDetailSaysGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -199,8 +200,8 @@ func (d *stranger) Shell(ctx context.Context, command string, out, errOut io.Wri
 	return d.simulated.Shell(ctx, askedPID.ReplaceAllString(command, "meminfo 99999 "), out, errOut)
 }
 
-// Marks of a burst and marks just before the end are all counted. Those that
-// exceed the rate limit are recorded as skipped.
+// All marks in a burst and all marks just before the end are counted. Those
+// that exceed the rate limit are recorded as skipped.
 func TestRunKeepsEveryMark(t *testing.T) {
 	p := phone("S1", rooted(), healthy("com.shop"))
 	o := options(t, p)
@@ -216,7 +217,7 @@ func TestRunKeepsEveryMark(t *testing.T) {
 	}
 }
 
-// A mark reaches a run whatever the name of its directory.
+// A mark reaches the run whatever the name of the run directory.
 func TestSendMarkToUnusualDirectory(t *testing.T) {
 	p := phone("S1", rooted(), healthy("com.shop"))
 	o := options(t, p)
@@ -235,8 +236,8 @@ func TestSendMarkToUnusualDirectory(t *testing.T) {
 	}
 }
 
-// A round that was in flight when another level was chosen has the old
-// quantity.
+// A round that was in flight when another level was chosen still measures the
+// old quantity.
 func TestRunLevelChangeDuringRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -282,7 +283,7 @@ func (s *slow) Shell(ctx context.Context, command string, out, errOut io.Writer)
 	return exit, err
 }
 
-// A breakdown may arrive before the sample that ends a gap; the gap ends at the
+// A breakdown may arrive before the sample that ends a gap. The gap ends at the
 // sample.
 func TestRunGapAfterSlowRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +307,7 @@ func TestRunGapAfterSlowRound(t *testing.T) {
 	})
 }
 
-// The host was suspended, so that its clock is late, and then the phone
+// The host was suspended, which makes its clock late, and then the phone
 // reboots.
 func TestRunLateHostAndReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +329,7 @@ func TestRunLateHostAndReboot(t *testing.T) {
 }
 
 // When other processes end, a process that only dumpsys can read is read more
-// often from then on; the longer interval before is not a gap.
+// often from then on. The longer interval before is not a gap.
 func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{healthy("com.shop")}
@@ -351,8 +352,9 @@ func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	})
 }
 
-// With one expensive process among cheap ones, the mean is compared with the
-// budget: if the mean is within the budget, the period does not change.
+// If one process is expensive and the others are cheap, the mean cost is
+// compared with the budget. If the mean is within the budget, the period does
+// not change.
 func TestGovernorDoesNotOscillate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
@@ -376,7 +378,8 @@ func TestGovernorDoesNotOscillate(t *testing.T) {
 	})
 }
 
-// loneSession is the session of the first device of a run that is not started.
+// loneSession returns the session of the first device of a run that has not
+// been started.
 func loneSession(t *testing.T, o Options) *session {
 	t.Helper()
 	if err := o.complete(); err != nil {
@@ -424,10 +427,10 @@ func TestRunWatchesSystemServer(t *testing.T) {
 	})
 }
 
-// Random faults of all kinds on two phones, for hours: the record rebuilt from
-// the lines equals the original record (perform compares them), time never goes
-// back, and only leaking processes are reported as leaks. Under the race
-// detector each sort of phone is tested with one seed.
+// Random faults of all kinds occur on two phones for hours. The record that is
+// rebuilt from the lines equals the original record (perform compares them),
+// time never goes backward, and only leaking processes are reported as leaks.
+// Under the race detector, each sort of phone is tested with one seed.
 func TestRunTorture(t *testing.T) {
 	seeds := []uint64{0, 1, 2, 3, 4, 5}
 	if racing {
@@ -537,8 +540,7 @@ func (d *clockStops) Shell(ctx context.Context, command string, out, errOut io.W
 	return exit, errors.Join(err, werr)
 }
 
-// When the clock stops, and when it continues, one event is recorded at that
-// time.
+// One event is recorded when the clock stops and one when it continues.
 func TestDeviceClockStops(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

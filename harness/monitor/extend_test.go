@@ -35,9 +35,9 @@ func (s *timedWork) Run(ctx context.Context, _ Env) (record.Workload, error) {
 	return s.Describe(), nil
 }
 
-// A suspicion extends a run with a range of durations until it is decided, at
-// most to the end of the range; without a suspicion the run is not extended. A
-// workload that ends before the run is repeated.
+// In a run with a range of durations, a suspicion extends the run until it is
+// decided, at most to the end of the range. Without a suspicion, the run is not
+// extended. A workload that ends before the run is repeated.
 func TestSuspicionExtendsTheRun(t *testing.T) {
 	const minute = 60.0
 	for name, c := range map[string]struct {
@@ -49,7 +49,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 		exit        int
 		stopped     string
 		extended    bool
-		passes      [2]int // at least and at most
+		passes      [2]int // the minimum and the maximum
 	}{
 		"no suspicion": {
 			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, nil, 12 * minute, 12 * minute, "inconclusive", 5,

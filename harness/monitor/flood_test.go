@@ -35,12 +35,12 @@ func (f *flooding) Shell(ctx context.Context, command string, out, errOut io.Wri
 			return -1, err
 		}
 		f.printed += lines
-		time.Sleep(time.Microsecond) // cost of writing; a bubble whose goroutines never block has no time
+		time.Sleep(time.Microsecond) // cost of writing: time in a bubble advances only while its goroutines block
 	}
 	return -1, ctx.Err()
 }
 
-// flood runs a workload that prints one line for a minute.
+// flood runs a workload that prints one line repeatedly for a minute.
 func flood(t *testing.T, line string, change func(*Options)) (result, *flooding) {
 	p := &flooding{simulated: phone("S1", rooted(), healthy("com.shop")), line: line}
 	o := options(t, p.simulated)
@@ -60,8 +60,8 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 	return r, p
 }
 
-// skippedIn returns how many marks or events are reported as skipped in the
-// lines of a run.
+// skippedIn returns how many marks or events the lines of a run report as
+// skipped.
 func (r result) skippedIn(event string) (n, lines int) {
 	for _, e := range r.eventsOf(event, "") {
 		n += int(e.Count)
@@ -71,7 +71,7 @@ func (r result) skippedIn(event string) (n, lines int) {
 }
 
 // A workload that prints marks as fast as it can neither fills the record nor
-// delays the samples, and every mark is counted.
+// delays the samples. Every mark is counted.
 func TestRunBoundsMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(*Options) {})
@@ -99,8 +99,8 @@ func TestRunBoundsMarks(t *testing.T) {
 	})
 }
 
-// No heap is dumped at a mark if marks before it were skipped, and the run
-// reports that once.
+// No heap is dumped at a mark if marks before it were skipped. The run reports
+// this once.
 func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(o *Options) {
@@ -115,7 +115,7 @@ func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	})
 }
 
-// The same holds for crashes that monkey reports.
+// The same applies to crashes that monkey reports.
 func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "// NOT RESPONDING: com.shop (pid 123)"+strings.Repeat(" ", 200), func(o *Options) {
@@ -142,8 +142,8 @@ func (f flooded) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return f.Describe(), nil
 }
 
-// If a suite sets a mark every second, all marks are recorded, even beyond the
-// event quota.
+// If a suite sets a mark every second, all marks are recorded, even those
+// beyond the event quota.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		count := func(l *rateLimit, every, over time.Duration) (n int) {
@@ -165,7 +165,7 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// Objects are counted and dumped only at consecutive marks; after a burst in
+// Objects are counted and dumped only at consecutive marks. After a burst in
 // which marks were skipped, this resumes at the next consecutive mark.
 func TestCountsResumeAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func (s script) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return s.Describe(), nil
 }
 
-// A mark without a text is meaningless: the first such mark is an error,
-// further ones are ignored.
+// A mark without a text is meaningless. The first such mark is reported as an
+// error, and further ones are ignored.
 func TestRunIgnoresMarksWithoutText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &flooding{simulated: phone("S1", rooted(), healthy("com.shop"))}
@@ -243,7 +243,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Sustained output is read at a limited rate, and a burst is read immediately.
+// Sustained output is read at a limited rate; a burst is read immediately.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &pacedWriter{w: io.Discard}

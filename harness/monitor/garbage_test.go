@@ -33,8 +33,8 @@ func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-// openAndClose is a workload on the device with a number of loops, each with a
-// mark.
+// openAndClose returns a workload that performs a number of loops on the
+// device, each with a mark.
 func openAndClose(loops int, every time.Duration) DeviceCommand {
 	return DeviceCommand{
 		Command: fmt.Sprintf("am start -n com.shop/.MainActivity; sleep 5; i=0; while [ $i -lt %d ]; do i=$((i+1)); "+
@@ -53,8 +53,8 @@ func TestCollectAtMarks(t *testing.T) {
 		gate    detector.Gate
 		because string
 		exit    int
-		// forced and refused are the expected numbers of events for the main
-		// process; -1 means any number.
+		// forced and refused are the numbers of events expected for the main
+		// process; -1 allows any number.
 		forced, refused int
 	}{
 		"debuggable app with a leak": {
@@ -147,7 +147,7 @@ func TestCollectAtMarks(t *testing.T) {
 	}
 }
 
-// checkBudget checks that there are no more breakdowns than without
+// checkBudget checks that there are no more breakdowns than without forced
 // collections: one every 30 s of device time.
 func checkBudget(t *testing.T, r result) {
 	t.Helper()
@@ -160,7 +160,7 @@ func checkBudget(t *testing.T, r result) {
 	}
 }
 
-// Which marks begin a loop, and which runs force collections by default.
+// Which marks may begin a loop, and which runs force collections by default.
 func TestCollectRules(t *testing.T) {
 	var got []string
 	newLoops := func() *garbage { return &garbage{families: map[string]bool{}, latest: -1} }
@@ -197,8 +197,8 @@ func TestCollectRules(t *testing.T) {
 	}
 }
 
-// Readings out of turn replace those of the round, and stop when too many slots
-// are taken.
+// Readings out of turn replace those of the round. They stop when too many
+// slots are taken.
 func TestRotationBorrow(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})

@@ -20,7 +20,7 @@ import (
 // the host.
 func TestResponsesRedactHostPaths(t *testing.T) {
 	for name, c := range map[string]struct {
-		// asked is called with every request of a diagnosis, observed with
+		// asked is called with every request of a diagnosis, and observed with
 		// every event.
 		asked    func(artifacts, what string) error
 		observed func(artifacts string, e record.Event) error

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Ctrl-C before the run has taken a mark removes the mark, and no error says
-// that the run was killed.
+// Ctrl-C before the run has taken a mark removes the mark. The error does not
+// claim that the run was killed.
 func TestSendMarkInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	box := filepath.Join(dir, inboxName)

@@ -19,7 +19,7 @@ import (
 
 const shopTests = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 
-// instrumented is a phone with tests of com.shop.
+// instrumented returns a phone that can run the tests of com.shop.
 func instrumented(orchestrated bool, tests ...androidsim.Test) *cabled {
 	o := rooted()
 	o.Instrumentations = []androidsim.Instrumentation{
@@ -54,8 +54,8 @@ func runTests(t *testing.T, i Instrument, p *cabled) (result, map[string]record.
 	return r, checks
 }
 
-// Of several tests, the one that leaks is reported with the class; the other
-// tests pass, and one is ignored.
+// Of several tests, the one that leaks is reported with the class of the leaked
+// object. The other tests pass, except one that is ignored.
 func TestInstrument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(false,
@@ -95,7 +95,7 @@ func TestInstrument(t *testing.T) {
 	})
 }
 
-// If the delay is too short, a leak is inconclusive, and never attributed to
+// If the delay is too short, a leak is inconclusive; it is never attributed to
 // another test.
 func TestInstrumentWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestInstrumentWithShortDelay(t *testing.T) {
 	})
 }
 
-// A failure of the tests themselves is an error of the workload that describes
-// the failure.
+// If the tests themselves fail, the workload returns an error that describes
+// the failures.
 func TestInstrumentFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		i        Instrument
@@ -176,7 +176,7 @@ func TestInstrumentFails(t *testing.T) {
 	}
 }
 
-// Under the orchestrator each test has its own process. This is reported once,
+// Under the orchestrator, each test has its own process. This is reported once,
 // and a leaking test is still reported.
 func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -239,8 +239,8 @@ func TestInstrumentManyTests(t *testing.T) {
 	})
 }
 
-// All values in the command are quoted, and arguments that remove the delay
-// cause a warning.
+// All values in the command are quoted. Arguments that remove the delay cause a
+// warning.
 func TestInstrumentCommand(t *testing.T) {
 	i := Instrument{
 		Component: "a/b",
@@ -300,7 +300,7 @@ func TestTestsFailed(t *testing.T) {
 	}
 }
 
-// A process with another life at the next test has restarted.
+// A process that has another life at the next test counts as restarted.
 func TestRestarted(t *testing.T) {
 	of := func(name string, pid int) life { return life{name: name, pid: pid} }
 	before := map[life]bool{of("a", 1): true, of("b", 2): true}

@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cutting interrupts the command of a workload after a time and stays
-// disconnected for another period.
+// cutting is a phone that disconnects some time after the command of a workload
+// began, and stays disconnected for another period.
 type cutting struct {
 	*simulated
 	at, away time.Duration
@@ -46,9 +46,9 @@ func (d *cutting) Shell(ctx context.Context, command string, stdout, stderr io.W
 	return 0, errCut
 }
 
-// A device that interrupts the command and comes back does not end a run with a
-// duration: the device is sampled to the end, the command is started once, and
-// run.json has the time of the interruption. The exit code is that of an
+// If a device interrupts the command and comes back, a run with a duration does
+// not end. The device is sampled to the end, the command is started once, and
+// run.json contains the time of the interruption. The exit code is that of an
 // incomplete workload; a leak and a lost device take precedence.
 func TestDeviceCommandIsInterrupted(t *testing.T) {
 	minute := time.Minute
@@ -129,8 +129,9 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 	}
 }
 
-// One of two devices interrupts its command: the command of the other continues
-// to its end, and both devices are sampled until the duration is over.
+// If one of two devices interrupts its command, the command on the other device
+// continues to its end, and both devices are sampled until the duration is
+// over.
 func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &cutting{simulated: phone("S1", rooted(), healthy("com.shop")), at: 10 * time.Minute, away: time.Minute}

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// pidsIn returns the process ids in a file written by a script.
+// pidsIn returns the process IDs in a file that a script has written.
 func pidsIn(t *testing.T, path string, n int) []int {
 	t.Helper()
 	for range 500 {
@@ -82,7 +82,7 @@ func TestLeftRunningProcessesAreRecorded(t *testing.T) {
 	}
 }
 
-// A workload that ends with all its processes reports nothing.
+// If all processes of a workload have ended with it, nothing is reported.
 func TestNothingLeftRunning(t *testing.T) {
 	needShell(t)
 	var th testEnv

@@ -33,9 +33,9 @@ func standing(t *testing.T, x record.Process, resource string) record.Standing {
 	return record.Standing{}
 }
 
-// A process that approaches a limit gets a warning before it reaches the limit,
-// in the series and in run.json; the other process gets none. Run and rebuild
-// agree, as in every test.
+// If a process approaches a limit, a warning appears in the series and in
+// run.json before the limit is reached. There is no warning for the other
+// process. As in every test, the run and its rebuild agree.
 func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	old, narrow, small := rooted(), rooted(), rooted()
 	old.API, narrow.Bits32, small.HeapGrowthLimit = 26, true, 192
@@ -99,8 +99,8 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	}
 }
 
-// Values that a user build does not reveal are unknown, with the reason in
-// run.json, and not judged.
+// Values that a user build does not reveal are unknown and not judged. run.json
+// contains the reason.
 func TestHeadroomReportsUnreadableValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, near(androidsim.Options{Seed: 7}, androidsim.LeakFiles(9000, 0)))
@@ -145,8 +145,8 @@ func TestHeadroomOff(t *testing.T) {
 	})
 }
 
-// A new life starts with no history: the use of the old life, its growth and
-// its warnings are discarded, also when the device's clock restarts.
+// A new life starts without history: the use of the old life, its growth and
+// its warnings are discarded, even when the device's clock restarts.
 func TestHeadroomOfANewLife(t *testing.T) {
 	for name, do := range map[string]func(*simulated){
 		"restart": func(p *simulated) { p.Restart("com.shop") },
@@ -179,7 +179,7 @@ func TestHeadroomOfANewLife(t *testing.T) {
 	}
 }
 
-// A device that does not answer a reading of headroom is treated like a device
+// A device that does not answer a headroom request is treated like a device
 // that does not respond at all: the run continues when it is back.
 func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -209,9 +209,10 @@ func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	})
 }
 
-// A process whose anonymous memory leaks on Android 17 gets a warning before
-// the memory limiter kills it, and its death names the limiter and its limit. A
-// limit that the device does not report is marked as assumed.
+// If the anonymous memory of a process leaks on Android 17, there is a warning
+// before the memory limiter kills the process, and the recorded death names the
+// limiter and its limit. A limit that the device does not report is marked as
+// assumed.
 func TestMemoryLimiterKillsALeak(t *testing.T) {
 	for name, old := range map[string]bool{"API 37.2": false, "API 37": true} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// started starts a run on a phone that ends when the caller stops it.
+// started starts a run on a phone. The run continues until the caller stops it.
 func started(t *testing.T, r response.Options, p *cabled) (*LiveRun, Options) {
 	t.Helper()
 	o := responding(t, r, p)
@@ -31,8 +31,8 @@ func started(t *testing.T, r response.Options, p *cabled) (*LiveRun, Options) {
 	return w, o
 }
 
-// A program watches, opens windows, sets marks, requests a dump and stops: the
-// record has all of that, and no interruption.
+// A program watches, opens windows, sets marks, requests a dump and stops the
+// run. The record contains all of this and is not marked as interrupted.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), leaky("com.shop", androidsim.Java, 100),
@@ -111,7 +111,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// checkOver checks that a run that has ended still answers, and that no call
+// checkOver checks that a run that has ended still answers and that no call
 // blocks forever.
 func checkOver(t *testing.T, w *LiveRun) {
 	t.Helper()
@@ -166,8 +166,8 @@ func TestWatchRefuses(t *testing.T) {
 	})
 }
 
-// Rows of a disconnected phone say that it does not respond, and how old they
-// are.
+// Rows of a disconnected phone show that the phone does not respond, and how
+// old they are.
 func TestNowOfDisconnectedPhone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
@@ -183,7 +183,7 @@ func TestNowOfDisconnectedPhone(t *testing.T) {
 		if rows := w.Now("com.shop"); len(rows) != 1 || rows[0].Answers || rows[0].Age < 9*time.Minute {
 			t.Errorf("%+v", rows)
 		}
-		// A run that ends within the device timeout, with the phone still
+		// This run ends within the device timeout while the phone is still
 		// disconnected.
 		run, err := w.Stop("done")
 		if err != nil || run.ExitCode != record.ExitNoDevice ||
@@ -193,8 +193,8 @@ func TestNowOfDisconnectedPhone(t *testing.T) {
 	})
 }
 
-// Ctrl-C, a workload and an early stop race with requests: each request is
-// answered.
+// When Ctrl-C, the end of a workload or an early stop races with requests, each
+// request is answered.
 func TestWatchEndsWhileAsked(t *testing.T) {
 	for _, interrupted := range []bool{true, false} {
 		t.Run(fmt.Sprint(interrupted), func(t *testing.T) {
@@ -249,8 +249,8 @@ func TestWatchEndsWhileAsked(t *testing.T) {
 	}
 }
 
-// A thousand windows of all lengths have the same verdicts as separate runs
-// over their lines.
+// A thousand windows of all lengths get the same verdicts as separate runs with
+// the same lines.
 func TestWindowsAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 300), healthy("com.shop:push")}

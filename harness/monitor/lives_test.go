@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// The log of a diagnosis includes all known processes of the app, running and
-// ended. It excludes processes from before a reboot and those of another app or
-// user.
+// The log of a diagnosis includes lines of all known processes of the app,
+// running and ended. It excludes those of processes from before a reboot and of
+// other apps or users.
 func TestLivesOfTheApp(t *testing.T) {
 	process := func(name string, user, pid int) capture.Process {
 		return capture.Process{Name: name, User: user, PID: pid, Start: uint64(pid)}

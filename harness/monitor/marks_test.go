@@ -23,8 +23,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// counted makes dumps with leaked screens of com.shop, the number of which held
-// returns for the n-th dump; other processes have two.
+// counted makes the n-th dump of com.shop contain held(n) leaked screens; the
+// dumps of other processes contain two.
 func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	var mu sync.Mutex
 	dumps := 0
@@ -48,8 +48,8 @@ func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	return o
 }
 
-// minutes is a short run like that of a pull request: too short for a trend,
-// with dumps at marks.
+// minutes returns the options of a short run, like that of a pull request: it
+// is too short for a trend and dumps heaps at marks.
 func minutes(t *testing.T, p *cabled, w Workload) Options {
 	t.Helper()
 	o := responding(t, response.Options{Dump: response.AtMarks}, p)
@@ -57,7 +57,7 @@ func minutes(t *testing.T, p *cabled, w Workload) Options {
 	return o
 }
 
-// rebuilt checks that the lines of a run result in its verdict.
+// rebuilt checks that the lines of a run result in the run's verdict.
 func rebuilt(t *testing.T, dir string, r record.Run) {
 	t.Helper()
 	again, warnings, err := ledger.Rebuild(dir)
@@ -73,7 +73,8 @@ func rebuilt(t *testing.T, dir string, r record.Run) {
 }
 
 // A run that is too short for a trend fails because of the leak that its dumps
-// at marks prove, and names the holder. A process without a leak passes.
+// at marks prove, and the report names the holder. A process without a leak
+// passes.
 func TestMarksProveLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 15 + 2*n }), healthy("com.shop"),
@@ -104,7 +105,7 @@ func TestMarksProveLeak(t *testing.T) {
 	})
 }
 
-// The same run without the leak passes: it was judged by its dumps.
+// The same run without the leak passes, because it was judged by its dumps.
 func TestMarksOfAHealthyApp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
@@ -124,8 +125,8 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 	})
 }
 
-// checkDumps checks that each dump at a mark records the loops, the time, the
-// memory of the process, and the totals of the dump.
+// checkDumps checks that each dump at a mark is recorded with the loops, the
+// time, the memory of the process, and the totals of the dump.
 func checkDumps(t *testing.T, all []record.Diagnosis) {
 	t.Helper()
 	marks, age := 0, 0.0
@@ -145,8 +146,8 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 }
 
-// checkSnapshots checks that a process has a snapshot after a number of marks,
-// and one at the end that reports the difference, even if nothing was
+// checkSnapshots checks that a process has a snapshot after the given number of
+// marks, and one at the end that shows the difference, even if nothing was
 // suspicious.
 func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	t.Helper()
@@ -173,8 +174,8 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	}
 }
 
-// Without marks the first snapshot is taken when a process has completed its
-// startup; a snapshot at a later mark replaces it. A mark from before the start
+// Without marks, the first snapshot is taken when a process has completed its
+// startup. A snapshot at a later mark replaces it. A mark from before the start
 // of the process does not count, and a process that keeps restarting does not
 // get a snapshot each time.
 func TestSnapshots(t *testing.T) {
@@ -229,12 +230,12 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// waiting marks the end of each loop and waits for its dumps. Objects that a
-// loop still uses are released two seconds later.
+// waiting is a workload that marks the end of each loop and waits for the
+// dumps. Objects that a loop still uses are released two seconds later.
 type waiting struct {
 	loops int
 	ended *time.Time
-	// between is called after each answer, if not nil.
+	// between, if not nil, is called after each answer.
 	between func(loop int, missing []string, err error)
 }
 
@@ -255,7 +256,7 @@ func (w waiting) Run(ctx context.Context, stage Env) (record.Workload, error) {
 }
 
 // With marks that wait, each process is dumped between its loops, after its
-// work in progress is released; three dumps prove a leak.
+// work in progress has been released. Three dumps prove a leak.
 func TestMarkWait(t *testing.T) {
 	loopsOfHealthy := 100
 	if racing {
@@ -302,8 +303,8 @@ func TestMarkWait(t *testing.T) {
 	}
 }
 
-// checkOrder checks that each process has a settled dump for each mark, ordered
-// at the mark and complete before the next mark.
+// checkOrder checks that each process has one settled dump per mark, ordered at
+// the mark and completed before the next mark.
 func checkOrder(t *testing.T, r result, loops int) {
 	t.Helper()
 	marks := r.eventsOf("mark", "")
@@ -332,7 +333,7 @@ func checkOrder(t *testing.T, r result, loops int) {
 }
 
 // With marks 3 s apart that do not wait, each mark has a dump or missing
-// evidence, and missing evidence determines the result if nothing else does.
+// evidence. The missing evidence determines the result if nothing else does.
 func TestMarksWithoutWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
@@ -358,8 +359,8 @@ func TestMarksWithoutWait(t *testing.T) {
 	})
 }
 
-// There is missing evidence if no process runs at a mark, if a process ends
-// before the dump at the end, and if the device refuses a dump.
+// Evidence is missing if no process is running at a mark, if a process ends
+// before the dump at the end, or if the device refuses a dump.
 func TestMissingDumps(t *testing.T) {
 	end := func(o *Options) { o.Respond.Dump = response.AtEnd }
 	spoilt := func(o *Options) {
@@ -416,7 +417,7 @@ func TestMissingDumps(t *testing.T) {
 }
 
 // A caller that waits for a mark is notified when the run ends, is interrupted,
-// loses its phone, or does not dump at marks.
+// loses its phone, or does not dump heaps at marks.
 func TestMarkWaitEnds(t *testing.T) {
 	for name, change := range map[string]func(o *Options, p *cabled, interrupt func()){
 		"end of the run": func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
@@ -451,8 +452,8 @@ func TestMarkWaitEnds(t *testing.T) {
 				change(&o, p, interrupt)
 				perform(t, ctx, o)
 				a := <-answers
-				// A run that has ended may have answered, or its inbox may be
-				// gone.
+				// A run that has ended may have answered already, or its inbox
+				// may be gone.
 				gone, none := errors.Is(a.err, errNoRun), errors.Is(a.err, errNoDump)
 				if a.err != nil && !gone && !none || !gone && len(a.missing) == 0 {
 					t.Errorf("%q, %v", a.missing, a.err)
@@ -465,8 +466,8 @@ func TestMarkWaitEnds(t *testing.T) {
 	}
 }
 
-// A misspelled name does not pass: the run immediately reports names that are
-// similar to it, and ends with exit code 3.
+// A run with a misspelled name does not pass: it immediately reports similar
+// names and ends with exit code 3.
 func TestMisspelledName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
@@ -509,8 +510,8 @@ func TestMostSimilar(t *testing.T) {
 	}
 }
 
-// A test on the device logs its marks. Lines from before the run, with other
-// tags or with other words are ignored.
+// The marks that a test on the device logs are set. Log lines from before the
+// run, with other tags or with other words are ignored.
 func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))

@@ -28,11 +28,11 @@ const (
 	stopShop  = "am force-stop com.shop"
 )
 
-// scenario drives an app and marks the end of each loop, like a suite on the
-// host.
+// scenario drives an app and marks the end of each loop, as a suite on the host
+// does.
 type scenario struct {
 	loops int
-	// before is called before a mark.
+	// before is called before each mark.
 	before func(loop int)
 	// mark sets a mark.
 	mark func(ctx context.Context, stage Env, loop int)
@@ -69,9 +69,9 @@ func passing(*testing.T) func(context.Context, Env, int) {
 	return func(_ context.Context, stage Env, loop int) { stage.Mark("", fmt.Sprint("loop ", loop)) }
 }
 
-// A scenario starts the app itself, once or in each loop: every mark has a dump
-// of each process that runs at that time, including the last mark, with which
-// the run ends.
+// A scenario starts the app itself, once or in each loop. For every mark,
+// including the one with which the run ends, there is a dump of each process
+// that is running at that time.
 func TestMarkOfAppJustStarted(t *testing.T) {
 	firstOnly := func(t *testing.T, p *cabled, loop int) {
 		if loop == 1 {
@@ -124,7 +124,7 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 	}
 }
 
-// An app that is found for a waiting mark has its quiet time from then on.
+// If an app is found for a waiting mark, its quiet time begins at that moment.
 func TestQuietTimeOfAppFoundLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
@@ -152,8 +152,8 @@ func TestQuietTimeOfAppFoundLate(t *testing.T) {
 }
 
 // If no process is found, a caller that waits for a mark is notified in bounded
-// time, missing dumps are recorded in the order of the marks, and a phone that
-// has the app is dumped nevertheless.
+// time, and missing dumps are recorded in the order of the marks. A phone that
+// runs the app is dumped nevertheless.
 func TestMarkWithoutTheApp(t *testing.T) {
 	held := func(int) int { return 3 }
 	const says = "no process of the app was found"
@@ -261,8 +261,8 @@ func TestMarkDuringSlowScan(t *testing.T) {
 	}
 }
 
-// No mark waits for an ended process, and its dump is not missing: the scan for
-// the mark did not find it.
+// No mark waits for a process that has ended, and the dump of such a process is
+// not missing, because the scan for the mark did not find the process.
 func TestMarkAfterOneProcessEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),

@@ -94,19 +94,19 @@ func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec)
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-// betweenSamples is added to every time at which a test makes a change, so that
-// the change never coincides with a sample: their order would be undefined,
-// even in virtual time.
+// betweenSamples is added to every time at which a test makes a change, so the
+// change never coincides with a sample: their order would be undefined, even in
+// virtual time.
 const betweenSamples = 5 * time.Second
 
 func rooted() androidsim.Options {
 	return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"}
 }
 
-// defaultBudget limits breakdowns like the commands do.
+// defaultBudget is the CPU budget for breakdowns that the commands use.
 var defaultBudget = Sampling{MaxSystemServer: DefaultSampling.MaxSystemServer, MaxApp: DefaultSampling.MaxApp}
 
-// options prepares a run over phones, like a command does.
+// options prepares a run on the given phones, as a command does.
 func options(t *testing.T, phones ...*simulated) Options {
 	t.Helper()
 	o := Options{
@@ -167,8 +167,8 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	return rec
 }
 
-// schemaLines bounds the runs whose files are validated, which takes longer
-// than the runs.
+// schemaLines bounds the number of lines of a run whose files are validated,
+// because validation takes longer than the run.
 const schemaLines = 150
 
 // readAll reads the lines of a run.
@@ -251,8 +251,8 @@ func TestRunDetectsEachKindOfLeak(t *testing.T) {
 	})
 }
 
-// One round trip serves all due processes. The rotation has one dump every 30
-// s, whatever the number of processes.
+// One round trip serves all processes that are due. The rotation takes one
+// breakdown every 30 s, whatever the number of processes.
 func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var specs []androidsim.ProcessSpec
@@ -266,16 +266,16 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		if len(r.Processes) != 50 {
 			t.Fatalf("%d processes", len(r.Processes))
 		}
-		// 21 samples at 30 s; a process that is SUSPICIOUS for a while is
-		// sampled every 15 s. All samples of a round have the same time, so
-		// there are as many times as rounds.
+		// There are 21 samples at an interval of 30 s. A process that is
+		// SUSPICIOUS for a while is sampled every 15 s. All samples of a round
+		// have the same time, so there are as many times as rounds.
 		times := map[float64]bool{}
 		for _, x := range r.samples {
 			if x.Breakdown == nil {
 				times[x.Up] = true
 			}
 		}
-		// plus one round at the end, which finds deaths
+		// There is one more round at the end, which finds deaths.
 		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
 			t.Errorf("got %d fast round trips in 10 min, with samples at %d times", n, len(times))
 		}
@@ -290,8 +290,8 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 	})
 }
 
-// The intervals follow the state (the article, section 4.3). Dumps never
-// overlap, and are at least half a period apart.
+// The intervals follow the state (the article, section 4.3). Readings with
+// dumpsys never overlap and are at least half a period apart.
 func TestRunIntervalsFollowTheDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := perform(t, t.Context(),
@@ -427,8 +427,8 @@ func (w *watcher) Changed(device string, rows func() []Row) {
 }
 
 // A frozen process never answers dumpsys. The fast channel continues at its
-// interval, the process is reported and no longer read, and the other process
-// is read.
+// interval. The frozen process is reported and no longer read, while the other
+// process is still read.
 func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:frozen"))
@@ -491,7 +491,7 @@ func TestRunOldPhones(t *testing.T) {
 	}
 }
 
-// The same app runs for two users, and has a process with its own uid.
+// The same app runs for two users and has a process with its own uid.
 func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sandbox := healthy("com.shop:sandboxed_process0")
@@ -520,8 +520,8 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	})
 }
 
-// If only dumpsys can read a process, it is read every 30 s times the number of
-// processes: that is its interval, not a gap.
+// If only dumpsys can read the processes, each is read at an interval of 30 s
+// times the number of processes. This interval is not a gap.
 func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 400)}
@@ -545,8 +545,7 @@ func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	})
 }
 
-// A cable that is unplugged for two minutes causes a gap and has no other
-// effect.
+// If a cable is unplugged for two minutes, there is a gap and no other effect.
 func TestRunDeviceReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -688,10 +687,10 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 }
 
 // A cache that fills in an hour and then stops growing is LEAKING while it
-// fills, and is not a leak at the end: only assert live fails, and it uses the
-// same verdict. A leak that was never LEAKING fails with both values, and its
-// text says so. The leak takes six hours, which is long under the race
-// detector.
+// fills, but is not a leak at the end. Therefore only assert live fails; the
+// verdict is the same with both values. A leak that was never LEAKING fails
+// with both values, and its text mentions that. The leak takes six hours, which
+// is long under the race detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Marks that keep the device busy do not prevent the snapshot of a suspicion:
-// without this snapshot, growth cannot be determined later.
+// Marks that keep the device busy do not prevent the snapshot of a suspicion.
+// Without this snapshot, growth could not be determined later.
 func TestSnapshotBetweenMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"),
@@ -50,7 +50,7 @@ func TestDumpsOfManyProcessesAtEnd(t *testing.T) {
 	})
 }
 
-// A process that keeps restarting has a snapshot every half hour, not in each
+// A process that keeps restarting gets a snapshot every half hour, not in each
 // life.
 func TestSnapshotsOverRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,13 +79,14 @@ func TestSnapshotsOverRestarts(t *testing.T) {
 	})
 }
 
-// eventFunc is called with every event.
+// eventFunc is an observer that is called with every event.
 type eventFunc func(record.Event)
 
 func (h eventFunc) Happened(e record.Event)    { h(e) }
 func (eventFunc) Changed(string, func() []Row) {}
 
-// A leak that is not diagnosed before the run is aborted is reported.
+// If a run is aborted before a leak has been diagnosed, the leak is reported as
+// not diagnosed.
 func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
@@ -116,8 +117,8 @@ func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 	})
 }
 
-// A process that was diagnosed and is normal now is not diagnosed again at the
-// end.
+// A process that has been diagnosed and is normal now is not diagnosed again at
+// the end.
 func TestDiagnosedLeakOfEarlierLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ownTime is the CPU time of this process so far: a bubble has no other measure
-// of real time.
+// ownTime returns the CPU time of this process so far, because a bubble offers
+// no other measure of real time.
 func ownTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -25,8 +25,8 @@ func ownTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Eight hours into a run of five processes, a check without readings costs less
-// than a millisecond to open, close and judge.
+// Eight hours into a run with five processes, opening, closing and judging a
+// check without readings costs less than a millisecond.
 func TestOverheadOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 20), healthy("com.shop:a"),

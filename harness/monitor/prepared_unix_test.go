@@ -71,8 +71,8 @@ func TestRunInPreparedDirectory(t *testing.T) {
 	}
 }
 
-// Anything that a workload puts into the inbox that is not a mark is removed,
-// and a large file is not read.
+// Anything in the inbox that is not a mark is removed, whatever a workload puts
+// there, and a large file is not read.
 func TestInboxReadsRegularFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	box, err := openInbox(dir)
@@ -119,7 +119,7 @@ func TestSendMarkToAPreparedDirectory(t *testing.T) {
 	}
 }
 
-// A record that is a pipe is rejected: the data may never arrive.
+// A record that is a pipe is rejected, because its data may never arrive.
 func TestReadRunRejectsPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600); err != nil {

@@ -2,5 +2,6 @@
 
 package monitor
 
-// racing is true if the race detector makes everything slow.
+// racing reports whether the race detector is enabled, which makes everything
+// slow.
 const racing = true

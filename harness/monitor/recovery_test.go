@@ -16,7 +16,7 @@ import (
 )
 
 // holes returns the longest time between two samples of a process, and the
-// longest that no event explains.
+// longest such time that no event explains.
 func (r result) holes(process string) (longest, untold time.Duration) {
 	samples := r.samplesOf(process, false)
 	for i := 1; i < len(samples); i++ {
@@ -29,7 +29,7 @@ func (r result) holes(process string) (longest, untold time.Duration) {
 	return longest, untold
 }
 
-// explainsGap reports whether an event explains the time before a sample.
+// explainsGap reports whether an event explains the gap before a sample.
 func (r result) explainsGap(process string, s record.Sample) bool {
 	for _, e := range r.events {
 		ends := e.T == s.T && e.Process == process && (e.Event == "gap" || e.Event == "missed")
@@ -118,7 +118,7 @@ func TestRunOneOfThreeDisconnected(t *testing.T) {
 }
 
 // A device that answers only pulses is queried at its interval and not in a
-// tight loop, and its fault is recorded once.
+// tight loop. Its fault is recorded once.
 func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -136,7 +136,7 @@ func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	})
 }
 
-// failingOn fails every command that contains a text.
+// failingOn is a phone on which every command that contains a given text fails.
 type failingOn struct {
 	*simulated
 	refuse string
@@ -177,7 +177,7 @@ func TestRunLosesDeviceAfterTimeout(t *testing.T) {
 }
 
 // After a reboot that takes longer than the previous uptime, the clock does not
-// go back: only the boot id shows the reboot.
+// show a lower value. Only the boot ID reveals the reboot.
 func TestRunRebootWithLaterClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()
@@ -207,7 +207,8 @@ func TestRunRebootWithLaterClock(t *testing.T) {
 	})
 }
 
-// returning reports its return like a device behind an adb server.
+// returning is a phone that reports its return, as a device behind an adb
+// server does.
 type returning struct {
 	*simulated
 	back chan struct{}
@@ -276,8 +277,8 @@ func TestMonkeyContinuesAfterDisconnect(t *testing.T) {
 	})
 }
 
-// dropping interrupts the first monkey after a time and stays disconnected for
-// another period.
+// dropping is a phone that interrupts the first monkey after some time and then
+// stays disconnected for another period.
 type dropping struct {
 	*simulated
 	at, away time.Duration
@@ -326,8 +327,8 @@ func TestEventCount(t *testing.T) {
 	}
 }
 
-// A reading costs system_server a third of a core: breakdowns become rarer
-// until they cost less than the budget.
+// If a reading costs system_server a third of a core, breakdowns become less
+// frequent until their cost is within the budget.
 func TestRunStaysWithinBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		took   time.Duration
@@ -363,7 +364,8 @@ func TestRunStaysWithinBudget(t *testing.T) {
 
 func TestMeterSubtractsIdleLoad(t *testing.T) {
 	var m meter
-	// 20 % load all the time, 80 % while a dump of 10 s runs each minute.
+	// The load is 20 % all the time, and 80 % while a dump of 10 s runs each
+	// minute.
 	var used, up time.Duration
 	run := func(d time.Duration, share float64) {
 		used += time.Duration(share * float64(d))

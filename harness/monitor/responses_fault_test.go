@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leakWatch calls a function at the nth request after a leak was confirmed, and
-// counts the requests until the leak was diagnosed.
+// leakWatch calls a function at the nth request after a leak was confirmed. It
+// counts the requests until the leak has been diagnosed.
 type leakWatch struct {
 	mu       sync.Mutex
 	leaking  bool
@@ -30,7 +30,7 @@ type leakWatch struct {
 	requests int
 	at       int
 	do       func()
-	// seen are the requests until the diagnosis was recorded.
+	// seen lists the requests until the diagnosis was recorded.
 	seen []string
 }
 
@@ -58,8 +58,8 @@ func (w *leakWatch) asked(what string) {
 	}
 }
 
-// faulty is a run with one leak, in whose diagnosis a fault happens at request
-// n; n = 0 means no fault.
+// faulty is a run with one leak. A fault happens at request n of its diagnosis;
+// n = 0 means that no fault happens.
 type faulty struct {
 	kind          androidsim.Kind
 	phone         androidsim.Options
@@ -89,8 +89,8 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	return r, p, w.seen
 }
 
-// each runs a test for each request of a diagnosis; with the race detector, for
-// some requests.
+// each runs a test for each request of a diagnosis. Under the race detector, it
+// tests only some of the requests.
 func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 	t.Helper()
 	var all []string
@@ -116,7 +116,7 @@ func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 	}
 }
 
-// requestName abbreviates a request.
+// requestName returns a short name for a request.
 func requestName(command string) string {
 	for _, part := range []string{
 		"am dumpheap", "am help", "df /data", "logcat", "exit-info", "meminfo", "pull", "read", "smaps", "maps",
@@ -130,7 +130,7 @@ func requestName(command string) string {
 }
 
 // The phone is unplugged at each request of a diagnosis and plugged in again
-// later: the request in flight is interrupted, and the diagnosis is completed
+// later. The request in flight is interrupted, and the diagnosis is completed
 // when the phone is back.
 func TestResponseUnpluggedAtEachStep(t *testing.T) {
 	for name, kind := range map[string]androidsim.Kind{"java": androidsim.Java, "native": androidsim.Native} {
@@ -181,8 +181,8 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 }
 
-// checkSwept starts another run on the phone: leftovers of the previous run are
-// removed, and that is recorded.
+// checkSwept starts another run on the phone. Leftovers of the previous run are
+// removed, which is recorded.
 func checkSwept(t *testing.T, p *cabled) {
 	t.Helper()
 	before := leftOn(t, p)
@@ -206,7 +206,7 @@ func checkSwept(t *testing.T, p *cabled) {
 	}
 }
 
-// A phone that never comes back ends its part of the run within the device
+// If a phone never comes back, its part of the run ends within the device
 // timeout, whichever request was interrupted, and whether the request fails or
 // hangs.
 func TestResponseOfLostPhone(t *testing.T) {
@@ -240,8 +240,7 @@ func TestResponseOfLostPhone(t *testing.T) {
 	}
 }
 
-// A phone that hangs for a while in a diagnosis loses that diagnosis, and
-// nothing else.
+// If a phone hangs for a while during a diagnosis, only that diagnosis is lost.
 func TestResponseOfHangingPhone(t *testing.T) {
 	for _, n := range []int{1, 5, 8, 10, 12} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -264,8 +263,8 @@ func TestResponseOfHangingPhone(t *testing.T) {
 	}
 }
 
-// The process dies at each request of its diagnosis: the artifacts that remain
-// available are collected, and the record describes what happened.
+// If the process dies at any request of its diagnosis, the artifacts that are
+// still available are collected, and the record describes what happened.
 func TestResponseToDyingProcess(t *testing.T) {
 	faulty{
 		kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute,
@@ -281,7 +280,7 @@ func TestResponseToDyingProcess(t *testing.T) {
 			t.Errorf("collected %s", steps(d))
 		}
 		i := slices.IndexFunc(d.Steps, func(s record.Collected) bool { return s.Step == "heap" })
-		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that exists may be pulled
+		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that already exists may be pulled
 		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") ||
 			heap.File != "" && f.n <= dump {
 			t.Errorf("the process dies at request %d, dump at request %d: %+v", f.n, dump, heap)
@@ -292,7 +291,8 @@ func TestResponseToDyingProcess(t *testing.T) {
 	})
 }
 
-// Each fault of the phone while it is connected has one clear outcome.
+// Each fault that the phone has while it is connected leads to one clear
+// outcome.
 func TestResponseToFaultsOfPhone(t *testing.T) {
 	user := androidsim.Options{Seed: 7}
 	for name, c := range map[string]struct {
@@ -357,8 +357,8 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 }
 
 // Ctrl-C at each request of a diagnosis ends the run soon, with a complete
-// record and no files left on the phone; collected artifacts are in the form to
-// keep.
+// record and no files left on the phone. Collected artifacts are in the form in
+// which they are to be kept.
 func TestResponseInterruptedAtEachStep(t *testing.T) {
 	var from time.Time
 	faulty{
@@ -385,9 +385,9 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 	})
 }
 
-// Ctrl-C during the analysis of a dump, or while the dump waits for the
-// analysis of another phone's dump: the dump is kept, stripped unless raw dumps
-// are kept, and a report analyzes it.
+// If Ctrl-C is pressed during the analysis of a dump, or while the dump waits
+// for the analysis of another phone's dump, the dump is kept. It is stripped
+// unless raw dumps are kept, and a report analyzes it.
 func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
 		t.Run(string(keep), func(t *testing.T) {
@@ -423,8 +423,8 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	}
 }
 
-// checkResumed analyzes the dumps that a run has not analyzed, like a report,
-// twice.
+// checkResumed analyzes, twice, the dumps that a run has not analyzed, as a
+// report does.
 func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
 	var before record.Run
@@ -452,9 +452,9 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	}
 }
 
-// Leftovers of an earlier run are removed at the start, but no files of other
-// programs: a dump of this run, or a dump that another host is taking, is not
-// mistaken for a leftover.
+// Leftovers of an earlier run are removed at the start, but files of other
+// programs are not. A dump of this run, or a dump that another host is taking,
+// is not mistaken for a leftover.
 func TestResponseSweepsAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
@@ -495,8 +495,8 @@ func touch(t *testing.T, p *cabled, names ...string) {
 	}
 }
 
-// A dump that the phone fails to remove is removed by the same run, even if the
-// first sweep fails, and even if it is the last dump at the end.
+// If the phone fails to remove a dump, the same run removes it later, even if
+// the first sweep fails, and even if it is the last dump at the end.
 func TestResponseSweepsItsOwnFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		respond  response.Options
@@ -549,8 +549,8 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 	}
 }
 
-// stubborn is a phone that fails to remove a dump, and then fails to be swept,
-// a number of times.
+// stubborn is a phone that first fails to remove a dump, and then fails to be
+// swept for the given number of times.
 type stubborn struct {
 	*cabled
 	at               sync.Mutex
@@ -589,8 +589,8 @@ func (d lateSweep) Shell(ctx context.Context, command string, stdout, stderr io.
 	return d.cabled.Shell(ctx, command, stdout, stderr)
 }
 
-// If no folder can be created, the leak has a record with the reason, after the
-// maximum number of attempts; it is not retried at each sample.
+// If no folder can be created, the leak is recorded with the reason after the
+// maximum number of attempts. The diagnosis is not retried at each sample.
 func TestResponseWithoutAFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
@@ -606,7 +606,8 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		for _, e := range r.eventsOf("diagnose", "com.shop") {
 			texts = append(texts, fmt.Sprint(e.Retry, e.Diagnosis != nil))
 		}
-		// Two snapshots, which are not retried, and the diagnosis of the leak.
+		// These are two snapshots, which are not retried, and the diagnosis of
+		// the leak.
 		if !slices.Equal(texts, []string{"false true", "false true", "true false", "true false", "false true"}) {
 			t.Errorf("%q", texts)
 		}
@@ -622,8 +623,8 @@ func TestResponseWithoutAFolder(t *testing.T) {
 	})
 }
 
-// A breakdown that is in flight when its process is suspended for a dump gets
-// no answer: the process is not reported as unresponsive.
+// If a breakdown is in flight when its process is suspended for a dump, it gets
+// no answer. The process is not reported as unresponsive.
 func TestResponseInterruptsBreakdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := smallDumps(rooted())
@@ -633,8 +634,8 @@ func TestResponseInterruptsBreakdown(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		d := &stopping{cabled: p}
 		o.Devices[0].Device = d
-		// A breakdown begins every half minute, and the dump two seconds after
-		// the mark.
+		// A breakdown begins every half minute, and the dump begins two seconds
+		// after the mark.
 		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
 		r := respond(t, t.Context(), o)
 		if d.stopped != 1 {
@@ -684,7 +685,7 @@ func hangUp(ctx context.Context) (int, error) {
 	return 0, ctx.Err()
 }
 
-// Ctrl-C during the dumps at the end of a run ends the dumps. The run itself
+// Ctrl-C during the dumps at the end of a run stops the dumps. The run itself
 // was complete, and its verdict is valid.
 func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -714,8 +715,8 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	})
 }
 
-// If a phone is disconnected when the run ends, one more request is sent; the
-// run does not wait for the phone after that.
+// If a phone is disconnected when the run ends, one more request is sent. After
+// that, the run does not wait for the phone.
 func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	for name, c := range map[string]struct {
 		back  time.Duration
@@ -819,7 +820,7 @@ func replugged(p *cabled) *cabled {
 	return p
 }
 
-// A phone that reboots during a dump has another clock afterwards: no pause is
+// If a phone reboots during a dump, its clock starts again: no pause is
 // negative, and nothing waits for the dump.
 func TestResponseToAReboot(t *testing.T) {
 	for _, n := range []int{1, 6, 7, 8, 11} {

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A dump that does not fit on the host's disk is not started; the other
+// If a dump would not fit on the host's disk, it is not started. The other
 // artifacts are collected, and the run continues.
 func TestResponseOnSmallHostDisk(t *testing.T) {
 	disk := smallDisk(t, "40M") // less than the space that must stay free in addition to a dump
@@ -48,8 +48,8 @@ func TestResponseOnSmallHostDisk(t *testing.T) {
 func TestResponseOnFillingHostDisk(t *testing.T) {
 	disk := smallDisk(t, "250M")
 	synctest.Test(t, func(t *testing.T) {
-		// The heap contains little except the leak: the expected size of a dump
-		// follows the Java heap.
+		// The heap contains little except the leak, because the expected size
+		// of a dump depends on the Java heap.
 		spec := androidsim.ProcessSpec{Name: "com.shop", DumpBytes: 9 << 20, Models: []androidsim.Model{
 			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.Steady(androidsim.NativeHeap, 80),
 			androidsim.Noise(0.5, 0.3), androidsim.Leak(androidsim.Java, 90, 0),

@@ -35,9 +35,9 @@ type cabled struct {
 	ways map[*context.CancelCauseFunc]bool
 	// asked is called before each command and each pull. It may be nil.
 	asked func(what string)
-	// slow is added to the time of a heap dump.
+	// slow is added to the duration of a heap dump.
 	slow time.Duration
-	// hung is closed when the phone responds again; nil while the phone
+	// hung is closed when the phone responds again; it is nil while the phone
 	// responds.
 	hung chan struct{}
 }
@@ -112,7 +112,8 @@ func (c *cabled) tell(what string) {
 	}
 }
 
-// begin opens a connection to the phone that ends when the cable is unplugged.
+// begin opens a connection to the phone. The connection ends when the cable is
+// unplugged.
 func (c *cabled) begin(ctx context.Context, what string) (context.Context, func()) {
 	c.tell(what)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -133,7 +134,7 @@ func (c *cabled) listen(asked func(string)) {
 	c.asked = asked
 }
 
-// unplug unplugs the cable, or plugs it in.
+// unplug unplugs the cable or plugs it in.
 func (c *cabled) unplug(cut bool) {
 	c.simulated.unplug(cut)
 	if !cut {
@@ -146,7 +147,7 @@ func (c *cabled) unplug(cut bool) {
 	}
 }
 
-// hang makes the phone stop responding, or respond again. Earlier requests
+// hang makes the phone stop responding or respond again. Earlier requests
 // continue.
 func (c *cabled) hang(on bool) {
 	c.mu.Lock()
@@ -201,7 +202,7 @@ func respond(t *testing.T, ctx context.Context, o Options) result {
 	return r
 }
 
-// checkFolders compares the artifacts on disk with those in run.json: every
+// checkFolders compares the artifacts on the disk with those in run.json: every
 // file is complete and listed, and every listed file exists.
 func checkFolders(t *testing.T, dir string, run record.Run) {
 	t.Helper()
@@ -273,8 +274,8 @@ func checkWhole(t *testing.T, path, keep string) {
 	}
 }
 
-// has reports whether a dump contains a text. It reads in pieces: dumps are
-// large.
+// has reports whether a dump contains a text. It reads in pieces, because dumps
+// are large.
 func has(t *testing.T, r io.Reader, text string) bool {
 	t.Helper()
 	piece, begun := make([]byte, 1<<20), 0
@@ -293,15 +294,15 @@ func has(t *testing.T, r io.Reader, text string) bool {
 	}
 }
 
-// diagnosesOf returns the diagnoses of a process with a trigger, any trigger if
-// empty.
+// diagnosesOf returns the diagnoses of a process with the given trigger, or
+// with any trigger if it is empty.
 func (r result) diagnosesOf(process, trigger string) []record.Diagnosis {
 	return slices.DeleteFunc(slices.Clone(r.Diagnoses), func(d record.Diagnosis) bool {
 		return process != "" && d.Process != process || trigger != "" && d.Trigger != trigger
 	})
 }
 
-// leftOn returns the heap dumps on a phone.
+// leftOn returns the heap dumps that are left on a phone.
 func leftOn(t *testing.T, p *cabled) []string {
 	t.Helper()
 	files, err := p.ReadDir("/data/local/tmp")
@@ -317,8 +318,8 @@ func leftOn(t *testing.T, p *cabled) []string {
 	return out
 }
 
-// smallDumps returns phones whose dumps have a small leak, however much the
-// process has leaked: most tests do not depend on the contents of dumps.
+// smallDumps makes phones write dumps with a small leak, however much the
+// process has leaked. Most tests do not depend on the contents of dumps.
 func smallDumps(o androidsim.Options) androidsim.Options {
 	o.DumpHeap = func(w io.Writer, h androidsim.Heap) error {
 		heap := hproftest.Android(hproftest.Phone{SDK: h.API, Process: h.Process})
@@ -344,7 +345,7 @@ func steps(d record.Diagnosis) string {
 	return strings.Join(out, " ")
 }
 
-// at returns the position of an event in the order of the lines, and fails if
+// at returns the position of an event among the lines, and fails the test if
 // there is no such event.
 func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	t.Helper()
@@ -355,10 +356,11 @@ func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	return i
 }
 
-// Each kind of leak gets the artifacts of its recipe when the process becomes
-// LEAKING, which are compared with the snapshot of its suspicion. Processes
-// that do not leak get none. A leak that recurs too soon is recorded, and one
-// that recurs later is diagnosed again.
+// When a process becomes LEAKING, the artifacts of the recipe for its kind of
+// leak are collected. They are compared with the snapshot that was taken when
+// the process became suspicious. Nothing is collected from processes that do
+// not leak. A leak that recurs too soon is recorded, and one that recurs later
+// is diagnosed again.
 func TestResponseToEachKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300),
@@ -410,7 +412,7 @@ func TestResponseToEachKind(t *testing.T) {
 }
 
 // checkObserved compares the diagnoses that an observer received with those in
-// the lines: an analysis does not change the copy that an observer holds.
+// the lines: an analysis must not change the observer's copy.
 func checkObserved(t *testing.T, r result, told []record.Event) {
 	t.Helper()
 	seen, written := []record.Diagnosis{}, []record.Diagnosis{}
@@ -521,9 +523,9 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	}
 }
 
-// With the robust policy a process stays LEAKING after a diagnosis. A process
-// that leaks again after its restart is recorded within the cooldown, and
-// diagnosed after it.
+// Under policy robust, a process stays LEAKING after a diagnosis. If it leaks
+// again after a restart, this is recorded within the cooldown and diagnosed
+// after it.
 func TestResponseByTheRobustPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
@@ -563,7 +565,7 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 
 // A process that Android's memory limiter kills repeatedly, each time before a
 // trend is visible, becomes LEAKING in its fourth life and is diagnosed before
-// that life ends. A run can fail because of this alarm.
+// that life ends. This alarm can fail a run.
 func TestResponseToMemoryDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phoneOf := smallDumps(rooted())
@@ -599,13 +601,13 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 	})
 }
 
-// stretch is an interval in which an operation was in progress.
+// stretch is a period in which an operation was in progress.
 type stretch struct {
 	what     string
 	from, to time.Time
 }
 
-// stretches are intervals reported by several goroutines.
+// stretches collects periods that several goroutines report.
 type stretches struct {
 	mu   sync.Mutex
 	list []stretch
@@ -617,7 +619,7 @@ func (s *stretches) add(x stretch) {
 	s.list = append(s.list, x)
 }
 
-// apart reports whether no two intervals overlap.
+// apart reports whether no two of the periods overlap.
 func (s *stretches) apart() bool {
 	slices.SortFunc(s.list, func(a, b stretch) int { return a.from.Compare(b.from) })
 	for i := 1; i < len(s.list); i++ {
@@ -651,8 +653,8 @@ func (d timed) Pull(ctx context.Context, remote string, w io.Writer) (int64, err
 }
 
 // Two processes that leak at the same time are dumped one after the other.
-// Processes that are not being dumped keep their interval; the process being
-// dumped has no samples and no gap.
+// Processes that are not being dumped keep their interval. The process that is
+// being dumped has no samples, and this is not a gap.
 func TestResponseOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
@@ -760,9 +762,9 @@ func TestResponseOnTwoPhones(t *testing.T) {
 	})
 }
 
-// At the end of a run every process is dumped, if requested, and suspicious
-// processes without a final diagnosis are diagnosed. The time that this takes
-// is not a gap in a series.
+// At the end of a run every process is dumped if this was requested, and
+// suspicious processes without a final diagnosis are diagnosed. The time that
+// this takes is not a gap in any series.
 func TestResponseAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		dump     response.Dump
@@ -832,7 +834,8 @@ func TestResponseAtTheEnd(t *testing.T) {
 	}
 }
 
-// looping marks the loops of a suite, and waits after the last loop.
+// looping is a workload that marks the loops of a suite and waits after the
+// last loop.
 type looping struct {
 	loops          int
 	every, lingers time.Duration
@@ -886,8 +889,8 @@ func TestResponseAtMarks(t *testing.T) {
 	})
 }
 
-// Marks that come faster than dumps are reported: a dump belongs to the mark
-// that it names.
+// If marks arrive faster than dumps can be taken, this is reported: a dump
+// belongs to the mark that it names.
 func TestResponseToMarksInQuickSuccession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))

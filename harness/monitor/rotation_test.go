@@ -12,7 +12,7 @@ import (
 func key(name string) capture.Key { return capture.Key{Name: name} }
 
 // turns steps through a rotation second by second and returns which process was
-// read when.
+// read at which time.
 func turns(r *rotation, from, to time.Duration) []string {
 	var out []string
 	for now := from; now < to; now += time.Second {
@@ -96,7 +96,7 @@ func TestRotationSkipsNextSlot(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 65*time.Second), []string{"1m0s A"})
 }
 
-// Whichever processes are added, requested, unanswered and removed: each slot
+// Whichever processes are added, requested, unanswered and removed, each slot
 // has at most one turn, only existing processes get a turn, and no process that
 // responds waits longer than a round.
 func TestRotationProperties(t *testing.T) {

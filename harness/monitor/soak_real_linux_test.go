@@ -38,14 +38,14 @@ func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float6
 		t.Fatal(err)
 	}
 	b := newBench(t, p, client, server.Connect(t, d.Addr()), androidsim.Faults(p, d, line))
-	// A stream whose opening was garbled on the connection lives as long as the
-	// connection: no host knows its number.
+	// A stream whose opening was corrupted on the connection lives as long as
+	// the connection, because no host knows its number.
 	b.hangUp = d.Drop
 	return b
 }
 
 // smokeFaults are the faults that take a different path through the real adb
-// server than through one in memory: TestEachFault has all faults.
+// server than through one in memory. TestEachFault covers all faults.
 var smokeFaults = []string{"offline", "connection dropped", "line unplugged", "line hangs", "line with garbage"}
 
 // TestRealFaults injects faults behind the real adb server: a few of them with
@@ -83,7 +83,7 @@ func TestRealFaults(t *testing.T) {
 	checkNothingLeft(t, benches)
 }
 
-// inventory counts the resources that a run may leave behind on the host.
+// inventory counts the resources on the host that a run may leave behind.
 type inventory struct{ goroutines, files, children, temporary int }
 
 func (n inventory) within(m inventory) bool {
@@ -121,8 +121,8 @@ func children(t *testing.T) int {
 	return n
 }
 
-// checkCensus waits until no more resources are in use than before the run:
-// connections of the killed adb server end after the run.
+// checkCensus waits until no more resources are in use than before the run.
+// Connections of the adb server that was killed end only after the run.
 func checkCensus(t *testing.T, before inventory, benches []*bench) {
 	t.Helper()
 	for _, b := range benches {

@@ -29,7 +29,7 @@ const (
 	steadyKB = 100 << 10
 )
 
-// bench is a phone, its connection, and their faults.
+// bench is a phone, the connection to it, and the faults of both.
 type bench struct {
 	*androidsim.Phone
 	device Device
@@ -41,7 +41,7 @@ type bench struct {
 	past []trouble
 }
 
-// trouble is one injected fault, with times of the test's clock.
+// trouble is one injected fault. Its times are times of the test's clock.
 type trouble struct {
 	name     string
 	effect   androidsim.Effect
@@ -54,8 +54,7 @@ func (b *bench) suffered(x trouble) {
 	b.past = append(b.past, x)
 }
 
-// ownTemporary creates a folder for temporary files in which only the test
-// writes.
+// ownTemporary creates a folder for temporary files that only this test uses.
 func ownTemporary(t *testing.T) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -134,8 +133,8 @@ func (s *memoryServer) Drop() {
 	}
 }
 
-// newMemoryBench returns a phone behind an adb server in memory: in a bubble, a
-// stall of the machine causes no gap.
+// newMemoryBench returns a phone behind an adb server in memory. In a bubble, a
+// stall of the machine does not cause a gap.
 func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) {
 	t.Helper()
 	p, line := steadyPhone(o), &adbd.Line{}
@@ -154,7 +153,7 @@ func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) 
 }
 
 // floods reports whether a fault makes a command print many megabytes. The race
-// detector instruments each byte of every copy, so these faults are tested
+// detector instruments every byte of every copy, so these faults are tested
 // without it.
 func floods(f androidsim.Fault) bool { return strings.HasPrefix(f.Name, "output with") }
 
@@ -163,7 +162,7 @@ func memoryPhone(n int) androidsim.Options {
 	return androidsim.Options{Serial: fmt.Sprintf("phone%d", n), Seed: uint64(n)}
 }
 
-// torment injects one fault after the other until ctx ends. unit is 30 s of
+// torment injects one fault after the other until ctx is done. unit is 30 s of
 // device time.
 func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
 	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
@@ -178,7 +177,7 @@ func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
 	}
 }
 
-// pause waits and reports whether ctx has not ended.
+// pause waits for the given time. It reports whether ctx is not done.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -217,10 +216,10 @@ func seed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestSoak injects random faults into two of three phones and the adb server
-// for half an hour. The record has no gaps except recorded ones, which are no
-// longer than the faults plus two intervals each; its values are correct; and
-// nothing is left behind.
+// TestSoak injects random faults into two of three phones and into the adb
+// server for half an hour. The record contains only gaps that are recorded as
+// such and are no longer than the faults plus two intervals each. Its values
+// are correct, and nothing is left behind.
 func TestSoak(t *testing.T) {
 	seed := seed(t) // outside of the bubble, whose clock always starts at the same time
 	synctest.Test(t, func(t *testing.T) {
@@ -267,9 +266,9 @@ func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benc
 	torments.Wait()
 }
 
-// TestEachFault injects every fault into a separate phone, all in one run: the
-// phone is sampled again afterwards, missing samples are recorded, and no value
-// is wrong except for faults whose wrong values cannot be detected.
+// TestEachFault injects every fault into a separate phone, all in one run.
+// Afterwards, the phone is sampled again and missing samples are recorded. No
+// value is wrong, except for faults whose wrong values cannot be detected.
 func TestEachFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
@@ -279,8 +278,8 @@ func TestEachFault(t *testing.T) {
 			b, _ := newMemoryBench(t, memoryPhone(1+n))
 			benches = append(benches, b)
 		}
-		// Two healthy phones that lack features: no shell_v2 before Android 7,
-		// so that there is no exit status, and no smaps_rollup.
+		// These are two healthy phones that lack features: shell_v2, without
+		// which there is no exit status, before Android 7, and smaps_rollup.
 		for _, api := range []int{22, 28} {
 			b, _ := newMemoryBench(t, androidsim.Options{Serial: fmt.Sprintf("api%d", api), API: api})
 			benches = append(benches, b)
@@ -296,7 +295,8 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-// suffer injects one fault, which begins after a while and lasts for a while.
+// suffer injects one fault, which begins after some time and lasts for some
+// time.
 func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time.Duration) {
 	pause(ctx, after)
 	x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
@@ -325,7 +325,7 @@ func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Durat
 	}
 }
 
-// A device that does not come back ends its part of the run with exit code 3.
+// If a device does not come back, its part of the run ends with exit code 3.
 // Its measurements are kept, and the other devices are watched to the end.
 func TestLostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -361,8 +361,9 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 }
 
 // checkSoak compares the record of a phone with its faults: each fault may
-// cause missing samples during the fault and for one interval before and after
-// it. Stalls of the test machine, by its clock, are allowed in addition.
+// cause missing samples while it lasts and for one interval before and after
+// it. Stalls of the test machine, as measured by its clock, are allowed in
+// addition.
 func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	t.Helper()
 	faults, distorted := len(b.past), false
@@ -404,9 +405,9 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	}
 }
 
-// misread reports whether a digit of the phone's clock was garbled: the run's
-// time then has a jump, and when the clock is right again the phone seems to
-// have rebooted.
+// misread reports whether a digit of the phone's clock was corrupted. The run's
+// time then jumps, and when the clock is right again, the phone seems to have
+// rebooted.
 func (b *bench) misread(r result) bool {
 	garbled := slices.ContainsFunc(b.past, func(x trouble) bool { return x.name == "output garbled" })
 	return garbled &&
@@ -414,8 +415,8 @@ func (b *bench) misread(r result) bool {
 			func(e record.Event) bool { return e.Device == b.device.Serial() && e.Event == "reboot" })
 }
 
-// distorts reports whether a value read at a time may be wrong without being
-// marked.
+// distorts reports whether a value that was read at the given time may be wrong
+// without being marked as such.
 func (b *bench) distorts(at time.Time) bool {
 	const slack = 2 * time.Second // for requests in flight, and for the two clocks
 	return slices.ContainsFunc(b.past, func(x trouble) bool {
@@ -440,9 +441,9 @@ func (b *bench) history() string {
 	return out.String()
 }
 
-// checkHoles returns the seconds in gaps of the series, and the number of
-// samples. A gap without an event is an error, unless the machine stalled for
-// that long.
+// checkHoles returns the number of seconds in gaps of the series, and the
+// number of samples. A gap without an event is an error, unless the machine
+// stalled for as long.
 func (r result) checkHoles(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
 	t.Helper()
 	var last *record.Sample
@@ -487,8 +488,8 @@ func (r result) explains(device, process string, from, to float64) bool {
 	})
 }
 
-// checkNothingLeft checks that no file of the run is left on the phones and in
-// the folder for temporary files. A goroutine that is left fails the bubble.
+// checkNothingLeft checks that no file of the run is left on the phones or in
+// the folder for temporary files. A leftover goroutine fails the bubble.
 func checkNothingLeft(t *testing.T, benches []*bench) {
 	t.Helper()
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {

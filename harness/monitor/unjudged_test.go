@@ -13,7 +13,8 @@ import (
 )
 
 // A run in which one process has no verdict does not pass, whatever the results
-// of the others: the run reports which process, why and what to do.
+// of the others. The run reports which process this is, why it has no verdict
+// and what to do.
 func TestUnjudgedRunIsNotGreen(t *testing.T) {
 	dying := func(name string, after, down time.Duration) androidsim.ProcessSpec {
 		p := healthy(name)
@@ -64,7 +65,7 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 		},
 	} {
 		if racing && c.duration == 2*time.Hour && c.exit != record.ExitClean {
-			continue // hours of restarts: too slow with the race detector
+			continue // hours of restarts, too slow under the race detector
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 	}
 }
 
-// A run of 30 min is sampled until its end, which is enough for a verdict.
+// A run of 30 min is sampled until its end, which is just enough for a verdict.
 func TestHalfAnHourSuffices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), leaky("com.shop", androidsim.Java, 1200)))

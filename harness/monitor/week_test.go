@@ -22,7 +22,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// canned is a device that answers from a few templates: it replaces a simulated
+// canned is a device that answers from a few templates. It replaces a simulated
 // phone, which would use more CPU time than the program under test.
 type canned struct {
 	processes int
@@ -39,7 +39,7 @@ func (c *canned) up() time.Duration { return time.Hour + time.Since(c.started) }
 
 const firstCannedPID = 3000
 
-// labelled finds the parts of a joined command line.
+// labelled matches the labeled parts of a joined command line.
 var labelled = regexp.MustCompile(`echo; echo (@[0-9a-f]+) '(\w+)'`)
 
 func (c *canned) Shell(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
@@ -91,7 +91,7 @@ func (c *canned) list(command string) {
 	c.print("\n%s total\n%d\n\n%s end\n", m, c.processes+1, m)
 }
 
-// parts answers a joined command line part by part.
+// parts answers the parts of a joined command line one by one.
 func (c *canned) parts(command string) {
 	at := labelled.FindAllStringSubmatchIndex(command, -1)
 	for i, m := range at {
@@ -162,9 +162,10 @@ func (h *heapMeter) day() {
 	h.daily = append(h.daily, m.HeapAlloc)
 }
 
-// A week at 30 s for 10 processes does not increase the program's memory, which
-// is under 64 kB for each process. Two days are watched in every run, a week
-// with LEAKGATE_E2E=long; with the race detector, days of three hours.
+// A week with 10 processes at an interval of 30 s does not increase the
+// program's memory, which is less than 64 kB per process. Two days are
+// simulated in every test run, a week with LEAKGATE_E2E=long, and days of three
+// hours under the race detector.
 func TestWeek(t *testing.T) {
 	days, day := 2, 24*time.Hour
 	if racing {

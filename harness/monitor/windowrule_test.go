@@ -15,8 +15,8 @@ func rule(begin, end string) *WindowRule {
 	return &WindowRule{Begin: regexp.MustCompile(begin), End: regexp.MustCompile(end)}
 }
 
-// Tests that begin and end, with name and outcome, for the rules in the
-// documentation.
+// The rules in the documentation find tests that begin and end, with name and
+// outcome.
 func TestWindowRule(t *testing.T) {
 	for _, c := range []struct {
 		rule *WindowRule
@@ -113,8 +113,8 @@ func TestDeviceCommandWindows(t *testing.T) {
 	})
 }
 
-// If a test begins before the heap of the previous one is dumped, the leak of
-// the previous one is inconclusive.
+// If a test begins before the heap of the previous test has been dumped, a leak
+// of the previous test is inconclusive.
 func TestWindowsWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), healthy("com.shop")))
@@ -131,7 +131,7 @@ func TestWindowsWithShortDelay(t *testing.T) {
 	})
 }
 
-// The output of a command on the host is read as well.
+// Tests in the output of a command on the host are found as well.
 func TestHostCommandWindows(t *testing.T) {
 	needShell(t)
 	var th testEnv
@@ -148,8 +148,8 @@ func TestHostCommandWindows(t *testing.T) {
 }
 
 // However many tests begin, the number of open tests is bounded. If a rule
-// finds no test, or no end of any test, evidence is missing: the run ends with
-// exit code 5 and not with the exit code of a run without leaks.
+// matches no test, or no end of a test, evidence is missing: the run ends with
+// exit code 5 and not with that of a run without leaks.
 func TestWindowRuleWithoutMatches(t *testing.T) {
 	for want, r := range map[string]*WindowRule{
 		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),
@@ -195,8 +195,8 @@ func TestFoundTestsAreBounded(t *testing.T) {
 	none.finish()
 }
 
-// Whatever is printed, the open tests are those that a straightforward
-// interpretation of the lines leaves open.
+// Whatever is printed, the tests that remain open are those that a
+// straightforward interpretation of the lines leaves open.
 func FuzzWindowRule(f *testing.F) {
 	f.Add("BEGIN a\nBEGIN b\nEND a\nEND\n\x1b[1mBEGIN a\x1b[0m\nEND c\n")
 	f.Add(strings.Repeat("BEGIN x\n", 2*maxOpenTests) + "END x\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// scripted is a device whose shell is a function.
+// scripted is a device whose shell is a Go function.
 type scripted struct {
 	serial string
 	shell  func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)
@@ -35,7 +35,7 @@ func (s scripted) Push(context.Context, io.Reader, string, fs.FileMode) error {
 	return errors.ErrUnsupported
 }
 
-// testEnv is an Env whose marks and output can be read.
+// testEnv is an Env that records marks and output.
 type testEnv struct {
 	mu    sync.Mutex
 	marks []string
@@ -97,8 +97,8 @@ func TestHostCommandFails(t *testing.T) {
 	}
 }
 
-// A command that is ended takes its child processes with it, including those
-// that ignore the first signal.
+// When a command is stopped, its child processes are stopped as well, including
+// those that ignore the first signal.
 func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	needShell(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// idleSince returns the time since which a device had no workload, -1 if there
-// is none.
+// idleSince returns the time since which a device had no workload, or -1 if
+// there was always one.
 func idleSince(d record.Device) float64 {
 	if d.WorkloadEnded == nil {
 		return -1
@@ -22,8 +22,8 @@ func idleSince(d record.Device) float64 {
 // seconds.
 func about10s(got, want float64) bool { return got >= want-10 && got <= want+10 }
 
-// One of two devices completes its work half an hour before the other, which
-// ends the run.
+// One of two devices completes its workload half an hour before the other,
+// whose completion ends the run.
 func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")))
@@ -35,8 +35,8 @@ func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	})
 }
 
-// When workloads run beside a run, the end of the last one on a device is used,
-// unless another is still running there.
+// If several workloads run during a run, the end of the last one on a device
+// counts, unless another is still running there.
 func TestWorkloadsBesideARunEnd(t *testing.T) {
 	sleep := func(command string) DeviceCommand { return DeviceCommand{Command: command} }
 	for name, c := range map[string]struct {
