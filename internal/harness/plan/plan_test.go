@@ -18,7 +18,7 @@ func TestWorkloads(t *testing.T) {
 		"{ device_command: input }": monitor.DeviceCommand{Command: "input"},
 		"{ instrument: a.b/.C }":    monitor.Instrument{Component: "a.b/.C"},
 		"{ instrument: { component: a.b, class: [a.B, a.C#d], " +
-			"arguments: { size: small }, room: 3s } }": monitor.Instrument{
+			"arguments: { size: small }, delay_after_test: 3s } }": monitor.Instrument{
 			Component: "a.b", Arguments: map[string]string{"size": "small", "class": "a.B,a.C#d"},
 			Delay: 3 * time.Second},
 		"{ monkey: { events: 5, seed: 1, throttle: 1s } }": monitor.Monkey{
