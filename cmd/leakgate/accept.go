@@ -36,7 +36,7 @@ an expired entry does.
 		Example: `  leakgate accept d97295ca --reason SHOP-12 --owner kim --until 2027-01-31
   leakgate accept --current --run main --reason x --owner kim --until 2027-01-31`,
 		Annotations: manual{exits: `0 the leaks are in the file
-2 the command line, the file or the run directory is wrong`, page: "docs/formats/accepted.md"}.annotations(),
+2 the command line, the file or the run directory is invalid`, page: "docs/formats/accepted.md"}.annotations(),
 		RunE: c.run(f.accept),
 	}
 	flags := cmd.Flags()

@@ -41,7 +41,7 @@ kind of device, and where each leak was first seen. A job on the base branch add
 	return cmd
 }
 
-const baselineExits = `2 the command line, the configuration, the baseline or the run directory is wrong
+const baselineExits = `2 the command line, the configuration, the baseline or the run directory is invalid
 6 a heap dump could not be read
 130 interrupted; the baseline is as before, or complete`
 

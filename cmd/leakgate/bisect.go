@@ -31,7 +31,7 @@ the end, the checkout is restored.`,
 		Example: `  leakgate bisect --good v4.1 --bad HEAD --key d97295ca -- ./leak.sh
   leakgate bisect --good v4.1 --bad HEAD --key d97295ca --json -- make leak`,
 		Annotations: manual{exits: `0 the commit was found
-2 the command line or the checkout is wrong, A has the leak, or B does not have it
+2 the command line or the checkout is invalid, A has the leak, or B does not have it
 5 commits that could not be judged prevent an answer; the remaining candidates are listed
 130 interrupted; the checkout is restored`}.annotations(),
 		RunE: c.run(f.bisect),

@@ -37,7 +37,7 @@ directory.`,
 		Example: `  leakgate comment --run leakgate-runs/pr --dry-run
   leakgate comment --run leakgate-runs/pr --config leakgate.yaml --check`,
 		Annotations: manual{exits: `0 the verdict was posted, or there was nothing to post
-2 the command line, the run directory or the token is wrong, or GitHub could not be reached
+2 the command line, the run directory or the token is invalid, or GitHub could not be reached
 130 interrupted`, page: "docs/formats/gate.md"}.annotations(),
 		RunE: c.run(f.comment),
 	}

@@ -29,7 +29,7 @@ Load it when the shell starts:
   powershell  leakgate completion powershell | Out-String | Invoke-Expression`,
 		Example: `  leakgate completion bash > /etc/bash_completion.d/leakgate
   leakgate completion fish > ~/.config/fish/completions/leakgate.fish`,
-		Annotations: manual{exits: "0 the script was printed\n2 the command line is wrong"}.annotations(),
+		Annotations: manual{exits: "0 the script was printed\n2 the command line is invalid"}.annotations(),
 		ValidArgs:   names,
 	}
 	cmd.RunE = c.run(func(c console, args []string) int {

@@ -125,7 +125,7 @@ func configInitCommand(c *console) *cobra.Command {
 		Long:    "Write a starter file: FILE, or " + defaultFile + ". An existing file is never overwritten.",
 		Example: "  leakgate config init --package com.shop\n  leakgate config init nightly.yaml --package com.shop",
 		Annotations: manual{
-			exits: "0 the file was written\n2 the command line is wrong, or the file exists or cannot be written",
+			exits: "0 the file was written\n2 the command line is invalid, or the file exists or cannot be written",
 			page:  configPage,
 		}.annotations(),
 		RunE: c.run(func(c console, args []string) int { return initConfig(c, app, args) }),
@@ -145,7 +145,7 @@ a trend, is a warning, or an error with strict.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
 		Annotations: manual{
-			exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage,
+			exits: "0 no file has an error\n2 a file has an error, or the command line is invalid", page: configPage,
 		}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.verify),
@@ -167,7 +167,7 @@ file with the same meaning.`,
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
   leakgate config print nightly.yaml --origin=false > resolved.yaml`,
 		Annotations: manual{
-			exits: "0 the values were printed\n2 the file has an error, or the command line is wrong", page: configPage,
+			exits: "0 the values were printed\n2 the file has an error, or the command line is invalid", page: configPage,
 		}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.print),
@@ -185,7 +185,7 @@ func configSchemaCommand(c *console) *cobra.Command {
 		Long:    "Print the JSON Schema of the file; editors use it to complete and check the file.",
 		Example: "  leakgate config schema\n  leakgate config schema > leakgate.schema.json",
 		Annotations: manual{
-			exits: "0 the schema was printed\n2 the command line is wrong", page: configPage,
+			exits: "0 the schema was printed\n2 the command line is invalid", page: configPage,
 		}.annotations(),
 		RunE: c.run(printSchema),
 	}

@@ -49,7 +49,7 @@ leaks, and instrumented tests of that app. The commands to type in another shell
 		Annotations: manual{
 			exits: `0 the demo found and traced the leak, and found no leak in the healthy process; or the phone was served until Ctrl-C
 1 the demo failed
-2 the command line is wrong, or the run directory cannot be written
+2 the command line is invalid, or the run directory cannot be written
 3 the simulated phone cannot be started
 130 interrupted`, page: "docs/formats/demo.md"}.annotations(),
 		RunE: c.run(f.demo),

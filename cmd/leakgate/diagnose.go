@@ -43,7 +43,7 @@ growth is reported.`,
 		Example: `  leakgate diagnose --process com.shop --kind java
   leakgate diagnose --process com.shop:push --kind native --for 60s`,
 		Annotations: manual{exits: `0 the evidence was collected
-2 the command line is wrong, or NAME does not match exactly one process
+2 the command line is invalid, or NAME does not match exactly one process
 3 no usable device
 6 nothing could be collected or analyzed, or with --kind java no heap dump
 130 interrupted`, page: "docs/response.md"}.annotations(),

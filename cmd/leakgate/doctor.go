@@ -29,7 +29,7 @@ device may ask whether the shell may be root, as it would in a run.`,
 		Example: `  leakgate doctor
   leakgate doctor --process 'com.shop*' --device emulator-5554`,
 		Annotations: manual{exits: `0 a run can start
-2 the command line, a setting or the directory for runs is wrong
+2 the command line, a setting or the directory for runs is invalid
 3 no usable device
 130 interrupted`, page: "docs/formats/doctor.md"}.annotations(),
 		RunE: c.run(f.examine),

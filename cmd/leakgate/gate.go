@@ -61,7 +61,7 @@ gate.json and comment.md are written into the run directory, or into --out.`,
 
 const gateExits = `0 nothing is worse, or there is no base run to compare with yet
 1 a rule is broken
-2 the command line, the configuration, the baseline or the run directory is wrong
+2 the command line, the configuration, the baseline or the run directory is invalid
 3 the run had no usable device, or found no process of the app
 4 the workload of the run failed, and nothing is worse
 5 nothing could be judged, or a heap dump is missing; with --strict: any process could not be judged

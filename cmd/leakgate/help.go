@@ -33,7 +33,7 @@ func (m manual) annotations() map[string]string {
 }
 
 // The exit codes that all commands that read dumps share.
-const dumpExits = `2 the command line is wrong, or a file cannot be opened
+const dumpExits = `2 the command line is invalid, or a file cannot be opened
 6 a dump could not be read or analyzed
 130 interrupted`
 

@@ -28,7 +28,7 @@ the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
   leakgate mark --run "$LEAKGATE_RUN" --wait checkout`,
 		Annotations: manual{exits: `0 the mark was recorded
-2 the command line is wrong, or no run is in progress in DIR
+2 the command line is invalid, or no run is in progress in DIR
 5 the mark was recorded, but --wait could not dump any process
 130 interrupted while waiting`}.annotations(),
 		RunE: c.run(func(c console, args []string) int { return f.mark(c, strings.Join(args, " ")) }),

@@ -137,7 +137,7 @@ func TestPageLeak(t *testing.T) {
 func TestReadmeExitCodes(t *testing.T) {
 	text := readme(t)
 	for code, word := range map[string]string{
-		"0": "no leak", "1": "a leak", "2": "wrong", "3": "no usable device", "4": "workload failed", "5": "--strict",
+		"0": "no leak", "1": "a leak", "2": "invalid", "3": "no usable device", "4": "workload failed", "5": "--strict",
 		"130": "interrupted",
 	} {
 		if !regexp.MustCompile(`(?m)^\| ` + code + ` \|[^|]*` + regexp.QuoteMeta(word)).MatchString(text) {

@@ -35,7 +35,7 @@ it several times to compare with several earlier runs.`,
   leakgate replay memory.csv --column app_pss_kb --base release.csv --explain`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
-2 the command line is wrong, or a file cannot be read or has no samples
+2 the command line is invalid, or a file cannot be read or has no samples
 5 with --gate, no verdict on any process, or on a long-lived one; with --gate --strict, any process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),

@@ -30,7 +30,7 @@ as one written during a crash, is skipped and reported with its number, and no t
 spans it.`,
 		Example: "  leakgate report leakgate-runs/tonight\n  leakgate report leakgate-runs/tonight --json",
 		Annotations: manual{exits: `0 the reports were written, whatever the verdict
-2 the command line is wrong, or DIR cannot be read or written
+2 the command line is invalid, or DIR cannot be read or written
 130 interrupted; the next report continues`, page: "docs/formats/run.md"}.annotations(),
 		ValidArgsFunction: completeFolders,
 		RunE:              c.run(func(c console, args []string) int { return report(c, args, asJSON, untilInterrupt) }),

@@ -28,7 +28,7 @@ runs if the gate has compared them. KEY is the key that every report shows, or i
 			"leakgate show leakgate-shop d97295ca",
 		Annotations: manual{
 			exits: "0 the leak was shown\n" +
-				"2 the command line or the run directory is wrong, or the run has no such leak",
+				"2 the command line or the run directory is invalid, or the run has no such leak",
 			page: "docs/formats/gate.md",
 		}.annotations(),
 		ValidArgsFunction: completeFolders,

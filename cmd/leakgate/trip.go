@@ -62,7 +62,7 @@ output is in the logs of that directory.`,
 
 const tripExits = `0 nothing grows, or the growth may be a cache
 1 something grows with every loop
-2 the command line is wrong, or the run directory cannot be written
+2 the command line is invalid, or the run directory cannot be written
 3 no usable device, or the process was never found
 4 the command failed
 5 nothing could be judged, for example because the process restarts; with --strict: any measure is inconclusive

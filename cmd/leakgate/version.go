@@ -19,7 +19,7 @@ func versionCommand(c *console) *cobra.Command {
 		Short:       "print the version of leakgate and of its formats",
 		Long:        "Print the version of leakgate, of Go and of the formats that leakgate writes.",
 		Example:     "  leakgate version\n  leakgate version --json",
-		Annotations: manual{exits: "0 the version was printed\n2 the command line is wrong"}.annotations(),
+		Annotations: manual{exits: "0 the version was printed\n2 the command line is invalid"}.annotations(),
 		RunE: c.run(func(c console, args []string) int {
 			if err := withoutArguments(args, ""); err != nil {
 				return c.usage(err)
